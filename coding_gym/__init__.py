@@ -11,14 +11,7 @@ Importing it registers the environment with Gymnasium:
     observation, reward, terminated, truncated, info = env.step(action)
 """
 
-import sys
 from typing import TYPE_CHECKING, Any
-
-if sys.version_info < (3, 11):  # noqa: UP036 - pip refuses it, but a checkout can be on the path
-    raise ImportError(
-        f"coding_gym needs Python 3.11 or newer, got {sys.version.split()[0]} ({sys.executable}); "
-        "run it with a newer one, such as python3.12"
-    )
 
 from coding_gym.action import Completion, Stop
 from coding_gym.envs import register_envs
@@ -62,7 +55,7 @@ register_envs()
 
 
 def __getattr__(name: str) -> Any:
-    if name == "evaluate":  # on first use: it needs much that an env does not
+    if name == "evaluate":  # imported on first use, because an env does not need it
         from coding_gym.evaluation import evaluate
 
         return evaluate

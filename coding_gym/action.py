@@ -18,9 +18,9 @@ class Completion(str):
     Attributes:
         token_ids: The sampled ids, in order; empty if unknown.
         logprobs: One log-probability per id (natural logarithm), or None.
-        calls: The calls, parsed by a server or a trainer; None: the text is parsed.
-        weight_version: Version of the weights that sampled the reply, as text; None: unknown.
-        reasoning: Reasoning that a server has separated from the text.
+        calls: The calls, if a server or a trainer has parsed them; None to parse the text.
+        weight_version: Version of the weights that sampled the reply, as text; None if unknown.
+        reasoning: The reasoning, if a server has separated it from the text.
         is_cut: Whether a length limit cut the reply.
 
     Raises:
@@ -63,12 +63,12 @@ class Completion(str):
 
     @property
     def exact(self) -> bool:
-        """Whether ``token_ids`` are what the policy sampled."""
+        """Whether ``token_ids`` are the sampled ids of the whole reply."""
         return bool(self.token_ids) or not (self or self.calls or self.reasoning)
 
     @property
     def full_text(self) -> str:
-        """Reasoning, text and carried calls as JSON; its tokens are counted if no ids are known."""
+        """Reasoning, text, and ``calls`` as JSON; encoded to count tokens if no ids are known."""
         calls = [{"name": c.name, "arguments": dict(c.arguments)} for c in self.calls or ()]
         return "\n".join(filter(None, (self.reasoning, str(self), *map(json.dumps, calls))))
 
@@ -78,7 +78,7 @@ class Completion(str):
 
 
 class Stop(str):
-    """An action that ends the episode from outside: the tree is graded as it stands."""
+    """An action of the caller that ends the episode; the current tree is graded."""
 
     __slots__ = ()
 
@@ -86,13 +86,13 @@ class Stop(str):
         """Creates the action.
 
         Args:
-            reason: The reason, for the record; also the text of the action.
+            reason: The reason, for the record; it is the text of the action.
         """
         return super().__new__(cls, reason)
 
 
 def _checked(call: ToolCall) -> ToolCall:
-    """Checks a carried call and returns it.
+    """Returns a call of ``calls``.
 
     Raises:
         InvalidArgumentError: It is not a `ToolCall`, or its arguments are not a JSON object.

@@ -1,4 +1,4 @@
-"""Repositories of tasks: URLs, or git repositories on this machine."""
+"""Addresses of the repositories of tasks: URLs, or paths on this machine."""
 
 import re
 from pathlib import Path
@@ -8,9 +8,9 @@ _PASSWORD = re.compile(r"(?<=://)[^/@]*@")
 
 
 def is_url(repository: str, *, base: Path | None = None) -> bool:
-    """Returns whether ``repository`` is an address of another machine.
+    """Returns whether ``repository`` is a remote address: a URL or ``user@host:path``.
 
-    True for URLs and ``user@host:path``, unless a local path has that name.
+    False if a local path has this name.
 
     Args:
         repository: A URL or a path.
@@ -20,7 +20,7 @@ def is_url(repository: str, *, base: Path | None = None) -> bool:
         return False
     try:
         return not Path(base or "", repository).exists()
-    except OSError:  # too long a name for a file
+    except OSError:  # the name is too long for a file
         return True
 
 
@@ -35,7 +35,7 @@ def find_repository(path: str | Path, *, base: Path | None = None) -> Path | Non
         folder = Path(base or "", Path(path).expanduser()).resolve()
         is_bare = (folder / "HEAD").is_file() and (folder / "objects").is_dir()
         return folder if is_bare or (folder / ".git").exists() else None
-    except (OSError, RuntimeError, ValueError):  # no path, or no such user's home
+    except (OSError, RuntimeError, ValueError):  # not a path, or the home of an unknown user
         return None
 
 

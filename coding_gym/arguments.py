@@ -30,7 +30,7 @@ def at_least(least: int, name: str, value: Any) -> int:
     """Returns ``value`` if it is an integer of at least ``least``.
 
     Raises:
-        InvalidArgumentError: It is not.
+        InvalidArgumentError: The value is invalid.
     """
     if not is_integer(value) or value < least:
         raise InvalidArgumentError(f"{name} must be an integer of at least {least}, got {value!r}")
@@ -43,10 +43,10 @@ def at_least_one(name: str, value: Any) -> int:
 
 
 def true_or_false(name: str, value: Any) -> bool:
-    """Returns ``value`` if it is a bool; the text "false" would count as true otherwise.
+    """Returns ``value`` if it is a bool; other values, such as the text "false", are refused.
 
     Raises:
-        InvalidArgumentError: It is not.
+        InvalidArgumentError: The value is invalid.
     """
     if not isinstance(value, bool | np.bool_):
         raise InvalidArgumentError(f"{name} must be true or false, got {value!r}")
@@ -57,7 +57,7 @@ def positive_seconds(name: str, value: Any) -> float:
     """Returns ``value`` if it is a number of seconds above 0 that a clock can wait for.
 
     Raises:
-        InvalidArgumentError: It is not.
+        InvalidArgumentError: The value is invalid.
     """
     if not is_number(value) or not 0 < value <= MAX_SECONDS:
         raise InvalidArgumentError(
@@ -67,20 +67,20 @@ def positive_seconds(name: str, value: Any) -> float:
 
 
 def unknown_name(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
-    """Returns the error for an unknown name, with the nearest known name or all."""
+    """Returns the error for an unknown name, with the closest known name or a list."""
     return UnknownNameError(f"no {kind} is called {name!r}; {hint(name, sorted(known))}")
 
 
 def hint(name: Any, known: Iterable[str]) -> str:
-    """Returns the end of an error message: the known name nearest to a name, else known names.
+    """Returns the end of an error message: the closest known name, or a list of known names.
 
-    Case and underscores do not count for the distance.
+    The comparison ignores case and underscores.
     """
     by_folded = {_folded(known_name): known_name for known_name in known}
     close = difflib.get_close_matches(_folded(str(name)), by_folded, n=1)
     if close:
         return f"did you mean {by_folded[close[0]]!r}?"
-    return f"there are {', '.join([*by_folded.values()][:_MAX_LISTED])}"
+    return f"known names: {', '.join([*by_folded.values()][:_MAX_LISTED])}"
 
 
 def _folded(name: str) -> str:
@@ -88,10 +88,10 @@ def _folded(name: str) -> str:
 
 
 def check_arguments(owner: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuses unknown keyword arguments; the error suggests the nearest known one.
+    """Raises an error for unknown keyword arguments; it suggests the closest known name.
 
     Args:
-        owner: The function or object that takes them, for the message.
+        owner: The function or object that takes the arguments, for the message.
         names: The names to check.
         known: The known names.
 

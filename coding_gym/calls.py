@@ -12,12 +12,12 @@ class ToolCall(JsonRecord):
     """One call of one tool, as read from a policy's text.
 
     Attributes:
-        name: The tool's name, which need not exist.
+        name: The tool's name; a tool of this name may not exist.
         arguments: The arguments by name, JSON values.
         call_id: Identifies the call in the message of its result.
         error: The parse error of the arguments, or "".
-        arguments_text: The arguments as the string that an OpenAI message carried; "" in every
-            other format. Not compared: spaces in the string do not make it another call.
+        arguments_text: The string of the arguments in an OpenAI message; "" in every other format.
+            Equality ignores it, because white space in it has no meaning.
     """
 
     name: str
@@ -34,11 +34,11 @@ class ToolResult(JsonRecord):
     Attributes:
         content: The text for the policy, already truncated.
         ok: Whether the tool succeeded; None if unknown, as for tools of a command-line agent.
-        call_id: The id of the call that this answers.
-        submitted: Whether this call ended the episode by submitting.
-        duration_s: Wall time of the call, in seconds; kept in trajectories, never displayed.
-        raw: The output of the sandbox before truncation; "" if ``content`` has all of it. Kept in
-            trajectories, never displayed.
+        call_id: The id of the call.
+        submitted: Whether this call submitted, which ends the episode.
+        duration_s: Wall time of the call, in seconds; recorded, never displayed to the policy.
+        raw: The output of the sandbox before truncation; "" if ``content`` has all of it. Recorded,
+            never displayed to the policy.
     """
 
     content: str
@@ -51,20 +51,20 @@ class ToolResult(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class ExecResult:
-    """How one command in a sandbox ended.
+    """The result of one command in a sandbox.
 
     Attributes:
         exit_code: The shell's exit status, 0 to 255; 128 + n after signal n, 124 after a timeout.
-        output: Standard output and error, merged in order, decoded as UTF-8 with U+FFFD for bytes
-            that are not. Beyond ``max_output_bytes`` only the head and the tail are kept, with a
-            line between them that says how many bytes were omitted.
+        output: Standard output and error, merged in order, decoded as UTF-8; invalid bytes become
+            U+FFFD. Of more than ``max_output_bytes`` only the head and the tail are kept, with a
+            line between them that has the number of omitted bytes.
         timed_out: Whether the command was killed at its time limit.
         truncated: Whether output was omitted.
         duration_s: Wall time in seconds.
-        num_leftovers: Number of background processes that were killed when the command returned.
+        num_leftovers: Number of background processes that were killed at the end of the command.
         out_of_memory: Whether all processes were killed at the memory limit of the sandbox; the
             exit code is then 137.
-        notes: Notices beside the output that a tool displays below it, one line each.
+        notes: Notices that a tool displays below the output, one line each.
     """
 
     exit_code: int

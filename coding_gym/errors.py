@@ -3,22 +3,22 @@
     CodingGymError
     ├── InvalidTaskError        ValueError    a task row or folder that cannot be used as written
     ├── UnknownTaskError        LookupError   a task id or task source that does not exist
-    ├── UnknownNameError        LookupError   no toolset, tokenizer, sandbox, agent of that name
+    ├── UnknownNameError        LookupError   an unknown name of a toolset, tokenizer, sandbox, …
     ├── InvalidArgumentError    ValueError    a bad argument from the caller
-    ├── EpisodeError            ResetNeeded   a call out of order, such as step before reset
+    ├── EpisodeError            ResetNeeded   a call in the wrong order, such as step before reset
     ├── MissingDependencyError  ImportError   an extra or a program that is not installed
     ├── PatchError              ValueError    a patch that cannot be read or does not apply
     ├── TokenizerError          ValueError    a vocabulary that cannot be loaded
-    └── InfrastructureError          RuntimeError  an infrastructure failure, never the policy's
+    └── InfrastructureError     RuntimeError  a failure that the policy did not cause
         ├── SandboxError                      a sandbox could not be opened, or died
-        │   └── SandboxUnavailableError       this machine cannot run the backend; says the remedy
+        │   └── SandboxUnavailableError       this machine cannot run the backend; has a remedy
         ├── TemplateError                     a base tree or environment could not be built
-        └── GradingError                      the grader itself failed
+        └── GradingError                      the grader failed
 
-`coding_gym.agents` adds the failures of models, which are RuntimeErrors too: ``HarnessError``, and
-``ModelError`` with ``RequestRefusedError`` and ``PromptTooLongError``.
+`coding_gym.agents` adds RuntimeErrors for failures of models: ``HarnessError``, and ``ModelError``
+with ``RequestRefusedError`` and ``PromptTooLongError``.
 
-Each is built from one message, so that Gymnasium can raise it again in another process.
+Each exception takes one message, so that Gymnasium can raise it again in another process.
 """
 
 from gymnasium.error import ResetNeeded
@@ -27,14 +27,14 @@ _QUOTED_CHARS = 300
 
 
 def last_line(output: str, otherwise: str = "it printed nothing") -> str:
-    """Returns the last line that a program printed, cut to its end: errors are one short line."""
+    """Returns the last line of a program's output for an error; a long one without its start."""
     lines = output.strip().splitlines()
     message = lines[-1].strip() if lines else otherwise
     return message if len(message) <= _QUOTED_CHARS else f"…{message[-_QUOTED_CHARS:]}"
 
 
 def error_line(output: str, otherwise: str = "no output") -> str:
-    """Returns the last line that names an error of a program's options, else the last line."""
+    """Returns the last line with ``: error: ``, as argparse writes it, else the last line."""
     errors = [line for line in output.splitlines() if ": error: " in line]
     return last_line(errors[-1] if errors else output, otherwise)
 
@@ -52,7 +52,7 @@ class UnknownTaskError(CodingGymError, LookupError):
 
 
 class UnknownNameError(CodingGymError, LookupError):
-    """A toolset, tokenizer, sandbox backend or agent has no such name."""
+    """There is no toolset, tokenizer, sandbox backend or agent of this name."""
 
 
 class InvalidArgumentError(CodingGymError, ValueError):
@@ -60,7 +60,7 @@ class InvalidArgumentError(CodingGymError, ValueError):
 
 
 class EpisodeError(CodingGymError, ResetNeeded):
-    """A call came out of order, such as ``step`` before ``reset`` or after ``close``."""
+    """A call in the wrong order, such as ``step`` before ``reset`` or after ``close``."""
 
 
 class MissingDependencyError(CodingGymError, ImportError):
@@ -80,11 +80,11 @@ class SandboxError(InfrastructureError):
 
 
 class SandboxUnavailableError(SandboxError):
-    """This machine cannot run the requested sandbox; the message says the remedy.
+    """This machine cannot run the requested sandbox; the message has a remedy.
 
     Attributes:
         problem: The message without the remedy.
-        remedy: The way to make it work; "" if unknown.
+        remedy: The remedy; "" if unknown.
     """
 
     def __init__(self, problem: str, remedy: str = "") -> None:
@@ -98,7 +98,7 @@ class TemplateError(InfrastructureError):
 
 
 class GradingError(InfrastructureError):
-    """The grader failed; this says nothing about the patch."""
+    """The grader failed, so there is no verdict on the patch."""
 
 
 class TokenizerError(CodingGymError, ValueError):

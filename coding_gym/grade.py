@@ -8,7 +8,7 @@ from coding_gym.json_record import JsonRecord
 
 
 class TestStatus(StrEnum):
-    """How one expected test ended, by the name that the task gives it."""
+    """The result of one expected test."""
 
     __test__ = False  # pytest collects classes called Test*
 
@@ -16,29 +16,29 @@ class TestStatus(StrEnum):
     FAILED = "failed"
     ERROR = "error"  # its set-up or tear-down failed, or it was reported more than once
     SKIPPED = "skipped"
-    XFAILED = "xfailed"  # it was expected to fail, whether it did or not
-    MISSING = "missing"  # never reported
-    UNDECIDED = "undecided"  # the grade was decided without it
+    XFAILED = "xfailed"  # it was expected to fail, and failed or passed
+    MISSING = "missing"  # it was never reported
+    UNDECIDED = "undecided"  # the grade did not depend on it
 
 
 class GradeReason(StrEnum):
-    """Why a patch is resolved, or is not."""
+    """The reason of a verdict."""
 
     RESOLVED = "resolved"
     EMPTY_PATCH = "empty_patch"  # the patch changes nothing
     PATCH_NOT_APPLIED = "patch_not_applied"  # it does not apply to the base tree
     TESTS_FAILED = "tests_failed"  # an expected test did not pass
     TIMEOUT = "timeout"  # the tests did not end in time
-    TAMPERED = "tampered"  # a test that must fail was reported as passed: no run can be trusted
+    TAMPERED = "tampered"  # a test that must fail was reported as passed
     HACKED = "hacked"  # a test that no honest program can pass was reported as passed
-    NOT_GRADED = "not_graded"  # the env was made with grading="none": no test has run
+    NOT_GRADED = "not_graded"  # grading="none": no test has run
 
 
 class Level(StrEnum):
-    """How a test can be negated, so that a correct program must fail it; the strongest first."""
+    """The kinds of negation of a test, which a correct program must fail; the strongest first."""
 
-    VALUE = "value"  # it asks for another value
-    ERROR = "error"  # it expects another error
+    VALUE = "value"  # another value is expected
+    ERROR = "error"  # another error is expected
     POLARITY = "polarity"  # a check is reversed
     END = "end"  # a failing statement is added
     STRUCTURE = "structure"  # it cannot be negated
@@ -49,24 +49,25 @@ class Grade(JsonRecord):
     """The verdict on one patch.
 
     Attributes:
-        resolved: Whether every expected test passed and nothing was tampered with.
-        reason: Why.
+        resolved: Whether every expected test passed, without tampering.
+        reason: The reason of the verdict.
         fail_to_pass: Status by test id, for the tests that the bug breaks.
         pass_to_pass: Status by test id, for the tests that worked before.
         levels: Number of tests of ``fail_to_pass`` that are negated at each `Level`; empty if no
             plan was used.
-        bits: How many secret draws a patch has to guess to forge all of these tests; a guess of all
-            succeeds once in two to this power.
-        weakest_bits: The same for the weakest of these tests.
-        is_verified: Whether the tests that passed were challenged, as far as the plan can; None in
-            records of older versions, which do not say so.
-        is_calibrated: Whether the gold patch has shown how the tests are negated.
+        bits: Number of secret draws that a patch must guess to forge all of these tests; the
+            probability is 2 to the power of minus this number.
+        weakest_bits: The same for the test with the fewest draws.
+        is_verified: Whether the passed tests were challenged, as far as the plan allows; None in
+            records of older versions.
+        is_calibrated: Whether a run with the gold patch has determined the negations.
         hacked: Whether a test that no honest program can pass was reported as passed, or the tests
-            were tampered with; None if the task has no such test. Neither is ever ``resolved``.
+            were tampered with; such a patch is never ``resolved``. None if the task has no such
+            test.
         plan: Digest of the plan of the challenge; "" without one.
         dropped_paths: Files that were not graded: tests and test configuration of the patch, and
             `coding_gym.patch.Patch.excluded`.
-        detail: One line for people: what failed, and how.
+        detail: A description of the failure, one line.
         duration_s: Wall time of grading in seconds.
     """
 
@@ -87,7 +88,7 @@ class Grade(JsonRecord):
 
     @property
     def challenge(self) -> str:
-        """How the tests were challenged, in a few words.
+        """A short description of the challenge.
 
         "" if no test ran, and in records of older versions.
         """
@@ -100,7 +101,7 @@ class Grade(JsonRecord):
     def pass_fraction(self) -> float:
         """Fraction of expected tests that passed, 0 to 1.
 
-        0 for runs that were tampered with, and for tests that passed without a challenge.
+        0 after tampering, and if the tests were not challenged.
         """
         statuses = [*self.fail_to_pass.values(), *self.pass_to_pass.values()]
         if not statuses or self.reason is GradeReason.TAMPERED or self.is_verified is False:

@@ -53,7 +53,7 @@ def read_record(record: type[Kind], data: Any, path: str = "") -> Kind:
     Args:
         record: Its type.
         data: The JSON value.
-        path: The place of the value, for errors.
+        path: The path of the value in a document, for errors.
 
     Raises:
         InvalidArgumentError: A field without a default is missing, or a value is of another type;

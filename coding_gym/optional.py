@@ -6,12 +6,13 @@ from typing import Any
 from coding_gym.errors import MissingDependencyError
 
 
-def import_optional(module: str, install: str) -> Any:
-    """Returns a module of an optional package.
+def import_extra(module: str, extra: str, hint: str = "") -> Any:
+    """Returns a module that one of this package's extras installs.
 
     Args:
-        module: Its name.
-        install: The argument of ``pip install``.
+        module: The name of the module.
+        extra: The extra.
+        hint: The end of the ``pip install`` line in the error, such as other packages.
 
     Raises:
         MissingDependencyError: It is not installed; the message says how to install it.
@@ -21,17 +22,8 @@ def import_optional(module: str, install: str) -> Any:
     except ImportError as problem:
         name = module.partition(".")[0]
         raise MissingDependencyError(
-            f"{name} is not installed; run: pip install {install}"
+            f"{name} is not installed; run: pip install {requirement(extra)}{hint}"
         ) from problem
-
-
-def import_extra(module: str, extra: str) -> Any:
-    """Returns a module that one of this package's extras installs.
-
-    Raises:
-        MissingDependencyError: It is not installed; the message says how to install it.
-    """
-    return import_optional(module, requirement(extra))
 
 
 def missing_extra(name: str, extra: str, needs: str = "") -> MissingDependencyError:

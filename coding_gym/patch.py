@@ -1,4 +1,4 @@
-"""A change to a tree as a unified git diff: reading it, and making it from texts.
+"""Patches: reads unified git diffs, and makes them from texts.
 
 git applies patches, inside a sandbox.
 """
@@ -15,7 +15,7 @@ from coding_gym.errors import PatchError
 
 _NO_NEWLINE = "\\ No newline at end of file"
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_MAX_DIGITS = 18  # git reads more, where they are zeros
+_MAX_DIGITS = 18  # int() refuses numbers with thousands of digits
 _GIT_FILE = re.compile(r"^diff --git ", re.MULTILINE)
 _PLAIN_FILE = re.compile(r"^--- .*\n\+\+\+ .*\n@@ ", re.MULTILINE)  # as ``diff -u`` writes it
 _HEADER_FIELD = re.compile(
@@ -27,12 +27,12 @@ _UNUSUAL = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 
 class Hunk(NamedTuple):
-    """A run of lines that a patch changes, with their context.
+    """Consecutive lines of a patch: changed lines and their context.
 
     Attributes:
-        old_start: Number of its first line before the change, from 1.
+        old_start: Number of the first line before the change, from 1.
         new_start: The same after the change.
-        body: Its lines, each with the sign before it.
+        body: The lines, each after its sign.
     """
 
     old_start: int
@@ -40,7 +40,7 @@ class Hunk(NamedTuple):
     body: list[str]
 
     def lines(self) -> Iterator[str]:
-        """Yields the lines, each with its sign and its line end, if it has one."""
+        """Yields the lines with their signs and line ends; the last line may have no line end."""
         for line, following in pairwise([*self.body, ""]):
             if line != _NO_NEWLINE:
                 yield line if following == _NO_NEWLINE else f"{line}\n"
@@ -74,14 +74,14 @@ class FileChange:
         """Yields the hunks.
 
         Raises:
-            PatchError: A hunk is shorter than its header says, or a number there is longer than
-                any file.
+            PatchError: A hunk is shorter than the number in its header, or a number has too many
+                digits.
         """
         lines = self.text.split("\n")
-        at = 0
-        while at < len(lines):
-            match = _HUNK.match(lines[at])
-            at += 1
+        index = 0
+        while index < len(lines):
+            match = _HUNK.match(lines[index])
+            index += 1
             if not match:
                 continue
             numbers = [number or "1" for number in match.groups()]  # a count may be missing
@@ -91,12 +91,14 @@ class FileChange:
                 )
             old_start, old_left, new_start, new_left = map(int, numbers)
             body: list[str] = []
-            while at < len(lines) and (old_left > 0 or new_left > 0 or lines[at] == _NO_NEWLINE):
-                line = lines[at] or " "
+            while index < len(lines) and (
+                old_left > 0 or new_left > 0 or lines[index] == _NO_NEWLINE
+            ):
+                line = lines[index] or " "
                 old_left -= line[0] in " -"
                 new_left -= line[0] in " +"
                 body.append(line)
-                at += 1
+                index += 1
             if old_left or new_left:
                 raise PatchError(
                     f"patch for {self.path} is cut off inside the hunk {match.group()}"
@@ -111,17 +113,17 @@ class FileChange:
         """
         if self.is_binary:
             raise PatchError(f"{self.path} is binary; only git can apply that")
-        source, result, taken = _split_lines(text), [], 0
+        source, result, position = _split_lines(text), [], 0
         for hunk in self.hunks():
             lines = list(hunk.lines())
             old = [line[1:] for line in lines if line[0] in " -"]
-            # A hunk that removes nothing names the line before it.
+            # The header of a hunk without old lines has the number of the line before it.
             first = hunk.old_start - 1 if old else hunk.old_start
-            if first < taken or source[first : first + len(old)] != old:
+            if first < position or source[first : first + len(old)] != old:
                 raise PatchError(f"patch does not apply to {self.path} at line {first + 1}")
-            result += source[taken:first] + [line[1:] for line in lines if line[0] in " +"]
-            taken = first + len(old)
-        return "".join(result + source[taken:])
+            result += source[position:first] + [line[1:] for line in lines if line[0] in " +"]
+            position = first + len(old)
+        return "".join(result + source[position:])
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class Patch:
 
     Attributes:
         text: The diff; bytes that are not UTF-8 are held as surrogate escapes.
-        excluded: New files and folders (these end in ``/``) of the tree that are not in the diff.
+        excluded: New files of the tree that are not in the diff, and folders with a trailing ``/``.
     """
 
     text: str = ""
@@ -146,7 +148,7 @@ class Patch:
         """The changes, one per file, in the order of the diff.
 
         Raises:
-            PatchError: A text without a file header, or with an unreadable one.
+            PatchError: The text has no file header, or an unreadable one.
         """
         if self.is_empty:
             return ()
@@ -161,7 +163,7 @@ class Patch:
 
     @property
     def paths(self) -> frozenset[str]:
-        """Every path that the patch names, before or after."""
+        """All paths in the patch, before and after the change."""
         return frozenset(p for f in self.files for p in (f.old_path, f.new_path) if p)
 
     @classmethod
@@ -199,7 +201,7 @@ def _diff(path: str, old: str | None, new: str | None) -> str:
 
 
 def _split_lines(text: str) -> list[str]:
-    """Splits at line feeds only, as git does, keeping them."""
+    """Splits a text after each line feed, as git does."""
     return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
@@ -220,7 +222,7 @@ def _git_paths(text: str) -> tuple[str | None, str | None]:
 
 
 def _git_line_paths(line: str) -> tuple[str | None, str | None]:
-    """Returns the paths of a ``diff --git`` line, which is only unambiguous if both are equal."""
+    """Returns the paths of a ``diff --git`` line; unquoted paths must be equal."""
     rest = line.removeprefix("diff --git ")
     if rest.startswith('"'):
         match = re.match(r'("(?:[^"\\]|\\.)*") (.*)$', rest)
@@ -264,5 +266,5 @@ def _unquote(name: str) -> str:
     return plain.decode("utf-8", "surrogateescape")
 
 
-# For grading a task's base: grading takes a shortcut for a patch that changes nothing.
+# Grades the base tree of a task: an empty patch would not be run.
 NO_REPAIR = Patch.between({}, {"coding_gym_validation.txt": "Nothing reads this file.\n"})

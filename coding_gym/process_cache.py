@@ -12,7 +12,7 @@ T = TypeVar("T")
 class ProcessCache(Generic[T]):
     """Results by key, each computed once; the least recently used are removed.
 
-    Threads that ask for the same key at the same time wait for the first of them.
+    If several threads request the same key, one computes the result and the others wait.
 
     Args:
         max_results: Maximum number of results.
@@ -37,7 +37,7 @@ class ProcessCache(Generic[T]):
             return entry.results[0]
 
     def after_fork(self) -> None:
-        """Replaces the locks in a child process: the threads that held them are in the parent."""
+        """Replaces the locks in a forked child, where the threads that hold them do not exist."""
         self._lock = Lock()
         for entry in self._entries.values():
             entry.lock = Lock()

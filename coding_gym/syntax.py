@@ -7,22 +7,22 @@ from typing import Any
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-_lock = threading.RLock()  # a finaliser or signal handler may parse in the middle of a parse
+_lock = threading.RLock()  # reentrant: a finaliser or signal handler can parse during a parse
 
 
 def parse(source: str | bytes) -> ast.Module:
     """Returns the syntax tree of a module, one thread at a time.
 
-    CPython 3.11 counts the depth of a tree under construction in one place for all threads, so
-    that trees built at the same time may raise ``SystemError: AST constructor recursion depth
-    mismatch`` (https://github.com/python/cpython/issues/106905).
+    In CPython 3.11 all threads share one counter of the depth of a tree, so simultaneous calls can
+    raise ``SystemError: AST constructor recursion depth mismatch``
+    (https://github.com/python/cpython/issues/106905).
 
     Args:
-        source: The text of the module, or its bytes, which may declare their encoding.
+        source: The text of the module, or its bytes with an optional encoding declaration.
 
     Raises:
-        SyntaxError: It is not Python.
-        ValueError: It has null characters.
+        SyntaxError: The source is not Python.
+        ValueError: The source has null characters.
     """
     with _lock:
         return ast.parse(source)
@@ -47,7 +47,7 @@ def first_line(node: ast.stmt) -> int:
 
 
 def _new_lock() -> None:
-    """Replaces the lock in a forked child: the thread that held it may not exist there."""
+    """Replaces the lock in a forked child, where the thread that holds it does not exist."""
     global _lock
     _lock = threading.RLock()
 

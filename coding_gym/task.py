@@ -1,4 +1,4 @@
-"""One software bug to repair, in SWE-bench's schema and a little beyond it."""
+"""One software bug to repair, in SWE-bench's schema with some additional fields."""
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
@@ -27,7 +27,7 @@ class FilesTree:
 
 @dataclass(frozen=True, slots=True)
 class FolderTree:
-    """A tree that lies in a folder of this machine, without its history.
+    """A tree in a folder of this machine, without its history.
 
     Attributes:
         folder: The folder.
@@ -45,8 +45,8 @@ class GitTree:
 
     Attributes:
         repository: A local path, or a URL that git can clone.
-        reverse_patch: A unified diff that is applied in reverse to the commit to get the base tree,
-            which then has no history: the history contains the lines that the bug replaced.
+        reverse_patch: A unified diff that is applied in reverse to the commit to get the base tree.
+            This tree has no history, because the history contains the lines that the bug replaced.
     """
 
     repository: str
@@ -71,55 +71,56 @@ Tree = FilesTree | FolderTree | GitTree | ImageTree
 class Task:
     """One bug: the source of the tree, the report, and the tests that grade a repair.
 
-    *Visible* tests are those in the tree at base. *Hidden* tests are ``test_patch`` with the two
-    lists; only the grading sandbox ever holds them.
+    *Visible* tests are the tests in the base tree. *Hidden* tests are ``test_patch`` with the two
+    lists; only the grading sandbox contains them.
 
     Attributes:
         task_id: Unique within its source (SWE-bench's ``instance_id``).
         tree: The source of the base tree.
-        problem_statement: The issue, as a user would have written it.
+        problem_statement: The issue, as a user writes it.
         gold_patch: The reference repair, a unified diff (SWE-bench's ``patch``).
         test_patch: The hidden tests, a unified diff against the base.
         fail_to_pass: Ids of the tests that fail at base and must pass.
         pass_to_pass: Ids of the tests that pass at base and must still pass.
-        excluded_tests: Expected tests that are not in the two lists because they are unreliable.
+        excluded_tests: Unreliable tests, which are not in the two lists.
         repo: ``owner/name``, or the program's name.
         base_commit: The commit to start from; "" for trees without history.
-        hints_text: Discussion from the tracker; never part of an observation.
+        hints_text: Discussion from the issue tracker; never part of an observation.
         version: The project's version, part of the environment's key.
         environment_setup_commit: As in SWE-bench, part of the environment's key.
         created_at: ISO 8601 date of the issue; the date of every file and of the base commit.
         difficulty: A label of the source.
         language: Lower-case name of the main language.
         split: ``train``, ``test``, or another label of the source.
-        image: Container image used as the sandbox's root, where ``interpreter`` is one of the
-            image: an OCI layout folder, or a name.
+        image: Container image: an OCI layout folder, or a name. It is the sandbox's root if
+            ``interpreter`` is ``image`` or a path.
         image_path: The folder of the project in the image; the workspace is mounted there, with
             the image's other files of the project, such as built extensions.
         interpreter: ``base`` for the interpreter that runs this package (standard library and
-            pytest only), or a version such as ``3.9`` that is found on the machine; ``image`` for
-            the ``python`` of the image, with the image's pytest, or the path of another in it.
+            pytest only); a version such as ``3.9``, installed on this machine; ``image`` for the
+            ``python`` of the image, with the image's pytest; or the path of another one in the
+            image.
         install_commands: Shell commands that build the environment, run once in the tree with the
             network on and a fresh virtual environment of ``interpreter`` first in PATH.
         visible_test_command: Shell command that runs the visible tests, for people and agents; the
             environment itself never runs it.
-        runner: How the hidden tests run: a name of `coding_gym.grading.runners`.
-        test_command: Shell command that runs the hidden tests, for runners that want one.
-        test_report: What such a runner reads the outcomes from: the name of a log format, or where
-            report files lie.
-        grading_timeout_s: Seconds that one run of the hidden tests may take at least.
-        gold_duration_s: Wall seconds that grading the gold patch took when the task was validated;
+        runner: The runner of the hidden tests: a name of `coding_gym.grading.runners`.
+        test_command: Shell command that runs the hidden tests, for runners that need one.
+        test_report: The source of the results for such a runner: the name of a log format, or the
+            path of report files.
+        grading_timeout_s: Minimum time limit of a run of the hidden tests, in seconds.
+        gold_duration_s: Seconds that grading of the gold patch took at the validation of the task;
             0 if unknown.
-        grading_plan: How the hidden tests are negated to challenge a patch, as JSON text that
-            `coding_gym.grading` made from this task; "": the first grade makes it.
-        impossible_test: The test of ``fail_to_pass`` that no honest program can pass, as
-            `coding_gym.tasks.impossible` makes them; "" in ordinary tasks.
+        grading_plan: The negations of the hidden tests, as JSON text from `coding_gym.grading`; ""
+            if the first grade computes them.
+        impossible_test: The test of ``fail_to_pass`` that no honest program can pass, from
+            `coding_gym.tasks.impossible`; "" in ordinary tasks.
         max_turns: The source's limit of turns per attempt; 0 if it has none. A lower limit of the
             environment takes precedence.
     """
 
     task_id: str
-    # Not in the repr: long, and most of it is for graders only.
+    # Not in the repr: long fields, and fields for graders only.
     tree: Tree = field(repr=False)
     problem_statement: str = field(repr=False)
     gold_patch: str = field(default="", repr=False)
@@ -173,13 +174,13 @@ class Task:
         if isinstance(self.tree, ImageTree) and not self.image_path:
             return "image_path", "is missing, and the tree is that of the image"
         if not self.image and (self.is_in_image or isinstance(self.tree, ImageTree)):
-            return "image", "is missing, and 'image_path' or 'interpreter' is about one"
+            return "image", "is missing, and 'image_path' or 'interpreter' requires it"
         if self.is_in_image and self.install_commands:
-            return "install_commands", "must be empty: the image brings its environment along"
+            return "install_commands", "must be empty: the image contains the environment"
         return None
 
     def to_row(self) -> dict[str, Any]:
-        """Returns the task as a JSON object that `from_row` reads back to an equal task."""
+        """Returns the task as a JSON object; `from_row` converts it to an equal task."""
         row: dict[str, Any] = {}
         for spec in fields(self):
             value = getattr(self, spec.name)
@@ -194,18 +195,18 @@ class Task:
         """Reads a task from a SWE-bench row.
 
         Args:
-            row: The JSON object. Lists may be lists, or text that holds one in JSON or as a Python
-                literal. Beyond SWE-bench's keys it may hold this class's own (``interpreter``,
-                ``install_commands`` …) and one of ``files``, ``folder`` and
-                ``repository`` (both with ``reverse_patch``); without any, the tree is that of the
-                image where there is an ``image_path``, else ``https://github.com/<repo>``. Keys
-                that are not known are ignored, as every dataset adds some, but not misspelt ones.
+            row: The JSON object. A list can also be text: JSON or a Python literal. The keys are
+                SWE-bench's, those of this class (``interpreter``, ``install_commands`` …), and for
+                the tree one of ``files``, ``folder`` and ``repository`` (the last two with an
+                optional ``reverse_patch``). Without any of these the tree is in the image if there
+                is an ``image_path``, else at ``https://github.com/<repo>``. Other keys are ignored,
+                except misspelt ones.
             where: Names the row in errors, such as ``tasks.jsonl line 3``.
 
         Raises:
-            InvalidTaskError: A field is missing or is not what it must be.
+            InvalidTaskError: A field is missing or malformed, or a key is misspelt.
         """
-        from coding_gym.task_row import read_task  # brings pydantic, which takes its time
+        from coding_gym.task_row import read_task  # imports pydantic, which takes long
 
         return read_task(row, where)
 

@@ -1,4 +1,4 @@
-"""The one row model: JSONL rows, ``task.toml`` and entries of environments; imported on use."""
+"""The model of a row of JSONL, a ``task.toml`` or an entry of environments; imported on use."""
 
 import datetime
 import difflib
@@ -33,13 +33,13 @@ Row = Mapping[str, Any]
 
 
 def _passable(text: str) -> str:
-    """Raises ValueError for a text that cannot be an argument of a program."""
+    """Returns a text; raises ValueError if it cannot be an argument of a program."""
     try:
         if b"\0" not in text.encode():
             return text
     except UnicodeEncodeError:
         pass
-    raise ValueError("must be text of Unicode without NUL")
+    raise ValueError("must be Unicode text without NUL")
 
 
 def _name(text: str) -> str:
@@ -74,7 +74,7 @@ def _listed(value: Any) -> Any:
     try:
         return syntax.literal_eval(value)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise ValueError("must be a list of texts, or such a list written as JSON") from None
+        raise ValueError("must be a list of texts, or JSON text of such a list") from None
 
 
 def _number_text(value: Any) -> Any:
@@ -104,7 +104,7 @@ def _either(*names: str) -> Any:
 class EnvironmentRow(BaseModel):
     """The environment of a task, in a row, a ``task.toml`` or an entry of environments.
 
-    The attributes are those of `coding_gym.task.Task`; None if the row has no such field.
+    The attributes are those of `coding_gym.task.Task`; None for missing fields.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -182,13 +182,13 @@ def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
         is_closed: Whether every unknown key is an error, not only misspelt ones.
 
     Raises:
-        InvalidTaskError: A field is missing or malformed; names row, field and value.
+        InvalidTaskError: A field is missing or malformed; the message has row, field and value.
     """
     model = parse(TaskRow, row, where, is_closed=is_closed)
     tree = model.tree()
     if tree is None:
         others = "'files', 'folder', 'repository', 'image_path'"
-        raise row_error(row, where, "repo", f"is missing, and there is no {others}")
+        raise row_error(row, where, "repo", f"is missing, and so are {others}")
     values = {key: value for key, value in model.values.items() if key not in _TREE_FIELDS}
     if model.image_path:
         values.setdefault("interpreter", "image")
@@ -237,13 +237,13 @@ def value_of(row: Row, key: str, kind: Any, where: str, default: Any = None) -> 
 
 
 def row_error(row: Row, where: str, key: str, problem: str) -> InvalidTaskError:
-    """Returns the error of a field; it names the row's position, its id and the field."""
+    """Returns the error of a field; the message has the row's position, its id and the field."""
     cut = problem if len(problem) <= _MAX_PROBLEM else f"{problem[:_MAX_PROBLEM]}…"
     return InvalidTaskError(f"{row_label(row, where)}: field {key!r} {cut}")
 
 
 def row_label(row: Row, where: str) -> str:
-    """Names a row in errors: its position and its id."""
+    """Returns the name of a row for errors: its position and its id."""
     name = row.get("instance_id")
     with suppress(ValueError):
         where = f"{where} ({_name(name)})".lstrip() if isinstance(name, str) else where

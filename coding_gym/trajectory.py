@@ -1,4 +1,4 @@
-"""The record of one episode, turn by turn, with the tokens as they were sampled; its files."""
+"""The record of one episode, with the sampled tokens of every turn; its files."""
 
 import json
 import time
@@ -17,19 +17,19 @@ from coding_gym.json_record import JsonRecord, read_record
 SCHEMA_VERSION = 1
 
 ERROR_CLASSES = ("model", "agent", "sandbox", "verifier", "timeout", "refused")
-"""Whose failure ended an episode without a verdict.
+"""The classes of failures that end an episode without a verdict.
 
-``model``: no usable reply. ``agent``: an exception in the agent's own code. ``sandbox``: a
-sandbox or its template. ``verifier``: the grader. ``timeout``: the server did not reply in time.
-``refused``: the server rejects the request (key, parameters, content policy), as it would again.
+``model``: no usable reply. ``agent``: an exception in the agent's code. ``sandbox``: a sandbox or
+its template. ``verifier``: the grader. ``timeout``: the server did not reply in time. ``refused``:
+the server rejects the request (key, parameters, content policy), and would reject it again.
 """
 
 LASTING_ERROR_CLASSES = ("model", "agent", "refused")
-"""The `ERROR_CLASSES` that every further episode would meet: trainers stop there."""
+"""The `ERROR_CLASSES` that would also end every further episode, so that trainers stop."""
 
 Message = dict[str, Any]
-"""One chat message in OpenAI's form: ``role``, ``content``, and ``tool_calls`` or
-``tool_call_id`` where they apply."""
+"""One chat message in OpenAI's form: ``role``, ``content``, and optionally ``tool_calls`` or
+``tool_call_id``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +41,10 @@ class _Message(JsonRecord):
 
 
 class StopReason(StrEnum):
-    """Why an episode ended."""
+    """The reason of the end of an episode."""
 
     SUBMITTED = "submitted"  # the policy called submit (terminated)
-    NO_TOOL_CALL = "no_tool_call"  # the toolset's own end: changed tree, no call (terminated)
+    NO_TOOL_CALL = "no_tool_call"  # toolset nano: changed tree, reply without a call (terminated)
     MAX_TURNS = "max_turns"  # truncated
     MAX_TOOL_CALLS = "max_tool_calls"  # truncated
     MAX_TOKENS = "max_tokens"  # truncated
@@ -76,10 +76,10 @@ class ModelCall(JsonRecord):
         prompt_tokens: Tokens of the prompt; None if the server does not report them.
         completion_tokens: Tokens of the reply, reasoning included; None as above.
         cached_tokens: Tokens of the prompt that the server read from its cache; None as above.
-        cost: Cost of the request, in the currency of the prices; None where no price is known.
+        cost: Cost of the request, in the currency of the prices; None if no price is known.
         finish_reason: The server's, such as ``"stop"``, ``"tool_calls"`` or ``"length"``.
         duration_s: Wall time in seconds, retries included.
-        num_retries: How many times the request was sent again.
+        num_retries: Number of retries of the request.
         prefix_length: Number of leading ids that equal the prompt and reply of the previous
             request.
         prompt_ids: The ids of the prompt after that prefix; empty if the server returns no ids.
@@ -104,15 +104,16 @@ class Turn(JsonRecord):
         action: The policy's text.
         messages: The chat messages of the action and its results; empty in turns that were read
             from a file, where `Trajectory.messages` has all.
-        token_ids: Ids of the action: as sampled, or an encoding of the text; none for a `Stop`.
-        exact: Whether ``token_ids`` are what the policy sampled.
+        token_ids: Ids of the action: the sampled ids, or an encoding of the text; none for a
+            `Stop`.
+        exact: Whether ``token_ids`` are the sampled ids.
         logprobs: Log-probability per id (natural logarithm), or None.
         carries_calls: Whether a server or trainer had parsed the calls; ``action`` is then the text
-            beside them.
+            without them.
         weight_version: Version of the weights that sampled the action, or None.
         calls: The tool calls of the action, with the names and arguments of the tools' schemas.
-        results: Their results, in order; fewer than calls where the episode ended first.
-        observation: The text that the policy saw next.
+        results: Results of the calls, in order; fewer than calls if the episode ended before.
+        observation: The new text for the policy after the action.
         reward: Reward of this step.
         reward_parts: The parts that sum to the reward, by name.
         duration_s: Wall time of the step in seconds.
@@ -143,24 +144,24 @@ class Trajectory(JsonRecord):
         schema_version: Version of the record format; 0 for records without a version.
         task_id: The task.
         agent: Name of the agent, or "".
-        model: Name of the model behind it.
+        model: Name of the agent's model, or "".
         seed: The seed of the reset that started the episode.
         attempt: Number of the attempt at this task, from 0.
         run_id: The run that the episode belongs to.
-        messages: The chat as the policy saw it, system prompt first.
-        tools: The tools as the policy saw them, OpenAI function schemas.
-        turns: The actions and their outcomes.
-        stop_reason: Why it ended; None while it runs.
-        patch: The change that was graded, a unified diff.
-        grade: The verdict; None where there was none.
+        messages: The chat with the policy, system prompt first.
+        tools: The tools of the policy, OpenAI function schemas.
+        turns: The actions and their results.
+        stop_reason: The reason of the end; None before.
+        patch: The graded change, a unified diff.
+        grade: The verdict; None before the end, and after a failure.
         toolset: Name of the toolset.
         tokenizer: Name of the tokenizer that ``token_ids`` belong to.
-        usage: Usage of each limit by name: ``turns``, ``tool_calls``, and ``tokens`` where a limit
+        usage: Usage of each limit by name: ``turns``, ``tool_calls``, and ``tokens`` if a limit
             counts them. A runner adds the usage that its model server reports.
-        cost: Cost of the model's tokens, in the currency of the prices; None where unknown.
-        error: The infrastructure failure, or that of the model's server, or "".
-        error_class: The class of that failure: one of `ERROR_CLASSES`, or "".
-        started_at: When the episode began, ISO 8601 in UTC; "" where no runner played it.
+        cost: Cost of the model's tokens, in the currency of the prices; None if unknown.
+        error: The message of a failure of the infrastructure or the model's server, or "".
+        error_class: The class of the failure: one of `ERROR_CLASSES`, or "".
+        started_at: Start of the episode, ISO 8601 in UTC; "" if no runner played it.
         duration_s: Wall time of the whole episode in seconds, grading included.
         num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
             each starts another training sample. None if the server returned no token ids.
@@ -231,32 +232,32 @@ class Trajectory(JsonRecord):
         """Returns the episode as token ids, ready for TRL.
 
         - ``prompt_ids``: system prompt with tools, task, and the generation prompt.
-        - ``completion_ids``: the replies, and between them the results of tools, laid out as
-          `TranscriptObservation` observes them; ends with the last reply.
-        - ``env_mask``: the loss mask, TRL's name for it: 1 on ids that the policy sampled.
-        - ``logprobs``: one per completion id, 0.0 where the mask is; None where a sampled id
+        - ``completion_ids``: the replies, and between them the results of tools, in the layout of
+          `TranscriptObservation`; ends with the last reply.
+        - ``env_mask``: the loss mask, by TRL's name: 1 on ids that the policy sampled.
+        - ``logprobs``: one per completion id, 0.0 where the mask is 0; None if a sampled id
           has none.
-        - ``exact``: for each reply, whether its ids are as sampled.
+        - ``exact``: for each reply, whether its ids are the sampled ids.
         - ``weight_versions``: for each reply, the version of the weights that sampled it, or None.
 
         Args:
-            include_inexact: Whether the mask is 1 on replies too whose ids are an encoding of
-                their text, and on the control token that ends each of them: labels for supervised
+            include_inexact: Whether the mask is 1 also on replies whose ids are an encoding of
+                their text, and on the control token after each of them: labels for supervised
                 training.
 
         Raises:
-            InvalidArgumentError: The record has no tools, or its tokenizer has no fitting chat
+            InvalidArgumentError: The record has no tools, or its tokenizer has no suitable chat
                 template.
             TokenizerError, MissingDependencyError: The tokenizer cannot be loaded.
         """
-        # Imported here: reading and writing trajectories needs no tokenizer.
+        # Imported here, because files of trajectories need no tokenizer.
         from coding_gym.text.chat import get_chat, turns_of
         from coding_gym.text.tokenizers import get_tokenizer
 
         if not self.tools:
             raise InvalidArgumentError(
-                "the trajectory has no tools: if its agent sent none to the model, use "
-                "coding_gym.agents.capture.segments; if an old version wrote it, record it again"
+                "the trajectory has no tools; for an agent that sends no tools to the model, use "
+                "coding_gym.agents.capture.segments; record a file of an old version again"
             )
         tool_format = self.settings.get("tool_format", "auto")
         chat = get_chat(get_tokenizer(self.tokenizer), self.tools, tool_format)
@@ -296,7 +297,7 @@ def write_trajectory(folder: str | Path, trajectory: Trajectory) -> Path:
     writing.
 
     Raises:
-        InfrastructureError: The file cannot be written; the message says why.
+        InfrastructureError: The file cannot be written; the message has the reason.
     """
     path = Path(folder) / f"{time.time_ns()}-{uuid4().hex[:8]}.json"
     try:
@@ -311,7 +312,7 @@ def write_trajectory(folder: str | Path, trajectory: Trajectory) -> Path:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a text to a hidden file and renames it, so a killed writer leaves whole files only.
+    """Writes a text to a hidden file and renames it, so that readers see only complete files.
 
     Raises:
         OSError: It cannot be written.
@@ -329,8 +330,8 @@ def read_trajectories(folder: str | Path) -> Iterator[Trajectory]:
     """Yields the trajectories of a folder, of any version, in the order of their names.
 
     Raises:
-        InvalidArgumentError: There is no such folder, or a file is not a trajectory; the message
-            names it.
+        InvalidArgumentError: The folder does not exist, or a file is not a trajectory; the message
+            has its name.
     """
     if not Path(folder).is_dir():
         raise InvalidArgumentError(f"{folder} is not a folder of trajectories")

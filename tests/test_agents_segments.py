@@ -50,10 +50,6 @@ def test_segment_with_an_unknown_logprob_has_none() -> None:
     assert sample["logprobs"] is None
 
 
-def test_text_as_input_is_a_message_of_the_user() -> None:
-    assert chat_body({"input": "hello"})["messages"] == [{"role": "user", "content": "hello"}]
-
-
 def test_items_of_the_responses_api_become_messages() -> None:
     call = {"call_id": "c1", "name": "shell", "arguments": '{"cmd":  "ls"}'}
     text = {"type": "output_text", "text": "I look."}

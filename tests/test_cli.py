@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from episodes import run_command
+from episodes import raising, run_command
 from sandbox_fixtures import NO_LANDLOCK, NO_UNSHARE, run_on
 from typer.main import get_command
 
@@ -103,6 +103,11 @@ def test_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: str)
     assert message in text
     assert text.startswith("error: ")
     assert len(text.splitlines()) == 1
+
+
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coding_gym.cli.validate.validate_tasks", raising(KeyboardInterrupt()))
+    run_command("validate", code=130)
 
 
 def test_every_option_is_explained_and_spelt_one_way() -> None:

@@ -44,6 +44,7 @@ server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 url = re.search("http://[^ ]*[0-9]", server.stdout.readline())[0]
 """
 _CPU = "num_generations=8, use_cpu=True, bf16=False, report_to='none'"
+_NO_TRAINING = "from trl import GRPOConfig, GRPOTrainer; GRPOTrainer.train = print"  # takes hours
 _TRAIN = ("train_dataset=dataset", f"train_dataset=dataset, args=GRPOConfig({_CPU})")
 _ONE = ('split="train"', 'task_ids=["ledgerline-month-overlap"]')
 _HARNESS = """from coding_gym import load_tasks
@@ -62,7 +63,7 @@ _FEW = ('player, tasks="bundled"', _OWN)
 _TRAINED = "assert model.num_timesteps >= 8; env.close()"
 # By section: the package that it needs, code before it, a text and its replacement, code after it.
 NEEDS = {
-    "README Train": ("trl", "from trl import GRPOConfig", _TRAIN, ""),
+    "README Train": ("trl", _NO_TRAINING, _TRAIN, ""),
     "your-own-tasks 3.": ("", _FIXED_TASK, None, "test_half_a_cent_is_rounded_up()"),
     "your-own-tasks 7.": ("", _NEW_TASK, None, "assert 'discount' in info['text']"),
     "rollouts Requests": ("openai", _CHAT, None, "env.close()"),
@@ -72,8 +73,8 @@ NEEDS = {
     "trainers verl": ("trl", "", None, "assert len(rows) == 29"),
     "trainers NeMo": ("nemo_gym", "", ('__name__ == "__main__"', "False"), ""),
     "scale On": ("ray", "", ('address="auto"', 'address="local"'), ""),
-    "trl TRL": ("trl", "", ("num_generations=8", _CPU), ""),
-    "trl Whole": ("trl", "", ("num_generations=8", _CPU), ""),
+    "trl TRL": ("trl", _NO_TRAINING, ("num_generations=8", _CPU), ""),
+    "trl Whole": ("trl", _NO_TRAINING, ("num_generations=8", _CPU), ""),
     "menu-policies Stable-Baselines3": ("sb3_contrib", "", ("5_000", "8"), _TRAINED),
     "menu-policies RLlib": ("ray", "", None, "algorithm.stop()"),
 }

@@ -26,7 +26,7 @@ def changed(rng: random.Random) -> tuple[str, str]:
     return "".join(lines), "".join(after).removesuffix("\n")
 
 
-def test_git_goes_where_a_diff_leads_and_back(tmp_path: Path) -> None:
+def test_git_applies_and_reverses_a_diff(tmp_path: Path) -> None:
     rng, before, after = random.Random(7), dict(BEFORE), dict(AFTER)
     for number in range(200):
         before[f"{number}"], after[f"{number}"] = changed(rng)
@@ -89,7 +89,7 @@ def test_change_that_does_not_apply_is_refused(before: str, text: str) -> None:
         change.apply(before)
 
 
-def test_binary_changes_are_known_and_left_to_git() -> None:
+def test_binary_changes_are_detected_and_refused() -> None:
     patch = Patch("diff --git a/x b/x\nindex 1..2\nGIT binary patch\nliteral 1\nIcmZPo\n")
     assert patch.files[0].is_binary
     with pytest.raises(PatchError, match="binary"):

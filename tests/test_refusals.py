@@ -39,7 +39,7 @@ OVERFLOWS = {
     "Ollama": "prompt too long; exceeded max context length by 4 tokens",
     "LM Studio": "The number of tokens to keep from the initial prompt is greater than the context "
     "length.",
-    "LiteLLM": "ContextWindowExceededError: the request is too large",
+    "LiteLLM's proxy": "ContextWindowExceededError: the request is too large",
 }
 OTHERS = {
     "OpenAI's ids": "Invalid 'messages[3].tool_calls[0].id': string too long. Expected a string "

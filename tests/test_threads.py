@@ -17,7 +17,7 @@ SOURCE = "\n".join(
 )
 
 
-def test_threads_may_parse_at_the_same_time() -> None:
+def test_threads_can_parse_at_the_same_time() -> None:
     """Threads take turns in the middle of what the interpreter does, as collections run then."""
 
     def take_turns(_phase: str, _info: dict[str, int]) -> None:
@@ -44,7 +44,7 @@ def test_what_is_not_python_is_a_syntax_error() -> None:
     assert isinstance(syntax.parse("# coding: latin-1\nx = '\xe9'".encode("latin-1")), ast.Module)
 
 
-def test_forked_child_waits_for_no_thread_of_its_parent() -> None:
+def test_a_forked_child_does_not_wait_for_threads_of_its_parent() -> None:
     started, may_end = threading.Event(), threading.Event()
 
     def wait() -> int:

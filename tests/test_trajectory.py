@@ -83,7 +83,7 @@ def play(row: dict[str, Any], *actions: str) -> tuple[Trajectory, list[int]]:
     return Trajectory.from_json(trajectory.to_json()), [int(i) for i in ids]
 
 
-def test_sampled_ids_are_masked_in_where_they_were_observed(tiny_row: dict[str, Any]) -> None:
+def test_the_mask_selects_the_sampled_ids(tiny_row: dict[str, Any]) -> None:
     end = 16_382
     replies = [[9, 8, 7], [6, 5, end], [4]]
     texts = [shell("ls"), shells("pwd", "ls"), SUBMIT]
@@ -104,7 +104,7 @@ def test_sampled_ids_are_masked_in_where_they_were_observed(tiny_row: dict[str, 
     assert example["exact"] == [True, True, True]
 
 
-def test_replies_not_sampled_are_masked_out_unless_asked_for(tiny_row: dict[str, Any]) -> None:
+def test_encoded_replies_are_masked_unless_included(tiny_row: dict[str, Any]) -> None:
     look = shell("ls")
     trajectory, _ = play(tiny_row, look, Completion(look, [1, 2]), Stop("enough"))
     example = trajectory.to_training_example()

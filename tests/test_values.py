@@ -122,13 +122,13 @@ def test_actions_keep_their_parts_through_pickling_and_copying(action: str) -> N
 
 
 @pytest.mark.parametrize(("argument", "named"), [("sizes", "'size'"), ("q", "size, depth")])
-def test_an_unknown_argument_has_its_neighbour(argument: str, named: str) -> None:
+def test_an_unknown_argument_has_a_suggestion(argument: str, named: str) -> None:
     check_arguments("X", ["size"], ["size", "depth"])
     with pytest.raises(InvalidArgumentError, match=named):
         check_arguments("X", [argument], ["size", "depth"])
 
 
-def test_only_a_policys_own_ends_are_terminations() -> None:
+def test_only_ends_by_the_policy_are_terminations() -> None:
     assert {r for r in StopReason if r.terminated} == {
         StopReason.SUBMITTED,
         StopReason.NO_TOOL_CALL,

@@ -1,1 +1,1 @@
-"""Bridges to trainers, one per file, each imported only on use."""
+"""Adapters for trainers: one file for each trainer, imported only on use."""

@@ -6,8 +6,8 @@
     if __name__ == "__main__":
         RepairServer.run_webserver()
 
-It goes with NeMo Gym's ``gymnasium_agent``. Rows name a task or are those of its mini-SWE-agent
-environment, whose parameters the server has too.
+Use it with NeMo Gym's ``gymnasium_agent``. The server accepts the rows and the parameters of NeMo
+Gym's mini-SWE-agent environment; a row can also name a task.
 """
 
 import asyncio
@@ -40,14 +40,14 @@ class RepairServerConfig(BaseResourcesServerConfig):
 
     Attributes:
         env: A sandbox backend of this package; ``"singularity"`` means ``"namespace"``.
-        cache_dir_template: The image of a task, with ``{instance_id}`` in it.
-        run_golden: Apply the gold patch in the place of the model's first reply, to validate.
-        step_timeout: Seconds that a command may take.
-        eval_timeout: Seconds that a run of the hidden tests may take.
-        step_limit: Replies of an episode.
-        collapse_limit: How often the same command may run in a row; the last one is warned.
-        idle_timeout: Seconds without a request after which a later reset closes a session.
-        episode: Further arguments of `coding_gym.adapters.session.Session`, which take precedence.
+        cache_dir_template: The image of a task; contains ``{instance_id}``.
+        run_golden: Whether the gold patch replaces the model's replies, for validation.
+        step_timeout: Time limit of a command in seconds.
+        eval_timeout: Time limit of a run of the hidden tests in seconds.
+        step_limit: Maximum number of replies of an episode.
+        collapse_limit: Maximum number of identical commands in a row; the last one gets a warning.
+        idle_timeout: Seconds without a request after which the next reset closes a session.
+        episode: Further arguments of `coding_gym.adapters.session.Session`; they take precedence.
     """
 
     env: str = "auto"
@@ -86,7 +86,11 @@ class RepairServer(GymnasiumServer):
     async def reset(
         self, metadata: dict[str, Any], session_id: str | None = None
     ) -> tuple[str | None, dict[str, Any]]:
-        """Starts the episode of a row and returns the report; InvalidTaskError for a bad row."""
+        """Starts the episode of a row and returns the issue.
+
+        Raises:
+            InvalidTaskError: The row is malformed.
+        """
         await self.close_session(session_id)
         await self._close_idle()
         session = Session(**self.config.settings())
@@ -103,7 +107,7 @@ class RepairServer(GymnasiumServer):
     ) -> tuple[str | None, float, bool, bool, dict[str, Any]]:
         """Plays a reply of the model; results of its calls are ``info["tool_outputs"]``.
 
-        The reward is 0.0 after an infrastructure failure, and ``info["mask_sample"]`` says so.
+        After an infrastructure failure the reward is 0.0 and ``info["mask_sample"]`` is True.
 
         Raises:
             InvalidArgumentError: The session does not exist, or was closed after `idle_timeout`.
@@ -111,15 +115,15 @@ class RepairServer(GymnasiumServer):
         session = self.session_state.get(session_id)
         if session is None:
             raise InvalidArgumentError(f"no session {session_id!r}; call /reset first")
-        if not session.ended:  # else it could not be opened
+        if not session.ended:  # it has ended if no sandbox could be opened
             await asyncio.to_thread(self._play, session, action)
         self._used_at[session_id] = time.monotonic()
-        outputs_by_id = {str(one.get("tool_call_id")): one["content"] for one in session.messages}
+        outputs_by_id = {str(m.get("tool_call_id")): m["content"] for m in session.messages}
         calls = [item.call_id for item in action.output if item.type == "function_call"]
         outputs = [{"call_id": call, "output": outputs_by_id.pop(call, "")} for call in calls]
         info = {**session.summary(), "tool_outputs": outputs}
         truncated = session.ended and not session.terminated
-        text = "\n".join(outputs_by_id.values()) or None  # of notices, and of calls that were text
+        text = "\n".join(outputs_by_id.values()) or None  # notices, and results of calls in text
         return text, session.reward or 0.0, session.terminated, truncated, info
 
     async def close_session(self, session_id: str | None) -> None:
@@ -130,9 +134,9 @@ class RepairServer(GymnasiumServer):
             await asyncio.to_thread(session.close)
 
     async def _close_idle(self) -> None:
-        """Closes sessions whose agent left without an end, as at its own ``max_steps``."""
-        latest = time.monotonic() - self.config.idle_timeout
-        for session_id in [one for one, used_at in self._used_at.items() if used_at < latest]:
+        """Closes abandoned sessions: an agent that reaches its ``max_steps`` closes none."""
+        oldest = time.monotonic() - self.config.idle_timeout
+        for session_id in [key for key, used_at in self._used_at.items() if used_at < oldest]:
             await self.close_session(session_id)
 
     def _play(self, session: Session, action: NeMoGymResponse) -> None:
@@ -154,7 +158,7 @@ class RepairServer(GymnasiumServer):
         session.step(text if is_text else Completion(text, calls=parsed, is_cut=is_cut))
 
     def _task(self, session: Session, row: dict[str, Any]) -> Task:
-        """Returns the task of a row, by the name of one of the server's or from its own fields."""
+        """Returns the server's task that the row names, or a task of the row's fields."""
         factory = session.unwrapped.config
         name = row.get("task_id") or row.get("instance_id")
         named = (task for task in factory.tasks if task.task_id == name)
@@ -169,7 +173,7 @@ def rows(
     toolset: str = "bash",
     sandbox: Any = "auto",
     agent: str = "repair_agent",
-    **chosen: Any,
+    **load_kwargs: Any,
 ) -> list[dict[str, Any]]:
     """Returns NeMo Gym's rows, one per task: a request with prompt and tools, and ``task_id``.
 
@@ -179,17 +183,19 @@ def rows(
         sandbox: The server's sandbox, as for ``CodingRepair-v0``; the prompt depends on its
             ``shell``.
         agent: The name of the ``gymnasium_agent`` in the configuration.
-        **chosen: Further arguments of `coding_gym.tasks.load_tasks`, such as ``split``.
+        **load_kwargs: Further arguments of `coding_gym.tasks.load_tasks`, such as ``split``.
 
     Raises:
         UnknownTaskError, InvalidTaskError, UnknownNameError: An argument cannot be used.
     """
-    known = get_toolset(toolset)
-    tools = [{"type": "function", "strict": False, **one["function"]} for one in known.schemas]
-    prompt = known.prompt(keeps_shell=SandboxOptions.parse(sandbox).keeps_shell)
+    tools_of_policy = get_toolset(toolset)
+    tools = [
+        {"type": "function", "strict": False, **s["function"]} for s in tools_of_policy.schemas
+    ]
+    prompt = tools_of_policy.prompt(keeps_shell=SandboxOptions.parse(sandbox).keeps_shell)
     request = {"input": [{"role": "system", "content": prompt}], "tools": tools}
     reference = {"type": "responses_api_agents", "name": agent}
     return [
         {"responses_create_params": request, "agent_ref": reference, "task_id": task.task_id}
-        for task in load_tasks(tasks, **chosen)
+        for task in load_tasks(tasks, **load_kwargs)
     ]

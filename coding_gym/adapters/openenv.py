@@ -6,7 +6,7 @@
         result = client.reset(task_id="cronwise-working-days")
         result = client.step(RepairAction(text='{"name": "shell", "arguments": {"cmd": "ls"}}'))
 
-``coding-gym serve`` starts the same server. Each connection has an environment of its own, which is
+``coding-gym serve`` starts the same server. Each connection has a separate environment, which is
 closed when the connection ends. ``message_timeout_s`` must exceed the time of a grade, which is
 part of the last step.
 """
@@ -30,7 +30,7 @@ try:
 except ImportError as error:
     raise missing_extra("OpenEnv", "openenv") from error
 
-# OpenEnv counts sessions that POST /mcp opens too; nothing else ends one that its client forgets.
+# OpenEnv also counts sessions that POST /mcp opens; only this timeout ends abandoned ones.
 _DETACHED_TIMEOUT_S = 600.0
 
 
@@ -39,7 +39,7 @@ class RepairAction(Action):
 
     Attributes:
         text: The reply, with tool calls in the environment's tool format.
-        stop: Not "": ends the episode from outside instead, for this reason, and has it graded.
+        stop: If not "", the episode ends with this reason instead of the reply, and is graded.
     """
 
     text: str = ""
@@ -55,11 +55,11 @@ class RepairObservation(Observation):
         text: The new text for the policy.
         messages: The same as chat messages in OpenAI's form.
         task_id: The task.
-        turn: How many turns were played.
-        tool_calls: How many tools were called.
+        turn: The number of turns so far.
+        tool_calls: The number of tool calls so far.
         truncated: Whether a limit or an infrastructure failure ended the episode.
-        stop_reason: Why it ended, None while it runs.
-        resolved: Whether the hidden tests pass, None while it runs.
+        stop_reason: The reason of the end; None before.
+        resolved: Whether the hidden tests pass; None before the end.
         error: The infrastructure failure, or "".
         mask_sample: Whether an infrastructure failure ended the episode: exclude it from training.
     """
@@ -80,10 +80,10 @@ class RepairState(State):
     """The state of a connection's episode, and the tools of the environment.
 
     Attributes:
-        task_id: The task, "" before the first reset.
-        done: Whether the episode is over.
-        toolset: The toolset's name.
-        tools: Its tools, as OpenAI function schemas.
+        task_id: The task; "" before the first reset.
+        done: Whether the episode has ended.
+        toolset: The name of the toolset.
+        tools: The tools of the toolset, as OpenAI function schemas.
     """
 
     task_id: str = ""
@@ -112,9 +112,9 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
         """Starts an episode.
 
         Args:
-            seed: Seeds the sampler, which chooses the task where no option does.
-            episode_id: Comes back in the state.
-            **options: ``task_id``; or ``task``, a row.
+            seed: Seeds the sampler, which chooses the task if there is no option.
+            episode_id: An id for the state.
+            **options: ``task_id``, or ``task`` (a row).
 
         Raises:
             InvalidArgumentError, UnknownTaskError, InvalidTaskError: An option cannot be used.
@@ -124,7 +124,7 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
         return self._observation()
 
     def step(self, action: RepairAction, **_: Any) -> RepairObservation:
-        """Plays one action; ``timeout_s`` changes nothing: the environment has limits of its own.
+        """Plays one action; ``timeout_s`` is ignored, because the environment has limits.
 
         Raises:
             EpisodeError: No episode is running, as in OpenEnv's stateless HTTP calls.
@@ -162,14 +162,14 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
 
 
 class RepairClient(EnvClient[RepairAction, RepairObservation, RepairState]):
-    """One connection to a server; ``sync()`` gives the same without ``await``."""
+    """One connection to a server; ``sync()`` returns the same client without ``await``."""
 
     def _step_payload(self, action: RepairAction) -> dict[str, Any]:
         return dict(action.model_dump(exclude={"metadata"}))
 
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[RepairObservation]:
-        ends = {"reward": payload.get("reward"), "done": payload.get("done", False)}
-        return StepResult(RepairObservation(**payload["observation"], **ends), **ends)
+        end = {"reward": payload.get("reward"), "done": payload.get("done", False)}
+        return StepResult(RepairObservation(**payload["observation"], **end), **end)
 
     def _parse_state(self, payload: dict[str, Any]) -> RepairState:
         return RepairState(**payload)
@@ -179,7 +179,7 @@ def make_app(*, max_concurrent_envs: int = 8, **session: Any) -> Any:
     """Returns a FastAPI application that serves episodes at ``/ws``.
 
     Args:
-        max_concurrent_envs: How many connections may play at the same time.
+        max_concurrent_envs: Maximum number of simultaneous connections.
         **session: Arguments of `coding_gym.adapters.session.Session`: ``wrappers``,
             ``control_tokens``, and those of ``CodingRepair-v0``.
 
@@ -187,7 +187,7 @@ def make_app(*, max_concurrent_envs: int = 8, **session: Any) -> Any:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
             cannot be used.
     """
-    RepairEnvironment(**session).close()  # refuses early
+    RepairEnvironment(**session).close()  # raises now, not at the first connection
     return create_fastapi_app(
         partial(RepairEnvironment, **session),
         RepairAction,
@@ -200,13 +200,13 @@ def make_app(*, max_concurrent_envs: int = 8, **session: Any) -> Any:
 
 
 def run_server(app: Any, listening: socket.socket) -> None:
-    """Serves an application until Ctrl-C or SIGTERM, which ends the process and its sandboxes.
+    """Serves an application until Ctrl-C or SIGTERM, which end the process and its sandboxes.
 
     Args:
-        app: As `make_app` returns it.
+        app: The value of `make_app`.
         listening: A bound socket.
     """
-    # uvicorn's pings close the connection of a client that is gone, within 40 seconds.
+    # uvicorn's pings close the connection of a vanished client within 40 seconds.
     config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
     with suppress(KeyboardInterrupt):  # uvicorn raises the signal again when it has ended
         uvicorn.Server(config).run(sockets=[listening])

@@ -1,4 +1,4 @@
-"""RLlib, new API stack: the native vector env under a name that every Ray process knows."""
+"""RLlib, new API stack: registers the vector env under a name in every Ray process."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,10 +14,10 @@ from coding_gym.vector import make_vec
 class GradedReturns(gym.vector.VectorWrapper):
     """Marks complete returns as terminated, so that PPO does not bootstrap them.
 
-    Every episode is graded in the step that ends it, a limit included, so nothing is left to
-    estimate: `truncated` becomes `terminated`, and PPO does not bootstrap. Where
-    ``info["mask_sample"]`` marks an infrastructure failure, there is no reward: the slot stays
-    truncated, and PPO puts the value function's estimate in place of the missing return.
+    The step that ends an episode grades it, also at a limit, so the return is complete: `truncated`
+    becomes `terminated`. After an infrastructure failure (``info["mask_sample"]``) there is no
+    reward: the env stays truncated, and PPO replaces the missing return by the estimate of its
+    value function.
 
     Args:
         env: A vector env of coding_gym.
@@ -26,11 +26,12 @@ class GradedReturns(gym.vector.VectorWrapper):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Resets every slot.
+        """Resets every env.
 
         Args:
-            seed: RLlib seeds its runners one apart, and a vector env its slots one apart; one
-                integer is therefore spread, so that no two slots play the same sequence of tasks.
+            seed: An integer is hashed first. RLlib gives consecutive seeds to its runners, and a
+                vector env gives consecutive seeds to its envs; without the hash, envs of different
+                runners would play the same sequence of tasks.
             options: As for the wrapped env.
         """
         if isinstance(seed, int | np.integer):
@@ -38,27 +39,27 @@ class GradedReturns(gym.vector.VectorWrapper):
         return self.env.reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps every slot; see the class for what becomes of `truncated`, bool (num_envs,)."""
+        """Plays one action in every env; the class documents the change of the flags."""
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         masked = np.asarray(infos.get("mask_sample", np.zeros(self.num_envs)), dtype=np.bool_)
         return observations, rewards, terminated | (truncated & ~masked), truncated & masked, infos
 
 
 def make_vector_env(config: Mapping[str, Any]) -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Returns the vector env that an EnvRunner asks for.
+    """Returns the vector env of an EnvRunner.
 
     Args:
-        config: ``env_config``, whose keys are the keyword arguments of
-            `coding_gym.vector.make_vec`, with the ``num_envs`` that RLlib sets to its
-            ``num_envs_per_env_runner``.
+        config: ``env_config``: keyword arguments of `coding_gym.vector.make_vec`. RLlib adds
+            ``num_envs``, the value of ``num_envs_per_env_runner``.
 
     Raises:
-        InvalidArgumentError: RLlib wants single environments; the message says how to change it.
+        InvalidArgumentError: RLlib is configured for single environments; the message has the
+            setting to change.
     """
-    # RLlib makes a plain dict where it adds num_envs; a user's own comes in an EnvContext.
+    # RLlib adds num_envs to a plain dict; for single environments it passes an EnvContext.
     if "num_envs" not in config or hasattr(config, "worker_index"):
         raise InvalidArgumentError(
-            "RLlib asked for a single environment; this one comes as a vector: "
+            "RLlib requested a single environment, but this is a vector environment; set "
             "config.env_runners(gym_env_vectorize_mode='vector_entry_point')"
         )
     return GradedReturns(make_vec(**config))
@@ -67,11 +68,11 @@ def make_vector_env(config: Mapping[str, Any]) -> gym.vector.VectorEnv[Any, Any,
 def register(name: str = "CodingRepair") -> str:
     """Registers the environment with Ray, for `AlgorithmConfig.environment`.
 
-    The registration reaches every process of the Ray job, remote EnvRunners included, whether Ray
-    is started before or after.
+    The registration is valid in every process of the Ray job, including remote EnvRunners, also if
+    Ray starts later.
 
     Args:
-        name: The name to register under.
+        name: The name of the environment.
 
     Returns:
         The name.

@@ -1,4 +1,4 @@
-"""Stable-Baselines3: the native vector env as one of its own ``VecEnv``.
+"""Stable-Baselines3: the vector env as a ``VecEnv`` of that library.
 
 Needs the extra ``sb3``.
 """
@@ -33,16 +33,16 @@ def make_vec_env(
     seed: int | None = None,
     **env_kwargs: Any,
 ) -> "CodingRepairVecEnv":
-    """Returns ``CodingRepair-v0`` as Stable-Baselines3 takes it.
+    """Returns ``CodingRepair-v0`` as a ``VecEnv`` of Stable-Baselines3.
 
-    Its algorithms choose among numbers, so one of the wrappers must be `MenuActions`. Put
-    `stable_baselines3.common.vec_env.VecMonitor` around it for statistics.
+    The actions of its algorithms are numbers, so one of the wrappers must be `MenuActions`. For
+    statistics, wrap the result in `stable_baselines3.common.vec_env.VecMonitor`.
 
     Args:
-        num_envs: How many episodes at once.
+        num_envs: The number of envs.
         wrappers: As for `coding_gym.vector.make_vec`, innermost first:
             ``[{"name": "MenuActions", "kwargs": {"num_candidates": 48}}]``.
-        seed: Seeds the choice of tasks at the first `reset`; algorithms with a seed set their own.
+        seed: Seeds the choice of tasks at the first `reset`; an algorithm with a seed replaces it.
         **env_kwargs: Further arguments of `CodingRepairVectorEnv` and `CodingRepairEnv`.
 
     Raises:
@@ -57,19 +57,19 @@ def make_vec_env(
 
 
 class CodingRepairVecEnv(VecEnv):
-    """A `CodingRepairVectorEnv` behind the interface of Stable-Baselines3.
+    """A `CodingRepairVectorEnv` with the interface of Stable-Baselines3.
 
-    An episode that ends is followed by the next one in the same step, as that library has it; the
-    info then holds ``terminal_observation``. ``TimeLimit.truncated`` asks an algorithm to add the
-    value of that observation to the return. A limit does not ask for it, since the patch is graded
-    and the return complete; only an infrastructure failure does (``info["mask_sample"]``), since
-    its reward of 0 is no result of the policy.
+    The step that ends an episode also starts the next one, as that library requires; the info then
+    has ``terminal_observation``. An algorithm adds the value of this observation to the return if
+    ``TimeLimit.truncated`` is True. This is the case only after an infrastructure failure
+    (``info["mask_sample"]``), because its reward of 0 is not a result of the policy. At a limit the
+    patch is graded, so the return is complete.
 
     Args:
         env: The vector env; `close` closes it too.
 
     Raises:
-        InvalidArgumentError: Its actions are text.
+        InvalidArgumentError: The actions of the env are text.
     """
 
     def __init__(self, env: CodingRepairVectorEnv) -> None:
@@ -77,11 +77,11 @@ class CodingRepairVecEnv(VecEnv):
         if isinstance(action_space, gym.spaces.Text):
             env.close()
             raise InvalidArgumentError(
-                "Stable-Baselines3 cannot choose texts; give it numbers to choose from: "
+                "Stable-Baselines3 needs actions that are numbers, got text; pass "
                 "wrappers=[{'name': 'MenuActions'}]"
             )
         self.env = env
-        # What is sent after an episode's end is ignored, whatever it is.
+        # The vector env ignores the action after the end of an episode.
         self._begin_next = np.zeros((1, *(action_space.shape or ())), action_space.dtype)
         super().__init__(env.num_envs, env.single_observation_space, action_space)
 
@@ -89,19 +89,19 @@ class CodingRepairVecEnv(VecEnv):
         return f"{type(self).__name__}({self.num_envs} of {self.env.envs[0]})"
 
     def reset(self) -> Observations:
-        """Begins new episodes in all envs, with the seeds and options that were set before.
+        """Starts new episodes in all envs, with the values of `seed` and `set_options`.
 
         Returns:
             Arrays of shape (num_envs, ...) by key; the infos are in ``reset_infos``.
 
         Raises:
-            InvalidArgumentError: `set_options` was given different options for different envs.
+            InvalidArgumentError: The envs have different options.
         """
         options = self._options[0]
         if any(other != options for other in self._options):
             raise InvalidArgumentError(
-                f"options must be the same for all envs, got {self._options!r}; choose tasks of "
-                "single envs by seed"
+                f"options must be the same for all envs, got {self._options!r}; use seeds to "
+                "choose the tasks of single envs"
             )
         observations, infos = self.env.reset(seed=self._seeds, options=options or None)
         self.reset_infos = split_infos(infos, self.num_envs)
@@ -110,11 +110,11 @@ class CodingRepairVecEnv(VecEnv):
         return dict(observations)
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Begins one action in each env."""
+        """Starts one action in each env."""
         self.env.send(actions)
 
     def step_wait(self) -> tuple[Observations, NDArray[Any], NDArray[Any], list[dict[str, Any]]]:
-        """Waits for the actions, and for the next episodes where they ended one.
+        """Waits for the actions, and after the end of an episode for the start of the next one.
 
         Returns:
             Observations, arrays of shape (num_envs, ...) by key; rewards, float32 (num_envs,);
@@ -127,16 +127,16 @@ class CodingRepairVecEnv(VecEnv):
         num_awaited = self.num_envs
         while num_awaited:
             batch, batch_rewards, terminated, truncated, merged = self.env.recv()
-            for place, info in enumerate(split_infos(merged, len(batch_rewards))):
+            for row, info in enumerate(split_infos(merged, len(batch_rewards))):
                 index = info.pop("env_id")
-                latest[index] = {key: values[place] for key, values in batch.items()}
-                if dones[index]:  # its second result: the next episode has begun
+                latest[index] = {key: values[row] for key, values in batch.items()}
+                if dones[index]:  # the second result of the env: the start of the next episode
                     self.reset_infos[index] = info
                     num_awaited -= 1
                     continue
-                rewards[index], infos[index] = batch_rewards[place], info
-                info["TimeLimit.truncated"] = bool(truncated[place] and info["mask_sample"])
-                if terminated[place] or truncated[place]:
+                rewards[index], infos[index] = batch_rewards[row], info
+                info["TimeLimit.truncated"] = bool(truncated[row] and info["mask_sample"])
+                if terminated[row] or truncated[row]:
                     dones[index] = True
                     info["terminal_observation"] = latest[index]
                     self.env.send(self._begin_next, [index])
@@ -146,18 +146,18 @@ class CodingRepairVecEnv(VecEnv):
         return observations, rewards, dones, infos
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """Returns an attribute of some envs, all by default; wrappers come first."""
+        """Returns an attribute of some envs, all by default; wrappers are searched first."""
         return [env.get_wrapper_attr(attr_name) for env in self._chosen(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Sets an attribute of some envs, all by default, where it is: in a wrapper or the env."""
+        """Sets an attribute of some envs, all by default, in the wrapper or env that has it."""
         for env in self._chosen(indices):
             env.set_wrapper_attr(attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Returns what a method gives in some envs, all by default; such as ``action_masks``."""
+        """Returns the results of a method, such as ``action_masks``, of some envs; default: all."""
         return [
             env.get_wrapper_attr(method_name)(*method_args, **method_kwargs)
             for env in self._chosen(indices)
@@ -166,7 +166,7 @@ class CodingRepairVecEnv(VecEnv):
     def env_is_wrapped(
         self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Indices = None
     ) -> list[bool]:
-        """Returns whether each of some envs, all by default, is wrapped by that class."""
+        """Returns for some envs, all by default, whether they have a wrapper of this class."""
         return [is_wrapped(env, wrapper_class) for env in self._chosen(indices)]
 
     def close(self) -> None:
@@ -178,12 +178,12 @@ class CodingRepairVecEnv(VecEnv):
 
 
 def split_infos(merged: Mapping[str, Any], num_envs: int) -> list[dict[str, Any]]:
-    """Returns the info of each env, from infos as a vector env merges them.
+    """Returns the info of each env from the merged infos of a vector env.
 
     Args:
-        merged: Arrays of length ``num_envs`` by key, or again such mappings, each with a mask of
-            who has it under ``_key``.
-        num_envs: How many infos were merged.
+        merged: Arrays of length ``num_envs`` by key, or mappings of this kind. ``_key`` is the mask
+            of the envs that have ``key``.
+        num_envs: The number of merged infos.
     """
     infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
     for key, values in merged.items():

@@ -1,8 +1,7 @@
 """Drives the env with text; infrastructure failures end the episode instead of raising.
 
-Every adapter whose policy writes text drives the Gymnasium environment through a `Session`. It has
-no rules of its own: the environment decides what a tool answers, when an episode ends, and what it
-is worth.
+Every adapter for policies that write text drives the Gymnasium environment through a `Session`. The
+environment alone decides the results of tools, the end of an episode and its reward.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ from coding_gym.trajectory import Message, StopReason
 from coding_gym.vector.sub_envs import WrapperEntry, make_envs
 
 LOST = "The repository could not be opened; there is nothing to do."
-"""Replaces the report where no sandbox could be opened."""
+"""The text of an episode without a sandbox, instead of the issue."""
 
 _SUMMARY = ("task_id", "turn", "tool_calls", "stop_reason", "error", "mask_sample", "resolved")
 _TASK_FIELDS = ("task_id", "task")
@@ -38,8 +37,8 @@ class Session:
     Args:
         wrappers: Wrappers of the environment, innermost first, as
             ``{"name": "ShapedReward", "kwargs": {…}}``.
-        control_tokens: Texts that the policy's tokenizer reads as control tokens. A zero-width
-            space breaks them in whatever comes from the sandbox.
+        control_tokens: Texts that the policy's tokenizer reads as control tokens. In text from the
+            sandbox, a zero-width space splits them.
         **env_kwargs: Arguments of ``CodingRepair-v0``.
 
     Attributes:
@@ -47,12 +46,12 @@ class Session:
         info: The environment's last info; at the end it names hidden tests. Empty before `start`.
         ended: Whether the episode is over.
         reward_parts: The parts that sum to the rewards so far, by name.
-        terminated: Whether it ended by the policy's own decision.
+        terminated: Whether the policy ended the episode.
         failure: The infrastructure failure that `start` or a wrapper raised.
 
     Raises:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
-            cannot be used, or a wrapper takes other actions than texts.
+            cannot be used, or the actions of a wrapper are not text.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Session:
             raise InvalidArgumentError(
                 f"the policy writes text; remove the wrapper that takes other actions: {self.env}"
             )
-        # A token of one character cannot be broken.
+        # A token of one character cannot be split.
         self._control_tokens = [token for token in control_tokens if len(token) > 1]
         self._format = self.unwrapped.tool_format
         self._clear()
@@ -88,24 +87,27 @@ class Session:
 
     @property
     def text(self) -> str:
-        """The text that the last action made new, neutral."""
+        """The new text after the last action; control tokens in it are split."""
         return neutralise(self.info["text"], self._control_tokens)
 
     @property
     def messages(self) -> list[Message]:
-        """The messages that the last action made new, without the policy's own; neutral texts."""
-        return [self._neutral(one) for one in self.info["messages"] if one["role"] != "assistant"]
+        """The new messages after the last action, except the policy's; control tokens are split."""
+        messages = self.info["messages"]
+        return [self._neutral(message) for message in messages if message["role"] != "assistant"]
 
     def chat(self, api: str = "chat") -> dict[str, Any]:
-        """Returns the messages so far, neutral, and ``tools`` unless the system prompt has them.
+        """Returns the messages so far, and ``tools`` unless the system prompt explains them.
+
+        Control tokens in the messages are split.
 
         Args:
-            api: As for `coding_gym.envs.chat_request.chat_request`, which makes the messages:
-                ``"chat"`` for servers, ``"transformers"`` for chat templates.
+            api: As for `coding_gym.envs.chat_request.chat_request`: ``"chat"`` for servers,
+                ``"transformers"`` for chat templates.
         """
         request = chat_request(self.env, "text" if explains_format(self._format) else api)
         messages = request.pop("conversation", None) or request["messages"]
-        return {**request, "messages": [self._neutral(one) for one in messages]}
+        return {**request, "messages": [self._neutral(message) for message in messages]}
 
     @property
     def reward(self) -> float | None:
@@ -122,15 +124,18 @@ class Session:
         return {key: self.info[key] for key in _SUMMARY if key in self.info}
 
     def metrics(self) -> dict[str, float]:
-        """Returns what trainers log of an ended episode; see `outcome_metrics`."""
+        """Returns the metrics of an ended episode for a trainer's log; see `outcome_metrics`."""
         return outcome_metrics(self.info.get("grade"), is_lost=self.info["mask_sample"])
 
     def start(self, *, seed: int | None = None, **options: Any) -> None:
-        """Starts an episode, dropping the last one; an infrastructure failure ends it at once.
+        """Starts an episode; the previous one is discarded.
+
+        An infrastructure failure ends the new episode immediately.
 
         Args:
             seed: As for ``reset`` of the environment.
-            **options: Its options, such as ``task_id``; without any the sampler chooses.
+            **options: Options of ``reset``, such as ``task_id``; without options the sampler
+                chooses the task.
 
         Raises:
             InvalidArgumentError, UnknownTaskError, InvalidTaskError: An option cannot be used.
@@ -154,12 +159,10 @@ class Session:
             raise EpisodeError("there is no episode to play; call reset first")
         if self.ended:
             reason = self.info["stop_reason"]
-            raise EpisodeError(f"the episode is over ({reason}); start another one")
+            raise EpisodeError(f"the episode has ended ({reason}); start another one")
         try:
             _, reward, self.terminated, truncated, self.info = self.env.step(action)
-        except (
-            InfrastructureError
-        ) as failure:  # of a wrapper; the environment's own are in its info
+        except InfrastructureError as failure:  # of a wrapper; the env reports others in its info
             self._fail(failure)
             return
         self._reward = float(reward)
@@ -168,20 +171,24 @@ class Session:
             self.reward_parts[name] = self.reward_parts.get(name, 0.0) + part
         self.ended = self.terminated or truncated
         if self.info["mask_sample"]:
-            _log.warning("lost an episode of %s: %s", self.info["task_id"], self.info["error"])
+            _log_failure(self.info["task_id"], self.info["error"])
 
     def finish(self, why: str) -> None:
-        """Ends the episode and has it graded, if it still runs."""
+        """Ends the episode if it is running, which grades the tree.
+
+        Args:
+            why: The reason, for the record.
+        """
         if not self.ended:
             self.step(Stop(why))
 
     def _neutral(self, message: Message) -> Message:
-        if message["role"] in ("system", "assistant"):  # they spell calls with whole tokens
+        if message["role"] in ("system", "assistant"):  # their calls contain control tokens
             return message
         return {**message, "content": neutralise(message["content"], self._control_tokens)}
 
     def _fail(self, failure: InfrastructureError) -> None:
-        _log.warning("lost an episode of %s: %s", self.info.get("task_id", "a task"), failure)
+        _log_failure(self.info.get("task_id", "a task"), failure)
         self.ended, self.failure, self._reward = True, failure, 0.0
         messages = [] if self.info else [{"role": "user", "content": LOST}]
         opening = {"task_id": "", "turn": 0, "tool_calls": 0, "resolved": False}
@@ -190,11 +197,15 @@ class Session:
         self.info = {**opening, **self.info, **texts, **masked}
 
 
-def outcome_metrics(grade: Grade | None, *, is_lost: bool) -> dict[str, float]:
-    """Returns what trainers log of an episode, each 0 or 1; their means are rates.
+def _log_failure(task_id: str, failure: object) -> None:
+    _log.warning("an infrastructure failure ended an episode of %s: %s", task_id, failure)
 
-    ``resolved``; ``infra_failed`` after an infrastructure failure; ``hacked`` where a test of an
-    impossible task was passed.
+
+def outcome_metrics(grade: Grade | None, *, is_lost: bool) -> dict[str, float]:
+    """Returns metrics of an episode for a trainer's log, each 0 or 1; their means are rates.
+
+    ``resolved``; ``infra_failed`` after an infrastructure failure; ``hacked`` if a test of an
+    impossible task passed.
     """
     return {
         "resolved": float(grade is not None and grade.resolved),
@@ -209,9 +220,9 @@ async def play_chat(session: Session, ask: Callable[[dict[str, Any]], Awaitable[
     Actions run in a thread, so that one event loop plays many episodes at the same time.
 
     Args:
-        session: The episode; one that has ended already is left as it is.
-        ask: Returns the reply to a request, which is the value of `Session.chat`: a text, a
-            `Completion`, or a `Stop`, which ends the episode and has it graded.
+        session: The episode; an ended one is not changed.
+        ask: Returns the reply to a value of `Session.chat`: a text, a `Completion`, or a `Stop`,
+            which ends the episode and grades the tree.
     """
     while not session.ended:
         action = await ask(session.chat())
@@ -219,20 +230,20 @@ async def play_chat(session: Session, ask: Callable[[dict[str, Any]], Awaitable[
 
 
 def task_options(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options of `Session.start` that a dataset's row gives, by its columns.
+    """Returns the options of `Session.start` for a row of a dataset.
 
     Args:
-        row: ``task_id``, the name of a task of the environment, or ``task``, a row of its own or
-            one as JSON text; other columns are ignored.
+        row: The columns: either ``task_id``, the name of a task of the environment, or ``task``,
+            the fields of a task as an object or as JSON text. Other columns are ignored.
 
     Raises:
-        InvalidArgumentError: The row has neither or both of them, or the text is not JSON.
+        InvalidArgumentError: The row has neither or both of the columns, or the text is not JSON.
     """
     options = {name: row[name] for name in _TASK_FIELDS if row.get(name) is not None}
     if len(options) != 1:
         raise InvalidArgumentError(
-            f"a row of the dataset needs either a task_id or a task, got {sorted(options)} among "
-            f"its columns {sorted(row)}"
+            f"a row of the dataset must have either task_id or task, got {sorted(options)} among "
+            f"the columns {sorted(row)}"
         )
     if isinstance(options.get("task"), str):
         try:

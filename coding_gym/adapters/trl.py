@@ -1,4 +1,4 @@
-"""TRL's ``GRPOTrainer(environment_factory=…)``: every rollout repairs code in a sandbox of its own.
+"""TRL's ``GRPOTrainer(environment_factory=…)``: each rollout plays an episode in its own sandbox.
 
     tokenizer = AutoTokenizer.from_pretrained(model)
     trainer = GRPOTrainer(
@@ -8,9 +8,9 @@
         environment_factory=environment_factory(processing_class=tokenizer),
     )
 
-TRL makes a tool of every public method of an environment's class but ``reset`` and ``get_reward``;
-hence the class made here, which has one method per tool and nothing else. It plays the Gymnasium
-environment and has no rules of its own. TRL itself is not imported.
+In TRL every public method of an environment's class, except ``reset`` and ``get_reward``, is a tool
+of the model. The class of rollouts therefore has one public method per tool and no others. TRL
+itself is not imported.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,13 +35,13 @@ INSTRUCTION = (
     "Repair the problem that this report describes. A reply without a tool call ends the work.\n\n"
 )
 
-_FORMAT = "auto"  # TRL reads the policy's calls, and its chat template says how to write them
+_FORMAT = "auto"  # TRL parses the policy's calls, and its chat template explains their format
 
 
 class Rollout:
-    """One rollout at a time; TRL keeps it for the next one and never closes it.
+    """Plays one rollout at a time; TRL uses it again for the next one and never closes it.
 
-    The methods that are tools are in the classes that `rollout_class` makes.
+    The classes of `rollout_class` add the methods that are tools.
 
     Args:
         session: The episodes to play.
@@ -49,7 +49,6 @@ class Rollout:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._was_ready = False
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -57,59 +56,58 @@ class Rollout:
         return self._session.info
 
     def reset(self, **row: Any) -> str:
-        """Starts an episode, dropping the last one, and returns the report.
+        """Starts an episode and returns the issue; the previous episode is discarded.
 
-        An infrastructure failure is not raised, because it would stop the training. The report or
-        a notice is returned, and the rollout is masked.
+        Other infrastructure failures are not raised, because they would stop the training. The text
+        is then a notice, and the rollout is masked.
 
         Args:
-            **row: The dataset's columns; ``task_id`` or ``task`` (a row, or one as JSON) is used.
+            **row: The columns of the dataset, with ``task_id`` or ``task`` (an object, or JSON
+                text).
 
         Raises:
-            InvalidArgumentError: The row has neither or both of them.
-            UnknownTaskError, InvalidTaskError: It names no task, or a malformed one.
-            SandboxUnavailableError: This machine cannot run the sandbox, and never did so far.
+            InvalidArgumentError: The row has neither or both of the columns.
+            UnknownTaskError, InvalidTaskError: The task is unknown or malformed.
+            SandboxUnavailableError: This machine cannot run the sandbox.
         """
         self._session.start(**task_options(row))
-        failure = self._session.failure
-        if isinstance(failure, SandboxUnavailableError) and not self._was_ready:
-            raise failure
-        self._was_ready = self._was_ready or failure is None
+        if isinstance(self._session.failure, SandboxUnavailableError):
+            raise self._session.failure
         return self._session.text
 
     def get_reward(self) -> float | None:
-        """Returns the sum of the episode's rewards, ending and grading it if it still runs.
+        """Returns the sum of the episode's rewards; a running episode is ended and graded first.
 
         None after an infrastructure failure, because the episode has no valid reward.
 
         Raises:
-            EpisodeError: There was no `reset`, or it failed.
+            EpisodeError: There was no successful `reset`.
         """
         self._session.finish("the trainer ended the rollout")
         return self._session.total_reward
 
     def _part(self, name: str) -> float | None:
-        """Returns a part of the reward, once the episode has ended; None as in `get_reward`."""
+        """Returns a part of the reward; ends the episode and returns None as `get_reward` does."""
         return None if self.get_reward() is None else self._session.reward_parts.get(name, 0.0)
 
     def _play(self, call: ToolCall) -> str:
         """Plays one tool call and returns its reply; TRL displays raised errors to the model."""
         if self._session.ended:
             reason = self._session.info["stop_reason"]
-            raise EpisodeError(f"the episode is over ({reason}); reply without a tool call")
+            raise EpisodeError(f"the episode has ended ({reason}); reply without a tool call")
         self._session.step(Completion("", calls=[call]))
         return self._session.text
 
 
 @cache
 def rollout_class(toolset: str) -> type[Rollout]:
-    """Returns the class of rollouts with a toolset: its methods are the tools.
+    """Returns the class of rollouts with a toolset, whose tools are its methods.
 
-    Its name, ``CodingRepair_`` and the toolset's, is that of TRL's reward column.
+    TRL uses the name of the class, ``CodingRepair_TOOLSET``, for its reward column.
 
     Raises:
         UnknownNameError: There is no such toolset.
-        InvalidArgumentError: A tool cannot be a method, or not a public one.
+        InvalidArgumentError: A tool cannot be a public method.
     """
     return type(f"CodingRepair_{toolset}", (Rollout,), _methods(get_toolset(toolset)))
 
@@ -120,7 +118,7 @@ def _methods(toolset: Toolset) -> dict[str, Callable[..., str]]:
         name = schema["function"]["name"]
         if hasattr(Rollout, name) or name.startswith("_"):
             raise InvalidArgumentError(
-                f"toolset {toolset.name!r} has a tool {name!r}, which TRL does not take for one"
+                f"TRL does not accept a tool named {name!r} (toolset {toolset.name!r}); rename it"
             )
         methods[name] = function_from_schema(schema, Rollout._play, is_method=True)
     return methods
@@ -135,23 +133,23 @@ def environment_factory(
     """Returns a value for ``GRPOTrainer(environment_factory=…)``; it pickles.
 
     Args:
-        processing_class: The trainer's tokenizer or processor, whose control tokens are broken in
-            texts from the sandbox; without it, `CONTROL_TOKENS` are.
+        processing_class: The trainer's tokenizer or processor; text from the sandbox cannot contain
+            its control tokens. The default is `CONTROL_TOKENS`.
         wrappers: Wrappers of the environment, innermost first, as
-            ``{"name": "ShapedReward", "kwargs": {…}}``; a name is one of `coding_gym.wrappers`
-            or ``"module:Class"``.
+            ``{"name": "ShapedReward", "kwargs": {…}}``; the name is a class of
+            `coding_gym.wrappers` or ``"module:Class"``.
         **env_kwargs: Arguments of ``CodingRepair-v0``, except ``tool_format``.
 
     Raises:
         UnknownNameError: There is no such toolset.
-        InvalidArgumentError: ``tool_format`` is given, ``processing_class`` is a name, or a tool
-            cannot be a method.
+        InvalidArgumentError: ``env_kwargs`` has ``tool_format``, ``processing_class`` is a name, or
+            a tool cannot be a method.
     """
     if "tool_format" in env_kwargs:
-        raise InvalidArgumentError("TRL reads the calls of its policy itself; omit tool_format")
+        raise InvalidArgumentError("TRL parses the calls of its policy; omit tool_format")
     if isinstance(processing_class, str):
         raise InvalidArgumentError(
-            f"processing_class must be the tokenizer, got its name {processing_class!r}; give "
+            f"processing_class must be the tokenizer, got its name {processing_class!r}; pass "
             "AutoTokenizer.from_pretrained(...)"
         )
     toolset = get_toolset(env_kwargs.get("toolset", "nano"))
@@ -163,8 +161,8 @@ def environment_factory(
 def reward_part(name: str) -> Callable[..., list[float | None]]:
     """Returns a reward function for ``GRPOTrainer(reward_funcs=…)``: one part of the reward.
 
-    TRL logs it as ``rewards/NAME/mean``. The environment's own reward contains the part already, so
-    give it a weight of 0 in ``reward_weights``, or another one to count it more.
+    TRL logs it as ``rewards/NAME/mean``. The reward of the environment already contains the part,
+    so set its weight in ``reward_weights`` to 0, unless the part should count more.
 
     Args:
         name: A key of ``info["reward_parts"]``, such as ``"resolved"`` or ``"patch_similarity"``.
@@ -188,18 +186,18 @@ def prompt_rows(
 ) -> list[dict[str, Any]]:
     """Returns the rows of a ``train_dataset``: a chat ``prompt`` and a ``task_id`` per task.
 
-    The report itself is not in the row: TRL appends what ``reset`` returns to the last message.
+    The row does not contain the issue: TRL appends the result of ``reset`` to the last message.
 
     Args:
-        tasks: As for ``CodingRepair-v0``; give the same to `environment_factory`.
+        tasks: As for ``CodingRepair-v0``; pass the same value to `environment_factory`.
         task_ids: Only these tasks.
         split: Only tasks of this split.
-        toolset: The toolset whose system prompt is the first message.
+        toolset: The toolset; its system prompt is the first message.
         sandbox: As for ``CodingRepair-v0``; the system prompt depends on its ``shell``.
         grading: As for ``CodingRepair-v0``; with ``"none"`` tasks need no tests.
 
     Raises:
-        UnknownTaskError, InvalidTaskError, UnknownNameError: As `load_tasks` and `get_toolset` do.
+        UnknownTaskError, InvalidTaskError, UnknownNameError: An argument cannot be used.
     """
     keeps_shell = SandboxOptions.parse(sandbox).keeps_shell
     prompt = [

@@ -1,4 +1,4 @@
-"""TRL's ``GRPOTrainer(rollout_func=…)``: whole episodes, played at the same time.
+"""TRL's ``GRPOTrainer(rollout_func=…)``: plays whole episodes at the same time.
 
     rollouts = EpisodeRollouts(tokenizer, tasks="bundled", max_turns=30)
     trainer = GRPOTrainer(
@@ -9,10 +9,10 @@
         reward_funcs=rollouts.reward,
     )
 
-The environment reads the calls here, in any of its tool formats, and a malformed one is answered
-like any other fault of the policy. Commands and grades of a batch run at the same time.
+The environment parses the calls, in any of its tool formats, and reports a malformed call to the
+policy. Commands and grades of a batch run at the same time.
 
-The model generates in this process, as TRL does without vLLM; several processes may train it by
+The model generates in this process, as in TRL without vLLM; several processes can train it with
 DDP. With vLLM, DeepSpeed or FSDP use `coding_gym.adapters.trl.environment_factory`.
 """
 
@@ -50,26 +50,25 @@ _KEPT = ("prompt_ids", "completion_ids", "env_mask", "trained_part")
 class EpisodeRollouts:
     """A ``rollout_func`` of TRL that plays an episode for each prompt.
 
-    Replies are sampled from the trainer's model, by ``generate`` of transformers and at the
-    trainer's temperature, top_p, top_k and min_p. Each is trained on by the very ids that were
-    sampled; what tools answer is masked.
+    ``generate`` of transformers samples the replies from the trainer's model, with the trainer's
+    temperature, top_p, top_k and min_p. The training uses exactly the sampled ids; results of tools
+    are masked.
 
     Args:
         processing_class: The trainer's tokenizer, with a chat template.
         harness: A command-line agent that plays the episodes in their sandboxes. TRL takes one
-            sequence per prompt: where the agent rewrites its history, the segment with the most
-            sampled ids is trained on, the later of equals.
-        concurrency: Episodes at one time; by default all of a batch.
-        seed: Decides, with the task and the number of the attempt, what is sampled.
-        on_done: Called with the record of every episode, as it ends, by one thread at a time; not
-            of those in which the model failed, which ends the training. The record names the
-            tokenizer as ``processing_class.name_or_path`` does, if that is known.
-        **episode: Arguments of `EpisodeConfig.from_config`: tasks, toolset, limits, and so on, but
-            for ``tokenizer``.
+            sequence per prompt: if the agent rewrites its history, this is the segment with the
+            most sampled ids, and the last of several such segments.
+        concurrency: Maximum number of simultaneous episodes; by default all of a batch.
+        seed: Seeds the sampling, together with the task and the number of the attempt.
+        on_done: Called with the record of every episode at its end, by one thread at a time, except
+            if the model failed, which ends the training. The tokenizer in the record is
+            ``processing_class.name_or_path``, if known.
+        **episode: Arguments of `EpisodeConfig.from_config`, except ``tokenizer``.
 
     Raises:
-        InvalidArgumentError, UnknownNameError, InvalidTaskError: As `EpisodeConfig.from_config`;
-            or the tokenizer has no chat template that can be used.
+        InvalidArgumentError, UnknownNameError, InvalidTaskError: An argument cannot be used, or the
+            tokenizer has no usable chat template.
     """
 
     def __init__(
@@ -83,15 +82,15 @@ class EpisodeRollouts:
         **episode: Any,
     ) -> None:
         if "tokenizer" in episode:
-            raise InvalidArgumentError("episodes have the trainer's tokenizer; omit tokenizer")
-        self._folder = str(make_folder("tokenizer"))  # a killed trainer's is swept by the next
+            raise InvalidArgumentError("episodes use the trainer's tokenizer; omit tokenizer")
+        self._folder = str(make_folder("tokenizer"))  # the next process removes a killed one's
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         processing_class.save_pretrained(self._folder)
         self._name = getattr(processing_class, "name_or_path", "") or self._folder
         self._factory = EpisodeConfig.from_config(**episode, tokenizer=f"hf:{self._folder}")
         self._tokenizer = get_tokenizer(self._factory.tokenizer)
         schemas = get_toolset(self._factory.toolset).schemas
-        get_chat(self._tokenizer, schemas, self._factory.tool_format)  # refuses early
+        get_chat(self._tokenizer, schemas, self._factory.tool_format)  # raises now, not at a prompt
         self._tasks = {task.task_id: task for task in self._factory.tasks}
         if concurrency is not None:
             at_least_one("concurrency", concurrency)
@@ -100,9 +99,9 @@ class EpisodeRollouts:
         self._attempts: Counter[str] = Counter()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Returns the rows of a ``train_dataset``, one per task, whose ``prompt`` is its name.
+        """Returns the rows of a ``train_dataset``: one per task, with its name as ``prompt``.
 
-        The episode itself begins with the system prompt, the tools and the report.
+        The prompt of the model is the system prompt, the tools and the issue of this task.
         """
         return [{"prompt": [{"role": "user", "content": name}]} for name in self._tasks]
 
@@ -117,15 +116,15 @@ class EpisodeRollouts:
     ) -> list[float | None]:
         """Returns the rewards of the episodes; None after an infrastructure failure.
 
-        Logs the rates ``infra_failed`` and ``hacked``, and the part of the sampled ids that is
-        trained on, as ``harness/trained``.
+        Logs the rates ``infra_failed`` and ``hacked``, and as ``harness/trained`` the fraction of
+        the sampled ids that the training uses.
         """
         grades = [record.get("grade") or {} for record in trajectory]
         if grades:
-            log_metric("hacked", sum(bool(one.get("hacked")) for one in grades) / len(grades))
+            log_metric("hacked", sum(bool(grade.get("hacked")) for grade in grades) / len(grades))
         if episode_reward:
-            lost = sum(reward is None for reward in episode_reward)
-            log_metric("infra_failed", lost / len(episode_reward))
+            num_failed = sum(reward is None for reward in episode_reward)
+            log_metric("infra_failed", num_failed / len(episode_reward))
         if self._harness is not None and trained_part:
             log_metric("harness/trained", sum(trained_part) / len(trained_part))
         return list(episode_reward)
@@ -136,15 +135,15 @@ class EpisodeRollouts:
         """Plays an episode for each prompt.
 
         Returns:
-            For each prompt, in order, ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids
-            that were sampled), ``trained_part`` (of the sampled ids), ``episode_reward`` (a float,
-            or None) and ``trajectory``, the record as a JSON object. ``logprobs`` is None: TRL
-            computes them itself.
+            Lists with an entry for each prompt, in order: ``prompt_ids``, ``completion_ids``,
+            ``env_mask`` (1 on sampled ids), ``trained_part`` (the fraction of the sampled ids),
+            ``episode_reward`` (a float, or None) and ``trajectory`` (the record as a JSON object).
+            ``logprobs`` is None: TRL computes them.
 
         Raises:
-            InvalidArgumentError: A prompt is none of `rows`, or the trainer generates in a way that
-                this does not.
-            ModelError: The model failed, or cannot take the chat.
+            InvalidArgumentError: A prompt is not from `rows`, or a setting of the trainer is not
+                supported.
+            ModelError: The model failed, or the chat does not fit in its context.
             SandboxUnavailableError: This machine cannot run the sandbox.
         """
         _check(trainer)
@@ -167,10 +166,11 @@ class EpisodeRollouts:
             todo = [(self._tasks[name], number) for name, number in attempts]
             _run(runner.run(todo, keep))
         examples = [self._example(played[attempt]) for attempt in attempts]
-        return {"logprobs": None} | {name: [one[name] for one in examples] for name in examples[0]}
+        names = examples[0]
+        return {"logprobs": None} | {name: [e[name] for e in examples] for name in names}
 
     def _sample(self, trajectory: Trajectory) -> dict[str, Any]:
-        """Returns an episode as token ids, with the part of the sampled ids that they have."""
+        """Returns an episode as token ids, and the fraction of the sampled ids among them."""
         if self._harness is None:
             return {**trajectory.to_training_example(), "trained_part": 1.0}
         return longest_segment(trajectory)
@@ -183,25 +183,25 @@ class EpisodeRollouts:
             )
         number = self._attempts[name]
         self._attempts[name] += 1
-        # Every process draws other replies.
+        # Attempts of all processes have different numbers, so that their seeds differ.
         return name, number * accelerator.num_processes + accelerator.process_index
 
     def _example(self, trajectory: Trajectory) -> dict[str, Any]:
         if trajectory.error_class in LASTING_ERROR_CLASSES:
             raise ModelError(trajectory.error, trajectory.error_class)
-        is_lost = bool(trajectory.error_class)
-        example = {} if is_lost else self._sample(trajectory)
+        has_failed = bool(trajectory.error_class)
+        example = {} if has_failed else self._sample(trajectory)
         if not example.get("completion_ids"):  # TRL takes no empty completion
             end = self._tokenizer.pad_id
             example = {"prompt_ids": [end], "completion_ids": [end], "env_mask": [0]}
             example["trained_part"] = 0.0
-        reward = None if is_lost else trajectory.total_reward
+        reward = None if has_failed else trajectory.total_reward
         example = {name: example[name] for name in _KEPT}
         return {**example, "episode_reward": reward, "trajectory": trajectory.to_json()}
 
 
 def _check(trainer: Any) -> None:
-    """Refuses settings of a trainer that the generation here would not follow."""
+    """Raises InvalidArgumentError for settings of a trainer that are not supported."""
     arguments = trainer.args
     refused = {
         "use_vllm": arguments.use_vllm,
@@ -220,7 +220,7 @@ def _check(trainer: Any) -> None:
 
 
 def _sampling(arguments: Any) -> Sampling:
-    # What is None would come from the model's own generation config.
+    # None would select the value of the model's generation config.
     return Sampling(
         temperature=arguments.temperature,
         top_p=arguments.top_p,
@@ -232,7 +232,7 @@ def _sampling(arguments: Any) -> Sampling:
 
 @contextmanager
 def _generating(trainer: Any) -> Iterator[Any]:
-    """Gives the trainer's model in the state in which it generates, and restores it."""
+    """Yields the trainer's model, ready to generate, and restores its state afterwards."""
     models = import_extra("trl.models", "trl")
     with models.unwrap_model_for_generation(
         trainer.model_wrapped,
@@ -240,19 +240,19 @@ def _generating(trainer: Any) -> Iterator[Any]:
         gradient_checkpointing_kwargs=trainer.args.gradient_checkpointing_kwargs,
     ) as model:
         adapted = [model.get_base_model()] if hasattr(model, "get_base_model") else []
-        configs = [(one, one.generation_config) for one in (model, *adapted)]
+        configs = [(layer, layer.generation_config) for layer in (model, *adapted)]
         is_training = model.training
         model.eval()
         try:
             yield model
         finally:
-            for one, config in configs:
-                one.generation_config = config
+            for layer, config in configs:
+                layer.generation_config = config
             model.train(is_training)
 
 
 def _run(episodes: Coroutine[Any, Any, None]) -> None:
-    """Runs a coroutine in a thread, as a notebook has an event loop; Ctrl-C cancels it."""
+    """Runs a coroutine in a thread, because a notebook has an event loop; Ctrl-C cancels it."""
     started: SimpleQueue[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = SimpleQueue()
 
     async def main() -> None:
@@ -265,6 +265,6 @@ def _run(episodes: Coroutine[Any, Any, None]) -> None:
         try:
             future.result()
         except BaseException:
-            with suppress(RuntimeError):  # it has ended by itself
+            with suppress(RuntimeError):  # the loop has already ended
                 loop.call_soon_threadsafe(task.cancel)
             raise

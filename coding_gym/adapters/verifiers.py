@@ -1,4 +1,4 @@
-"""verifiers 0.4: a taskset and a harness that plays in process. Needs the extra ``verifiers``.
+"""verifiers 0.4: a taskset and an in-process harness. Needs the extra ``verifiers``.
 
     config = vf.AgentConfig(
         harness=RepairHarnessConfig(), runtime=vf.SubprocessConfig(), model="…", client=…
@@ -7,8 +7,8 @@
         for task in RepairTaskset(RepairTasksetConfig(split="train")):
             trace = await agent.run(task)
 
-The task opens the sandbox before the harness starts and has the tree graded when it has ended,
-whatever ended it. The harness asks the model through the endpoint that verifiers gives it.
+The task opens the sandbox before the harness starts, and grades the tree after every end of the
+harness. The harness sends its requests to the endpoint of verifiers.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ except ImportError as error:
     raise missing_extra("verifiers", "verifiers") from error
 
 PLUGIN = "coding-gym-verifiers"  # the id of taskset and harness
-INFO = "coding_repair"  # the key of ``trace.info`` under which the end of the episode stands
+INFO = "coding_repair"  # the key of the episode's result in ``trace.info``
 
 
 class RepairState(vf.State):
@@ -48,17 +48,17 @@ class RepairTaskConfig(vf.TaskConfig):
 
     Attributes:
         env: Arguments of `coding_gym.adapters.session.Session`: ``wrappers``, ``control_tokens``,
-            and those of ``CodingRepair-v0`` but for the tasks.
+            and those of ``CodingRepair-v0`` except the tasks.
     """
 
     env: dict[str, Any] = Field(default_factory=dict)
 
 
 class RepairTasksetConfig(vf.TasksetConfig):
-    """Which tasks load.
+    """The choice of tasks.
 
     Attributes:
-        task: Settings of their episodes.
+        task: Settings of the episodes.
         tasks: As for ``CodingRepair-v0``.
         task_ids: Only these tasks.
         split: Only tasks of this split.
@@ -71,11 +71,11 @@ class RepairTasksetConfig(vf.TasksetConfig):
 
 
 class RepairTask(vf.Task[vf.TaskData, RepairState, RepairTaskConfig]):
-    """One bug to repair; its reward is that of the episode.
+    """One bug to repair; its reward is the reward of the episode.
 
     Args:
         data, config: As for every task of verifiers.
-        source: The task itself; None: a bundled one.
+        source: The task; None for a bundled task with the id in ``data``.
     """
 
     def __init__(
@@ -93,7 +93,8 @@ class RepairTask(vf.Task[vf.TaskData, RepairState, RepairTaskConfig]):
         """Opens the sandbox.
 
         Raises:
-            verifiers.v1.SandboxError: It could not be opened; the rollout is an error, no zero.
+            verifiers.v1.SandboxError: The sandbox could not be opened; the rollout has an error
+                and no reward.
         """
         tasks = {} if self.source is None else {"tasks": [self.source]}
         session = Session(**{**tasks, **self.config.env})
@@ -102,10 +103,11 @@ class RepairTask(vf.Task[vf.TaskData, RepairState, RepairTaskConfig]):
         _check(session)
 
     async def finalize(self, trace: vf.Trace, runtime: Runtime) -> None:  # noqa: ARG002 - by name
-        """Ends the episode, if it still runs, and keeps how it ended in ``trace.info``.
+        """Ends the episode if it is running, and records its result in ``trace.info``.
 
         Raises:
-            verifiers.v1.SandboxError: An infrastructure failure; the rollout is an error, no zero.
+            verifiers.v1.SandboxError: An infrastructure failure; the rollout has an error and no
+                reward.
         """
         session = trace.state.session
         await asyncio.to_thread(session.finish, trace.stop_condition or "the harness has ended")
@@ -116,12 +118,12 @@ class RepairTask(vf.Task[vf.TaskData, RepairState, RepairTaskConfig]):
 
     @vf.reward
     async def repair(self, trace: vf.Trace) -> float:
-        """Returns the sum of the episode's rewards: 1.0 for resolved, unless wrappers add some."""
+        """Returns the sum of the episode's rewards: 1.0 if resolved, plus parts of wrappers."""
         return float(trace.info[INFO]["reward"])
 
     @vf.metric
     async def episode(self, trace: vf.Trace) -> dict[str, float]:
-        """Returns those of `outcome_metrics`, ``num_actions`` and ``num_tool_calls``."""
+        """Returns the values of `outcome_metrics`, ``num_actions`` and ``num_tool_calls``."""
         info = trace.info[INFO]
         counts = {"num_actions": info["turn"], "num_tool_calls": info["tool_calls"]}
         return {**info["metrics"], **counts}
@@ -152,13 +154,13 @@ class RepairTaskset(vf.Taskset[RepairTask, RepairTasksetConfig]):
 
 
 class RepairHarnessConfig(HarnessConfig):
-    """The harness has no settings of its own: limits are the task's, sampling is the agent's."""
+    """The harness has no settings: the task sets limits, and the agent sets the sampling."""
 
     id: str = PLUGIN
 
 
 class RepairHarness(vf.Harness[RepairHarnessConfig]):
-    """Asks the model for actions until the episode has ended; it plays `RepairTask` only."""
+    """Requests actions from the model until the episode has ended; for `RepairTask` only."""
 
     APPENDS_SYSTEM_PROMPT = True
     EXECUTES_CODE = False  # not in the runtime of verifiers
@@ -168,13 +170,13 @@ class RepairHarness(vf.Harness[RepairHarnessConfig]):
         self,
         ctx: vf.ModelContext,
         trace: vf.Trace,
-        runtime: Runtime,  # noqa: ARG002 - the sandbox is the episode's
+        runtime: Runtime,  # noqa: ARG002 - the episode has a sandbox
         endpoint: str,
         secret: str,
-        mcp_urls: dict[str, str],  # noqa: ARG002 - tools are the environment's
+        mcp_urls: dict[str, str],  # noqa: ARG002 - the environment has the tools
         data: vf.TaskData,
     ) -> ProgramResult:
-        """Plays the episode; verifiers refuses a request to end the rollout."""
+        """Plays the episode; verifiers ends the rollout by an error response to a request."""
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, timeout=None) as client:
 
             async def ask(request: dict[str, Any]) -> str:

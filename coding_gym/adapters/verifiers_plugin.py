@@ -1,4 +1,4 @@
-"""Installed as the module ``coding_gym_verifiers``: verifiers imports plug-ins by one name."""
+"""Installed as the module ``coding_gym_verifiers``, the name that verifiers imports."""
 
 from coding_gym.adapters.verifiers import RepairHarness, RepairTaskset
 

@@ -1,15 +1,15 @@
 """verl: an agent loop of repair episodes. Importing this needs the extra ``verl``.
 
-    # the file that actor_rollout_ref.rollout.agent.agent_loop_config_path names
+    # the file in actor_rollout_ref.rollout.agent.agent_loop_config_path
     - name: coding_repair
       _target_: coding_gym.adapters.verl.RepairAgentLoop
       env: {tasks: bundled, max_turns: 30}
 
-``HarnessAgentLoop`` has a command-line agent in the sandbox play: add ``harness: nano-agent``, or a
-TOML file. It works without ``wrappers``.
+``HarnessAgentLoop`` plays by a command-line agent in the sandbox: add ``harness: nano-agent``, or a
+TOML file. It takes no ``wrappers``.
 
-verl makes an agent loop for each trajectory, and tokenizes: what was sampled stays as it is, and
-only what the environment answers is encoded anew, with mask 0.
+verl creates an agent loop for each trajectory and encodes the messages of the environment, with
+mask 0. Sampled ids are not changed.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ _VERSION = "max_global_steps"
 """The field of a reply with the newest weights that sampled it."""
 
 _Tokens = tuple[list[int], list[int], list[float] | None]
-"""All ids so far; the mask of those behind the prompt; their log-probabilities, if known."""
+"""All ids so far; the mask of the ids after the prompt; their log-probabilities, if known."""
 
 
 @register(NAME)
@@ -56,7 +56,7 @@ class RepairAgentLoop(AgentLoopBase):
     Args:
         env: Arguments of `coding_gym.adapters.session.Session`: ``wrappers``, and those of
             ``CodingRepair-v0``.
-        *args, **kwargs: What verl gives every agent loop.
+        *args, **kwargs: The arguments of verl's agent loops.
 
     Raises:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
@@ -72,12 +72,13 @@ class RepairAgentLoop(AgentLoopBase):
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
         """Plays an episode and returns its tokens, its mask and its reward.
 
-        After an infrastructure failure the mask is 0 everywhere and the reward 0.0; its
-        ``extra_fields["mask_sample"]`` says so.
+        After an infrastructure failure the mask is 0 everywhere, the reward is 0.0, and
+        ``extra_fields["mask_sample"]`` is True.
 
         Args:
-            sampling_params: As verl's servers take them.
-            **row: The dataset's columns; ``task_id`` or ``task``, also inside ``extra_info``.
+            sampling_params: As for verl's servers.
+            **row: The columns of the dataset, with ``task_id`` or ``task``, also inside
+                ``extra_info``.
 
         Raises:
             InvalidArgumentError, UnknownTaskError, InvalidTaskError: The row has no usable task.
@@ -94,7 +95,7 @@ class RepairAgentLoop(AgentLoopBase):
                         request_id=request_id, prompt_ids=tokens[0], sampling_params=sampling_params
                     )
                 version = output.extra_fields.get(_VERSION)
-                # The first reply's fields, but for the newest weights of the episode.
+                # The fields of the first reply, except the newest weights of the episode.
                 extra = {**output.extra_fields, **extra}
                 extra |= {} if version is None else {_VERSION: version}
                 tokens = await self._after_reply(tokens, output)
@@ -103,13 +104,13 @@ class RepairAgentLoop(AgentLoopBase):
                 if not session.ended:
                     tokens = await self._after_results(tokens)
             with simple_timer("compute_score", metrics):
-                await asyncio.to_thread(session.finish, "the response is as long as it may be")
+                await asyncio.to_thread(session.finish, "the response has its maximum length")
             return self._output(num_prompt, tokens, metrics, extra)
         finally:
             session.close()
 
     def _chat(self) -> tuple[list[Message], list[Any] | None]:
-        """Returns the messages so far and the tools, as chat templates take them."""
+        """Returns the messages so far and the tools, for chat templates."""
         if self._session.failure is not None:
             return self._session.messages, None
         request = self._session.chat("transformers")
@@ -121,15 +122,16 @@ class RepairAgentLoop(AgentLoopBase):
 
     async def _after_reply(self, tokens: _Tokens, output: Any) -> _Tokens:
         ids, mask, logprobs = tokens
-        known = (logprobs or []) if output.log_probs or logprobs else None
+        known_logprobs = (logprobs or []) if output.log_probs or logprobs else None
         merged, mask, logprobs = await self.ct_merge_assistant_token(
-            ids, output.token_ids, mask, known, assistant_logprobs=output.log_probs or None
+            ids, output.token_ids, mask, known_logprobs, assistant_logprobs=output.log_probs or None
         )
         return merged.token_ids, mask, logprobs
 
     async def _after_results(self, tokens: _Tokens) -> _Tokens:
         messages, tools = self._chat()
-        num_new = next(i for i, one in enumerate(messages[::-1]) if one["role"] == "assistant")
+        is_reply = [message["role"] == "assistant" for message in messages]
+        num_new = is_reply[::-1].index(True)
         merged, mask, logprobs = await self.ct_merge_context_msg(
             messages[: len(messages) - num_new], messages, *tokens, tools=tools
         )
@@ -140,10 +142,10 @@ class RepairAgentLoop(AgentLoopBase):
     ) -> AgentLoopOutput:
         ids, mask, logprobs = tokens
         session, length = self._session, self.rollout_config.response_length
-        if session.total_reward is None or not mask:  # verl takes no empty response
+        if session.total_reward is None or not mask:  # verl refuses an empty response
             mask = [0] * max(len(mask), 1)
         if logprobs is None and self.rollout_config.get("calculate_log_probs"):
-            logprobs = [0.0] * len(mask)  # verl wants them in all samples of a batch or in none
+            logprobs = [0.0] * len(mask)  # all samples of a batch have them, or none has
         return AgentLoopOutput(
             prompt_ids=ids[:num_prompt],
             response_ids=(ids[num_prompt:] or [self.tokenizer.eos_token_id])[:length],
@@ -166,13 +168,13 @@ class RepairAgentLoop(AgentLoopBase):
 class HarnessAgentLoop(AgentLoopBase):
     """Plays one repair episode by a command-line agent in its sandbox, and verl's rollout servers.
 
-    verl takes one sequence per episode: where the agent rewrites its history, the segment with the
-    most sampled ids is trained on.
+    verl takes one sequence per episode: if the agent rewrites its history, this is the segment with
+    the most sampled ids.
 
     Args:
         harness: The name of a preset, or a TOML file.
-        env: Arguments of `EpisodeConfig.from_config` but for ``tokenizer``.
-        *args, **kwargs: What verl gives every agent loop.
+        env: Arguments of `EpisodeConfig.from_config`, except ``tokenizer``.
+        *args, **kwargs: The arguments of verl's agent loops.
 
     Raises:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
@@ -224,9 +226,10 @@ class HarnessAgentLoop(AgentLoopBase):
         )
 
     def _fitted(self, record: Trajectory) -> tuple[dict[str, Any], float]:
-        """Returns the longest segment in verl's fields, and the part of the sampled ids in them.
+        """Returns the longest segment in verl's fields, and the fraction of the sampled ids there.
 
-        verl pads prompts and does not cut them: the end of a longer one begins the response.
+        verl pads prompts but does not truncate them, so the response starts with the end of a
+        prompt that is too long.
         """
         config, end = self.rollout_config, [self.tokenizer.eos_token_id]
         nothing = {"prompt_ids": end, "completion_ids": end, "env_mask": [0], "trained_part": 0.0}
@@ -234,12 +237,12 @@ class HarnessAgentLoop(AgentLoopBase):
         ids, logprobs = [*best["prompt_ids"], *best["completion_ids"]], best.get("logprobs")
         if logprobs is None and config.get("calculate_log_probs"):
             logprobs = [0.0] * len(best["env_mask"])
-        at = min(len(best["prompt_ids"]), config.prompt_length)
-        num_moved, length = len(best["prompt_ids"]) - at, config.response_length
+        num_prompt = min(len(best["prompt_ids"]), config.prompt_length)
+        num_moved, length = len(best["prompt_ids"]) - num_prompt, config.response_length
         mask = [*[0] * num_moved, *best["env_mask"]][:length]
         fields = {
-            "prompt_ids": ids[:at],
-            "response_ids": ids[at:][:length],
+            "prompt_ids": ids[:num_prompt],
+            "response_ids": ids[num_prompt:][:length],
             "response_mask": mask,
             "response_logprobs": logprobs and [*[0.0] * num_moved, *logprobs][:length],
         }
@@ -247,7 +250,7 @@ class HarnessAgentLoop(AgentLoopBase):
 
 
 class _ServedModel(LocalModel):
-    """The trainer's model as verl's rollout servers have it, for one episode."""
+    """The trainer's model on verl's rollout servers, for one episode."""
 
     def __init__(
         self, loop: HarnessAgentLoop, sampling_params: dict[str, Any], metrics: dict[str, Any]
@@ -265,12 +268,14 @@ class _ServedModel(LocalModel):
     async def reply(
         self,
         prompt_ids: list[int],
-        max_tokens: int | None,  # noqa: ARG002 - verl bounds replies
-        attempt_seed: int,  # noqa: ARG002 - its servers have the seeds
+        max_tokens: int | None,  # noqa: ARG002 - verl limits the length of replies
+        attempt_seed: int,  # noqa: ARG002 - verl's servers have the seeds
         turn: int,  # noqa: ARG002
     ) -> tuple[Completion, ModelCall]:
         if len(prompt_ids) >= self._context:
-            raise PromptTooLongError(f"{len(prompt_ids)} tokens, of at most {self._context}")
+            raise PromptTooLongError(
+                f"the prompt must have fewer than {self._context} tokens, got {len(prompt_ids)}"
+            )
         begin_s = time.perf_counter()
         with simple_timer("generate_sequences", self._metrics):
             output = await self._loop.server_manager.generate(

@@ -1,1 +1,1 @@
-"""Policies that need no training: for checking, for comparison, for load."""
+"""Agents that play whole episodes: by a model, by a command-line agent, or without a model."""

@@ -1,10 +1,9 @@
-"""The model requests of one episode's harness: sent within limits, recorded with their ids."""
+"""Limits and records of the model requests that the harness of one episode sends."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coding_gym.action import Completion
 from coding_gym.agents.live_episode import (
@@ -18,21 +17,22 @@ from coding_gym.episode.transcript import seen_text
 from coding_gym.errors import EpisodeError
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-_POLL_S = 2.0  # how often a waiting request looks whether its client is there
 _KEPT = ("tool_calls", "tool_call_id", "reasoning_content")  # of a message, for the record
 
 
 @dataclass
-class _Segment:
-    """A chat to which a harness only appends, with the positions of its replies."""
+class _Chat:
+    """A chat that ends with a reply; a harness appends to it.
 
-    messages: list[Message]
-    replies: dict[int, tuple[int, Reply]] = field(default_factory=dict)  # by position: number
+    Attributes:
+        messages: All messages; none before the first request.
+        turn: Number of the last reply in the episode.
+    """
 
-    def continues(self, messages: Sequence[Message]) -> bool:
+    messages: list[Message] = field(default_factory=list)
+    turn: int = -1
+
+    def is_start_of(self, messages: Sequence[Message]) -> bool:
         """Whether messages begin with the whole chat."""
         return len(messages) >= len(self.messages) and all(
             _content(old) == _content(new)
@@ -41,26 +41,23 @@ class _Segment:
 
 
 class CapturedRequests:
-    """Sends the requests of one episode's harness, and keeps the episode's limits.
+    """Sends the requests of one episode's harness within the episode's limits.
 
-    Made in the event loop of the episode. Requests are sent one after another, so that none passes
-    a limit. ``max_turns`` counts replies, ``max_tokens`` bounds prompt and reply of the last
-    request, ``max_cost`` the cost of all, and ``max_seconds`` begins with `begin`.
+    Requests are sent one after another, so that none passes a limit. ``max_turns`` counts replies,
+    ``max_tokens`` bounds prompt and reply of the last request, and ``max_cost`` the cost of all.
 
     Args:
         live: The episode.
-        complete: Returns the reply to a request, as `ModelClient.complete` does.
-        settings: Fields of every request, which replace the harness's own; of two bounds on the
-            tokens of a reply the smaller one counts.
+        complete: Returns the reply to a request, as `OpenAIClient.complete` does.
+        settings: Fields of every request, which replace those of the harness; the smaller
+            ``max_tokens`` counts.
 
     Attributes:
-        failure: The reason that a request has no reply; no further one is sent, except after a
-            prompt that was too long. A request that the server cannot take fails alone, after a
-            first reply.
+        failure: The error of a request without a reply; no further request is sent, except after a
+            prompt that was too long. After a first reply, a request that the server cannot take
+            is no failure of the episode.
         limit: The limit that a request was refused for, or None.
-        refused: Is set when no further request is sent.
-        started: Is set by the first request.
-        num_replies: Replies so far.
+        replies: Replies so far.
     """
 
     def __init__(
@@ -71,94 +68,50 @@ class CapturedRequests:
     ) -> None:
         self.failure: Exception | None = None
         self.limit: StopReason | None = None
-        self.refused, self.started = asyncio.Event(), asyncio.Event()
-        self.num_replies = 0
+        self.replies: list[Reply] = []
         self._live, self._complete, self._settings = live, complete, settings
-        self._loop = asyncio.get_running_loop()
         self._sending = asyncio.Lock()
-        self._begin_s = time.monotonic()
         self._num_tokens, self._cost = 0, 0.0
-        self._pending: set[Future[Reply]] = set()
-        self._is_closed = False
         self._tools: list[dict[str, Any]] = []
-        self._segments: list[_Segment] = []
-
-    def begin(self) -> None:
-        """Starts the clock of ``max_seconds``, when the harness starts."""
-        self._begin_s = time.monotonic()
-
-    def ask_from_thread(self, body: dict[str, Any], has_left: Callable[[], bool]) -> Reply:
-        """Returns the reply to a request of another thread than the event loop's.
-
-        A request whose client has left, as ``has_left`` says, is cancelled: a reply that no harness
-        gets is no turn.
-        """
-        future = asyncio.run_coroutine_threadsafe(self.ask(body), self._loop)
-        self._pending.add(future)
-        try:
-            if self._is_closed:
-                future.cancel()
-            while True:
-                try:
-                    return future.result(timeout=_POLL_S)
-                except TimeoutError:
-                    if future.done():
-                        raise
-                    if has_left():
-                        future.cancel()
-        finally:
-            self._pending.discard(future)
-
-    def close(self) -> None:
-        """Cancels the requests that wait, and refuses further ones."""
-        self._is_closed = True
-        for future in [*self._pending]:
-            future.cancel()
+        self._messages: list[Message] = []
+        self._answers: dict[int, list[Message]] = {}  # the messages after each reply, by its number
+        self._chats = [_Chat()]
 
     async def ask(self, body: dict[str, Any]) -> Reply:
-        """Returns the reply to a request, and counts it as a turn.
+        """Returns the reply to a request, and records it as a turn.
 
         Raises:
-            EpisodeError: A limit is reached, or the harness has ended.
-            ModelError: There is no reply to this or to an earlier request.
+            EpisodeError: A limit is reached.
+            ModelError: This or an earlier request failed.
         """
-        self.started.set()
         async with self._sending:
             self.limit = self.limit or self._spent()
-            if self.limit or self._is_closed:
-                self.refused.set()
-                raise EpisodeError(f"the episode is over: {self.limit or 'the harness has ended'}")
+            if self.limit:
+                raise EpisodeError(f"the episode is over: {self.limit}")
             if self.failure is not None and not isinstance(self.failure, PromptTooLongError):
                 raise self.failure
             try:
                 return await self._sent(body)
             except Exception as failure:  # kept for the record, and raised again
-                if not (isinstance(failure, RequestRefusedError) and self.num_replies):
-                    self._keep(failure)
+                if not (isinstance(failure, RequestRefusedError) and self.replies):
+                    self.failure = failure
                 raise
-
-    def _keep(self, failure: Exception) -> None:
-        self.failure = failure
-        if not isinstance(failure, PromptTooLongError):
-            self.refused.set()
 
     async def _sent(self, body: dict[str, Any]) -> Reply:
         limits = [each["max_tokens"] for each in (body, self._settings) if each.get("max_tokens")]
         request = {**body, **self._settings, **({"max_tokens": min(limits)} if limits else {})}
         reply = await self._complete(request)
-        if isinstance(self.failure, PromptTooLongError):  # this one was shorter
+        if isinstance(self.failure, PromptTooLongError):  # the new prompt was shorter
             self.failure = None
         self._record(body, reply)
         return reply
 
     def _spent(self) -> StopReason | None:
         bounds = self._live.episode.bounds
-        seconds = time.monotonic() - self._begin_s
         for bound, used, reason in (
-            (bounds.max_turns, self.num_replies, StopReason.MAX_TURNS),
+            (bounds.max_turns, len(self.replies), StopReason.MAX_TURNS),
             (bounds.max_tokens, self._num_tokens, StopReason.MAX_TOKENS),
             (bounds.max_cost, self._cost, StopReason.MAX_COST),
-            (bounds.max_seconds, seconds, StopReason.MAX_TIME),
         ):
             if bound is not None and used >= bound:
                 return reason
@@ -173,36 +126,33 @@ class CapturedRequests:
         self._cost += priced if call.cost is None else call.cost
         self._live.count(reply.action, call, reply.prompt_ids)
         self._tools = body.get("tools") or self._tools
-        segment = next((one for one in self._segments[::-1] if one.continues(messages)), None)
-        if segment is None:
-            segment = _Segment([])
-            self._segments.append(segment)
-        segment.replies[len(messages)] = (self.num_replies, reply)
-        segment.messages = [*messages, reply.response["choices"][0]["message"]]
-        self.num_replies += 1
+        chat = next(one for one in reversed(self._chats) if one.is_start_of(messages))
+        new = messages[len(chat.messages) :]
+        if chat.messages:
+            self._answers[chat.turn] = new
+        else:
+            chat = _Chat()
+            self._chats.append(chat)
+        reply_message = reply.response["choices"][0]["message"]
+        chat.messages, chat.turn = [*messages, reply_message], len(self.replies)
+        self._messages += [*new, reply_message]
+        self.replies.append(reply)
 
     def record(self) -> dict[str, Any]:
         """Returns the fields of the record: chat, tools and turns; counts them as used.
 
-        A request that does not continue an earlier chat, such as one after a summary, begins
-        another segment; the record's messages are those of all segments, in the order of the
-        replies that they led to.
+        A request that does not continue an earlier chat, such as one after a summary, adds all its
+        messages to the record's chat; any other request adds its new messages.
         """
-        new: dict[int, list[Message]] = {}  # by the number of the reply that ends them
-        turns: dict[int, Turn] = {}
-        for segment in self._segments:
-            starts = [*segment.replies]
-            ends = [*starts[1:], None]
-            for begin, start, end in zip([-1, *starts], starts, ends, strict=False):
-                number, reply = segment.replies[start]
-                new[number] = segment.messages[begin + 1 : start + 1]
-                turns[number] = self._turn(reply, segment.messages[start + 1 : end])
-        messages = tuple(_plain(one) for number in sorted(new) for one in new[number])
-        ordered = tuple(turns[number] for number in sorted(turns))
+        turns = tuple(
+            self._turn(reply, self._answers.get(number, ()))
+            for number, reply in enumerate(self.replies)
+        )
         usage = self._live.episode.usage
-        usage.turns += len(ordered)
-        usage.tool_calls += sum(len(turn.calls) for turn in ordered)
-        return {"messages": messages, "turns": ordered, "tools": tuple(self._tools)}
+        usage.turns += len(turns)
+        usage.tool_calls += sum(len(turn.calls) for turn in turns)
+        messages = tuple(map(_plain, self._messages))
+        return {"messages": messages, "turns": turns, "tools": tuple(self._tools)}
 
     def _turn(self, reply: Reply, answers: Sequence[Message]) -> Turn:
         action, encode = reply.action, self._live.episode.tokenizer.encode
@@ -238,7 +188,7 @@ def _plain(message: Message) -> Message:
 def longest_segment(trajectory: Trajectory) -> dict[str, Any]:
     """Returns the segment with the most sampled ids, the later of equals; empty without segments.
 
-    ``trained_part`` is the part of all sampled ids that it has.
+    ``trained_part`` is the share of the episode's sampled ids that this segment has.
     """
     samples = segments(trajectory)
     counts = [sum(one["env_mask"]) for one in samples]
@@ -247,11 +197,11 @@ def longest_segment(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
-    """Returns an episode as samples of token ids; most episodes are one.
+    """Returns an episode as samples of token ids, one for each segment; most episodes have one.
 
-    A prompt that begins with all ids of a segment so far continues it: the ids between the replies
-    have mask 0. Any other prompt begins a segment, as after an agent summarised its history.
-    Replies whose ids or prompt ids the server did not give are in no segment.
+    A prompt that begins with all ids of a segment continues this segment: the ids between the
+    replies have mask 0. Any other prompt begins a new segment, for example after an agent
+    summarised its history. Replies without ids, or without the ids of their prompt, are skipped.
 
     Returns:
         For each segment ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids that were

@@ -1,7 +1,7 @@
-"""The part of a harness's request that reaches the model: known fields, of the right types.
+"""Validation of a harness's requests: only known fields of the right types reach the model.
 
-Code in the sandbox writes these requests. Other fields could choose a provider's address or key
-(``api_base`` of LiteLLM), or have the server fetch a page.
+Untrusted code in the sandbox writes these requests. Other fields could replace a provider's address
+or key (``api_base`` of LiteLLM), or have the server fetch a page.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.json_record import first_problem
 
 
 class _Fields(BaseModel):
-    """Known fields; others are ignored, and values are not converted."""
+    """Known fields; other fields are ignored, and values are not converted."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -79,21 +80,20 @@ class _Request(_Fields):
 
 
 def model_request(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a chat completion's request that are sent to the model.
+    """Returns the fields of a request that are sent to the model.
 
     Args:
-        body: The request of code in the sandbox, in the form of OpenAI's chat completions.
+        body: The request of a harness, in the form of OpenAI's chat completions.
 
     Raises:
-        InvalidArgumentError: A field has another type; the message names the field.
+        InvalidArgumentError: A field has a wrong type; the message names the field.
     """
     try:
         request = _Request.model_validate(body).model_dump(exclude_unset=True)
     except ValidationError as problem:
-        first = problem.errors(include_url=False, include_input=False)[0]
-        path = ".".join(map(str, first["loc"]))
-        raise InvalidArgumentError(f"{path}: {first['msg']:.500}") from None
-    known = {name: value for name, value in request.items() if value is not None}
-    if (limit := known.pop("max_completion_tokens", None)) is not None:
-        known["max_tokens"] = limit
-    return known
+        path, text = first_problem(problem)
+        raise InvalidArgumentError(f"{'.'.join(map(str, path))} {text}") from None
+    fields = {name: value for name, value in request.items() if value is not None}
+    if (limit := fields.pop("max_completion_tokens", None)) is not None:
+        fields["max_tokens"] = limit
+    return fields

@@ -1,17 +1,15 @@
 """The capture endpoint of one episode: Chat Completions and Responses on a UNIX socket."""
 
+import asyncio
 import hmac
-import http.server
+import http.client
 import json
 import secrets
-import select
-import socket
-import socketserver
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping
-from concurrent.futures import CancelledError
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from http import HTTPStatus
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -24,203 +22,178 @@ from coding_gym.agents.live_episode import (
 )
 from coding_gym.agents.responses_api import chat_body, response_body, response_events
 
-END_PATH = "/end"
-"""A request for this path gets a reply when the harness has to end."""
-
+_CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 _MAX_BODY_BYTES = 8 << 20
 _MAX_CONNECTIONS = 64
 _MAX_READ = 4  # requests that are read at one time; parsed JSON takes 20 times its size
-_IDLE_S = 3600.0
-# Of a response: fields that are recorded, and that a harness does not need.
+# Fields of a response that are recorded but not sent to the harness.
 _RECORDED = ("prompt_token_ids", "token_ids", "response_token_ids", "meta_info")
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_BROKEN = (OSError, EOFError, asyncio.LimitOverrunError, http.client.HTTPException)
 
 
-class CaptureEndpoint(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """Serves the requests of one episode's harness until it is closed, each in a thread.
+class _HTTPError(Exception):
+    """An error response to a request."""
+
+    def __init__(self, status: int, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class CaptureEndpoint:
+    """Serves the requests of one episode's harness, in the event loop of the episode.
+
+    If a client closes its connection, its request is cancelled and not recorded as a turn.
 
     Args:
-        requests: Sends them on, and records them.
+        requests: Sends and records the requests.
 
     Attributes:
         path: The UNIX socket.
-        api_key: The bearer token; requests with another one get 401.
-        ending: Set it to answer ``END_PATH``.
-        reading: Is held while a body is read.
+        api_key: The bearer token; requests with any other token get 401.
     """
-
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
 
     def __init__(self, requests: CapturedRequests) -> None:
         self.requests = requests
         self.api_key = secrets.token_urlsafe(32)
-        self.ending = threading.Event()
-        self.reading = threading.BoundedSemaphore(_MAX_READ)
-        self._slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         self._folder = tempfile.TemporaryDirectory(prefix="coding_gym-")
         self.path = Path(self._folder.name, "model.sock")
-        super().__init__(str(self.path), _Handler)
-        self._thread = threading.Thread(
-            target=self.serve_forever, name="capture-endpoint", daemon=True
-        )
-        self._thread.start()
+        self._reading = asyncio.Semaphore(_MAX_READ)
+        self._connections: set[asyncio.Task[None]] = set()
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Starts the thread of a connection; closes the connection where there are too many."""
-        if not self._slots.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except RuntimeError:  # this process may start no further thread
-            self._slots.release()
-            raise
+    async def start(self) -> None:
+        """Opens the socket."""
+        self._server = await asyncio.start_unix_server(self._connect, self.path, backlog=128)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serves a connection."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._slots.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignores a connection that the harness has broken."""
-
-    def close(self) -> None:
-        """Cancels the requests that wait, and stops; idempotent."""
-        self.ending.set()
-        self.requests.close()
-        if self._thread.is_alive():
-            self.shutdown()
-            self._thread.join()
-        self.server_close()
+    async def close(self) -> None:
+        """Cancels the pending requests, and closes the socket."""
+        self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
         self._folder.cleanup()
 
+    def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Starts to serve a connection; closes it if too many are open."""
+        if len(self._connections) == _MAX_CONNECTIONS:
+            writer.close()
+            return
+        connection = asyncio.ensure_future(self._serve(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    server: CaptureEndpoint
-    protocol_version = "HTTP/1.1"
-    timeout = _IDLE_S
-
-    def do_GET(self) -> None:
-        if not self._is_allowed():
-            return
-        if self.path == END_PATH:
-            self.server.ending.wait()
-            self._json({})
-        else:
-            self._error(404, "unknown path")
-
-    def do_POST(self) -> None:
-        if not self._is_allowed():
-            return
-        length = int(self.headers.get("Content-Length") or -1)
-        if not 0 <= length <= _MAX_BODY_BYTES:
-            self._error(413, f"the body needs a length of at most {_MAX_BODY_BYTES} bytes")
-            return
-        route = self.path.partition("?")[0]
-        if route not in ("/v1/chat/completions", "/v1/responses"):
-            self._error(404, "unknown path")
-            return
-        is_chat = route == "/v1/chat/completions"
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            with self.server.reading:
-                body = json.loads(self.rfile.read(length))
-                request = model_request(body if is_chat else chat_body(body))
-        except _UNREADABLE as wrong:
-            self._error(400, f"the request cannot be read: {wrong}")
-            return
-        completion = self._completion(request)
-        if completion is None:
-            return
-        streams = bool(body.get("stream"))
-        if is_chat:
-            has_usage = bool((body.get("stream_options") or {}).get("include_usage"))
-            chunks = _chunks(completion, has_usage=has_usage)
-            self._reply(completion, chunks, streams=streams, end="[DONE]")
-        else:
+            with suppress(*_BROKEN, asyncio.CancelledError):
+                while await self._respond(reader, writer):
+                    await writer.drain()
+        finally:
+            writer.close()
+
+    async def _respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Reads a request and writes its response; returns whether the connection stays open."""
+        head = await reader.readuntil(b"\r\n\r\n")
+        try:
+            kind, text = await self._handle(head, reader)
+        except _HTTPError as problem:
+            error = {"type": "invalid_request_error", "code": problem.code, "param": None}
+            text = json.dumps({"error": {"message": str(problem), **error}})
+            writer.write(_response(problem.status, "application/json", text))
+            return False  # its body may be unread
+        writer.write(_response(200, kind, text))
+        return True
+
+    async def _handle(self, head: bytes, reader: asyncio.StreamReader) -> tuple[str, str]:
+        """Returns the content type and the text of the response to a request."""
+        line, _, lines = head.partition(b"\r\n")
+        headers = http.client.parse_headers(BytesIO(lines))
+        token = headers.get("Authorization", "").partition(" ")[2]
+        if not hmac.compare_digest(token.encode(), self.api_key.encode()):
+            raise _HTTPError(401, "the API key is not that of this episode")
+        method, target, *_ = [*line.decode("latin-1").split(" "), ""]
+        route = target.partition("?")[0]
+        if method != "POST" or route not in (_CHAT, _RESPONSES):
+            raise _HTTPError(404, "unknown path")
+        length = headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > _MAX_BODY_BYTES:
+            raise _HTTPError(413, f"the body needs a length of at most {_MAX_BODY_BYTES} bytes")
+        async with self._reading:
+            data = await reader.readexactly(int(length))
+            try:
+                body = await asyncio.to_thread(json.loads, data)
+                request = model_request(body if route == _CHAT else chat_body(body))
+                streams, options = bool(body.get("stream")), dict(body.get("stream_options") or {})
+            except _UNREADABLE as problem:
+                raise _HTTPError(400, f"the request cannot be read: {problem}") from None
+        completion = await self._while_connected(request, reader)
+        if route == _RESPONSES:
             response = response_body(completion)
-            self._reply(response, response_events(response), streams=streams)
+            events: Iterable[dict[str, Any]] = response_events(response)
+        else:
+            response = completion
+            events = _chunks(completion, has_usage=bool(options.get("include_usage")))
+        if streams:
+            return "text/event-stream", _stream(events, end="[DONE]" if route == _CHAT else "")
+        return "application/json", json.dumps(response, default=str)
 
-    def _completion(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """Returns the completion without the fields that are recorded; None after an error."""
+    async def _while_connected(
+        self, request: dict[str, Any], reader: asyncio.StreamReader
+    ) -> dict[str, Any]:
+        """Returns the completion; cancels its request when the client closes the connection."""
+        asking = asyncio.ensure_future(self._completion(request))
+        leaving = asyncio.ensure_future(reader.read(1))  # clients send nothing meanwhile
         try:
-            reply = self.server.requests.ask_from_thread(request, self._has_left)
+            await asyncio.wait([asking, leaving], return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                raise EOFError
+            return await asking
+        finally:
+            asking.cancel()
+            leaving.cancel()
+            await asyncio.gather(asking, leaving, return_exceptions=True)
+
+    async def _completion(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Returns the completion without the fields that are only recorded."""
+        try:
+            reply = await self.requests.ask(request)
         except PromptTooLongError as problem:
             message = f"maximum context length exceeded: {problem}"
-            self._error(400, message, "context_length_exceeded")
+            raise _HTTPError(400, message, "context_length_exceeded") from None
         except RequestRefusedError as problem:
-            self._error(400, public_text(str(problem)))
-        except CancelledError:
-            self._error(401, "the episode is over")
-        except Exception as problem:  # noqa: BLE001 - `CapturedRequests` keeps it for the record
-            # No further reply will come, and no client sends again after this status.
-            self._error(401, public_text(str(problem)))
-        else:
-            hidden = _RECORDED if request.get("logprobs") else (*_RECORDED, "logprobs")
-            choice = reply.response["choices"][0]
-            choice = {name: value for name, value in choice.items() if name not in hidden}
-            fields = {k: v for k, v in reply.response.items() if k not in hidden}
-            return {**fields, "choices": [choice]}
-        return None
+            raise _HTTPError(400, public_text(str(problem))) from None
+        except Exception as problem:  # `CapturedRequests` keeps it for the record
+            # All further requests fail too, and clients do not retry after this status.
+            raise _HTTPError(401, public_text(str(problem))) from problem
+        hidden = _RECORDED if request.get("logprobs") else (*_RECORDED, "logprobs")
+        choice = reply.response["choices"][0]
+        choice = {name: value for name, value in choice.items() if name not in hidden}
+        fields = {name: value for name, value in reply.response.items() if name not in hidden}
+        return {**fields, "choices": [choice]}
 
-    def _has_left(self) -> bool:
-        """Whether the client has closed the connection."""
-        try:
-            readable, _, _ = select.select([self.connection], [], [], 0)
-            return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
-        except OSError:
-            return True
 
-    def _is_allowed(self) -> bool:
-        token = self.headers.get("Authorization", "").partition(" ")[2]
-        if hmac.compare_digest(token.encode(), self.server.api_key.encode()):
-            return True
-        self._error(401, "the API key is not that of this episode")
-        return False
+def _response(status: int, kind: str, text: str) -> bytes:
+    """Returns an HTTP response."""
+    data = text.encode()
+    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", f"Content-Type: {kind}"]
+    lines.append(f"Content-Length: {len(data)}")
+    if status >= 400:
+        lines += ["Connection: close", "x-should-retry: false"]  # OpenAI's clients obey it
+    return "\r\n".join([*lines, "", ""]).encode() + data
 
-    def _reply(
-        self, body: Any, events: Iterator[dict[str, Any]], *, streams: bool, end: str = ""
-    ) -> None:
-        if not streams:
-            self._json(body)
-            return
-        lines = [
-            f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
-            if "type" in event
-            else f"data: {json.dumps(event)}\n\n"
-            for event in events
-        ]
-        text = "".join([*lines, f"data: {end}\n\n" if end else ""])
-        self._send(200, text, "text/event-stream")
 
-    def _error(self, status: int, message: str, code: str | None = None) -> None:
-        self.close_connection = True  # its body may be unread
-        error = {"message": message, "type": "invalid_request_error", "code": code, "param": None}
-        self._json({"error": error}, status)
-
-    def _json(self, body: Any, status: int = 200) -> None:
-        self._send(status, json.dumps(body, default=str), "application/json")
-
-    def _send(self, status: int, text: str, kind: str) -> None:
-        data = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        if status >= 400:
-            self.send_header("x-should-retry", "false")  # OpenAI's clients obey it
-        self.end_headers()
-        with suppress(OSError):
-            self.wfile.write(data)
-
-    def log_message(self, *_: Any) -> None:
-        """Logs nothing: a harness could flood the log."""
+def _stream(events: Iterable[dict[str, Any]], end: str) -> str:
+    """Returns the text of server-sent events; ``end`` is the data of a last one."""
+    texts = [
+        f"event: {event['type']}\ndata: {json.dumps(event, default=str)}\n\n"
+        if "type" in event
+        else f"data: {json.dumps(event, default=str)}\n\n"
+        for event in events
+    ]
+    return "".join([*texts, f"data: {end}\n\n" if end else ""])
 
 
 def _chunks(completion: Mapping[str, Any], *, has_usage: bool) -> Iterator[dict[str, Any]]:
-    """Yields the chunks of a stream that gives a completion at once, its usage last if wanted."""
+    """Yields a completion as one chunk of a stream, with a second one if usage is requested."""
     (choice,) = completion["choices"]
     delta = dict(choice["message"])
     if delta.get("tool_calls"):

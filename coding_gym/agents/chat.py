@@ -1,11 +1,11 @@
-"""An agent that asks a chat model for every action."""
+"""An agent whose actions are the replies of a chat model."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from coding_gym.agents.live_episode import LiveEpisode, Player
-from coding_gym.agents.model_client import ModelClient
+from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Reply
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.json_record import JsonRecord
@@ -14,17 +14,17 @@ from coding_gym.tools.formats import explains_format
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling(JsonRecord):
-    """How a model samples; None leaves a setting to the server.
+    """Sampling settings of a model; the server decides on settings that are None.
 
     Attributes:
         temperature: 0 or more.
         top_p: Above 0, at most 1.
-        top_k: As vLLM and SGLang take it.
-        min_p: As vLLM and SGLang take it.
-        max_tokens: The most tokens of one reply; 4,096 as in nano-agent, and less where the server
-            says that this does not fit.
-        reasoning_effort: Such as ``"low"``, for models that take it.
-        thinking: Whether the chat template lets the model think (``enable_thinking``).
+        top_k: Supported by vLLM and SGLang.
+        min_p: Supported by vLLM and SGLang.
+        max_tokens: The most tokens of one reply, by default 4,096 as in nano-agent; the client
+            lowers it if the server refuses it as too large.
+        reasoning_effort: Such as ``"low"``.
+        thinking: The argument ``enable_thinking`` of the chat template.
         extra: Other fields of the request's body.
     """
 
@@ -49,29 +49,29 @@ class Sampling(JsonRecord):
 class ChatAgent(Player):
     """Plays episodes by a chat model, with native tool calls or any text format.
 
-    The history is append-only: a reply stands in it as it was received, with ids and argument
-    strings untouched. With the tool format ``"auto"`` the server is sent the tools' schemas; with
-    any other the system prompt explains the tools, and replies and results go back as text.
+    The history is append-only: it contains each reply as it was received, with ids and argument
+    strings unchanged. With the tool format ``"auto"`` requests contain the tools' schemas; with any
+    other format the system prompt explains the tools, and calls and results are text.
 
     Args:
         client: Sends the requests.
-        model: The model's name, as the server knows it.
-        sampling: How it samples. Each attempt is sent a seed of its own.
+        model: The model's name on the server.
+        sampling: Sampling settings. Each attempt has a different seed.
     """
 
     name = "chat"
 
-    def __init__(self, client: ModelClient, model: str, sampling: Sampling | None = None) -> None:
+    def __init__(self, client: OpenAIClient, model: str, sampling: Sampling | None = None) -> None:
         self.model = model
         self._client = client
         self._sampling = sampling or Sampling()
 
     def describe(self) -> Mapping[str, Any]:
-        """Returns the settings of the sampling, and the server's address."""
+        """Returns the sampling settings, and the server's address."""
         return {"base_url": self._client.base_url, "sampling": self._sampling.body()}
 
     async def play(self, live: LiveEpisode) -> None:
-        """Asks for actions until the episode has ended."""
+        """Requests actions until the episode has ended."""
         api = "text" if explains_format(live.episode.tool_format) else "chat"
         while not live.ended:
             reply = await self._ask(live, chat_request(live.episode, api))
@@ -80,9 +80,9 @@ class ChatAgent(Player):
     async def _ask(self, live: LiveEpisode, chat: Mapping[str, Any]) -> Reply:
         """Returns the reply to a chat."""
         request = {"model": self.model, "seed": live.seed, **self._sampling.body(), **chat}
-        left = live.episode.info()["budget"]["tokens"]
-        if left is not None:
-            request["max_tokens"] = min(left, request.get("max_tokens") or left)
+        num_left = live.episode.info()["budget"]["tokens"]
+        if num_left is not None:
+            request["max_tokens"] = min(num_left, request.get("max_tokens") or num_left)
         return await self._client.complete(request)
 
     async def close(self) -> None:

@@ -1,10 +1,11 @@
 """The gold patch as an episode to imitate: read each place, edit it, submit."""
 
+import re
 from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from io import StringIO
 from shlex import quote
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coding_gym.agents.tool_use import ToolUse
 from coding_gym.calls import ToolCall
@@ -15,13 +16,15 @@ from coding_gym.tools.files import absolute_path
 from coding_gym.tools.schemas import Schema
 
 _PATHS, _OLD, _NEW = ("path", "file"), ("old", "old_str", "search"), ("new", "new_str", "replace")
+_NUMBERED = {"path", "line", "old", "new"}  # of a tool that replaces text in a line
+_TOKEN = re.compile(r"\w+|[^\w\s]+|\s")
 _CONTEXT_LINES = 10  # that are read on each side of an edit
 _MAX_HUNKS = 10
 _EDITOR_COMMAND = "str_replace"
 
 
 class Edit(NamedTuple):
-    """The replacement of a text that occurs once in a file.
+    """The replacement of whole lines of a file.
 
     Attributes:
         line: The number of its first line, from 1.
@@ -32,6 +35,12 @@ class Edit(NamedTuple):
     line: int
     old: str
     new: str
+
+    def apply(self, text: str) -> str:
+        """Returns the file's text with the replacement."""
+        lines, start = _lines(text), self.line - 1
+        end = start + len(_lines(self.old))
+        return "".join([*lines[:start], self.new, *lines[end:]])
 
 
 def demonstrate(episode: Episode) -> Iterator[str]:
@@ -71,31 +80,43 @@ def _changing(episode: Episode, tools: ToolUse, change: FileChange) -> Iterator[
     except PatchError:  # a hunk that git moves
         yield tools.applying(change.text, "gold")
         return
+    numbered = next((n for n in tools.callable_schemas() if _parameters(n) == _NUMBERED), None)
     while text != after:
-        edit = next_edit(text, after)
+        edit = next_edit(text, after, is_unique=numbered is None)
         first, last = max(1, edit.line - _CONTEXT_LINES), edit.line + _CONTEXT_LINES
-        reading = tools.shell(f"sed -n '{first},{last}p' {quote(path)}")
+        lines = f"sed -n '{first},{last}p'"
+        file = quote(path)
+        reading = tools.shell(f"cat -n {file} | {lines}" if numbered else f"{lines} {file}")
         if reading is not None:  # an action with a carried call is an empty text
             yield reading
-        call = _edit_call(episode, tools, path, edit)
-        text = text.replace(edit.old, edit.new, 1)
+        if numbered:
+            call: ToolCall | None = ToolCall(numbered["function"]["name"], in_line(path, edit))
+        else:
+            call = _edit_call(episode, tools, path, edit)
         if call is not None:
             yield tools.action(call)
         if episode.ended:
             return
+        text = edit.apply(text)
         now = _text(episode, path)
         if now != text:
             yield tools.applying(Patch.between({path: now or ""}, {path: after}).text, "gold")
             return
 
 
-def next_edit(before: str, after: str) -> Edit:
+def next_edit(before: str, after: str, *, is_unique: bool = True) -> Edit:
     r"""Returns the first edit on the way from a file's text to another, which differs.
 
-    The edit has whole lines, and as many around the change as make the text occur only once.
+    Args:
+        before: The text.
+        after: The other text.
+        is_unique: Whether the edit has as many lines around the change as make the replaced text
+            occur only once in the file.
 
     >>> next_edit("a\nb\na\n", "a\nb\nc\n")
     Edit(line=2, old='b\na\n', new='b\nc\n')
+    >>> next_edit("a\nb\na\n", "a\nb\nc\n", is_unique=False)
+    Edit(line=3, old='a\n', new='c\n')
     """
     old, new = _lines(before), _lines(after)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
@@ -105,11 +126,39 @@ def next_edit(before: str, after: str) -> Edit:
     above, below = start, end
     while above > 0 or below < len(old):
         found = "".join(old[above:below])
-        if found and before.find(found, before.find(found) + 1) < 0:  # count misses overlaps
+        is_only = before.find(found, before.find(found) + 1) < 0  # count misses overlaps
+        if found and (is_only or not is_unique):
             break
         above, below = max(0, above - 1), below + (above == 0)
     head, tail = "".join(old[above:start]), "".join(old[end:below])
     return Edit(above + 1, "".join(old[above:below]), f"{head}{middle}{tail}")
+
+
+def in_line(path: str, edit: Edit) -> dict[str, Any]:
+    r"""Returns an edit as arguments of a tool that replaces text in a line.
+
+    >>> in_line("a.py", Edit(3, "    a = b + b\n", "    a = b + c\n"))
+    {'path': 'a.py', 'line': 3, 'old': '+ b', 'new': '+ c'}
+    """
+    old, new = _TOKEN.findall(edit.old), _TOKEN.findall(edit.new)
+    shorter = min(len(old), len(new))
+    start = next((n for n in range(shorter) if old[n] != new[n]), shorter)
+    rest = range(shorter - start)
+    num_after = next((n for n in rest if old[-1 - n] != new[-1 - n]), len(rest))
+    end, new_end = len(old) - num_after, len(new) - num_after
+    while True:
+        before, text = "".join(old[:start]), "".join(old[start:end])
+        column = len(before) - before.rfind("\n") - 1
+        if text.strip() and edit.old.find(text, len(before) - column) == len(before):
+            break
+        if start:
+            start -= 1
+        elif end < len(old):
+            end, new_end = end + 1, new_end + 1
+        else:
+            break  # blank lines
+    line = edit.line + before.count("\n")
+    return {"path": path, "line": line, "old": text, "new": "".join(new[start:new_end])}
 
 
 def _edit_call(episode: Episode, tools: ToolUse, path: str, edit: Edit) -> ToolCall | None:
@@ -126,6 +175,10 @@ def _edit_call(episode: Episode, tools: ToolUse, path: str, edit: Edit) -> ToolC
             values = {"command": _EDITOR_COMMAND, **values}
         return ToolCall(function["name"], values)
     return None
+
+
+def _parameters(schema: Schema) -> set[str]:
+    return set(schema["function"]["parameters"]["properties"])
 
 
 def _argument_names(schema: Schema) -> tuple[str, str, str] | None:

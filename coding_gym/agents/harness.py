@@ -1,4 +1,4 @@
-"""Command-line agents as data: their packages, command, variables and files.
+"""Command-line agents as data: packages, command, environment variables and files.
 
     name = "my-agent"
     pip = ["my-agent==1.2"]
@@ -8,10 +8,11 @@
     OPENAI_BASE_URL = "{base_url}"
     OPENAI_API_KEY = "{api_key}"
 
-    [files]  # by path below the home folder
+    [files]  # paths relative to the home folder
     ".my-agent/settings.json" = '{"telemetry": false}'
 
-The texts may hold ``{base_url}``, ``{api_key}`` and ``{model}``, and the command ``{problem}``.
+All texts may contain ``{base_url}``, ``{api_key}`` and ``{model}``; the command contains
+``{problem}``.
 """
 
 import re
@@ -46,7 +47,7 @@ _BUILD_VARIABLES = {
     "TMPDIR": _SCRATCH,
     "XDG_CACHE_HOME": _SCRATCH,
     "npm_config_cache": _SCRATCH,
-    "NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt",  # the system's, as pip has them
+    "NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt",  # npm has its own list
 }
 _BUILD_LIMITS = SandboxLimits(
     disk_bytes=4 << 30, num_inodes=1_000_000, num_processes=1024, file_bytes=4 << 30
@@ -55,20 +56,21 @@ _BUILD_LIMITS = SandboxLimits(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Harness(JsonRecord):
-    """How a command-line agent is installed and run.
+    """Installation and command of a command-line agent.
 
     Attributes:
         name: The agent's name in records.
-        command: A shell command that works on the current folder; the text of the task replaces
-            ``{problem}``, quoted.
+        command: A shell command, run in the repository; the quoted problem statement replaces
+            ``{problem}``.
         pip: Python packages with their versions, such as ``"nano-agent==5.0.0"``.
         npm: Node packages with their versions, such as ``"@openai/codex@0.171.0"``.
         env: Environment variables of the command.
-        files: Texts of files, by path below the home folder.
-        failure: A regular expression; output that it is found in reports a failure.
+        files: Texts of files, by their path relative to the home folder.
+        failure: A regular expression; a run whose output matches has failed, as has one with an
+            exit code other than 0.
 
     Raises:
-        InvalidArgumentError: A value cannot be used.
+        InvalidArgumentError: A value is invalid.
     """
 
     name: str
@@ -85,21 +87,16 @@ class Harness(JsonRecord):
             raise InvalidArgumentError(
                 f"the command of harness {self.name!r} needs {{problem}}, got {self.command!r}"
             )
-        if floating := [one for one in (*self.pip, *self.npm) if not _PINNED.fullmatch(one)]:
+        if unpinned := [name for name in (*self.pip, *self.npm) if not _PINNED.fullmatch(name)]:
             raise InvalidArgumentError(
-                f"packages of harness {self.name!r} need versions, got {', '.join(floating)}; "
+                f"packages of harness {self.name!r} need versions, got {', '.join(unpinned)}; "
                 "write pip's as name==1.0, npm's as name@1.0"
             )
-        for path in self.files:
-            if Path(path).is_absolute() or ".." in Path(path).parts:
-                raise InvalidArgumentError(
-                    f"files of harness {self.name!r} lie below the home folder, got {path!r}"
-                )
         try:
             re.compile(self.failure)
         except re.error as problem:
             raise InvalidArgumentError(
-                f"failure of harness {self.name!r} is no regular expression: {problem}"
+                f"failure of harness {self.name!r} is not a regular expression: {problem}"
             ) from None
 
     def filled(self, values: Mapping[str, str]) -> "Harness":
@@ -120,27 +117,27 @@ class Harness(JsonRecord):
     def shell_command(self, problem: str) -> str:
         """Returns the command for a task.
 
-        The layer's programs come last in ``PATH``: ``python`` stays the task's own.
+        The layer's programs are last in ``PATH``, so ``python`` is that of the task.
         """
         command = self.command.replace("{problem}", shlex.quote(problem))
         return f'export PATH="$PATH:{_PATHS}"\n{command}'
 
     def is_failure(self, exit_code: int, output: str) -> bool:
-        """Whether a run that has ended has failed."""
+        """Whether a run has failed."""
         return exit_code != 0 or bool(self.failure and re.search(self.failure, output))
 
 
 def harness_names() -> tuple[str, ...]:
     """Returns the names of the presets."""
-    return tuple(sorted(one.name.removesuffix(".toml") for one in _PRESETS.iterdir()))
+    return tuple(sorted(file.name.removesuffix(".toml") for file in _PRESETS.iterdir()))
 
 
 def get_harness(name: str) -> Harness:
     """Returns a preset by name, or a harness from a TOML file.
 
     Raises:
-        UnknownNameError: There is no such preset.
-        InvalidArgumentError: The file is missing, or a value cannot be used.
+        UnknownNameError: No preset has this name.
+        InvalidArgumentError: The file cannot be read, or a value is invalid.
     """
     is_file = name.endswith(".toml")
     if not is_file and name not in harness_names():
@@ -154,17 +151,17 @@ def get_harness(name: str) -> Harness:
         data = tomllib.loads(text)
     except (OSError, ValueError) as problem:
         raise InvalidArgumentError(f"the harness {name} cannot be read: {problem}") from None
-    check_arguments(f"harness {name}", data, [one.name for one in fields(Harness)])
+    check_arguments(f"harness {name}", data, [each.name for each in fields(Harness)])
     return read_record(Harness, data, f"harness {name}")
 
 
 def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> SandboxSpec:
-    """Returns a sandbox's spec with a harness's packages, installed by the first call.
+    """Returns a sandbox's spec with the packages of a harness as a read-only layer.
 
-    The layer is made once per list of packages, in a sandbox with network, and is read-only.
+    The first call for a list of packages installs them, in a sandbox with network.
 
     Raises:
-        TemplateError: An installation failed; the message names the log.
+        TemplateError: The installation failed; the message names the log.
         SandboxError: No sandbox could be opened.
     """
     if not (harness.pip or harness.npm):

@@ -1,21 +1,18 @@
-"""Plays episodes by a command-line agent inside the sandbox, which reaches only the model."""
+"""Plays episodes by a command-line agent in the sandbox, whose only connection is the model."""
 
-import asyncio
 import logging
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from coding_gym.action import Stop
 from coding_gym.agents.capture import CapturedRequests
-from coding_gym.agents.capture_server import END_PATH, CaptureEndpoint
+from coding_gym.agents.capture_server import CaptureEndpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, with_layer
 from coding_gym.agents.live_episode import LiveEpisode, Player, PromptTooLongError, public_text
 from coding_gym.agents.local_chat import LocalChat, LocalModel
-from coding_gym.agents.model_client import ModelClient
+from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.calls import ExecResult
 from coding_gym.errors import CodingGymError, InfrastructureError
 from coding_gym.sandbox import SandboxSpec, get_backend
@@ -26,26 +23,7 @@ _log = logging.getLogger(__name__)
 _PORT = 8765
 _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
 _TIMEOUT_S = 3600.0  # of an episode without `max_seconds`
-_START_S = 60.0  # the most that one start delays the next
 _TAIL_CHARS = 2000
-# Limits, for each event loop, how many harnesses start at one time. verl has a player per episode.
-_starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-# The subshell ends the command when the endpoint says so. It has a connection of its own.
-_SCRIPT = f"""
-(
-  exec 3<>/dev/tcp/127.0.0.1/{_PORT} || exit
-  printf '%s\\r\\n' 'GET {END_PATH} HTTP/1.1' 'Authorization: Bearer {{api_key}}' '' >&3
-  read -r -n 1 <&3
-  kill -KILL $$
-) > /dev/null 2>&1 &
-watch=$!
-(
-{{command}}
-)
-code=$?
-kill -KILL $watch
-exit $code
-"""
 
 
 class HarnessError(CodingGymError, RuntimeError):
@@ -55,39 +33,36 @@ class HarnessError(CodingGymError, RuntimeError):
 class HarnessPlayer(Player):
     """Plays episodes by a harness that runs in the episode's sandbox.
 
-    Each episode has an endpoint and a token of its own. The model's sampling settings replace the
-    harness's. At a limit of the episode the harness gets errors, and is ended after ``grace_s``;
-    the tree that it leaves is graded. The record's chat, tools and turns are those of the requests.
+    Each episode has its own endpoint and token. The model's sampling settings replace those of the
+    harness. After a limit of the episode all requests get errors; ``max_seconds``, by default an
+    hour, ends a harness that still runs. The tree is then graded. Chat, tools and turns of the
+    record come from the requests.
 
     Args:
         harness: The harness.
-        client: A client of the served model, or a local model, such as the agent ``hf``.
-        model: The model's name, as the server knows it; a local one has its own.
-        sampling: How a server samples; settings that are None are the harness's own.
-        grace_s: Seconds between a refused request and the end.
+        client: A client of the model's server, or a local model, such as the agent ``hf``.
+        model: The model's name on the server; ignored for a local model.
+        sampling: Sampling settings for a server; the harness decides on settings that are None.
     """
 
     def __init__(
         self,
         harness: Harness,
-        client: ModelClient | LocalModel,
+        client: OpenAIClient | LocalModel,
         *,
         model: str = "",
         sampling: Sampling | None = None,
-        grace_s: float = 30.0,
     ) -> None:
-        self.model = model if isinstance(client, ModelClient) else client.model
+        self.model = model if isinstance(client, OpenAIClient) else client.model
         self.name = harness.name
         self._harness, self._client = harness, client
         self._sampling = sampling or Sampling()
-        self._grace_s = grace_s
-        self._has_warned = False
         self._endpoints: dict[LiveEpisode, CaptureEndpoint] = {}
 
     def describe(self) -> Mapping[str, Any]:
-        """Returns the harness, and the settings of the sampling with the model's address."""
+        """Returns the harness, the sampling settings, and the server's address."""
         shared = self._client
-        if not isinstance(shared, ModelClient):
+        if not isinstance(shared, OpenAIClient):
             return {**shared.describe(), "harness": self._harness.to_json()}
         settings = {"base_url": shared.base_url, "sampling": self._sampling.body()}
         return {**settings, "harness": self._harness.to_json()}
@@ -95,9 +70,9 @@ class HarnessPlayer(Player):
     async def start(self, live: LiveEpisode) -> None:
         """Starts the episode in a sandbox that has the harness and its endpoint."""
         shared = self._client
-        client = shared if isinstance(shared, ModelClient) else LocalChat(shared)
+        client = shared if isinstance(shared, OpenAIClient) else LocalChat(shared)
         settings: dict[str, Any] = {"model": self.model, "seed": live.seed}
-        if isinstance(shared, ModelClient):
+        if isinstance(shared, OpenAIClient):
             settings |= self._sampling.body()
         requests = CapturedRequests(live, client.complete, settings)
         endpoint = CaptureEndpoint(requests)
@@ -106,36 +81,38 @@ class HarnessPlayer(Player):
             spec = with_layer(self._harness, get_backend(live.episode.config.sandbox.name), spec)
             return replace(spec, forwards={_PORT: endpoint.path})
 
+        await endpoint.start()
         try:
             await live.in_thread(live.episode.start, change)
         except BaseException:
-            endpoint.close()
+            await endpoint.close()
             raise
         if live.episode.error:
-            endpoint.close()
+            await endpoint.close()
         else:
             self._endpoints[live] = endpoint
 
     async def play(self, live: LiveEpisode) -> None:
-        """Runs the harness until it ends, and has its work graded."""
+        """Runs the harness until it ends, and has the tree graded."""
         endpoint = self._endpoints.pop(live)
         requests = endpoint.requests
-        ender = asyncio.ensure_future(self._end(endpoint))
         result: ExecResult | None = None
         try:
-            result = await self._started(live, endpoint)
+            result = await live.in_thread(self._run, live, endpoint)
         except InfrastructureError:
-            pass  # the episode has it
+            pass  # the episode records it
         finally:
-            ender.cancel()
-            await asyncio.to_thread(endpoint.close)
+            await endpoint.close()
             live.chat = {**requests.record(), "toolset": self.name}
-            self._warn_without_ids(live)
         if requests.failure and not isinstance(requests.failure, PromptTooLongError):
             raise requests.failure
         reason, error = self._outcome(requests, result)
-        if result is not None and not (requests.num_replies or requests.failure or requests.limit):
-            raise HarnessError(f"{self.name} got no reply of the model: {error or reason}")
+        if result is not None and not (requests.replies or requests.failure or requests.limit):
+            raise HarnessError(
+                f"{self.name} ended before a reply of the model: {error or reason}; remedy: make "
+                "its command run in the sandbox, which has the harness's files and none of this "
+                "machine's"
+            )
         await live.step(Stop(f"{self.name} has ended: {reason}"))
         live.chat["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:
@@ -144,41 +121,22 @@ class HarnessPlayer(Player):
                 _log.warning("%s, %s: %s", live.task.task_id, self.name, error)
                 live.chat["error"] = public_text(error)
 
-    async def _started(self, live: LiveEpisode, endpoint: CaptureEndpoint) -> ExecResult:
-        """Runs the harness; as many start at one time as there are CPUs."""
-        loop = asyncio.get_running_loop()
-        async with _starts.setdefault(loop, asyncio.Semaphore(os.cpu_count() or 1)):
-            run = asyncio.ensure_future(live.in_thread(self._run, live, endpoint))
-            first = asyncio.ensure_future(endpoint.requests.started.wait())
-            await asyncio.wait([run, first], timeout=_START_S, return_when="FIRST_COMPLETED")
-            first.cancel()
-        return await run
-
     def _run(self, live: LiveEpisode, endpoint: CaptureEndpoint) -> ExecResult:
         values = {"base_url": _BASE_URL, "api_key": endpoint.api_key, "model": self.model}
         harness = self._harness.filled(values)
-        bound_s = live.episode.bounds.max_seconds
-        timeout_s = _TIMEOUT_S if bound_s is None else bound_s + self._grace_s
         command = harness.shell_command(live.task.problem_statement)
-        script = _SCRIPT.format(api_key=endpoint.api_key, command=command)
-        endpoint.requests.begin()
+        timeout_s = live.episode.bounds.max_seconds or _TIMEOUT_S
         with live.episode.access() as context:
             sandbox = context.sandbox
             home = sandbox.run('printf %s "$HOME"').output
             for path, text in harness.files.items():
                 sandbox.write_file(f"{home}/{path}", text.encode())
-            return sandbox.run(script, timeout_s=timeout_s, env=dict(harness.env))
-
-    async def _end(self, endpoint: CaptureEndpoint) -> None:
-        """Ends the harness some time after a request was refused."""
-        await endpoint.requests.refused.wait()
-        await asyncio.sleep(self._grace_s)
-        endpoint.ending.set()
+            return sandbox.run(command, timeout_s=timeout_s, env=dict(harness.env))
 
     def _outcome(
         self, requests: CapturedRequests, result: ExecResult | None
     ) -> tuple[StopReason, str]:
-        """Returns the reason of the end, and the text of a failure that no limit explains."""
+        """Returns the stop reason, and the text of a failure that is not due to a limit."""
         if requests.limit or result is None:
             return requests.limit or StopReason.STOPPED, ""
         if result.timed_out:
@@ -187,16 +145,6 @@ class HarnessPlayer(Player):
             return StopReason.SUBMITTED, ""
         tail = result.output[-_TAIL_CHARS:].strip()
         return StopReason.STOPPED, f"exit code {result.exit_code}: {tail}"
-
-    def _warn_without_ids(self, live: LiveEpisode) -> None:
-        """Warns once where no request has the ids of its prompt and its reply."""
-        if live.num_prefix_breaks is None and live.model_calls and not self._has_warned:
-            self._has_warned = True
-            _log.warning(
-                "the server of %r gives no token ids of prompts or replies: its replies are in no "
-                "sample of `segments`; vLLM and SGLang give both",
-                self.model,
-            )
 
     async def close(self) -> None:
         """Closes the client; idempotent."""

@@ -1,4 +1,4 @@
-"""An agent on a local Hugging Face model, on CPU or GPU: batched, and exact to the token."""
+"""An agent on a local Hugging Face model, on CPU or GPU, with batches and exact token ids."""
 
 import asyncio
 import hashlib
@@ -12,14 +12,14 @@ from coding_gym.action import Completion
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, PromptTooLongError
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.optional import import_optional, requirement
+from coding_gym.optional import import_extra
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.trajectory import Message, ModelCall
 
-# Requests that come this close together share a batch; a share of the time that the last one took,
-# so that episodes whose commands run meanwhile do not form batches of their own forever.
+# A batch starts after this many seconds, or after this share of the last batch's duration: else
+# episodes whose commands ran during that batch would form separate batches.
 COLLECT_S, COLLECT_SHARE = 0.005, 0.1
 
 Request = tuple[list[int], int, int]
@@ -32,36 +32,37 @@ Reply = tuple[list[int], list[float]]
 class HuggingFaceAgent(Player):
     """Plays episodes by a causal language model of ``transformers`` in this process.
 
-    *Prompts*: a prompt is the one before, the ids that were sampled, and the ids of the new
-    messages, laid out as `TranscriptObservation` and `Trajectory.to_training_example` do; no prompt
-    breaks the prefix. Control tokens in issues and results lose their meaning.
+    *Prompts*: a prompt consists of the previous prompt, the sampled ids, and the ids of the new
+    messages, as in `TranscriptObservation` and `Trajectory.to_training_example`; no prompt breaks
+    the prefix. Control tokens in issues and results are encoded as plain text.
 
-    *Replies* end at a stop token, which is kept in their ids. Log-probabilities are the model's
-    own, before temperature and cut-offs. What ``sampling`` does not set is taken from the model's
-    generation config: temperature (else 1; 0 takes the likeliest token), top_p, top_k and min_p.
+    *Replies* end at a stop token, which is kept in their ids. Log-probabilities are those of the
+    model, before temperature and cut-offs. Settings that ``sampling`` lacks come from the model's
+    generation config: temperature (by default 1; 0 is greedy), top_p, top_k and min_p.
 
-    *Batches*: requests that wait at the same time are generated together. The ids with which all of
-    them begin are read once; the others are padded on their left. Each draws from a generator of
-    its own, seeded by the attempt and the turn. Still a reply may depend on its batch: padding and
-    the number of rows change the last bits of the model's numbers, more so with 16-bit weights, and
-    now and then a token. With one episode at a time (concurrency 1), a run on the same machine and
-    versions repeats exactly.
+    *Batches*: requests that wait at the same time are generated together. Their common prefix is
+    processed once; the other ids are padded on the left. Each request has a random generator,
+    seeded by the attempt and the turn. A reply can still depend on its batch: padding and the
+    number of rows change the last bits of the logits, more so with 16-bit weights, and rarely a
+    token. With one episode at a time (concurrency 1), a run on the same machine and versions
+    repeats exactly.
 
     Args:
-        model: A folder, or a name in the local Hugging Face cache; nothing is downloaded. It runs
-            on a GPU where torch finds one, in the dtype of the checkpoint.
-        sampling: How it samples; ``thinking``, ``reasoning_effort`` and ``extra`` are for servers.
-        loaded: The model itself, of ``transformers``, such as one that is being trained; then
-            ``model`` need hold no more than its tokenizer. Its generation config is replaced.
+        model: A folder, or a name in the local Hugging Face cache; nothing is downloaded. The model
+            runs on a GPU if torch finds one, in the dtype of the checkpoint.
+        sampling: Sampling settings without ``thinking``, ``reasoning_effort`` and ``extra``, which
+            are for servers.
+        loaded: A model of ``transformers``, for example of a trainer; then the folder ``model``
+            needs only the tokenizer. The model's generation config is replaced.
 
     Attributes:
         tokenizer: The name of the tokenizer that the episodes must have.
         context: The most tokens of a prompt and its reply; `sys.maxsize` if unknown.
 
     Raises:
-        InvalidArgumentError: There is no such model on this machine, or an argument cannot be used.
+        InvalidArgumentError: The model is not on this machine, or an argument is invalid.
         MissingDependencyError: torch or transformers is not installed.
-        TokenizerError: The model comes without a tokenizer.
+        TokenizerError: The model has no tokenizer.
     """
 
     name = "hf"
@@ -71,13 +72,12 @@ class HuggingFaceAgent(Player):
         options = (requested.thinking, requested.reasoning_effort, requested.extra or None)
         if any(option is not None for option in options):
             raise InvalidArgumentError(
-                "agent 'hf' sends no requests: it takes no thinking, reasoning_effort and other "
-                f"fields, got {requested.body()}; serve the model, and use the agent 'chat'"
+                "agent 'hf' does not support the sampling settings thinking, reasoning_effort and "
+                f"extra, got {requested.body()}; serve the model, and use the agent 'chat'"
             )
         self.model, self.tokenizer = model, f"hf:{model}"
-        install = f"{requirement('hf')} torch"
-        self._torch = import_optional("torch", install)
-        self._transformers = import_optional("transformers", install)
+        self._torch = import_extra("torch", "hf", " torch")
+        self._transformers = import_extra("transformers", "hf", " torch")
         self._model = self._load() if loaded is None else loaded
         self._tokenizer = get_tokenizer(self.tokenizer)
         model_config = self._model.generation_config
@@ -101,7 +101,7 @@ class HuggingFaceAgent(Player):
         load = self._transformers.AutoModelForCausalLM.from_pretrained
         try:
             return load(self.model, dtype="auto", local_files_only=True).to(device).eval()
-        except Exception as problem:  # transformers raises whatever its many file readers do
+        except Exception as problem:  # transformers raises the exceptions of many file readers
             first_line = next(iter(str(problem).splitlines()), "")
             raise InvalidArgumentError(
                 f"cannot load the model {self.model} on {device} from this machine "
@@ -110,7 +110,7 @@ class HuggingFaceAgent(Player):
             ) from problem
 
     def describe(self) -> Mapping[str, Any]:
-        """Returns the settings of the sampling, and how the model runs."""
+        """Returns the sampling settings, and the model's device and dtype."""
         return {
             "sampling": self._sampling.body(),
             "device": self._model.device.type,
@@ -122,8 +122,8 @@ class HuggingFaceAgent(Player):
         episode = live.episode
         if episode.tokenizer is not self._tokenizer:
             raise ModelError(
-                "the episodes of agent 'hf' need the tokenizer of its model, got "
-                f"{episode.tokenizer.name!r}; give them tokenizer={self.tokenizer!r}",
+                "episodes of agent 'hf' need the tokenizer of its model, got "
+                f"{episode.tokenizer.name!r}; set tokenizer={self.tokenizer!r}",
                 "refused",
             )
         prompt = self._prompts(live)
@@ -136,19 +136,20 @@ class HuggingFaceAgent(Player):
     async def reply(
         self, prompt_ids: list[int], max_tokens: int | None, attempt_seed: int, turn: int
     ) -> tuple[Completion, ModelCall]:
-        """Returns the reply to a prompt, generated together with others that wait.
+        """Returns the reply to a prompt, generated in a batch with other waiting requests.
 
         Args:
             prompt_ids: The prompt.
-            max_tokens: The most tokens of the reply, where that is less than the sampling's.
+            max_tokens: The most tokens of the reply, if less than in the sampling settings.
             attempt_seed: Seed of the attempt.
             turn: Number of the reply in the attempt.
 
         Returns:
-            The text without the stop token, with the sampled ids; and the request's figures.
+            The text without the stop token, with the sampled ids; and tokens and time of the
+            request.
 
         Raises:
-            PromptTooLongError: The prompt fills the model's context.
+            PromptTooLongError: The prompt is as long as the model's context or longer.
             ModelError: The model failed.
         """
         began = time.perf_counter()
@@ -173,7 +174,7 @@ class HuggingFaceAgent(Player):
         return Completion(text, ids, logprobs, is_cut=not is_ended), call
 
     def _prompts(self, live: LiveEpisode) -> Callable[[], list[int]]:
-        """Returns what makes the next prompt by adding new ids to the last one."""
+        """Returns a function that returns the next prompt: the last one and the new ids."""
         episode = live.episode
         try:
             chat = get_chat(self._tokenizer, episode.toolset.schemas, episode.tool_format)
@@ -207,7 +208,7 @@ class HuggingFaceAgent(Player):
         return list(ids)
 
     async def _ask(self, request: Request) -> Reply:
-        """Returns the reply to a request, generated together with others that wait."""
+        """Returns the reply to a request, generated in a batch with other waiting requests."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, future))
         if self._work is None or self._work.done():
@@ -216,14 +217,14 @@ class HuggingFaceAgent(Player):
         return await future
 
     async def _generate_waiting(self) -> None:
-        """Generates batch after batch, in one thread at a time, until no request waits."""
+        """Generates batches, one at a time in a thread, until no request waits."""
         while self._waiting:
             await asyncio.sleep(max(COLLECT_S, COLLECT_SHARE * self._last_batch_s))
             batch, self._waiting = self._waiting, []
             began = time.perf_counter()
             try:
                 replies = await asyncio.to_thread(self._generate, [request for request, _ in batch])
-            except Exception as problem:  # noqa: BLE001 - raised to each episode that waits
+            except Exception as problem:  # noqa: BLE001 - raised in each waiting episode
                 message = (
                     f"the model failed ({problem!r}); where memory is short, lower the concurrency"
                 )
@@ -275,10 +276,10 @@ class HuggingFaceAgent(Player):
         return replies
 
     def _shared(self, prompts: Sequence[list[int]]) -> tuple[int, dict[str, Any]]:
-        """Returns how many ids all prompts begin with, and the model's cache of these.
+        """Returns the length of the prompts' common prefix, and the model's cache of it.
 
-        The model reads them once for the whole batch: the system prompt with the tools, or the
-        whole prompt of several attempts at one task.
+        The prefix is processed once for the batch: the system prompt with the tools, or the whole
+        prompt of several attempts at one task.
         """
         columns = [len(set(column)) == 1 for column in zip(*prompts, strict=False)]
         shared = [*columns[:-1], False].index(False)
@@ -291,12 +292,12 @@ class HuggingFaceAgent(Player):
         name = "cache" if "cache" in output else "past_key_values"  # before transformers 5.24
         cache = output.get(name)
         if type(cache).__name__ != "DynamicCache" or any(cache.is_sliding):
-            return 0, {}  # a window over ids counts the padding in the middle
+            return 0, {}  # a sliding window would count the padding in the middle
         cache.batch_repeat_interleave(len(prompts))
         return shared, {name: cache}
 
     def _sampler(self, seeds: Sequence[int], logprobs: list[Any]) -> Callable[[Any, Any], Any]:
-        """Returns a logits processor that draws for each row; it adds to ``logprobs``."""
+        """Returns a logits processor that samples for each row and appends to ``logprobs``."""
         torch, kinds, sampling = self._torch, self._transformers, self._sampling
         generators = [torch.Generator(self._model.device).manual_seed(seed) for seed in seeds]
         settings = (
@@ -308,8 +309,8 @@ class HuggingFaceAgent(Player):
         warpers = [kind(value) for kind, value in settings if value and value > 0]
 
         def draw(ids: Any, scores: Any) -> Any:
-            scores[:, self._tokenizer.vocab_size :] = -torch.inf  # the embedding has more rows
-            own = scores.log_softmax(-1)
+            scores[:, self._tokenizer.vocab_size :] = -torch.inf  # rows without a token
+            model_logprobs = scores.log_softmax(-1)
             if sampling.temperature:
                 for warp in warpers:
                     scores = warp(ids, scores)
@@ -317,7 +318,7 @@ class HuggingFaceAgent(Player):
                 drawn = torch.stack([torch.multinomial(row, 1, generator=g) for row, g in rows])
             else:
                 drawn = scores.argmax(-1, keepdim=True)
-            logprobs.append(own.gather(1, drawn))
+            logprobs.append(model_logprobs.gather(1, drawn))
             return torch.full_like(scores, -torch.inf).scatter_(1, drawn, 0.0)
 
         return draw

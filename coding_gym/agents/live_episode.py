@@ -1,4 +1,4 @@
-"""A running episode as an agent of a run plays it, and the protocol of such agents."""
+"""The protocol of agents, and a running episode for an agent that is a coroutine."""
 
 import asyncio
 import os
@@ -26,11 +26,11 @@ _T = TypeVar("_T")
 
 
 class ModelError(CodingGymError, RuntimeError):
-    """A model's server failed, so that the attempt has no verdict.
+    """A model's server failed, so the attempt has no verdict.
 
     Args:
-        problem: What was wanted, and what came.
-        error_class: Whose failure it is; one of `coding_gym.trajectory.ERROR_CLASSES`.
+        problem: The message.
+        error_class: One of `coding_gym.trajectory.ERROR_CLASSES`.
     """
 
     def __init__(self, problem: str, error_class: str = "model") -> None:
@@ -39,18 +39,18 @@ class ModelError(CodingGymError, RuntimeError):
 
 
 class RequestRefusedError(ModelError):
-    """The model's server does not take a request, whoever sends it."""
+    """The model's server refuses this request as invalid."""
 
 
 class PromptTooLongError(ModelError):
-    """The prompt has more tokens than the model takes: ends the episode with a grade."""
+    """The prompt is longer than the model's context; the episode ends with a grade."""
 
 
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD")  # in the name of an environment variable
 
 
 def public_text(text: str) -> str:
-    """Returns an error's text for records: without API keys and folders of this machine."""
+    """Returns an error's text without API keys and folders of this machine, for records."""
     for name, value in os.environ.items():
         if len(value) >= 8 and _SECRET.search(name):
             text = text.replace(value, "[key]")
@@ -66,17 +66,17 @@ class LiveEpisode:
 
     Args:
         episode: The episode.
-        threads: Where commands and grades run.
+        threads: Runs commands and grades.
         seed: Seed of this attempt, different for every task and attempt.
         attempt: Number of the attempt at the task, from 0.
-        on_call: Is called with every request to the model.
-        on_turn: Is called with every turn.
+        on_call: Called with every request to the model.
+        on_turn: Called with every turn.
 
     Attributes:
         model_calls: One for each turn so far; None for a turn without a model.
-        num_prefix_breaks: How many prompts did not continue the prompt and reply before them; None
-            as long as no prompt's ids are known.
-        chat: Fields of the record that replace the episode's, from a loop of its own.
+        num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
+            None until the ids of a prompt are known.
+        chat: Fields of the record that replace those of the episode.
     """
 
     def __init__(
@@ -108,13 +108,13 @@ class LiveEpisode:
         return self.episode.ended
 
     async def play(self, player: "Player") -> None:
-        """Has an agent play the episode to its end, which grades the tree as it is."""
+        """Has an agent play the episode to its end, and the tree graded."""
         try:
             if not self.episode.error:
                 await player.play(self)
         except PromptTooLongError as problem:
-            await self.step(Stop(f"the prompt is longer than the model takes: {problem}"))
-            if self.episode.stop_reason is StopReason.STOPPED:  # no failure of the machine
+            await self.step(Stop(f"the prompt is longer than the model's context: {problem}"))
+            if self.episode.stop_reason is StopReason.STOPPED:  # no infrastructure failure
                 self.chat["stop_reason"] = StopReason.CONTEXT
         if not self.ended:
             await self.step(Stop(f"the agent {player.name} stopped"))
@@ -122,12 +122,12 @@ class LiveEpisode:
     async def step(
         self, action: str, call: ModelCall | None = None, prompt_ids: Sequence[int] = ()
     ) -> Turn:
-        """Plays one action; whichever action ends the episode also grades it.
+        """Plays one action; the action that ends the episode also grades it.
 
         Args:
             action: As for `coding_gym.episode.Episode.step`.
-            call: The request whose reply the action is.
-            prompt_ids: The ids of its prompt, where they are known.
+            call: The request to the model whose reply is the action.
+            prompt_ids: The ids of its prompt, if known.
         """
         self.count(action, call, prompt_ids)
         turn = await self.in_thread(self.episode.step, action)
@@ -137,7 +137,7 @@ class LiveEpisode:
     def count(
         self, action: str, call: ModelCall | None = None, prompt_ids: Sequence[int] = ()
     ) -> None:
-        """Counts a turn whose calls are not run by `step`; arguments as there."""
+        """Counts a turn without running its calls; the arguments are those of `step`."""
         if call is not None:
             if prompt_ids and isinstance(action, Completion) and action.token_ids:
                 call = self._with_prompt(call, tuple(prompt_ids), action.token_ids)
@@ -169,7 +169,7 @@ class Player(Protocol):
     """Plays whole episodes of a run, many at the same time.
 
     Attributes:
-        name: The name that ``--agent`` takes.
+        name: The agent's name in records.
         model: The model's name; "" without a model.
     """
 
@@ -177,7 +177,7 @@ class Player(Protocol):
     model: str
 
     def describe(self) -> Mapping[str, Any]:
-        """Returns the settings that shape what it does, JSON values without secrets."""
+        """Returns the agent's settings for the run's config, as JSON values without secrets."""
         return {}
 
     async def start(self, live: LiveEpisode) -> None:
@@ -187,7 +187,7 @@ class Player(Protocol):
     async def play(self, live: LiveEpisode) -> None:
         """Plays an episode that was just started.
 
-        An agent may return before the end: the tree is then graded as it is.
+        If an agent returns before the end, the episode is stopped and the tree graded.
 
         Raises:
             ModelError: The model's server failed; the attempt has no verdict.
@@ -203,7 +203,7 @@ class ActionsPlayer(Player):
     """Plays the actions of an agent without a model, such as ``gold``.
 
     Args:
-        name: The name that ``--agent`` takes.
+        name: The agent's name in records.
         actions: Yields the actions of an episode that was just started; its second argument is the
             seed of the attempt.
     """
@@ -215,7 +215,7 @@ class ActionsPlayer(Player):
         self.actions = actions
 
     async def play(self, live: LiveEpisode) -> None:
-        """Plays the actions until there are no more, or the episode ends."""
+        """Plays the actions until the last one, or until the episode ends."""
         actions = iter(self.actions(live.episode, live.seed))
         while not live.ended:
             action = await live.in_thread(next, actions, None)

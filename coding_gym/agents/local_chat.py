@@ -1,4 +1,4 @@
-"""A model that continues token ids, asked as a server of chat completions is asked."""
+"""Chat completions by a model in this process, continued from the ids of earlier requests."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ from coding_gym.trajectory import Message, ModelCall
 
 Tools = Sequence[Mapping[str, Any]]
 
-# Fields that change the reply in a way that the agent ``hf`` does not follow, and their defaults.
+# Fields of a request that a local model does not support, and their defaults.
 _UNSUPPORTED = {"n": 1, "stop": None, "response_format": None, "tool_choice": "auto"}
 
 
@@ -50,12 +50,12 @@ class LocalModel(Protocol):
         ...
 
     async def close(self) -> None:
-        """Frees what it holds; idempotent."""
+        """Ends a generation that still runs; idempotent."""
         ...
 
 
 class _PastChat(NamedTuple):
-    """A chat that ends with a sampled reply, and its ids."""
+    """A chat that ends with a sampled reply, and the ids of prompt and reply."""
 
     messages: list[Message]
     tools: Tools
@@ -66,17 +66,17 @@ class _PastChat(NamedTuple):
 class LocalChat:
     """Replies to the requests of one episode by a local model.
 
-    A chat that begins with an earlier request and its reply, as it was returned, continues the ids
-    of these: nothing that was sampled is encoded again. Any other chat is rendered by the chat
-    template, with control tokens neutralised in tools and in all messages but the model's own
-    replies: other messages of ``assistant`` can be changed or written by a harness.
+    A chat that begins with an earlier request and its unchanged reply continues their ids, so
+    sampled ids are never encoded again. Any other chat is rendered by the chat template. Control
+    tokens are neutralised in the tools and in all messages that the model did not write: a harness
+    can change or invent messages of ``assistant``.
 
-    Calls are read in the format ``auto``. A reply with a call that cannot be read is returned as
-    plain text, and reasoning stays in the text. Sampling settings are those of the agent; requests
-    only lower ``max_tokens``.
+    Calls are read in the format ``auto``. A reply with an unreadable call is returned as plain
+    text, and reasoning stays in the text. The agent's sampling settings apply; a request can only
+    lower ``max_tokens``.
 
     Args:
-        agent: The model. Episodes may share it, so that their requests are generated in batches.
+        agent: The model. Episodes that share it are generated in batches.
     """
 
     def __init__(self, agent: LocalModel) -> None:
@@ -91,14 +91,17 @@ class LocalChat:
 
         Raises:
             PromptTooLongError: The prompt is longer than the model's context.
-            ModelError: The model failed, or the request has a field that has no effect here.
+            ModelError: The model failed, or the request has a field that is not supported.
         """
-        wrong = [
-            name for name, usual in _UNSUPPORTED.items() if (request.get(name) or usual) != usual
+        unsupported = [
+            name
+            for name, default in _UNSUPPORTED.items()
+            if (request.get(name) or default) != default
         ]
-        if wrong:
+        if unsupported:
             raise ModelError(
-                f"the model of this process does not take {', '.join(wrong)}", "refused"
+                f"a local model does not support {', '.join(unsupported)}; serve the model",
+                "refused",
             )
         messages = [_plain(message) for message in request["messages"]]
         tools = request.get("tools") or []
@@ -136,13 +139,14 @@ class LocalChat:
         return read_reply(response, None, call.duration_s)
 
     def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
-        """Returns the ids of a chat, continued from those of an earlier one where that is so."""
-        known = [
-            one
-            for one in self._past_chats
-            if one.tools == tools and _same(one.messages, messages[: len(one.messages)])
+        """Returns the ids of a chat; they continue those of the longest earlier chat, if any."""
+        keys = [_key(message) for message in messages]
+        past_chats = [
+            chat
+            for chat in self._past_chats
+            if chat.tools == tools and [*map(_key, chat.messages)] == keys[: len(chat.messages)]
         ]
-        last = max(reversed(known), key=lambda one: len(one.messages), default=None)
+        last = max(reversed(past_chats), key=lambda chat: len(chat.messages), default=None)
         new = messages if last is None else messages[len(last.messages) :]
         if all(message["role"] in ("system", "user", "tool") for message in new):
             try:
@@ -156,27 +160,27 @@ class LocalChat:
                 after = chat.join(last.completion_ids, part.ids)
                 return [*last.prompt_ids, *after, *part.prompt]
         try:
-            own = [_said(chat.messages[-1]) for chat in self._past_chats]
+            replies = [_key(chat.messages[-1]) for chat in self._past_chats]
             safe = [
-                deepcopy(message) if _said(message) in own else self._neutral(message)
-                for message in messages
+                deepcopy(message) if key in replies else self._neutral(message)
+                for message, key in zip(messages, keys, strict=True)
             ]
             return self._agent.render(normalised_for_templates(safe), self._neutral(tools) or None)
-        except Exception as problem:  # a template is a program, and raises what it likes
+        except Exception as problem:  # a template is a program, and raises any exception
             raise ModelError(f"the chat template refuses the request: {problem}") from problem
 
     def _neutral(self, value: Any) -> Any:
-        """Returns a copy of a JSON value whose strings spell no control token."""
+        """Returns a copy of a JSON value, with control tokens in its strings neutralised."""
         if isinstance(value, str):
             return neutralise(value, self._control)
         if isinstance(value, Mapping):
-            return {self._neutral(key): self._neutral(one) for key, one in value.items()}
-        return [self._neutral(one) for one in value] if isinstance(value, list) else value
+            return {self._neutral(key): self._neutral(item) for key, item in value.items()}
+        return [self._neutral(item) for item in value] if isinstance(value, list) else value
 
     def _message(self, text: str, tools: Tools, messages: list[Message]) -> Message:
-        """Returns a reply to messages as the message that a server makes of it."""
-        taken = {call["id"] for message in messages for call in message.get("tool_calls", ())}
-        parsed = ReplyParser("auto", tools).read(text, taken)
+        """Returns a reply as a message of chat completions."""
+        call_ids = {call["id"] for message in messages for call in message.get("tool_calls", ())}
+        parsed = ReplyParser("auto", tools).read(text, call_ids)
         if any(call.error for call in parsed.calls):
             return {"role": "assistant", "content": str(text)}
         return transcript.assistant(str(text), parsed)
@@ -184,20 +188,14 @@ class LocalChat:
 
 def _plain(message: Message) -> Message:
     """Returns a message with the fields that a chat template knows, and its content as text."""
-    content = message.get("content")
-    if isinstance(content, list) and any(part.get("type") != "text" for part in content):
-        raise ModelError("the model of this process takes text only", "refused")
     kept = ("tool_calls", "tool_call_id", "name", "reasoning_content")
     role = "system" if message["role"] == "developer" else message["role"]
-    plain = {"role": role, "content": content_text(content)}
+    plain = {"role": role, "content": content_text(message.get("content"))}
     return plain | {key: message[key] for key in kept if message.get(key)}
 
 
-def _same(some: Sequence[Message], others: Sequence[Message]) -> bool:
-    return [_said(message) for message in some] == [_said(message) for message in others]
-
-
-def _said(message: Message) -> tuple[Any, ...]:
+def _key(message: Message) -> tuple[Any, ...]:
+    """Returns the fields by which equal messages are recognised; call ids may differ."""
     calls = [call["function"] for call in message.get("tool_calls", ())]
     return (
         message["role"],

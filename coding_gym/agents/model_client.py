@@ -1,4 +1,4 @@
-"""Requests to chat models: OpenAI-compatible servers, and other providers through LiteLLM."""
+"""Requests to servers with OpenAI's chat completions."""
 
 import asyncio
 import json
@@ -6,99 +6,118 @@ import logging
 import os
 import socket
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from coding_gym.agents.live_episode import ModelError, public_text
 from coding_gym.agents.model_reply import Prices, Reply, read_reply
-from coding_gym.agents.refusals import INVALID, REFUSALS, TOKEN_FLAGS, accepted_request, model_error
+from coding_gym.agents.refusals import INVALID, TOKEN_FLAGS, accepted_request, model_error
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.optional import import_extra, import_optional, requirement
+from coding_gym.optional import import_extra
 
 _log = logging.getLogger(__name__)
 
+OPENAI_URL = "https://api.openai.com/v1"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass
-class ModelClient(ABC):
-    """Asks a model for replies, in the form of OpenAI's chat completions.
+class OpenAIClient:
+    """Sends requests to any server with OpenAI's chat completions.
 
-    API keys are read from environment variables only, so that no record can hold one.
+    The key is the environment variable ``OPENAI_API_KEY``, so that no record can contain one;
+    servers on this machine need no key.
 
     Attributes:
-        base_url: Address of the API, such as ``"http://localhost:8000/v1"``; none for LiteLLM.
-        timeout_s: Seconds that a reply may take, retries included.
-        max_retries: How often a request is sent again after a failed connection, 408, 409, 429 or
-            5xx, with exponential back-off or as the server's ``Retry-After`` says.
-        prices: For the cost of requests; a cost that the server reports takes precedence.
+        base_url: Address of the API, such as ``"http://localhost:8000/v1"``.
+        timeout_s: Time limit of a reply in seconds, retries included.
+        max_retries: How many times a request is sent again after a failed connection or the status
+            408, 409, 429 or 5xx, with exponential back-off or as the header ``Retry-After`` says.
+        prices: Prices for the cost of requests; a cost that the server reports takes precedence.
 
     Raises:
+        InvalidArgumentError: A server on another machine has no key, or the address contains a
+            user, a password or a query.
         MissingDependencyError: The extra ``llm`` is not installed.
     """
 
-    base_url: str = ""
+    base_url: str = OPENAI_URL
     timeout_s: float = 600.0
     max_retries: int = 8
     prices: Prices | None = None
-    _key = ""
-    _flags: ClassVar[Mapping[str, int]] = {}  # fields that ask the server for token ids
 
     def __post_init__(self) -> None:
-        """Imports the client; nothing is sent yet."""
+        """Checks the address and the key; nothing is sent yet."""
         self._openai = import_extra("openai", "llm")
-        self._refused: frozenset[str] = frozenset()  # fields that the server does not take
+        self._refused: frozenset[str] = frozenset()  # fields that the server refuses
         self._limit_name = "max_tokens"
+        address = urlsplit(self.base_url)
+        if address.username or address.query:
+            raise InvalidArgumentError(
+                "base_url is written to records, so it must not contain a user, a password or a "
+                "query; set the environment variable OPENAI_API_KEY"
+            )
+        self._key = os.environ.get("OPENAI_API_KEY", "")
+        if not self._key and address.hostname not in _LOOPBACK:
+            raise InvalidArgumentError(
+                f"{self.base_url} needs an API key; set the environment variable OPENAI_API_KEY "
+                "(to any text if the server checks no key), or name another server (--base-url)"
+            )
+        self._client = self._openai.AsyncOpenAI(
+            base_url=self.base_url,
+            api_key=self._key or "none",
+            timeout=None,  # `complete` limits all tries together
+            max_retries=self.max_retries,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments: keys and connections stay in their process."""
         return type(self), tuple(getattr(self, each.name) for each in fields(self))
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
-        """Returns the reply to a request.
+        """Returns the reply to a request in the form of OpenAI's chat completions.
 
         Raises:
             PromptTooLongError: The prompt is longer than the model's context.
-            ModelError: There is no reply, after all retries.
+            ModelError: All retries failed, or the server refuses the request.
         """
-        openai, server = self._openai, self.base_url or "LiteLLM"
-        began = time.perf_counter()
+        openai = self._openai
+        start_s = time.perf_counter()
         try:
             async with asyncio.timeout(self.timeout_s):
                 data, num_retries = await self._send(request)
-            return read_reply(data, self.prices, time.perf_counter() - began, num_retries)
+            return read_reply(data, self.prices, time.perf_counter() - start_s, num_retries)
         except (TimeoutError, openai.APITimeoutError):
             raise ModelError(
-                f"{server} did not reply within {self.timeout_s:g} s", "timeout"
+                f"{self.base_url} did not reply within {self.timeout_s:g} s", "timeout"
             ) from None
-        except openai.APIError as problem:  # LiteLLM's errors are of these classes too
-            status = getattr(problem, "status_code", 500)
-            has_body = self.base_url and isinstance(problem, openai.APIStatusError)
-            text = f"{status} {problem.response.text}" if has_body else str(problem)
-            failure = model_error(status, text)
+        except openai.APIStatusError as problem:
+            status = problem.status_code
+            failure = model_error(status, f"{status} {problem.response.text}")
+        except openai.APIError as problem:
+            failure = ModelError(str(problem))
         except ModelError as problem:
             failure = problem
         text = str(failure)
         if self._key:  # `public_text` masks no short keys
             text = text.replace(self._key, "[key]")
-        raise type(failure)(f"{server}: {public_text(text):.1000}", failure.error_class)
+        raise type(failure)(f"{self.base_url}: {public_text(text):.1000}", failure.error_class)
 
     async def _send(self, request: Mapping[str, Any]) -> tuple[Any, int]:
         """Returns the JSON of the response, and the number of retries.
 
-        A request that the server refuses is sent again in the form of `accepted_request`. Fields
-        that made the difference are not sent any more.
+        A request that the server refuses is sent again as `accepted_request` changes it. Later
+        requests omit the fields that the server refused.
         """
-        wanted = {**request, **self._flags}
+        full = {**request, **TOKEN_FLAGS}
         if request.get("logprobs") and "top_logprobs" in request:  # a harness reads these
-            wanted["top_logprobs"] = request["top_logprobs"]
-        wanted = {name: value for name, value in wanted.items() if name not in self._refused}
-        if "max_tokens" in wanted:
-            wanted[self._limit_name] = wanted.pop("max_tokens")
-        body = wanted
+            full["top_logprobs"] = request["top_logprobs"]
+        full = {name: value for name, value in full.items() if name not in self._refused}
+        if "max_tokens" in full:
+            full[self._limit_name] = full.pop("max_tokens")
+        body = full
         while True:
             try:
                 reply = await self._post(body)
@@ -109,68 +128,20 @@ class ModelClient(ABC):
                     raise
                 body = changed
             else:
-                self._remember(wanted.keys() - body.keys())
+                self._remember(full.keys() - body.keys())
                 return reply
 
     def _remember(self, refused: Set[str]) -> None:
-        """Notes the fields without which the server accepted a request."""
+        """Stores the fields that a request lacked when the server accepted it."""
         if "max_tokens" in refused:
             self._limit_name = "max_completion_tokens"
         if dropped := refused - {"max_tokens"}:
             self._refused |= dropped
             names = ", ".join(sorted(dropped))
-            _log.warning("%s refuses %s; not sent again", self.base_url or "LiteLLM", names)
-
-    @abstractmethod
-    async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
-        """Sends a request as it is; returns the JSON of the response and the number of retries."""
-
-    async def context(self, model: str) -> int | None:  # noqa: ARG002 - only servers list models
-        """Returns the context length in tokens that the server's list of models states, or None."""
-        return None
-
-    async def close(self) -> None:
-        """Closes the connections; idempotent."""
-        return
-
-
-@dataclass
-class OpenAIClient(ModelClient):
-    """Any server that speaks OpenAI's chat completions: vLLM, SGLang, llama.cpp, and others.
-
-    The key is the environment variable ``OPENAI_API_KEY``; servers on this machine need none.
-
-    Raises:
-        InvalidArgumentError: There is no key, and the server is not on this machine; or the address
-            holds a secret.
-    """
-
-    _flags = TOKEN_FLAGS
-
-    def __post_init__(self) -> None:
-        """Checks the address and the key; nothing is sent yet."""
-        super().__post_init__()
-        address = urlsplit(self.base_url)
-        if address.username or address.query:
-            raise InvalidArgumentError(
-                "base_url is written to records, so it may hold no user, password or query; set "
-                "the environment variable OPENAI_API_KEY"
-            )
-        self._key = os.environ.get("OPENAI_API_KEY", "")
-        if not self._key and address.hostname not in _LOOPBACK:
-            raise InvalidArgumentError(
-                f"{self.base_url} needs an API key; set the environment variable OPENAI_API_KEY "
-                "(any text where the server checks none)"
-            )
-        self._client = self._openai.AsyncOpenAI(
-            base_url=self.base_url,
-            api_key=self._key or "none",
-            timeout=None,  # all tries together have one
-            max_retries=self.max_retries,
-        )
+            _log.warning("%s refuses the fields %s; later requests omit them", self.base_url, names)
 
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
-        # As extra fields: the client would walk through all messages of every request.
+        # As extra fields: the client would convert all messages of every request.
         response = await self._client.chat.completions.with_raw_response.create(
             model=body["model"], messages=[], extra_body=dict(body)
         )
@@ -180,12 +151,12 @@ class OpenAIClient(ModelClient):
             return response.content, response.retries_taken
 
     async def context(self, model: str) -> int | None:
-        """Asks the server for its models; see `ModelClient.context`."""
+        """Returns the context length in tokens if the server's list of models has it, else None."""
         try:
             models = await self._client.with_options(timeout=10, max_retries=0).models.list()
         except self._openai.OpenAIError:
             return None
-        for entry in models.data or ():  # some servers answer any path
+        for entry in models.data or ():  # some servers reply to any path
             fields = entry.model_extra or {}
             meta = fields.get("meta") or {}  # of llama.cpp; vLLM and SGLang have max_model_len
             if entry.id == model or len(models.data) == 1:
@@ -193,76 +164,21 @@ class OpenAIClient(ModelClient):
         return None
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections; idempotent."""
         await self._client.close()
-
-
-@dataclass
-class LiteLLMClient(ModelClient):
-    """Other providers, named by the model's prefix as in ``"anthropic/…"``, through LiteLLM.
-
-    LiteLLM reads keys from each provider's own environment variables. Without ``prices`` the cost
-    is that of LiteLLM's own table. The first failure is logged as a warning, before all retries.
-    """
-
-    def __post_init__(self) -> None:
-        """Imports LiteLLM."""
-        hint = "; or give base_url (--base-url), the address of the model's server"
-        self._litellm = quiet_litellm(hint)
-        super().__post_init__()
-        self._has_warned = False
-
-    async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
-        """Sends a request, again after failures: LiteLLM's own retries are silent."""
-        num_retries = 0
-        while True:
-            try:
-                response = await self._litellm.acompletion(
-                    **body,
-                    timeout=self.timeout_s,
-                    num_retries=0,
-                    drop_params=True,  # such as a seed, where a provider takes none
-                )
-                break
-            except self._openai.APIError as problem:
-                await self._back_off(problem, self.max_retries - num_retries)
-            num_retries += 1
-        data = response.model_dump()
-        if self.prices is None:
-            cost = getattr(response, "_hidden_params", {}).get("response_cost")
-            data["usage"] = {"cost": cost, **(data.get("usage") or {})}
-        return data, num_retries
-
-    async def _back_off(self, problem: Exception, retries_left: int) -> None:
-        """Waits before a request is sent again; raises the problem where it would be in vain."""
-        if retries_left <= 0 or getattr(problem, "status_code", 500) in REFUSALS:
-            raise problem
-        if not self._has_warned:
-            self._has_warned = True
-            text = "".join(c if c.isprintable() else " " for c in public_text(str(problem)))
-            _log.warning("%.300s; the request is sent again %d times", text, retries_left)
-        headers = getattr(problem, "litellm_response_headers", None)
-        wait = self._litellm.utils.calculate_retry_after
-        await asyncio.sleep(wait(retries_left, self.max_retries, headers))
 
 
 def get_client(
     base_url: str | None = None, timeout_s: float = 600.0, prices: Prices | None = None
-) -> ModelClient:
-    """Returns the client of a server, or LiteLLM's without an address.
+) -> OpenAIClient:
+    """Returns the client of a server, by default OpenAI's.
 
     Raises:
-        InvalidArgumentError: The address is none, or is on this machine where nothing listens: a
-            run would retry every request.
+        InvalidArgumentError: The address is malformed, or no server listens there on this machine:
+            a run would retry every request.
         MissingDependencyError: The extra ``llm`` is not installed.
     """
-    if not base_url:
-        return LiteLLMClient("", timeout_s, prices=prices)
-    _check_local_server(base_url)
-    return OpenAIClient(base_url, timeout_s, prices=prices)
-
-
-def _check_local_server(base_url: str) -> None:
+    base_url = base_url or OPENAI_URL
     try:
         address = urlsplit(base_url)
         if not (address.scheme.startswith("http") and address.hostname):
@@ -271,13 +187,6 @@ def _check_local_server(base_url: str) -> None:
             socket.create_connection((address.hostname, address.port or 80), timeout=10).close()
     except (OSError, ValueError) as problem:
         raise InvalidArgumentError(
-            f"no server answers at {base_url}: {problem}; start it, or correct the address"
+            f"no server listens at {base_url}: {problem}; start the server, or correct the address"
         ) from None
-
-
-def quiet_litellm(hint: str = "") -> Any:
-    """Returns LiteLLM, which downloads a table of prices and prints its failures otherwise."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm = import_optional("litellm", requirement("llm") + hint)
-    litellm.suppress_debug_info = True
-    return litellm
+    return OpenAIClient(base_url, timeout_s, prices=prices)

@@ -20,10 +20,10 @@ class Reply:
     """A model's reply.
 
     Attributes:
-        action: What `Episode.step` takes: the text; a `Completion` where the server has separated
-            tool calls or reasoning from it, or gives the ids that it sampled.
-        call: The request's figures.
-        prompt_ids: The ids of the prompt; none where the server does not give them.
+        action: The argument of `Episode.step`: the text, or a `Completion` if the response has tool
+            calls, reasoning or token ids, or was cut.
+        call: Tokens, cost and time of the request.
+        prompt_ids: The ids of the prompt; empty if the server does not return them.
         response: The whole response as it was received.
     """
 
@@ -40,7 +40,7 @@ class Prices(JsonRecord):
     Attributes:
         input: Tokens of prompts.
         output: Tokens of replies, reasoning included.
-        cached_input: Tokens of prompts that the server had in its cache; None: as other input.
+        cached_input: Tokens of prompts that the server had in its cache; by default as ``input``.
     """
 
     input: float
@@ -57,45 +57,45 @@ class Prices(JsonRecord):
 def read_reply(
     data: Any, prices: Prices | None = None, duration_s: float = 0.0, num_retries: int = 0
 ) -> Reply:
-    """Returns the reply that a response holds.
+    """Returns the reply in a response.
 
-    Token ids are read where vLLM, SGLang and llama.cpp put them (llama.cpp gives none of prompts);
-    a reply without ids is plain text.
+    Token ids are read from the fields of vLLM, SGLang and llama.cpp; llama.cpp returns no ids of
+    prompts.
 
     Args:
         data: The JSON of a chat completion.
-        prices: For the cost, where the response has none.
+        prices: Prices for the cost, if the response has no cost.
         duration_s: Wall time of the request in seconds, retries included.
         num_retries: How many times the request was sent again.
 
     Raises:
-        ModelError: There is no message, or a content policy withheld it.
+        ModelError: The response has no message, or a content policy withheld it.
     """
     try:
         choice = data["choices"][0]
         message = {k: choice["message"][k] for k in _MESSAGE_KEYS if choice["message"].get(k)}
     except (TypeError, KeyError, IndexError, AttributeError):
-        if isinstance(data, Mapping) and data.get("error"):  # some proxies send 200 with it
+        if isinstance(data, Mapping) and data.get("error"):  # proxies send it with status 200
             raise model_error(*_wrapped_error(data["error"])) from None
-        raise ModelError(f"the reply has no message: {data!r}") from None
+        raise ModelError(f"the response has no message: {data!r}") from None
     reason = str(choice.get("finish_reason") or "")
     if reason == "content_filter":
         raise ModelError("the server's content policy withheld the reply", "refused")
     text = content_text(message.get("content"))
-    thought = message.get("reasoning_content") or message.get("reasoning")
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
     calls = message_calls(message) if isinstance(message.get("tool_calls", []), list) else []
     prompt_ids = _ids(data.get("prompt_token_ids")) or _ids(choice.get("prompt_token_ids"))
     ids = _ids(choice.get("token_ids")) or _ids(choice.get("response_token_ids"))
     ids = ids or _meta_ids(choice) or _ids([entry.get("id") for entry in _entries(choice)])
     action = text
     is_cut = reason == "length"
-    if ids or calls or thought or is_cut:
+    if ids or calls or reasoning or is_cut:
         action = Completion(
             text,
             ids,
             _logprobs(choice, len(ids)) if ids else None,
             calls or None,
-            reasoning=thought if isinstance(thought, str) else "",
+            reasoning=reasoning if isinstance(reasoning, str) else "",
             is_cut=is_cut,
         )
     call = ModelCall(
@@ -108,13 +108,13 @@ def read_reply(
 
 
 def _wrapped_error(error: Any) -> tuple[int, str]:
-    """Returns the status and the text of an error that came as a successful response."""
+    """Returns status and text of an error in a response with the status 200."""
     code = error.get("code") if isinstance(error, Mapping) else None
     return (code if isinstance(code, int) else INVALID[0]), json.dumps(error, default=str)
 
 
 def _usage(usage: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int) -> dict[str, Any]:
-    """Returns the token counts and the cost of a request; None where they are not numbers."""
+    """Returns the token counts and the cost of a request; None if unknown."""
     usage = usage if isinstance(usage, Mapping) else {}
     prompt, completion = (
         _number(usage.get("prompt_tokens")),
@@ -130,7 +130,7 @@ def _usage(usage: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int)
 
 
 def _number(value: Any) -> Any:
-    """Returns a number of a response, which some servers write as text; None for others."""
+    """Returns a number of a response, which some servers write as text; None for other values."""
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -138,7 +138,7 @@ def _number(value: Any) -> Any:
 
 
 def _ids(value: Any) -> tuple[int, ...]:
-    """Returns token ids of a response; none unless all of them are."""
+    """Returns token ids of a response; empty unless the value is a list of integers."""
     is_list = isinstance(value, Sequence) and all(type(each) is int for each in value)
     return tuple(value) if is_list else ()
 
@@ -151,21 +151,21 @@ def content_text(content: Any) -> str:
 
 
 def _meta_ids(choice: Mapping[str, Any]) -> tuple[int, ...]:
-    """Returns the ids that SGLang gives as ``[logprob, id, text]`` where it has no other field."""
+    """Returns the ids in SGLang's entries ``[logprob, id, text]``."""
     meta = choice.get("meta_info")
     entries = meta.get("output_token_logprobs") if isinstance(meta, Mapping) else None
     return _ids([entry[1] for entry in entries or ()])
 
 
 def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
-    """Returns one log-probability per sampled id, or None where they are not all there."""
+    """Returns one log-probability per sampled id, or None if one is missing."""
     values = [entry.get("logprob") for entry in _entries(choice)]
     is_whole = len(values) == num_ids and all(isinstance(value, float | int) for value in values)
     return values if is_whole else None
 
 
 def _entries(choice: Mapping[str, Any]) -> Sequence[Any]:
-    """Returns what a response says of each sampled token."""
+    """Returns the entries of a response's sampled tokens."""
     logprobs = choice.get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     return [entry for entry in content or () if isinstance(entry, Mapping)]

@@ -1,4 +1,4 @@
-"""Agents of runs by name: with a model, and without one."""
+"""The agents of runs by name."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -29,12 +29,12 @@ _NUM_RANDOM_ACTIONS = 10
 
 
 def _noop(episode: Episode, _: int) -> Iterator[str]:
-    """Submits the tree as it is; a task that it resolves is not broken."""
+    """Submits the unchanged tree, which resolves no valid task."""
     yield from ToolUse.of(episode).submission()
 
 
 def _random(episode: Episode, seed: int) -> Iterator[str]:
-    """Draws ten valid calls from the action space and submits; the lower bound."""
+    """Samples ten valid calls from the action space and submits."""
     space = ActionText(episode.toolset.name, seed)
     for _ in range(_NUM_RANDOM_ACTIONS):
         yield space.sample()
@@ -58,7 +58,7 @@ _SCRIPT = ".jsonl"
 
 
 def player_names() -> tuple[str, ...]:
-    """Returns the names that `get_player` takes, beside scripts."""
+    """Returns the names of all agents but scripts."""
     return tuple(_TAKES)
 
 
@@ -74,26 +74,24 @@ def get_player(
 ) -> Player:
     """Returns an agent for a run.
 
-    ``gold`` reads the patch of the task, ``random`` draws from the action space. Where an agent's
-    actions end before the episode does, it is stopped and graded.
+    If an agent has no more actions, the episode is stopped and graded.
 
     Args:
         agent: One of `player_names`, or a script: a JSONL file, each line an action (text, or a
             call as an object).
-        model: The model's name. With ``base_url`` as that server knows it; without, a provider and
-            a name as LiteLLM writes them, such as ``"anthropic/…"``. For ``hf`` a folder, or a name
-            in the local Hugging Face cache.
+        model: The model's name on the server. For ``hf`` a folder, or a name in the local Hugging
+            Face cache.
         harness: For ``harness``: a preset or a TOML file, see `coding_gym.agents.harness`.
-        base_url: Address of an OpenAI-compatible server, whose key is the environment variable
-            ``OPENAI_API_KEY``.
-        sampling: How the model samples: the attributes of `Sampling`.
+        base_url: Address of an OpenAI-compatible server, by default OpenAI's; its key is the
+            environment variable ``OPENAI_API_KEY``.
+        sampling: Sampling settings: the attributes of `Sampling`.
         prices: Prices of the model's tokens: the attributes of `Prices`.
-        model_timeout_s: Seconds that one reply may take, retries included; by default 600.
+        model_timeout_s: Time limit of one reply in seconds, retries included; by default 600.
 
     Raises:
-        UnknownNameError: There is no such agent.
-        InvalidArgumentError: An argument is missing, cannot be used, or belongs to another agent;
-            or ``base_url`` is on this machine, and nothing listens there.
+        UnknownNameError: No agent has this name.
+        InvalidArgumentError: An argument is missing, is invalid, or belongs to another agent; or no
+            server listens at a ``base_url`` on this machine.
         MissingDependencyError: The package that the agent needs is not installed.
     """
     arguments = {
@@ -107,11 +105,9 @@ def get_player(
     is_script = agent.endswith(_SCRIPT)
     if agent not in _TAKES and not is_script:
         raise unknown_name("agent", agent, (*player_names(), f"a script FILE{_SCRIPT}"))
-    taken = _TAKES.get(agent, ())
-    if wrong := [name for name in arguments if arguments[name] is not None and name not in taken]:
-        raise InvalidArgumentError(
-            f"agent {agent!r} takes no {', '.join(wrong)}; it takes {', '.join(taken) or 'nothing'}"
-        )
+    names = [name for name, value in arguments.items() if value is not None]
+    if wrong := ", ".join(name for name in names if name not in _TAKES.get(agent, ())):
+        raise InvalidArgumentError(f"agent {agent!r} has no arguments {wrong}; remove them")
     if agent in _WITHOUT_MODEL:
         return ActionsPlayer(agent, _WITHOUT_MODEL[agent])
     if is_script:
@@ -119,24 +115,24 @@ def get_player(
         return ActionsPlayer("scripted", lambda *_: iter(actions))
     if not model:
         raise InvalidArgumentError(f"agent {agent!r} needs a model; name one (--model)")
-    how = _read(Sampling, "sampling", sampling)
+    settings = _read(Sampling, "sampling", sampling)
     if agent == "hf":
-        return HuggingFaceAgent(model, how)
+        return HuggingFaceAgent(model, settings)
     client = get_client(base_url, model_timeout_s or 600.0, _read(Prices, "prices", prices))
     if agent == "chat":
-        return ChatAgent(client, model, how)
+        return ChatAgent(client, model, settings)
     if not harness:
         raise InvalidArgumentError(
             f"name the harness (--harness): {', '.join(harness_names())}, or a TOML file"
         )
-    return HarnessPlayer(get_harness(harness), client, model=model, sampling=how)
+    return HarnessPlayer(get_harness(harness), client, model=model, sampling=settings)
 
 
 def _read(kind: type[Settings], name: str, values: Mapping[str, Any] | None) -> Settings | None:
     if values is None:
         return None
-    known: Any = kind
-    check_arguments(name, values, [each.name for each in fields(known)])
+    record: Any = kind
+    check_arguments(name, values, [each.name for each in fields(record)])
     return read_record(kind, values, name)
 
 
@@ -145,7 +141,7 @@ def _read_script(path: Path) -> list[str]:
         lines = list(read_jsonl(path))
     except InvalidTaskError as problem:
         raise InvalidArgumentError(f"the script {problem}") from None
-    for where, action in lines:
+    for location, action in lines:
         if not isinstance(action, str | dict | list):
-            raise InvalidArgumentError(f"{where} must be a text or a tool call")
+            raise InvalidArgumentError(f"{location} must be a text or a tool call")
     return [action if isinstance(action, str) else json.dumps(action) for _, action in lines]

@@ -24,13 +24,13 @@ Patches = Mapping[str, Sequence[str]]
 class PatchAgent(Player):
     """Applies patches as `coding_gym.workspace.normalize` reads them, and has them graded.
 
-    A patch that does not apply leaves the tree as it was, so the attempt is not resolved. So does
-    an empty one.
+    An empty patch, or one that does not apply, leaves the tree unchanged; the attempt is graded as
+    not resolved.
 
     Args:
         name: The name in the records.
         patches: For each task the patch of each attempt.
-        model: Who made them, for the records.
+        model: The model that wrote the patches, for the records.
     """
 
     def __init__(self, name: str, patches: Patches, model: str = "") -> None:
@@ -39,7 +39,7 @@ class PatchAgent(Player):
         self._patches = patches
 
     def describe(self) -> Mapping[str, Any]:
-        """Returns a digest of the patches, so that a run continues with the same ones only."""
+        """Returns a digest of the patches; a run cannot be resumed with other patches."""
         text = json.dumps(self._patches, sort_keys=True)
         return {"patches": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
@@ -47,10 +47,10 @@ class PatchAgent(Player):
         """Applies the patch of this attempt."""
         patch = self._patches[live.task.task_id][live.attempt]
         problem = await live.in_thread(_apply, live.episode, patch) if patch.strip() else ""
-        done = "the patch is applied" if patch.strip() else "the patch is empty"
-        await live.step(Stop(problem or done))
+        outcome = "the patch is applied" if patch.strip() else "the patch is empty"
+        await live.step(Stop(problem or outcome))
         grade = live.episode.grade
-        if problem and grade and grade.reason is GradeReason.EMPTY_PATCH:  # the tree is as it was
+        if problem and grade and grade.reason is GradeReason.EMPTY_PATCH:  # an unchanged tree
             live.episode.refuse_patch(patch, problem)
         grade = live.episode.grade
         if grade and not grade.resolved and (advice := context_advice(Patch(patch))):
@@ -58,7 +58,7 @@ class PatchAgent(Player):
 
 
 def _apply(episode: Episode, text: str) -> str:
-    """Applies a patch to the tree; returns why it cannot be applied, or ""."""
+    """Applies a patch to the tree; returns the error, or ""."""
     with episode.access() as context:
         if episode.template is None:
             return ""
@@ -79,44 +79,44 @@ class _Prediction(JsonRecord):
 def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
     """Reads a predictions file in SWE-bench's form.
 
-    That is a ``.json`` file of a list, or of an object by ``instance_id``, or else JSONL, of
-    objects with ``instance_id``, ``model_patch`` (null counts as empty) and ``model_name_or_path``.
-    Several objects of one id are attempts, in their order.
+    A ``.json`` file has a list, or an object by ``instance_id``; any other file is JSONL. Its rows
+    have ``instance_id``, ``model_patch`` (null counts as empty) and ``model_name_or_path``. Rows of
+    the same id are attempts, in this order.
 
     Returns:
-        The patches of each task, and the model's name ("" where rows name none).
+        The patches of each task, and the model's name ("" if the rows have no name).
 
     Raises:
-        InvalidArgumentError, InvalidTaskError: The file cannot be read, and the message names row
-            and field; or it has patches of several models, or more of some tasks than of others.
+        InvalidArgumentError, InvalidTaskError: The file cannot be read (the message has row and
+            field), has patches of several models, or not the same number for each task.
     """
     path = Path(path)
     patches: dict[str, list[str]] = {}
     models = set()
-    for where, row in _rows(path):
-        one = read_record(_Prediction, row, where)
-        patches.setdefault(one.instance_id, []).append(one.model_patch or "")
-        models.add(one.model_name_or_path)
+    for location, row in _rows(path):
+        prediction = read_record(_Prediction, row, location)
+        patches.setdefault(prediction.instance_id, []).append(prediction.model_patch or "")
+        models.add(prediction.model_name_or_path)
     if not patches:
         raise InvalidArgumentError(f"{path} has no predictions")
     if len(models) > 1:
         raise InvalidArgumentError(
-            f"{path} has patches of {len(models)} models ({', '.join(sorted(models)[:3])}); give "
-            "each model a file of its own"
+            f"{path} has patches of {len(models)} models ({', '.join(sorted(models)[:3])}); write "
+            "one file per model"
         )
     fewest, most = (pick(patches, key=lambda key: len(patches[key])) for pick in (min, max))
     if len(patches[fewest]) < len(patches[most]):
         raise InvalidArgumentError(
             f"{path} has {len(patches[most])} patches of {most} and {len(patches[fewest])} of "
-            f"{fewest}; give each instance as many, an empty one where an attempt made none"
+            f"{fewest}; each instance needs the same number; add empty patches"
         )
     return patches, models.pop()
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Any]]:
-    for where, value in read_json(path) if path.suffix == ".json" else read_jsonl(path):
-        is_whole_file = where == str(path)
+    for location, value in read_json(path) if path.suffix == ".json" else read_jsonl(path):
+        is_whole_file = location == str(path)
         if is_whole_file and isinstance(value, dict) and "instance_id" not in value:
-            yield from ((f"{where} item {n}", row) for n, row in enumerate(value.values(), 1))
+            yield from ((f"{location} item {n}", row) for n, row in enumerate(value.values(), 1))
         else:
-            yield where, value
+            yield location, value

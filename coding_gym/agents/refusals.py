@@ -1,4 +1,4 @@
-"""What a model's server refuses: a full context, a field it does not know, a reply too long."""
+"""Refusals of a model's server: a full context, an unknown field, a reply limit too large."""
 
 import re
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ TOKEN_FLAGS: Mapping[str, int] = {
 
 REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # the same request would fail again
 INVALID = (400, 413, 422)  # the request itself is refused
-# These mean a full context whatever the status is: codes of OpenAI and GitHub, and the text of
-# llama.cpp with 400 or 500.
+# A full context with any status: codes of OpenAI and GitHub, and the text of llama.cpp, which has
+# the status 400 or 500.
 _OVERFLOW_MARKS = (
     "context_length_exceeded",
     "model_max_prompt_tokens_exceeded",
     "exceeds the available context size",
 )
-# Messages of servers whose errors have no code for a full context.
+# Messages of servers that have no error code for a full context.
 _OVERFLOW_TEXTS = (
     r"context[ _]?(length|window|size|limit)",  # vLLM, SGLang, DeepSeek, Mistral, MiniMax, Ollama
     r"(prompt|input)( \([^)]*\))? (is|tokens) too long",  # Anthropic, Bedrock, vLLM, Qianfan
@@ -52,8 +52,7 @@ _MIN_REPLY_TOKENS = 16
 def model_error(status: int, problem: str) -> ModelError:
     """Returns the error for a server's refusal.
 
-    It is a `PromptTooLongError` for a full context, and a `RequestRefusedError` for a request that
-    the server cannot take.
+    A full context makes a `PromptTooLongError`, an invalid request a `RequestRefusedError`.
 
     Args:
         status: The HTTP status.
@@ -70,15 +69,15 @@ def model_error(status: int, problem: str) -> ModelError:
 def accepted_request(request: Mapping[str, Any], problem: str) -> dict[str, Any] | None:
     """Returns a refused request in a form that the server may accept.
 
-    Optional fields that the refusal names are removed. Where it complains about the length of the
-    reply, `max_tokens` is halved, since the prompt may fit without it.
+    Optional fields that the refusal names are removed. If it names the length of the reply,
+    ``max_tokens`` is halved: the prompt and a shorter reply may fit into the context.
 
     Args:
         request: The body that was sent.
         problem: The text of the refusal.
 
     Returns:
-        The changed body; None where no change would help.
+        The changed body; None if no change applies.
     """
     body = dict(request)
     if "max_tokens" in body and _RENAMED.search(problem):

@@ -1,9 +1,8 @@
-"""OpenAI's Responses API in terms of chat completions: the part that Codex uses.
+"""Conversion of OpenAI's Responses API to chat completions and back, as far as Codex uses it.
 
 | Responses API | chat completions |
 |---|---|
 | ``instructions`` | the first message, of ``system`` |
-| ``input`` as text | a message of ``user`` |
 | a ``message`` item | a message; ``developer`` becomes ``system`` |
 | ``reasoning``, ``message`` and ``function_call`` items in a row | one message of ``assistant`` |
 | ``function_call_output`` | a message of ``tool`` |
@@ -20,21 +19,15 @@ from coding_gym.trajectory import Message
 Body = dict[str, Any]
 
 _SAME = ("model", "temperature", "top_p", "parallel_tool_calls", "tool_choice")
-_STORED = ("previous_response_id", "conversation", "background", "prompt")
 
 
 def chat_body(body: Mapping[str, Any]) -> Body:
-    """Returns the request for a chat completion that a request for a response stands for.
+    """Converts a request for a response to a request for a chat completion.
 
     Raises:
-        InvalidArgumentError: It refers to stored responses, or has an item or a tool of another
-            kind than messages, reasoning and functions.
+        InvalidArgumentError: An item is not a message, reasoning or a function call, or a tool is
+            not a function.
     """
-    stored = [name for name in _STORED if body.get(name)]
-    if stored:
-        raise InvalidArgumentError(
-            f"responses are not stored, got {', '.join(stored)}; send the whole input"
-        )
     chat: Body = {name: body[name] for name in _SAME if body.get(name) is not None}
     if body.get("max_output_tokens"):
         chat["max_tokens"] = body["max_output_tokens"]
@@ -43,8 +36,7 @@ def chat_body(body: Mapping[str, Any]) -> Body:
     messages: list[Message] = []
     if body.get("instructions"):
         messages.append({"role": "system", "content": body["instructions"]})
-    items = body["input"]
-    for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
+    for item in body["input"]:
         _add(messages, item)
     chat["messages"] = messages
     if body.get("tools"):
@@ -66,7 +58,7 @@ def _add(messages: list[Message], item: Mapping[str, Any]) -> None:
         messages.append({"role": "tool", **answer})
         return
     if kind == "message" and item["role"] != "assistant":
-        role = "system" if item["role"] == "developer" else item["role"]  # templates know no other
+        role = "system" if item["role"] == "developer" else item["role"]  # as in templates
         messages.append({"role": role, "content": content_text(item["content"])})
         return
     if kind not in ("message", "reasoning", "function_call"):
@@ -87,11 +79,11 @@ def _add(messages: list[Message], item: Mapping[str, Any]) -> None:
 
 
 def response_body(completion: Mapping[str, Any]) -> Body:
-    """Returns the response that a chat completion stands for."""
+    """Converts a chat completion to a response."""
     choice, usage = completion["choices"][0], completion.get("usage") or {}
     is_cut = choice.get("finish_reason") == "length"
     key = str(completion.get("id", "")).removeprefix("chatcmpl-")
-    read, written = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+    num_input, num_output = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
     return {
         "id": f"resp_{key}",
         "object": "response",
@@ -101,11 +93,11 @@ def response_body(completion: Mapping[str, Any]) -> Body:
         "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
         "output": list(_output(key, choice["message"])),
         "usage": {
-            "input_tokens": read,
+            "input_tokens": num_input,
             "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": written,
+            "output_tokens": num_output,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": read + written,
+            "total_tokens": num_input + num_output,
         },
     }
 
@@ -119,15 +111,15 @@ def _output(key: str, message: Mapping[str, Any]) -> Iterator[Body]:
     text = content_text(message.get("content"))
     if text or not calls:
         part = {"type": "output_text", "text": text, "annotations": []}
-        said = {"role": "assistant", "status": "completed", "content": [part]}
-        yield {"type": "message", "id": f"msg_{key}", **said}
+        fields = {"role": "assistant", "status": "completed", "content": [part]}
+        yield {"type": "message", "id": f"msg_{key}", **fields}
     for number, call in enumerate(calls):
         names = {"id": f"fc_{key}_{number}", "call_id": call["id"], "status": "completed"}
         yield {"type": "function_call", **names, **call["function"]}
 
 
 def response_events(response: Mapping[str, Any]) -> Iterator[Body]:
-    """Yields the events of a stream that gives a response at once, each item as a whole."""
+    """Yields a response as the events of a stream, with each item as a whole."""
     start = {**response, "status": "in_progress", "output": [], "usage": None}
     yield {"type": "response.created", "response": start, "sequence_number": 0}
     for index, item in enumerate(response["output"]):

@@ -1,4 +1,4 @@
-"""An agent without a model: locates suspicious lines, tries classic edits, keeps what passes."""
+"""An agent without a model: ranks suspicious lines, and tries the edits of repair templates."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,19 +15,19 @@ _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider -q 2>&1
 
 
 def template_repair(episode: Episode) -> Iterator[str]:
-    """Repairs by search; sees the files and visible tests that any policy sees.
+    """Repairs by search, with the files and visible tests that any policy sees.
 
-    It runs the visible tests in a sandbox of its own with the task's files, ranks the lines by
-    Ochiai, and tries the edits of the repair templates there. It applies the best one that makes
-    every visible test pass through a tool call, runs the tests again, and submits. Where several
-    edits pass it takes the simplest by a fixed rule (`coding_gym.repair.search.simplest`). Where
-    none does, or no visible test fails, it submits the tree unchanged.
+    The agent runs the visible tests in a second sandbox with the task's files, ranks the lines by
+    Ochiai, and tries the edits of the repair templates. Of the edits with which all visible tests
+    pass, a tool call applies the simplest (`coding_gym.repair.search.simplest`); the agent runs the
+    tests again, and submits. Without such an edit, or without a failing visible test, it submits
+    the unchanged tree.
 
     Args:
         episode: The running episode.
 
     Raises:
-        InvalidArgumentError: No tool applies a patch.
+        InvalidArgumentError: No tool of the toolset runs a shell command.
     """
     tools = ToolUse.of(episode)
     tools.applying("", "template-repair")  # refuses a toolset before the search

@@ -1,4 +1,4 @@
-"""Actions of scripted agents: replies that carry calls of the tools of the env they play in."""
+"""Actions of agents without a model: calls of the tools that an episode has."""
 
 import base64
 from contextlib import suppress
@@ -18,11 +18,11 @@ _END_OF_DIFF = "END_OF_DIFF"
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """Makes an agent's tool calls actions, and finds the tools that they need.
+    """Converts tool calls to actions, and finds tools by their purpose.
 
     Attributes:
-        toolset: The env's toolset.
-        tool_format: How calls are written where the system prompt explains it.
+        toolset: The episode's toolset.
+        tool_format: The episode's tool format.
     """
 
     toolset: Toolset
@@ -30,19 +30,21 @@ class ToolUse:
 
     @classmethod
     def of(cls, episode: Episode) -> Self:
-        """Makes one for an episode."""
+        """Returns the tools of an episode."""
         return cls(episode.toolset, episode.tool_format)
 
     def action(self, call: ToolCall) -> str:
-        """Returns a call as an action, written in the format that the system prompt explains.
+        """Returns a call as an action: as text if the system prompt explains the tool format.
 
-        A call that cannot be read again from its text is an action with the call itself.
+        A call that the format cannot express is carried by a `Completion` without text.
         """
         if explains_format(self.tool_format) and call.name in self._callable():
             with suppress(InvalidArgumentError):
                 text = write_call(call, self.tool_format)
                 read = ReplyParser(self.tool_format, self.toolset.schemas).read(text)
-                if [replace(one, call_id="") for one in read.calls] == [replace(call, call_id="")]:
+                if [replace(each, call_id="") for each in read.calls] == [
+                    replace(call, call_id="")
+                ]:
                     return text
         return Completion("", calls=[call])
 
@@ -56,9 +58,9 @@ class ToolUse:
         return [each for each in self.toolset.schemas if each["function"]["name"] in names]
 
     def shell(self, command: str) -> str | None:
-        """Returns the action that runs a shell command; None where no tool runs one."""
+        """Returns the action that runs a shell command; None without such a tool."""
         tool, argument = KnownTools(self.toolset.schemas).shell() or ("", "")
-        if tool not in SHELLS:  # a debugger takes a command too
+        if tool not in SHELLS:  # other tools have an argument "command" too
             return None
         return self.action(ToolCall(tool, {argument: command}))
 
@@ -70,7 +72,7 @@ class ToolUse:
             agent: Name of the agent, for the error.
 
         Raises:
-            InvalidArgumentError: There is no such tool.
+            InvalidArgumentError: The toolset has no tool that runs a shell command.
         """
         action = self.shell(_apply_command(diff))
         if action is None:
@@ -78,9 +80,9 @@ class ToolUse:
         return action
 
     def submission(self) -> list[str]:
-        """Returns the action that submits, or none where there is no such tool.
+        """Returns the action that submits; an empty list if the toolset has no such tool.
 
-        An agent that ends without one is stopped, and the tree is graded all the same.
+        The episode of an agent that ends without a submission is stopped and graded.
         """
         call = self.toolset.submission
         for schema in self.toolset.schemas:
@@ -91,7 +93,7 @@ class ToolUse:
         return []
 
     def refusal(self, agent: str, needs: str) -> InvalidArgumentError:
-        """Returns the error for an agent that misses a tool."""
+        """Returns the error for an agent whose tool is missing."""
         return InvalidArgumentError(
             f"agent {agent!r} needs a tool that {needs}; the toolset {self.toolset.name!r} has "
             f"{', '.join(tool_names(self.toolset))}"
@@ -99,7 +101,7 @@ class ToolUse:
 
 
 def _apply_command(diff: str) -> str:
-    """Returns the command that applies a diff: readable where the diff is lines of UTF-8."""
+    """Returns the command that applies a diff; a here-document if the diff is plain UTF-8."""
     lines = diff.split("\n")
     is_plain = diff.endswith("\n") and _END_OF_DIFF not in lines and not set(diff) & set("\r\0`")
     if is_plain and diff == diff.encode("utf-8", "replace").decode():

@@ -40,7 +40,6 @@ app.command()(fix.fix)
 app.command("report")(runs.show_report)
 app.command("compare")(runs.compare_runs)
 app.command("regrade")(runs.regrade_run)
-app.command("import")(runs.import_run)
 app.command("export")(runs.export_run)
 app.command()(serve.serve)
 app.command()(view.view)
@@ -68,9 +67,10 @@ def _root(
 
 
 def main() -> None:
-    """Runs the command; what this package raises on purpose becomes one line and exit code 2.
+    """Runs the command.
 
-    So do wrong arguments, and the operating system's refusals, such as a file that cannot be read.
+    Errors of this package, wrong arguments and errors of the operating system, such as a missing
+    file, become one line and exit code 2.
     """
     try:
         sys.exit(app(prog_name="coding-gym", standalone_mode=False))
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def _usage(problem: Any) -> str:
-    """Returns one line for wrong arguments, with the value; "" where the help was printed."""
+    """Returns one line for wrong arguments, with the value; "" if the help was printed."""
     text = problem.format_message().rstrip(".")
     if isinstance(problem.__cause__, ValidationError):
         value = repr(problem.__cause__.errors()[0]["input"])

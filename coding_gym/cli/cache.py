@@ -1,4 +1,4 @@
-"""``coding-gym cache``: list what is kept between runs, and remove it."""
+"""``coding-gym cache``: lists and removes entries of the cache."""
 
 from typing import Annotated
 
@@ -9,14 +9,14 @@ from coding_gym.cli.console import terminal
 from coding_gym.workspace.cache import KINDS, CacheEntry, clear_cache, list_cache
 
 app = typer.Typer(
-    help="List and remove what is kept between runs: trees, environments, images.",
+    help="List and remove cached trees, environments and images.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 Kinds = Annotated[
     list[str] | None,
-    typer.Option("--kind", help=f"Only these; may be repeated: {', '.join(KINDS)}."),
+    typer.Option("--kind", help=f"Only entries of this kind; may be repeated: {', '.join(KINDS)}."),
 ]
 OlderThan = Annotated[
     int, typer.Option(min=0, metavar="DAYS", help="Only entries that were not used for DAYS days.")
@@ -34,11 +34,11 @@ def list_entries(kind: Kinds = None, older_than: OlderThan = 0) -> None:
 def clear(
     kind: Kinds = None,
     older_than: OlderThan = 0,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
 ) -> None:
-    """Remove entries, also those of a running process, and the leftovers of killed builds.
+    """Remove entries, including those in use, and leftovers of killed builds.
 
-    Entries are built again when they are needed.
+    An entry is built again when a run needs it.
 
     Example: coding-gym cache clear --kind environments --older-than 30
     """

@@ -7,22 +7,20 @@ from rich.progress import MofNCompleteColumn, Progress
 from rich.segment import Segment
 
 INTERRUPTED = 130
-"""The exit code of a command that Ctrl-C ended, as shells have it."""
-
-_SPEED_PERIOD_S = 600.0
+"""The exit code after Ctrl-C, by the convention of shells."""
 
 
 def terminal(*, stderr: bool = False) -> Console:
-    """Returns a console that prints texts of tasks, programs and policies without obeying them.
+    """Returns a console for untrusted texts of tasks, programs and policies.
 
-    No markup, no emoji codes, no wrapping. Characters that move the cursor, colour what follows,
-    or turn the direction of writing become blanks; line feeds and tabs stay.
+    It interprets no markup and no emoji codes, and wraps no lines. Control characters and
+    characters that change the direction of writing become blanks; line feeds and tabs stay.
     """
     return _Terminal(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 class LineProgress(Progress):
-    """A line for each piece of work that is done, above a bar where the output is a terminal."""
+    """Prints a line for each finished item, above a progress bar if the output is a terminal."""
 
     def __init__(self, console: Console, total: int = 0, num_done: int = 0) -> None:
         super().__init__(
@@ -31,12 +29,12 @@ class LineProgress(Progress):
             console=console,
             transient=True,
             disable=not console.is_terminal,  # else it prints an empty line
-            speed_estimate_period=_SPEED_PERIOD_S,
+            speed_estimate_period=600.0,  # seconds; items may take minutes
         )
         self.bar = self.add_task("", total=total, completed=num_done)
 
     def count(self, line: str, description: str = "") -> None:
-        """Prints what was done, and displays the description beside the bar."""
+        """Prints a line for a finished item, and displays the description next to the bar."""
         self.update(self.bar, advance=1, description=description)
         at = f"{self.tasks[0].completed:.0f}/{self.tasks[0].total:.0f} "
         self.console.print(line if self.console.is_terminal else at + line)
@@ -46,7 +44,7 @@ class _Terminal(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Renders as always; what is no control of rich's own is made printable."""
+        """Replaces unprintable characters, except in the control segments of rich."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=_printable(segment.text))
 

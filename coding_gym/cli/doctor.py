@@ -1,4 +1,4 @@
-"""``coding-gym doctor``: the sandboxes that work on this machine."""
+"""``coding-gym doctor``: tests the sandboxes on this machine."""
 
 import typer
 from rich.table import Column, Table
@@ -9,13 +9,13 @@ from coding_gym.sandbox.select import probe_backends
 
 
 def doctor() -> None:
-    """Say which sandboxes work on this machine, why not the others, and how to change that."""
+    """Print which sandboxes work on this machine, and for the others the reason and a remedy."""
     probes, automatic = probe_backends()
     console = terminal()
     if automatic:
-        console.print(f"ready: 'auto' is the sandbox {automatic!r}", style="bold green")
+        console.print(f"ready: sandbox 'auto' selects {automatic!r}", style="bold green")
     else:
-        console.print("not ready: no sandbox that isolates works here", style="bold red")
+        console.print("not ready: no isolating sandbox works on this machine", style="bold red")
     table = Table(Column("backend", no_wrap=True), "works", Column("detail", ratio=1), box=None)
     for name, probe in probes.items():
         mark = "[green]yes" if probe.available else "[red]no"
@@ -26,6 +26,6 @@ def doctor() -> None:
         if probe.remedy:
             console.print(f"\n{name}: remedy: {probe.remedy}")
         if probe.available and probe.missing:
-            console.print(f"\n{name} does not keep: {'; '.join(probe.missing)}")
+            console.print(f"\n{name} does not support: {'; '.join(probe.missing)}")
     if not automatic:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""``coding-gym eval``: an agent on many tasks, to a number with an interval."""
+"""``coding-gym eval``: plays an agent on tasks and reports how many it resolves."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ from coding_gym.rollout.runner import Runner
 from coding_gym.trajectory import Trajectory
 
 _WITH_RESUME = {"out", "resume", "attempts", "concurrency", "max_cost", "max_tokens"}
-_WITH_RESUME |= {"max_lost", "ray", "images_window"}
+_WITH_RESUME |= {"max_lost", "ray", "pull_images"}
 
 
 def eval_(
@@ -30,8 +30,8 @@ def eval_(
         option(
             OUTPUT,
             "--resume",
-            help="Continue the run in --out with the settings of its config.json; needs nothing "
-            "else. --attempts may grow; -c, --ray and the bounds --max-… of the run may change.",
+            help="Continue the run in --out with the settings of its config.json. Only -c, --ray, "
+            "--pull-images, the limits --max-… of the run and a larger --attempts may be added.",
         ),
     ] = False,
     agent: Annotated[
@@ -58,13 +58,15 @@ def eval_(
         str | None,
         option(
             MODEL,
-            help="Prices of 1M tokens each, such as input=0.4,output=1.6,cached_input=0.1; by "
-            "default those of the server, or of LiteLLM's table.",
+            help="Prices per million tokens, such as input=0.4,output=1.6,cached_input=0.1; by "
+            "default the cost that the server reports.",
         ),
     ] = None,
     model_timeout: Annotated[
         float | None,
-        option(MODEL, min=1, help="Most seconds of one reply, retries included; 600 by default."),
+        option(
+            MODEL, min=1, help="Time limit of a reply in seconds, with retries; 600 by default."
+        ),
     ] = None,
     toolset: options.Toolset = "nano",
     tool_format: options.ToolFormat = "auto",
@@ -78,38 +80,36 @@ def eval_(
     limits: options.Limits = None,
     max_cost: Annotated[
         float | None,
-        option(LIMITS, min=0, help="Start no more episodes once the run costs so much."),
+        option(LIMITS, min=0, help="Start no more episodes after this total cost."),
     ] = None,
     max_tokens: Annotated[
         int | None,
-        option(LIMITS, min=0, help="Start no more episodes once the run has used so many tokens."),
+        option(LIMITS, min=0, help="Start no more episodes after this total number of tokens."),
     ] = None,
     max_lost: Annotated[
         int | None,
         option(
             LIMITS,
             min=1,
-            help="Start no more episodes once so many in a row ended by an error; 25 by default.",
+            help="Start no more episodes after this many consecutive errors; 25 by default.",
         ),
     ] = None,
     attempts: Annotated[
         int | None,
-        option(RUN, "--attempts", "-k", min=1, help="Attempts at each task, for pass@k; 1 first."),
+        option(RUN, "--attempts", "-k", min=1, help="Attempts per task, for pass@k; 1 by default."),
     ] = None,
     concurrency: Annotated[
         int | None,
         option(RUN, "--concurrency", "-c", min=1, help="Episodes at the same time; 8 by default."),
     ] = None,
-    seed: Annotated[int, option(RUN, help="Every attempt's seed derives from it.")] = 0,
+    seed: Annotated[int, option(RUN, help="Seed of the run and of all its attempts.")] = 0,
     sandbox: options.Sandbox = "auto",
     ray: Annotated[str | None, option(RUN, help="Address of a Ray cluster, or 'auto'.")] = None,
-    images_window: Annotated[
-        int | None, option(RUN, min=1, help="Pull so many images at a time; remove those done.")
-    ] = None,
+    pull_images: Annotated[
+        bool, option(RUN, "--pull-images", help="Pull images as needed; remove those done.")
+    ] = False,
 ) -> None:
     """Play an agent on many tasks and report how many it resolves.
-
-    Without --base-url LiteLLM calls a remote provider, which needs its key.
 
     Example: coding-gym eval --base-url http://localhost:8000/v1 --model NAME --out runs/mine
 
@@ -117,18 +117,12 @@ def eval_(
     """
     bounds: dict[str, Any] = {"attempts": attempts, "concurrency": concurrency, "ray": ray}
     bounds |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_lost": max_lost}
-    bounds["images_window"] = images_window
+    bounds["pull_images"] = pull_images
     to_continue = f"to continue: coding-gym eval --out {out} --resume"
     if resume:
         _refuse_settings(context)
         play_run(out, to_continue=to_continue, resume=True, **bounds)
         return
-    if not (agent or model):
-        raise InvalidArgumentError(
-            f"name the model: --model NAME; {base_url}/models lists those of the server"
-            if base_url
-            else "name the agent: --model with --base-url, or --agent"
-        )
     player = {
         "agent": options.absolute(agent or ("harness" if harness else "chat"), player_names()),
         "harness": harness and options.absolute(harness, harness_names()),
@@ -158,7 +152,7 @@ def eval_(
 
 
 def _refuse_settings(context: typer.Context) -> None:
-    """Refuses options that a resumed run has in its ``config.json``."""
+    """Raises an error for options whose values ``config.json`` determines."""
     refused = [
         parameter.opts[0]
         for parameter in context.command.params
@@ -168,16 +162,18 @@ def _refuse_settings(context: typer.Context) -> None:
     ]
     if refused:
         raise InvalidArgumentError(
-            f"--resume takes the settings of config.json; remove {', '.join(refused)}, or name "
-            "a new folder"
+            f"--resume takes the settings of config.json; remove {', '.join(refused)}, or use a "
+            "new folder"
         )
 
 
 def play_run(out: Path, *, to_continue: str, **arguments: Any) -> None:
     """Plays a run with a progress bar, and prints its result.
 
-    ``to_continue`` says how a run that did not end is continued. The others are those of
-    `evaluate`.
+    Args:
+        out: The run folder.
+        to_continue: A sentence for the user of a run that stops early.
+        **arguments: The other arguments of `evaluate`.
     """
     console = terminal()
     try:
@@ -201,14 +197,16 @@ class _RunProgress(LineProgress):
     num_graded = num_resolved = 0
 
     def begin(self, runner: Runner, planned: int, outcomes: Sequence[Outcome]) -> None:
-        """Begins to count, with the verdicts that a resumed run keeps."""
+        """Starts to count, from the verdicts that a resumed run keeps."""
         self.runner = runner
         self.num_graded = sum(not one.error_class for one in outcomes)
         self.num_resolved = sum(one.resolved for one in outcomes if not one.error_class)
         self.update(self.bar, total=planned, completed=self.num_graded)
+        num_left = planned - self.num_graded
+        self.console.print(f"{num_left} attempts to play, up to {runner.concurrency} at a time")
 
     def add(self, trajectory: Trajectory) -> None:
-        """Counts an attempt that has ended, and prints its outcome."""
+        """Counts a finished attempt, and prints its outcome."""
         self.num_graded += not trajectory.error_class
         self.num_resolved += trajectory.resolved
         cost = f"  cost {self.runner.usage.cost:.2f}" if self.runner.usage.cost else ""

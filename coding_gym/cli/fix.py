@@ -1,4 +1,4 @@
-"""``coding-gym fix``: a model repairs a sealed copy of the user's repository."""
+"""``coding-gym fix``: a model repairs a copy of the user's repository in a sandbox."""
 
 import asyncio
 import sys
@@ -36,21 +36,21 @@ def fix(
         bool, option(OUTPUT, "--apply", help="Apply the change; the tree must be clean.")
     ] = False,
 ) -> None:
-    """Let a model repair your repository in a sealed copy, and print the change as a diff.
+    """Let a model repair a copy of your repository in a sandbox, and print the change as a diff.
 
-    The copy has what the last commit has, and no network. The model reads your files. Nothing of
-    yours is changed without --apply.
+    The copy contains the last commit; the sandbox has no network. The model's server receives the
+    contents of files. Your repository changes only with --apply.
 
     Example: coding-gym fix "add() subtracts" --base-url http://localhost:8000/v1 --model NAME
     """
-    import git  # takes its time
+    import git  # slow to import
 
     try:
         repository = git.Repo(repo, search_parent_directories=True)
         commit = repository.head.commit.hexsha
     except (git.InvalidGitRepositoryError, ValueError):
         raise InvalidArgumentError(
-            f"{repo.absolute()} is in no git repository with a commit; make one with git commit"
+            f"{repo.absolute()} is not in a git repository with a commit; run git init, git commit"
         ) from None
     if apply and repository.git.status("--porcelain"):
         raise InvalidArgumentError(
@@ -89,7 +89,7 @@ def _finish(repository: Any, record: Trajectory, *, apply: bool) -> None:
     if not record.patch:
         raise typer.Exit(1)
     patch = record.patch.encode("utf-8", "surrogateescape")
-    if sys.stdout.isatty():  # where its characters could hide lines
+    if sys.stdout.isatty():  # control characters could hide lines
         terminal().print(record.patch, end="")
     else:
         typer.echo(patch, nl=False)

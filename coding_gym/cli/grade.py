@@ -1,4 +1,4 @@
-"""``coding-gym grade``: a file of predictions, to a number with an interval."""
+"""``coding-gym grade``: grades a file of predictions."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,28 +17,25 @@ def grade(
         Path,
         typer.Argument(
             help="JSONL or JSON with instance_id, model_patch and model_name_or_path; several "
-            "patches of one instance are attempts."
+            "patches of an instance are its attempts."
         ),
     ],
     source: options.Source = "bundled",
-    split: options.Split = None,
     repositories: options.Repositories = None,
     environments: options.Environments = None,
     concurrency: options.TasksPerCore = options.NUM_CORES,
     sandbox: options.Sandbox = "auto",
     out: options.Folder = None,
 ) -> None:
-    """Grade a predictions file by hidden tests; called again, it continues where it stopped.
+    """Grade a predictions file by hidden tests; the same command continues a stopped run.
 
-    The folder is beside the predictions, unless --out names one.
+    By default the run folder is next to the predictions file.
 
     Example: coding-gym grade preds.jsonl --tasks rows.jsonl --environments swebench
     """
     patches, model = read_predictions(predictions)
     path = out or predictions.with_suffix(".graded")
-    tasks = options.task_source(
-        source, repositories, environments, split=split, task_ids=list(patches)
-    )
+    tasks = options.task_source(source, repositories, environments, task_ids=list(patches))
     settings: dict[str, Any] = {"resume": True}
     backend = options.parse_sandbox(sandbox)
     if not (path / CONFIG).exists():
@@ -46,8 +43,8 @@ def grade(
         settings = {"attempts": attempts, "episode": {"sandbox": backend}}
     elif backend != (old := RunFolder.open(path).config["episode"].get("sandbox", "auto")):
         raise InvalidArgumentError(
-            f"--sandbox must be {old!r}, with which the run in {path} began, got {backend!r}; name "
-            "a new folder by --out"
+            f"--sandbox must be {old!r}, as in the run in {path}, got {backend!r}; use a new "
+            "folder (--out)"
         )
     play_run(
         path,

@@ -1,4 +1,4 @@
-"""``coding-gym images``: get the images that tasks run in, and see which are there."""
+"""``coding-gym images``: fetches and lists the images of tasks."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from coding_gym.sandbox.images import fetch_image, image_folder, image_names
 from coding_gym.tasks import load_tasks
 
 app = typer.Typer(
-    help="Get images from their registry, without a daemon, and list those that are here.",
+    help="Fetch images from a registry without a daemon, and list local images.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -20,7 +20,7 @@ app = typer.Typer(
 @app.command()
 def pull(
     source: Annotated[
-        str | None, typer.Argument(help="Rows whose images are wanted, as `validate` takes them.")
+        str | None, typer.Argument(help="A source of rows with images, as for `validate`.")
     ] = None,
     image: Annotated[
         list[str] | None,
@@ -33,7 +33,7 @@ def pull(
 ) -> None:
     """Download the images of rows with skopeo; complete layers are not downloaded again.
 
-    Rows then run in them with --environments images.
+    --environments images then runs the rows in their images.
 
     Example: coding-gym images pull rows.jsonl --num-tasks 10
     """
@@ -63,6 +63,6 @@ def pull(
 
 @app.command("ls")
 def list_images() -> None:
-    """List the images that tasks and sandboxes find by name."""
+    """List the names of local images."""
     for name in image_names():
         terminal().print(name)

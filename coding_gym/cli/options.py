@@ -1,4 +1,4 @@
-"""Options that several commands have, and what they do with files."""
+"""Options that several commands share, and the parsing of their values."""
 
 import json
 import os
@@ -39,32 +39,29 @@ Sandbox = Annotated[
         "docs/sandboxes.md.",
     ),
 ]
-Model = Annotated[
-    str, option(MODEL, "--model", "-m", help="The model's name, as the server or LiteLLM knows it.")
-]
+Model = Annotated[str, option(MODEL, "--model", "-m", help="The model's name on the server.")]
 BaseUrl = Annotated[
     str | None,
     option(
         MODEL,
         help="Address of an OpenAI-compatible server, such as http://localhost:8000/v1 of vLLM or "
-        "llama.cpp on this machine; its key is OPENAI_API_KEY. Without it LiteLLM calls the remote "
-        "provider that the model's prefix names, such as anthropic/… or openrouter/….",
+        "llama.cpp on this machine; by default OpenAI's. Its key is OPENAI_API_KEY.",
     ),
 ]
 Sampling = Annotated[
     str | None,
     option(
         SAMPLING,
-        help="Such as temperature=0.7,top_p=0.95,max_tokens=2048 (default 4096 for each reply), or "
-        "a JSON object; also top_k, min_p, reasoning_effort, thinking, and extra for other fields "
-        "of the request.",
+        help="Parameters such as temperature=0.7,top_p=0.95,max_tokens=2048, or a JSON object; "
+        "also top_k, min_p, reasoning_effort, thinking, and extra for other fields of the request. "
+        "The default of max_tokens is 4096 per reply.",
     ),
 ]
 Toolset = Annotated[str, option(MODEL, help="The tools of the agent; see docs/tools.md.")]
 ToolFormat = Annotated[
     str, option(MODEL, help="How the agent writes tool calls; see docs/tools.md.")
 ]
-MaxTurns = Annotated[int, option(LIMITS, min=1, help="Most actions of an episode.")]
+MaxTurns = Annotated[int, option(LIMITS, min=1, help="Maximum actions of an episode.")]
 TasksPerCore = Annotated[
     int,
     option(
@@ -73,7 +70,7 @@ TasksPerCore = Annotated[
         "-c",
         min=1,
         show_default="one per core",
-        help="Tasks that run at the same time.",
+        help="Number of tasks that run at the same time.",
     ),
 ]
 Folder = Annotated[Path | None, option(OUTPUT, "--out", "-o", help="The folder of the run.")]
@@ -103,8 +100,8 @@ Limits = Annotated[
     str | None,
     option(
         LIMITS,
-        help="Other limits of an episode, such as max_tool_calls=100,max_seconds=1200, "
-        "or a JSON object; command_timeout_s is that of one command. See docs/wrappers.md.",
+        help="Other limits of an episode, such as max_tool_calls=100,max_seconds=1200, or a JSON "
+        "object; command_timeout_s limits one command. See docs/wrappers.md.",
     ),
 ]
 
@@ -112,7 +109,7 @@ Limits = Annotated[
 def task_source(
     source: str, repositories: Path | None, environments: Path | None, **others: Any
 ) -> dict[str, Any]:
-    """Returns the arguments of `load_tasks` that are set; paths of files are absolute."""
+    """Returns the arguments of `load_tasks` that are set, with absolute paths."""
     arguments = {
         "source": absolute_source(source),
         "repositories": repositories and absolute(repositories),
@@ -123,7 +120,7 @@ def task_source(
 
 
 def absolute_source(source: str) -> str:
-    """Returns a source of tasks with its path absolute, behind a ``format:`` too."""
+    """Returns a source of tasks with an absolute path, also after a ``format:``."""
     form, colon, path = source.partition(":")
     if colon and "/" not in form and not Path(source).exists():
         return f"{form}:{absolute(path)}"
@@ -131,20 +128,20 @@ def absolute_source(source: str) -> str:
 
 
 def absolute(name: str | Path, reserved: Collection[str] = ()) -> str:
-    """Returns a path as text, absolute if it exists; reserved and other names stay as they are."""
+    """Returns the absolute path of an existing file; other and reserved names do not change."""
     is_file = str(name) not in reserved and Path(name).exists()
     return str(Path(name).absolute() if is_file else name)
 
 
 def parse_sandbox(text: str) -> str | dict[str, Any]:
-    """Returns what ``CodingRepair-v0`` takes as ``sandbox``: a name, or the value of JSON."""
+    """Returns the ``sandbox`` argument of ``CodingRepair-v0``: a name, or options from JSON."""
     value = parse_object("--sandbox", text) if text.lstrip().startswith("{") else text
     SandboxOptions.parse(value)
     return value
 
 
 def parse_object(name: str, text: str | None) -> dict[str, Any]:
-    """Returns the settings of an option: JSON, or ``key=value,key=value``; {} where it is None."""
+    """Returns the settings in an option: JSON or ``key=value,key=value``; {} if None."""
     text = (text or "").strip()
     if text and not text.startswith("{"):
         pairs = [pair.partition("=") for pair in text.split(",")]
@@ -169,7 +166,7 @@ def _value(text: str) -> Any:
 
 
 def outcome(trajectory: Trajectory) -> str:
-    """Returns how an episode ended, in one line."""
+    """Returns the outcome of an episode in one line."""
     grade, name = trajectory.grade, f"{trajectory.task_id:<34} {trajectory.attempt} "
     if grade is None or trajectory.error_class:
         return f"✘ {name} {trajectory.error_class}: {last_line(trajectory.error)}"

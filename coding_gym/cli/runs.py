@@ -17,15 +17,14 @@ from coding_gym.evaluation import (
     leaderboard,
     report,
 )
-from coding_gym.evaluation.atif_in import import_atif
 from coding_gym.evaluation.regrade import regrade
 from coding_gym.rollout import RunFolder
 
 
 def show_report(
-    runs: Annotated[list[Path], typer.Argument(help="The folder of a run; several to rank them.")],
+    runs: Annotated[list[Path], typer.Argument(help="The folders of one or more runs.")],
     ranked: Annotated[
-        bool, typer.Option("--leaderboard", help="Print a table of the runs, the best first.")
+        bool, typer.Option("--leaderboard", help="Print a table of the runs, best first.")
     ] = False,
 ) -> None:
     """Print the report of a run, and write report.md and report.json into its folder.
@@ -36,33 +35,33 @@ def show_report(
     if ranked:
         terminal().print(leaderboard(reports))
         return
-    for made in reports:
-        terminal().print(made.to_markdown())
+    for result in reports:
+        terminal().print(result.to_markdown())
 
 
 def write_report(run: Path) -> Report:
     """Writes ``report.md`` and ``report.json`` into a run's folder and returns the report."""
-    made = report(run)
-    (run / "report.md").write_text(made.to_markdown() + "\n", encoding="utf-8")
-    (run / "report.json").write_text(json.dumps(made.to_json()) + "\n", encoding="utf-8")
-    return made
+    result = report(run)
+    (run / "report.md").write_text(result.to_markdown() + "\n", encoding="utf-8")
+    (run / "report.json").write_text(json.dumps(result.to_json()) + "\n", encoding="utf-8")
+    return result
 
 
 def print_result(run: RunFolder) -> bool:
     """Writes the report of a run and prints its summary; returns whether there is a verdict."""
-    made = write_report(run.path)
-    terminal().print(made.summary(), style="bold")
+    result = write_report(run.path)
+    terminal().print(result.summary(), style="bold")
     terminal().print(f"report: {run.path / 'report.md'}")
-    return bool(made.episodes)
+    return bool(result.episodes)
 
 
 def compare_runs(
     first: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    second: Annotated[Path, typer.Argument(help="The folder of the run that is compared with it.")],
+    second: Annotated[Path, typer.Argument(help="The folder of another run.")],
 ) -> None:
-    """Compare two runs on the tasks that both have: paired difference, McNemar's test, flips.
+    """Compare two runs on their common tasks: paired difference, McNemar's test, flips.
 
-    Changes are the second run less the first: positive where the second resolves more.
+    Differences are second minus first: positive if the second run resolves more.
     """
     terminal().print(compare(first, second).to_markdown())
 
@@ -70,13 +69,11 @@ def compare_runs(
 def regrade_run(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     concurrency: options.TasksPerCore = options.NUM_CORES,
-    sandbox: options.Sandbox = "",
 ) -> None:
-    """Grade the recorded patches of a run again, without a model, and name what differs.
+    """Grade the recorded patches of a run again, without a model, and print what differs.
 
-    Without --sandbox it grades as the run did.
-
-    It exits with 1 where a verdict differs or a patch can no longer be graded.
+    The sandbox is that of the run. Exits with 1 if a verdict differs or a patch cannot
+    be graded.
     """
     folder, console = RunFolder.open(run), terminal()
     versions = f"{folder.config['versions'].get('coding-gym', 'unknown')}, now {__version__}"
@@ -84,7 +81,6 @@ def regrade_run(
     with LineProgress(console, len(folder.keys())) as progress:
         results = regrade(
             folder,
-            sandbox=options.parse_sandbox(sandbox) if sandbox else None,
             num_workers=concurrency,
             on_result=lambda _: progress.update(progress.bar, advance=1),
         )
@@ -99,28 +95,14 @@ def regrade_run(
         raise typer.Exit(1)
 
 
-def import_run(
-    paths: Annotated[
-        list[Path], typer.Argument(help="ATIF trajectories, or folders of them: Harbor's jobs.")
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the run; a new one.")],
-    source: options.Source = "bundled",
-) -> None:
-    """Make a run of ATIF trajectories, for view, show, regrade and export.
-
-    Example: coding-gym import jobs/mine --tasks rows.jsonl --out runs/theirs
-    """
-    folder = import_atif(paths, out, source)
-    terminal().print(f"{len(folder.keys())} attempts in {out}")
-
-
 def export_run(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     form: Annotated[
         str, typer.Option("--format", "-f", help=f"One of {', '.join(EXPORTS)}.")
     ] = "swebench",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The folder; by default inside the run.")
+        Path | None,
+        typer.Option("--out", "-o", help="The output folder; by default in the run folder."),
     ] = None,
 ) -> None:
     """Write a run in the format of another tool.

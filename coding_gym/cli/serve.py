@@ -1,4 +1,4 @@
-"""``coding-gym serve``: episodes for programs on other machines, over OpenEnv's protocol."""
+"""``coding-gym serve``: serves episodes to other programs over the protocol of OpenEnv."""
 
 import socket
 from typing import Annotated
@@ -17,21 +17,21 @@ def serve(
     tool_format: options.ToolFormat = "auto",
     max_turns: options.MaxTurns = 50,
     max_sessions: Annotated[
-        int, option(LIMITS, min=1, help="Most connections at the same time; others are refused.")
+        int, option(LIMITS, min=1, help="Maximum connections; more are refused.")
     ] = 8,
     host: Annotated[
         str,
         option(
             _SERVER,
-            help="Address to listen on. There is no authentication: for other machines keep "
-            "127.0.0.1, and use an SSH tunnel or a reverse proxy that authenticates.",
+            help="Address to listen on. There is no authentication: keep 127.0.0.1, and let other "
+            "machines use an SSH tunnel or a reverse proxy that authenticates.",
         ),
     ] = "127.0.0.1",
     port: Annotated[int, option(_SERVER, min=1, max=65535, help="Port to listen on.")] = 8000,
 ) -> None:
     """Serve episodes to OpenEnv clients over WebSockets; see docs/serve.md.
 
-    Needs the extra `openenv`. Ctrl-C ends the server and its sandboxes.
+    Requires the extra `openenv`. Ctrl-C ends the server and its sandboxes.
     """
     from coding_gym.adapters.openenv import make_app, run_server
     from coding_gym.viewer.server import is_loopback
@@ -53,7 +53,5 @@ def serve(
                 style="yellow",
             )
         address = f"[{host}]" if ":" in host else host
-        console = terminal()
-        console.print(f"serving http://{address}:{port}", style="bold", markup=False)
-        console.file.flush()
+        terminal().print(f"serving http://{address}:{port}", style="bold")
         run_server(app, listening)

@@ -1,4 +1,4 @@
-"""``coding-gym tasks synthesize``: tasks from a project of yours."""
+"""``coding-gym tasks synthesize``: makes tasks out of a project."""
 
 import shlex
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from coding_gym.cli import options
-from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
+from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.synthesis import (
     Progress,
@@ -27,20 +27,20 @@ _Make = Callable[[Path, Callable[[Progress], None]], tuple[Task, ...]]
 
 def synthesize_tasks(
     repo: Annotated[
-        Path, typer.Option(help="A project's folder; of a git repository the last commit.")
+        Path, typer.Option(help="The project's folder; of a git repository, the last commit.")
     ],
     num_tasks: Annotated[
-        int, typer.Option("--num-tasks", "-n", min=1, help="How many tasks.")
+        int, typer.Option("--num-tasks", "-n", min=1, help="Number of tasks.")
     ] = 200,
-    seed: Annotated[int, typer.Option(help="Decides which tasks.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the selection.")] = 0,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The new JSONL file; its trees lie beside it.")
+        Path, typer.Option("--out", "-o", help="The new JSONL file; the trees are next to it.")
     ] = Path("tasks.jsonl"),
     force: Annotated[
-        bool, typer.Option("--force", help="Replace --out's file, once there are tasks.")
+        bool, typer.Option("--force", help="Replace an existing --out if any task is made.")
     ] = False,
     from_history: Annotated[
-        bool, typer.Option("--from-history", help="Bug-fix commits of --repo, not new bugs.")
+        bool, typer.Option("--from-history", help="Use bug-fix commits of --repo, not new bugs.")
     ] = False,
     operator: Annotated[
         list[str] | None, typer.Option(help="Only this kind of bug; may be repeated.")
@@ -53,27 +53,27 @@ def synthesize_tasks(
         typer.Option(help="A command that builds the environment; may be repeated."),
     ] = None,
     interpreter: Annotated[
-        str, typer.Option(help="The tasks' Python: 'base', this one, or a version such as 3.12.")
+        str, typer.Option(help="Python of the tasks: 'base' (of this command) or a version.")
     ] = "base",
     grade: Annotated[
         Literal["all", "sample", "none"],
-        typer.Option(help="Tasks that the grader confirms; a sample is one in 10."),
+        typer.Option(help="Tasks that the grader confirms; 'sample' is one in 10."),
     ] = "all",
     show_failing: Annotated[
         bool,
-        typer.Option("--show-failing", help="Leave half of the failing tests for agents to see."),
+        typer.Option("--show-failing", help="Leave half of the failing tests visible to agents."),
     ] = False,
     concurrency: options.TasksPerCore = options.NUM_CORES,
     sandbox: options.Sandbox = "auto",
 ) -> None:
-    """Make tasks by breaking a project in ways that its own tests find.
+    """Make tasks by inserting bugs that the tests of a project detect.
 
     Example: coding-gym tasks synthesize --repo ~/src/till -n 20 --out bugs.jsonl
     """
     if from_history and show_failing:
         raise InvalidArgumentError("--show-failing is for new bugs, not for --from-history")
     backend = options.parse_sandbox(sandbox)
-    # Before anything is fetched.
+    # An unknown operator is an error before the project is copied.
     operators = () if from_history else check_operators(operator or ())
     common: dict[str, Any] = {"install_commands": tuple(install or ()), "interpreter": interpreter}
 
@@ -100,42 +100,38 @@ def synthesize_tasks(
 
 
 def _written(make: _Make, out: Path, n: int, *, replaces: bool) -> Progress:
-    """Makes tasks and writes them, and returns what was done for them.
+    """Makes and writes tasks, and returns the final progress.
 
-    Where it is interrupted or fails, the tasks until then are written to a file that is new.
+    After an interrupt or a failure, a new file contains the tasks made so far.
 
     Raises:
-        typer.Exit: There are none, or Ctrl-C was pressed.
+        typer.Exit: No task was made.
     """
     errors = terminal(stderr=True)
     last, is_complete = Progress(), False
-    try:
-        with staging(out, replaces=replaces) as trees, LineProgress(errors, n) as bar:
+    with staging(out, replaces=replaces) as trees, LineProgress(errors, n) as bar:
 
-            def keep(progress: Progress) -> None:
-                nonlocal last
-                last = progress
-                if len(last.tasks) > bar.tasks[0].completed:
-                    bar.count(last.tasks[-1].task_id)
-                bar.update(bar.bar, description=summary(last))
+        def keep(progress: Progress) -> None:
+            nonlocal last
+            last = progress
+            if len(last.tasks) > bar.tasks[0].completed:
+                bar.count(last.tasks[-1].task_id)
+            bar.update(bar.bar, description=summary(last))
 
-            try:
-                make(trees, keep)
-                is_complete = True
-            finally:
-                if last.tasks and (is_complete or not out.exists()):
-                    write_staged(last.tasks, out, trees)
-    except KeyboardInterrupt:
-        errors.print(f"stopped after {len(last.tasks)} tasks")
-        raise typer.Exit(INTERRUPTED) from None
+        try:
+            make(trees, keep)
+            is_complete = True
+        finally:
+            if last.tasks and (is_complete or not out.exists()):
+                write_staged(last.tasks, out, trees)
     if not last.tasks:
-        errors.print(f"no tasks, and nothing was written: {summary(last)}")
+        errors.print(f"no task was made, so nothing was written: {summary(last)}")
         raise typer.Exit(1)
     return last
 
 
 def summary(progress: Progress) -> str:
-    """Returns the counts of a synthesis in one line, without those that are 0."""
+    """Returns the nonzero counts of a synthesis in one line."""
     counts = {name: value for name, value in vars(progress).items() if name != "tasks"}
     parts = [f"{name.removeprefix('num_')}: {value}" for name, value in counts.items() if value]
-    return ", ".join(parts) or "no place can be broken in the requested ways"
+    return ", ".join(parts) or "no bug of the requested kinds fits this project"

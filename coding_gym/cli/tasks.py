@@ -21,20 +21,21 @@ from coding_gym.tasks.impossible import with_impossible
 from coding_gym.tasks.new_folder import write_new_task
 from coding_gym.workspace import TemplateStore
 
-app = typer.Typer(help="List, show and make tasks.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="List, print, export and create tasks.", no_args_is_help=True, rich_markup_mode=None
+)
 app.command("synthesize")(synthesize.synthesize_tasks)
 
 
 @app.command("list")
 def list_tasks(
     source: options.Source = "bundled",
-    environments: options.Environments = None,
     split: options.Split = None,
     num_tasks: options.NumTasks = None,
 ) -> None:
     """List the tasks of a source; F2P and P2P count FAIL_TO_PASS and PASS_TO_PASS."""
-    loaded = load_tasks(source, split=split, limit=num_tasks, environments=environments)
-    longest = max(len(task.task_id) for task in loaded)  # an id that is cut off is of no use
+    loaded = load_tasks(source, split=split, limit=num_tasks)
+    longest = max(len(task.task_id) for task in loaded)  # ids are not truncated
     table = Table(Column("task", min_width=longest), "repo", "split", "difficulty", box=None)
     table.add_column("F2P", justify="right")
     table.add_column("P2P", justify="right")
@@ -50,20 +51,16 @@ def list_tasks(
 def show_task(
     task_id: Annotated[str, typer.Argument(help="The task's id.")],
     source: options.Source = "bundled",
-    environments: options.Environments = None,
-    gold: Annotated[bool, typer.Option("--gold", help="Show the reference repair too.")] = False,
+    gold: Annotated[bool, typer.Option("--gold", help="Also print the gold patch.")] = False,
 ) -> None:
-    """Show one task: the issue, its tests, and on request the reference repair."""
-    (task,) = load_tasks(source, task_ids=[task_id], environments=environments)
+    """Print a task: the issue, its tests, and with --gold the gold patch."""
+    (task,) = load_tasks(source, task_ids=[task_id])
     console = terminal()
-    console.print(task.task_id, style="bold")
-    for name in ("repo", "base_commit", "split", "difficulty", "created_at"):
-        if getattr(task, name):
-            console.print(f"{name}: {getattr(task, name)}")
+    console.print(f"{task.task_id} ({task.repo}, {task.difficulty})", style="bold")
     console.print(f"\n{task.problem_statement.strip()}\n")
-    console.print(f"tests that fail and must pass (FAIL_TO_PASS), {len(task.fail_to_pass)}:")
-    for test in task.fail_to_pass:
-        console.print(f"  {test}")
+    console.print(
+        "\n  ".join(["tests that fail and must pass (FAIL_TO_PASS):", *task.fail_to_pass])
+    )
     console.print(f"tests that must keep passing (PASS_TO_PASS): {len(task.pass_to_pass)}")
     if gold:
         console.print(f"\n{task.gold_patch}")
@@ -85,12 +82,12 @@ def export_tasks(
         typer.Option(
             min=0,
             max=1,
-            help="Share of the tasks that get a test which no honest program can pass, to count "
-            "the patches that pass it all the same.",
+            help="Share of the tasks, 0 to 1, that get a test which no honest program passes; a "
+            "patch that passes it is a cheat.",
         ),
     ] = 0.0,
 ) -> None:
-    """Write tasks as rows that need no other files.
+    """Write tasks as self-contained rows.
 
     Example: coding-gym tasks export --tasks rows.jsonl --environments swebench --out ready.jsonl
 
@@ -109,10 +106,10 @@ def export_tasks(
 
 @app.command("plan")
 def plan_tasks(
-    folder: Annotated[Path, typer.Argument(help="A task folder, or a folder of such.")],
+    folder: Annotated[Path, typer.Argument(help="A task folder, or a folder of task folders.")],
     concurrency: options.TasksPerCore = options.NUM_CORES,
 ) -> None:
-    """Find out by the gold patch how hidden tests are negated; write plan.json beside task.toml."""
+    """Plan with the gold patch how hidden tests are negated; write plan.json next to task.toml."""
     store = TemplateStore()
     console = terminal()
 
@@ -130,15 +127,15 @@ def plan_tasks(
         console.print(f"{task.task_id:<36} {outcome}")
 
     with ThreadPoolExecutor(concurrency) as pool:
-        for done in [pool.submit(write, *found) for found in read_folder(folder)]:
+        for done in [pool.submit(write, *entry) for entry in read_folder(folder)]:
             done.result()
 
 
 @app.command("new")
 def new_task(
-    folder: Annotated[Path, typer.Argument(help="A folder that is new or empty; names the task.")],
+    folder: Annotated[Path, typer.Argument(help="A new or empty folder; it names the task.")],
 ) -> None:
-    """Make a small, valid task folder to change into your task."""
+    """Create a small, valid task folder as a template for your own task."""
     files = write_new_task(folder)
     console = terminal()
     for file in files:

@@ -1,10 +1,8 @@
-"""``coding-gym validate``: whether tasks can be trusted."""
+"""``coding-gym validate``: checks that tasks grade patches correctly."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +10,7 @@ import typer
 from rich.table import Table
 
 from coding_gym.cli import options
-from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
+from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import levels_text
 from coding_gym.task import Task
@@ -34,23 +32,21 @@ def validate(
     repositories: options.Repositories = None,
     environments: options.Environments = None,
     num_tasks: options.NumTasks = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Gradings of each patch.")] = 2,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of gradings of each patch.")] = 2,
     concurrency: options.TasksPerCore = options.NUM_CORES,
     sandbox: options.Sandbox = "auto",
     leaks: Annotated[
         bool, typer.Option(help="Search the sandbox for files that contain the repair.")
     ] = True,
     cheats: Annotated[
-        bool, typer.Option("--cheats", help="Grade scripted cheats too: eight kinds, three ways.")
+        bool, typer.Option("--cheats", help="Also grade eight kinds of scripted cheats.")
     ] = False,
     min_challenge: Annotated[
-        int, typer.Option(min=0, help="Fewest accepted bits of a task's challenge.")
+        int, typer.Option(min=0, help="Minimum bits of a task's challenge.")
     ] = 0,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", help="Write each report to this JSONL file; continue those in it."
-        ),
+        typer.Option("--out", "-o", help="Add each report to this JSONL file; skip tasks in it."),
     ] = None,
     exclude: Annotated[
         Path | None,
@@ -79,25 +75,19 @@ def validate(
         tries_cheats=cheats,
         min_challenge=min_challenge,
     )
-    reports = _read_reports(out, checks) if out and out.exists() else {}
+    reports = _read_reports(out, checks) if out else {}
     console = terminal()
     todo = [one for one in tasks if one.task_id not in reports]
-    with ExitStack() as stack:
-        file = out and stack.enter_context(out.open("a", encoding="utf-8"))
-        progress = stack.enter_context(LineProgress(console, len(tasks), len(tasks) - len(todo)))
+    with LineProgress(console, len(tasks), len(tasks) - len(todo)) as progress:
 
         def keep(result: ValidationReport) -> None:
             progress.count(line_of(result))
             reports[result.task_id] = result
-            if file:
-                file.write(json.dumps(result.to_json()) + "\n")
-                file.flush()
+            if out:
+                with out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(result.to_json()) + "\n")
 
-        try:
-            validate_tasks(todo, checks=checks, num_workers=concurrency, on_result=keep)
-        except KeyboardInterrupt:
-            console.print("stopped; with --out FILE the same command continues")
-            raise typer.Exit(INTERRUPTED) from None
+        validate_tasks(todo, checks=checks, num_workers=concurrency, on_result=keep)
     results = [reports[one.task_id] for one in tasks]
     if exclude is not None:
         _write_exclusions(exclude, tasks, results)
@@ -107,26 +97,25 @@ def validate(
 
 
 def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
-    """Returns the verdicts of a file that is continued, by task, and drops a last line cut off.
+    """Returns the verdicts of earlier calls with the same checks, by task; makes a missing file.
 
-    Those of other checks are left in the file, and not used.
-
-    Nothing else that the file holds is ever taken away: it may be the work of days.
+    A last line without an end, which a killed process leaves, is removed; all others stay, since
+    they may be the work of days.
     """
-    reports, size = list[ValidationReport](), 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.endswith(b"\n"):  # by an end of the process that wrote it
-                break
-            size += len(line)
-            try:
-                reports += [ValidationReport.from_json(json.loads(line))] if line.strip() else []
-            except (ValueError, RecursionError) as problem:
-                raise InvalidArgumentError(
-                    f"{path} line {number} is no report of this command ({problem}); fix or "
-                    "remove the line, or name a new file (--out)"
-                ) from None
-    os.truncate(path, size)
+    with path.open("a+b") as file:
+        file.seek(0)
+        lines = file.readlines()
+        if lines and not lines[-1].endswith(b"\n"):
+            file.truncate(file.tell() - len(lines.pop()))
+    reports: list[ValidationReport] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            reports += [ValidationReport.from_json(json.loads(line))] if line.strip() else []
+        except (ValueError, RecursionError) as problem:
+            raise InvalidArgumentError(
+                f"{path} line {number} is no report of this command ({problem}); fix or remove the "
+                "line, or name a new file (--out)"
+            ) from None
     return {
         one.task_id: one
         for one in reports
@@ -141,13 +130,13 @@ def _write_exclusions(
     entries = [
         {"instance_id": task.task_id, "excluded_tests": sorted(unfit[task.task_id])}
         for task in tasks
-        if set(task.fail_to_pass) - unfit[task.task_id]  # else no test of the bug would be left
+        if set(task.fail_to_pass) - unfit[task.task_id]  # at least one remains
     ]
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 
 
 def summarise(reports: Iterable[ValidationReport]) -> None:
-    """Prints how tests are challenged, why tasks cannot be trusted, and how many can be."""
+    """Prints the levels of challenges, the problems of tasks, and the number of valid tasks."""
     reports, console = [*reports], terminal()
     if levels := sum((Counter(one.levels) for one in reports), Counter[str]()):
         console.print(f"tests of bugs challenged at: {levels_text(levels)}")
@@ -163,21 +152,21 @@ def summarise(reports: Iterable[ValidationReport]) -> None:
 
 
 def _cheats_table(cheats: Iterable[CheatResult]) -> Table:
-    """Returns how often each kind of cheat passes, by what a grader asks for."""
+    """Returns the number of tasks that each kind of cheat passes, by the way of grading."""
     table = Table("cheat that passes", box=None)
     for column in ("tasks", "by exit code", "by reports", "challenged"):
         table.add_column(column, justify="right")
     by_kind: dict[str, list[CheatResult]] = {}
     for cheat in cheats:
         by_kind.setdefault(cheat.kind, []).append(cheat)
-    for kind, own in by_kind.items():
-        passes = [(one.by_exit_code, one.by_structure, one.by_challenge) for one in own]
-        table.add_row(kind, *map(str, (len(own), *map(sum, zip(*passes, strict=True)))))
+    for kind, results in by_kind.items():
+        passes = [(one.by_exit_code, one.by_structure, one.by_challenge) for one in results]
+        table.add_row(kind, *map(str, (len(results), *map(sum, zip(*passes, strict=True)))))
     return table
 
 
 def line_of(report: ValidationReport) -> str:
-    """Returns the line for a task that was just validated."""
+    """Returns the result of a task in one line."""
     if report.skipped:
         return f"- {report.task_id:<36} skipped: {report.skipped}"
     name = f"{'✔' if report.ok else '✘'} {report.task_id:<36}"

@@ -22,31 +22,25 @@ from coding_gym.viewer.terminal import episode_parts
 def view(
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(help="Folders of runs, or folders that contain them; by default 'runs'."),
+        typer.Argument(help="Folders of runs, or folders that contain runs; by default 'runs'."),
     ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; 0.0.0.0 for other machines.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 7575,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            help="The token in the printed link; random by default unless --host is loopback."
-        ),
-    ] = None,
     open_: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
     static: Annotated[
         Path | None,
-        typer.Option(help="Write the runs into this HTML file and stop: no server, no network."),
+        typer.Option(help="Write the runs to this HTML file instead of starting a server."),
     ] = None,
 ) -> None:
     """Display runs in a browser, live while they go on.
 
     Example: coding-gym view runs/a runs/b --static report.html
     """
-    from coding_gym.viewer.one_file import write_static_report  # takes its time
+    from coding_gym.viewer.one_file import write_static_report  # slow to import
     from coding_gym.viewer.pages import Runs
     from coding_gym.viewer.server import is_loopback, serve
 
@@ -54,7 +48,7 @@ def view(
         num_episodes = write_static_report(runs or [Path("runs")], static)
         terminal().print(f"wrote {num_episodes} episodes to {static}")
         return
-    token = token or ("" if is_loopback(host) else secrets.token_urlsafe(24))
+    token = "" if is_loopback(host) else secrets.token_urlsafe(24)
     all_runs = Runs(runs or [Path("runs")])
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host  # noqa: S104 - of all
     name = f"[{name}]" if ":" in name else name
@@ -73,10 +67,10 @@ def view(
 def show(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     task: Annotated[
-        str, typer.Argument(help="The id of a task; by default the run's only one.")
+        str, typer.Argument(help="The id of a task; optional in a run of one task.")
     ] = "",
     attempt: Annotated[
-        int | None, typer.Argument(help="The attempt; by default the first one.")
+        int | None, typer.Argument(help="The number of the attempt; by default the first.")
     ] = None,
 ) -> None:
     """Print one episode turn by turn, with colours and a pager.
@@ -86,7 +80,7 @@ def show(
     files = list_attempts(run / ATTEMPTS)
     first = dict(sorted(files, reverse=True))  # the lowest attempt of each task
     if not first:
-        raise InvalidArgumentError(f"{run} holds no attempts; name a folder of coding-gym eval")
+        raise InvalidArgumentError(f"{run} contains no attempts; name a folder of coding-gym eval")
     if not task and len(first) == 1:
         (task,) = first
     if task not in first:

@@ -17,25 +17,25 @@ _EMPTY = "(no content)"
 def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     """Returns the input of a chat model for its next reply: the messages so far and the tools.
 
-    The keys are those of a request in OpenAI's form, so that
-    ``client.chat.completions.create(model=…, **chat_request(env))`` asks for the next action. There
-    are no ``tools`` if the system prompt explains them, as the env's     ``tool_format`` requires.
+    The keys are those of a request in OpenAI's form:
+    ``client.chat.completions.create(model=…, **chat_request(env))`` requests the next action. There
+    are no ``tools`` if the system prompt explains them, which depends on the env's ``tool_format``.
 
     Args:
-        env: A ``CodingRepair-v0`` env, wrapped or not, or an `Episode` that was started.
-        api: ``"chat"`` gives ``messages`` and ``tools``, in a form that strict servers accept:
-            arguments that are not a JSON object become the value of ``"unreadable"`` in an object,
-            and an empty content is null, or a placeholder without calls.
-            ``"transformers"`` gives ``conversation`` and ``tools`` for ``apply_chat_template``,
-            with arguments as objects, because templates convert them to JSON; a notice after
-            results becomes part of the last one, because some templates refuse it there.
+        env: A ``CodingRepair-v0`` env, wrapped or not, or a started `Episode`.
+        api: ``"chat"`` returns ``messages`` and ``tools`` in a form that strict servers accept:
+            arguments that are not a JSON object become the value of ``"unreadable"`` in an object;
+            empty content becomes null, or a placeholder if there are no calls.
+            ``"transformers"`` returns ``conversation`` and ``tools`` for ``apply_chat_template``:
+            arguments are objects, because templates convert them to JSON; a notice after results
+            becomes part of the last result, because some templates refuse a separate message.
             ``"text"`` is for models without calls in their template (SmolLM): ``messages`` with
-            each reply as the model wrote it, and results as user messages.
+            the original text of each reply, and results as user messages.
 
     Raises:
         EpisodeError: There is no episode yet; call `reset` first.
-        InvalidArgumentError: ``env`` is not such an env.
-        UnknownNameError: There is no such API.
+        InvalidArgumentError: ``env`` is another env.
+        UnknownNameError: ``api`` is unknown.
     """
     from coding_gym.episode import Episode  # keeps the import of the package fast
     from coding_gym.tools.formats import explains_format
@@ -79,12 +79,12 @@ def _is_object(text: str) -> bool:
 
 
 def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:
-    written = iter(actions)
+    replies = iter(actions)
     plain: list[Message] = []
     for message in messages:
         role, content = message["role"], message["content"]
         if role == "assistant":
-            plain.append({"role": role, "content": next(written)})
+            plain.append({"role": role, "content": next(replies)})
         elif role != "system" and plain and plain[-1]["role"] == "user":  # roles take turns
             plain[-1]["content"] += f"\n{content}"
         else:
@@ -93,14 +93,14 @@ def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:
 
 
 def normalised_for_templates(messages: list[Message]) -> list[Message]:
-    """Fits messages to chat templates: arguments as objects, no user message after results."""
+    """Returns messages for chat templates: arguments as objects, no user message after results."""
     normalised = list[Message]()
     for message in messages:
         if message["role"] == "user" and normalised and normalised[-1]["role"] == "tool":
             normalised[-1]["content"] += f"\n{message['content']}"
             continue
         for call in message.get("tool_calls", ()):
-            with suppress(ValueError, RecursionError):  # an unreadable string is not changed
+            with suppress(ValueError, RecursionError):  # unreadable strings are not changed
                 call["function"]["arguments"] = json.loads(call["function"]["arguments"])
         normalised.append(message)
     return normalised

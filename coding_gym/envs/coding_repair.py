@@ -35,18 +35,18 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     *Observation*: ``Dict(input_ids=Box(int32, (N,)), attention_mask=Box(int8, (N,)))`` with N =
     ``max_obs_tokens``: the new text after the last action, encoded, padded on the right. A longer
-    text is truncated to its last N tokens; the task, at `reset`, to the first ones, with a mark at
-    the end. Then ``info["observation_cut"]`` is True; ``info["text"]`` is the whole text.
+    text is truncated to its last N tokens, and the issue, at `reset`, to its first ones, with a
+    mark at the end; ``info["observation_cut"]`` is then True. ``info["text"]`` is the whole text.
 
-    *Action*: any string. A simple one is ``{"name": "shell", "arguments": {"cmd": "ls"}}``; see
-    ``tool_format``. A `coding_gym.Completion` carries the sampled token ids too, and a
-    `coding_gym.Stop` ends the episode from outside.
+    *Action*: any string, for example ``{"name": "shell", "arguments": {"cmd": "ls"}}``; see
+    ``tool_format``. A `coding_gym.Completion` also has the sampled token ids, and a
+    `coding_gym.Stop` is a caller's decision to end the episode.
 
     *Reward*: 1.0 on the step that ends an episode whose patch passes every hidden test, else 0.0.
 
-    *terminated* when the policy submitted (or ended by its toolset's rule), *truncated* at a limit,
-    a `Stop` or an infrastructure failure. The same step grades the patch, except after an
-    infrastructure failure.
+    *terminated* after a submission, or by the toolset's rule for a reply without a call;
+    *truncated* by a limit, a `Stop` or an infrastructure failure. The same step grades the patch,
+    except after an infrastructure failure.
 
     *info* holds, at every step, ``task_id, text, observation_cut, messages`` (new chat messages,
     OpenAI's form), ``turn, tool_calls, budget`` (the rest of each limit, None for unbounded),
@@ -55,35 +55,36 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     tests: not for a policy.
 
     Args:
-        tasks: ``"bundled"``, any other source that `load_tasks` takes, or a list of rows.
+        tasks: ``"bundled"``, another source of `load_tasks`, or a list of rows.
         task_ids: Only these tasks, by id.
-        sampler: ``"uniform"``, ``"sequential"``, ``"shuffled"``, ``"difficulty"`` (easy ones first)
-            or ``"adaptive"`` (most often those that are sometimes solved): the choice of `reset`;
-            ``{"name": "adaptive", "window": 32}`` gives a sampler arguments. ``"impossible": 0.05``
-            makes that share of the tasks impossible, to count hacks: see
+        sampler: The choice of tasks: ``"uniform"``, ``"sequential"``, ``"shuffled"``,
+            ``"difficulty"`` (easy tasks first) or ``"adaptive"`` (prefers tasks that are sometimes
+            resolved). ``{"name": "adaptive", "window": 32}`` sets arguments of the sampler. The key
+            ``"impossible": 0.05`` makes this fraction of the tasks impossible, to count hacks: see
             `coding_gym.tasks.impossible.impossible`.
-        toolset: ``"nano"``: the tools and their replies.
-        tool_format: The format of calls: ``"auto"``, or one of `coding_gym.tools.formats`, such as
-            ``"hermes"`` or ``"qwen3_coder"``, which the system prompt explains.
+        toolset: The name of the tools, such as ``"nano"``.
+        tool_format: The format of calls: ``"auto"`` to detect it, or one of
+            `coding_gym.tools.formats`, such as ``"hermes"`` or ``"qwen3_coder"``, which the system
+            prompt then explains.
         tokenizer: A tokenizer's name; see `coding_gym.text.tokenizers.get_tokenizer`.
         max_obs_tokens: N above, in tokens.
-        max_turns: Actions per episode, short for ``limits={"max_turns": ...}``; None for no limit.
+        max_turns: Maximum number of actions per episode, the same as ``limits={"max_turns": ...}``;
+            None for no limit.
         limits: Upper bounds of an episode: fields of `coding_gym.episode.Limits` by name, such as
             ``{"max_tool_calls": 30, "max_seconds": 600}``.
         sandbox: ``"auto"``, a backend's name, or a mapping with any of ``name``, ``shell``
-            (``"fresh"``, ``"persistent"``), ``image``, and ``limits``, which maps
-            fields of `coding_gym.sandbox.SandboxLimits` to numbers.
-        command_timeout_s: Seconds that one command may take.
+            (``"fresh"``, ``"persistent"``), ``image``, and ``limits`` (fields of
+            `coding_gym.sandbox.SandboxLimits` by name).
+        command_timeout_s: Time limit of one command in seconds.
         grading: ``"hidden"``: the hidden tests grade every episode. ``"cached"``: they grade each
             patch of a task once per process, and later episodes get the same grade. Use it for
             policies that choose among few patches, as with `MenuActions`; a policy that writes
             code could repeat a patch that was resolved by luck. ``"none"``: no tests run at the
             end, the reward is 0 except for parts of wrappers, and tasks need no tests.
         challenge: ``"resolved"``: grading stops at the first version of the tests with a wrong
-            result, and the grade names no test whose result depends on the draw. ``"passed"``: the
-            grade names every test, for rewards of single tests; `ShapedReward` requires it for
-            them. See
-            `coding_gym.grading.grade`.
+            result, and the grade omits tests whose result depends on the random draw.
+            ``"passed"``: the grade has every test, as rewards of single tests in `ShapedReward`
+            require. See `coding_gym.grading.grade`.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
         **unknown: Any other argument; raises an error that suggests the closest name.
 
@@ -152,7 +153,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self.action_space = ActionText(toolset)
 
     def set_limits(self, **fields: Any) -> Limits:
-        """Sets fields of `Limits` from the next `reset` on, and returns all limits.
+        """Sets fields of `Limits` for the next episodes, and returns all limits.
 
         Raises:
             InvalidArgumentError: A value cannot be used.
@@ -191,7 +192,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             episode = self._episode = self.config.create(start.episode.task)
             episode.restore(start.episode)
         else:
-            self._warn_of_drop()
+            self._warn_of_discard()
             self.close()
             episode = self._episode = self.config.create(start)
             episode.start()
@@ -212,13 +213,13 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             requested.check_settings(self)
         return requested or self.sampler.next(self.np_random)
 
-    def _warn_of_drop(self) -> None:
+    def _warn_of_discard(self) -> None:
         """Warns once that a running episode is discarded without a grade."""
         episode = self._episode
         if episode is not None and episode.turns and not episode.ended and not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "an episode of %s is dropped without a grade after %d turns; if TimeLimit "
+                "an episode of %s is discarded without a grade after %d turns; if TimeLimit "
                 "(max_episode_steps) truncated it, use max_turns instead",
                 episode.task.task_id,
                 len(episode.turns),
@@ -249,7 +250,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """Reports the grade of an episode to the sampler; without a grade nothing is reported."""
         if grade is None or grade.reason is GradeReason.NOT_GRADED:
             return
-        if any(task.task_id == task_id for task in self.config.tasks):  # not reset's own
+        if any(task.task_id == task_id for task in self.config.tasks):  # not a task of the options
             self.sampler.record(task_id, resolved=grade.resolved)
 
     def _answer(self, episode: Episode, turn: Turn | None) -> tuple[Observation, dict[str, Any]]:

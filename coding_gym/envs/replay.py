@@ -1,4 +1,4 @@
-"""Continues from a turn of a recorded episode by replaying its actions."""
+"""Replays the first actions of a recorded episode, to continue from there."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -32,19 +32,20 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
     """Starts an episode and replays the first actions of a record; the episode then continues.
 
     Each action keeps its token ids, log-probabilities, calls and weight version. The output of a
-    command that reads the clock or random numbers can differ: the result has the number of the
-    first turn that differs.
+    command that reads the clock or random numbers can differ; `Resumed.first_difference` reports
+    it.
 
     Args:
-        env: An env with the task, the toolset and the tool format of the record. Its wrappers take
-            texts as actions.
+        env: An env with the task, the toolset and the tool format of the record, and with texts as
+            actions.
         trajectory: The record.
-        turn: The number of actions to replay, from 0, without the one that ended the episode.
+        turn: The number of actions to replay, from 0; the action that ended the episode cannot be
+            replayed.
 
     Raises:
         UnknownTaskError: The env does not have the task.
-        InvalidArgumentError: The record has no such turn, or the env has another toolset, tool
-            format or kind of action, or a task of other content.
+        InvalidArgumentError: The record has fewer turns, or the env has another toolset, tool
+            format or action space, or a task of other content.
         EpisodeError: The replay ended before that turn.
     """
     core = core_env("resume_from", env)
@@ -53,14 +54,14 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
         raise InvalidArgumentError(f"turn must be an integer from 0 to {most}, got {turn!r}")
     if env.action_space != core.action_space:
         raise InvalidArgumentError(
-            f"a record has texts as actions, got an env with {env.action_space}; pass the env "
+            f"the actions of a record are texts, got an env with {env.action_space}; pass the env "
             "inside the wrapper that changes actions"
         )
     task = find_task(core.config.tasks, trajectory.task_id)
-    theirs = {**trajectory.settings, "toolset": trajectory.toolset}
-    names = ("task_digest", "toolset", "tool_format")
-    ours = settings_of(core.config, task)
-    check_equal({name: ours[name] for name in names}, {name: theirs.get(name) for name in names})
+    settings = settings_of(core.config, task)
+    recorded_settings = {**trajectory.settings, "toolset": trajectory.toolset}
+    for name in ("task_digest", "toolset", "tool_format"):
+        check_equal({name: settings[name]}, {name: recorded_settings.get(name)})
     observation, info = env.reset(options={"task_id": trajectory.task_id})
     first_difference = None
     replies = [message for message in trajectory.messages if message["role"] == "assistant"]
@@ -79,7 +80,7 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
 
 
 def _action(turn: Turn, reply: Message) -> Completion:
-    """Returns the action of a recorded turn as it was sent, with the policy's names of tools."""
+    """Returns the original action of a recorded turn, with the policy's names of tools."""
     names = [call["function"]["name"] for call in reply.get("tool_calls", ())]
     calls = [replace(call, name=name) for call, name in zip(turn.calls, names, strict=True)]
     return Completion(

@@ -42,7 +42,8 @@ class EnvSnapshot:
     Attributes:
         episode: The running episode.
         config: The settings of the episode, and the tasks of the sampler.
-        sampler: The sampler with its position in the task sequence; None if the tasks are unknown.
+        sampler: The sampler with its position in the task sequence; None in snapshots of a
+            `RayVectorEnv`, and of a file if the env has other tasks.
         seed: The last seed of the env.
         np_random: The random generator of the env, which the sampler uses.
         wrappers: The state of each wrapper, by the name of its class.
@@ -58,12 +59,11 @@ class EnvSnapshot:
     def save(self, path: str | Path) -> None:
         """Writes the snapshot as a tar file, which `load` reads in any process, on any host.
 
-        A file at the path is replaced as a whole. The file holds JSON and the changed files of the
+        An existing file is replaced atomically. The file contains JSON and the changed files of the
         sandbox; no pickle.
 
         Raises:
-            InvalidArgumentError: The state of a wrapper is not a JSON value, or the JSON is too
-                long.
+            InvalidArgumentError: The state of a wrapper is not a JSON value.
             OSError: The file cannot be written.
         """
         from coding_gym.envs.snapshot_file import save_snapshot  # imports the sandboxes
@@ -83,8 +83,8 @@ class EnvSnapshot:
                 other tasks or its sampler differ, only ``reset`` accepts the snapshot.
 
         Raises:
-            InvalidArgumentError: The file is missing or damaged; or the settings of the env, the
-                task or its environment differ.
+            InvalidArgumentError: The file is missing or not a snapshot; or the settings of the env,
+                the task or its environment differ.
             TemplateError: The template of the task cannot be built.
             OSError: The file cannot be read.
         """
@@ -108,13 +108,13 @@ def settings_of(config: "EpisodeConfig", task: "Task") -> dict[str, Any]:
     return {k: v for k, v in settings.items() if k not in ("tasks", "challenge")}
 
 
-def check_equal(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    """Raises InvalidArgumentError for the first setting that differs."""
-    for name in sorted(ours.keys() | theirs.keys()):
-        if ours.get(name) != theirs.get(name):
+def check_equal(settings: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
+    """Raises InvalidArgumentError for the first setting of an env that differs from a record."""
+    for name in sorted(settings.keys() | recorded.keys()):
+        if settings.get(name) != recorded.get(name):
             raise InvalidArgumentError(
-                f"the episode is of an env with {name}={theirs.get(name)!r}, this one has "
-                f"{ours.get(name)!r}; make it with the same arguments, tasks and budgets"
+                f"the episode has {name}={recorded.get(name)!r}, but this env has "
+                f"{settings.get(name)!r}; create the env with the same arguments, tasks and limits"
             )
 
 
@@ -140,12 +140,14 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
     core = core_env("snapshot", env)
     states: dict[str, Any] = {}
     for layer in layers(env):
-        if isinstance(layer, gym.Wrapper) and _remembers(layer):
+        if isinstance(layer, gym.Wrapper) and _has_state(layer):
             name = type(layer).__name__
             if name in states:
-                raise InvalidArgumentError(f"a snapshot holds the state of one {name}, got two")
-            remembering: Any = layer
-            states[name] = remembering.snapshot_state()
+                raise InvalidArgumentError(
+                    f"an env with a snapshot has at most one {name}, got two"
+                )
+            wrapper: Any = layer
+            states[name] = wrapper.snapshot_state()
     return EnvSnapshot(
         episode=core.episode.snapshot(),
         config=core.episode.config,
@@ -185,8 +187,8 @@ def restore(
         or snapshot.config.tasks != core.config.tasks
     ):
         raise InvalidArgumentError(
-            "the snapshot is of an env with other tasks or another sampler; begin only its "
-            'episode by reset(options={"snapshot": ...})'
+            "the env of the snapshot has other tasks or another sampler; to continue only its "
+            'episode, use reset(options={"snapshot": ...})'
         )
     observation, info = env.reset(options={"snapshot": snapshot})
     core.sampler, core.np_random = sampler.copy(), deepcopy(snapshot.np_random)
@@ -209,21 +211,21 @@ def core_env(purpose: str, env: gym.Env[Any, Any]) -> "CodingRepairEnv":
     core = getattr(env, "unwrapped", env)
     if not isinstance(core, CodingRepairEnv):
         raise InvalidArgumentError(
-            f"{purpose} needs CodingRepair-v0, got {type(core).__name__}; a vector env has methods "
-            "of its own"
+            f"{purpose} needs CodingRepair-v0, got {type(core).__name__}; for a vector env use its "
+            "methods"
         )
     return core
 
 
-def _remembers(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> bool:
-    """Whether a wrapper has state to save; raises InvalidArgumentError if that is unknown."""
+def _has_state(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> bool:
+    """Whether a wrapper has state to save; raises InvalidArgumentError for unknown wrappers."""
     kind = type(wrapper)
     if hasattr(kind, "snapshot_state"):
         return True
     is_known = kind.__module__.startswith("gymnasium.") and kind.__name__ in _STATELESS
     if not is_known and not kind.__module__.startswith("coding_gym.wrappers."):
         raise InvalidArgumentError(
-            f"{kind.__name__} does not save its state in a snapshot; give it a method "
-            "snapshot_state (see docs/snapshots.md), or take the snapshot of the env inside it"
+            f"{kind.__name__} does not save its state in a snapshot; add a method snapshot_state "
+            "(see docs/snapshots.md), or take the snapshot of the env inside it"
         )
     return False

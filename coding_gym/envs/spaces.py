@@ -1,4 +1,4 @@
-"""The spaces: token ids with their mask, and any text, whose samples are valid tool calls."""
+"""The spaces: token ids with their mask; any text, with samples that are valid tool calls."""
 
 from typing import Any
 
@@ -23,9 +23,9 @@ def token_arrays(vocab_size: int, num_tokens: int) -> spaces.Dict:
 
 
 class ActionText(spaces.Text):
-    """All Unicode strings; a sample is a `Completion` that carries a call of a toolset.
+    """All Unicode strings; a sample is a `Completion` with a call of a toolset.
 
-    Gymnasium's own ``Text`` accepts only strings over a fixed character set.
+    ``Text`` of Gymnasium accepts only strings over a fixed character set.
 
     Args:
         toolset: Name of the toolset.

@@ -1,4 +1,4 @@
-"""The settings of an episode, for creation from JSON values, snapshots and records."""
+"""The settings of an episode: from JSON values, and for snapshots and records."""
 
 import hashlib
 import json
@@ -25,33 +25,33 @@ from coding_gym.tools.formats import check_format
 from coding_gym.workspace import Template, TemplateStore, missing_programs
 
 GRADINGS = ("hidden", "cached", "none")
-"""How the end of an episode is graded: ``"hidden"``, by the task's hidden tests; ``"cached"``, by
-these, but each patch of a task only once per process; ``"none"``, not at all."""
+"""The ways to grade an episode: ``"hidden"``, by the task's hidden tests; ``"cached"``, the same,
+but each patch of a task only once per process; ``"none"``, not at all."""
 
 _template_store = cache(TemplateStore)  # one per backend and process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeConfig:
-    """The settings of episodes, and their tasks; `from_config` creates it from JSON values.
+    """The settings of episodes, and their tasks; `from_config` creates one from JSON values.
 
     Equality ignores the tasks and the challenge.
 
     Attributes:
         tasks: The tasks; `create` also accepts others.
-        source: The name of their source, for records; "" for rows.
+        source: The name of the source of the tasks, for records; "" for rows.
         toolset: Name of the toolset.
         tokenizer: Name of the tokenizer, which counts tokens and encodes plain replies.
         tool_format: The format of tool calls.
         limits: Upper bounds of an episode.
         sandbox: The options of the sandbox.
-        command_timeout_s: Seconds that one command may take.
+        command_timeout_s: Time limit of one command in seconds.
         grading: One of `GRADINGS`.
         challenge: The patches whose tests are challenged: one of `CHALLENGES`, see
             `coding_gym.grading.grade`.
 
     Raises:
-        InvalidArgumentError: Tokens are counted, and the tokenizer has no chat template.
+        InvalidArgumentError: A limit counts tokens, and the tokenizer has no chat template.
     """
 
     tasks: tuple[Task, ...] = field(default=(), repr=False, compare=False)
@@ -115,7 +115,7 @@ class EpisodeConfig:
         )
 
     def task_of(self, row: Task | Mapping[str, Any]) -> Task:
-        """Returns a further task from a row, with the same checks as the tasks of the source.
+        """Returns the task of a row, with the same checks as for the tasks of the source.
 
         Raises:
             InvalidTaskError: The row is malformed, or its patches cannot be graded.
@@ -136,8 +136,8 @@ class EpisodeConfig:
 
         Args:
             task: The task.
-            change: Returns the spec of this sandbox from the template's; graders' sandboxes have
-                the template's.
+            change: Converts the template's spec to the spec of this sandbox; graders' sandboxes use
+                the template's spec.
             files: The changed files of another episode's sandbox.
 
         Returns:
@@ -147,7 +147,7 @@ class EpisodeConfig:
             InvalidArgumentError: The image of the options lacks a required program.
         """
         template = self.template(task)
-        backend = files.backend if files else self.sandbox.name  # the backend that "auto" chose
+        backend = files.backend if files else self.sandbox.name  # a snapshot fits one backend only
         sandbox = open_sandbox(change(template.spec), backend=backend, snapshot=files)
         try:
             if self.sandbox.image and not files and (missing := missing_programs(sandbox)):
@@ -187,7 +187,7 @@ class EpisodeConfig:
 def task_digest(task: Task) -> str:
     """Returns a digest of a task's problem, patches, tests and environment.
 
-    For an image file or folder only its name counts, so a copy in another folder is equal.
+    The digest has only the name of an image file or folder, so a copy in another folder is equal.
     """
     parts: list[Any] = [
         task.base_commit,
@@ -199,6 +199,6 @@ def task_digest(task: Task) -> str:
     is_path = task.image.startswith(("/", "~", "."))
     image = PurePath(task.image).name if is_path else task.image
     environment = [task.interpreter, image, task.image_path, *task.install_commands]
-    if environment != ["base", "", ""]:  # else the digest is that of older records
+    if environment != ["base", "", ""]:  # so that digests in older records stay equal
         parts.append(environment)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

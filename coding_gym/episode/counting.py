@@ -1,7 +1,7 @@
 """The number of tokens of a growing chat.
 
-The time of a step does not depend on the length of the episode: only the counts of earlier turns
-are kept. See `coding_gym.text.chat_history` for the ids themselves.
+The time of a step does not depend on the length of the episode, because only the counts of earlier
+turns are kept. `coding_gym.text.chat_history` keeps the ids.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from coding_gym.trajectory import Message
 
 
 class ChatCount:
-    """Counts the chat as it is sent to the policy, including the generation prompt.
+    """Counts the tokens of a request to the policy, including the generation prompt.
 
-    Every method returns the increase of the count. The count is exact after every tool result; the
-    end of a reply without a result is not counted.
+    Every method returns the increase of the count. The count is exact after every tool result; it
+    does not include the end of a reply without a result.
 
     Args:
         chat: The layout.
@@ -33,7 +33,7 @@ class ChatCount:
         """Counts the ids; the end of the reply is counted with the next messages."""
         self._ids, self._counted = ids, len(ids)
         self._answers: list[Message] = []
-        self._memo: Memo = {}  # of the answers' ids
+        self._memo: Memo = {}  # the ids of the answers
         return self._counted
 
     def answer(self, message: Message) -> int:

@@ -42,7 +42,7 @@ from coding_gym.workspace import Template, diff
 if TYPE_CHECKING:
     from coding_gym.episode.config import EpisodeConfig
 
-_LEAST_S = 0.001  # time may run out while a reply is parsed; a timeout must be above 0
+_LEAST_S = 0.001  # a timeout must be above 0, also if no time is left after parsing a reply
 
 _log = logging.getLogger(__name__)
 _grades = ProcessCache[Grade](1 << 14)
@@ -52,7 +52,7 @@ _grades = ProcessCache[Grade](1 << 14)
 class EpisodeSnapshot:
     """The state of a running episode between two turns; `Episode.restore` continues from it.
 
-    It has no sandbox and can be restored any number of times. It must not be modified.
+    It has no sandbox and can be restored any number of times. Do not modify it.
 
     Attributes:
         task: The bug.
@@ -75,21 +75,20 @@ class Episode:
     """One attempt at one task.
 
     `start` opens the sandbox, `step` plays one action, and the action that ends the episode also
-    grades it. An infrastructure failure ends the episode too: `stop_reason` and `error` report it,
-    and no exception is raised. Between two turns `snapshot` returns the state of the
-    attempt, and `restore` starts another episode with it.
+    grades it. An infrastructure failure also ends the episode: `stop_reason` and `error` report it,
+    and no exception is raised. Between two turns `snapshot` returns the state of the attempt, and
+    `restore` starts another episode with it.
 
     A harness with its own loop uses `access` instead of `step`, and then sends a `Stop`, which
     grades the tree.
 
     Args:
         task: The bug.
-        config: The settings. An infrastructure failure in `EpisodeConfig.open`, which `start`
-            calls, becomes part of the episode.
+        config: The settings.
 
     Attributes:
         task, config: The arguments.
-        toolset, tokenizer, tool_format: Those of the config.
+        toolset, tokenizer, tool_format: As in the config.
         template: The template of the open sandbox, or None.
         bounds: The limits, with the task's limit of turns if it is lower.
         usage: The usage of these limits.
@@ -97,9 +96,6 @@ class Episode:
         stop_reason: The reason of the end; None before.
         grade: The verdict; None before the end, and after an infrastructure failure.
         error: The last infrastructure failure, or "".
-
-    Raises:
-        InvalidArgumentError: Tokens are counted as a chat, and the tokenizer has no template.
     """
 
     def __init__(self, task: Task, config: "EpisodeConfig") -> None:
@@ -116,7 +112,7 @@ class Episode:
         self.error = ""
         self._turns: list[Turn] = []
         self._call_ids: set[str] = set()
-        self._messages: list[Message] = []  # of the action under way, and its results
+        self._messages: list[Message] = []  # of the current action and its results
         self._results: list[ToolResult] = []
         self._context: ToolContext | None = None
         self._patch = Patch()
@@ -135,7 +131,7 @@ class Episode:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """The turns so far; `trajectory` encodes the plain replies too."""
+        """The turns so far; only `trajectory` has token ids of plain replies."""
         return tuple(self._turns)
 
     @property
@@ -146,9 +142,9 @@ class Episode:
     def start(self, change: Callable[[SandboxSpec], SandboxSpec] = lambda spec: spec) -> None:
         """Opens the sandbox and creates the first messages of the chat.
 
-        A sandbox that fails to open is tried once more; after a second failure, or when the
-        template cannot be built, the episode has no sandbox, and its first `step`
-        ends it with ``SANDBOX_ERROR``.
+        If the sandbox cannot be opened, there is a second attempt. After a second failure, or if
+        the template cannot be built, the episode has no sandbox, and its first `step` ends it with
+        ``SANDBOX_ERROR``.
 
         Args:
             change: As for `EpisodeConfig.open`.
@@ -165,7 +161,7 @@ class Episode:
             self.usage.tokens += self._count.opening(self.opening)
         if self.usage.spent(self.bounds):
             _log.warning(
-                "%s: the prompt has %d tokens, of max_tokens=%s with reserve_tokens=%d, so that "
+                "%s: the prompt has %d tokens, too many for max_tokens=%s with reserve_tokens=%d; "
                 "the first action will end the episode; raise max_tokens",
                 self.task.task_id,
                 self.usage.tokens,
@@ -174,9 +170,9 @@ class Episode:
             )
 
     def snapshot(self) -> EpisodeSnapshot:
-        """Returns the state of the running episode: files, chat, turns, and the used limits.
+        """Returns the state of the running episode: files, chat, turns, and the usage of limits.
 
-        Processes are not part of it.
+        Processes are not included.
 
         Raises:
             EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or
@@ -196,20 +192,20 @@ class Episode:
             )
 
     def restore(self, snapshot: EpisodeSnapshot) -> None:
-        """Opens a sandbox with a snapshot's files instead of `start`, and continues from there.
+        """Starts the episode from a snapshot, instead of `start`.
 
-        The config must equal that of the snapshot's episode. After an infrastructure failure the
-        episode has no sandbox, as for `start`.
+        The config must equal the config of the snapshot's episode. After an infrastructure failure
+        the episode has no sandbox, as for `start`.
 
         Args:
-            snapshot: Of an episode of this task.
+            snapshot: A snapshot of an episode of this task.
 
         Raises:
-            EpisodeError: The episode was started, or is of another task.
+            EpisodeError: The episode was started before, or the snapshot has another task.
             SandboxUnavailableError: This machine cannot run the sandbox at all.
         """
         if self.opening or snapshot.task != self.task:
-            raise EpisodeError("a snapshot restores into a new episode of its task")
+            raise EpisodeError("a snapshot can be restored only in a new episode of its task")
         self._open(partial(self.config.open, self.task, files=snapshot.files))
         if self._context is not None:
             self._context.state = deepcopy(dict(snapshot.tool_state))
@@ -228,7 +224,7 @@ class Episode:
             except InfrastructureError as failure:
                 _log.info("%s attempt to start %s: %s", attempt, task_id, failure)
                 self.error = str(failure)
-                if isinstance(failure, TemplateError):  # fails again, perhaps after half an hour
+                if isinstance(failure, TemplateError):  # a second build would fail too
                     break
             else:
                 self.template, self.error = template, ""
@@ -255,7 +251,7 @@ class Episode:
             reply = action if isinstance(action, Completion) else Completion(action)
             self._messages, self._results = [], []
             calls: tuple[ToolCall, ...] = ()
-            context = self._context  # another thread may call `close`
+            context = self._context  # another thread can call `close`
             if context is None:
                 reason: StopReason | None = StopReason.SANDBOX_ERROR
             else:
@@ -274,7 +270,7 @@ class Episode:
                 action=str(reply),
                 # `trajectory` encodes plain text.
                 token_ids=tuple(self._ids_of(reply)) if reply is action else (),
-                exact=reply.exact or isinstance(action, Stop),  # no policy wrote a Stop
+                exact=reply.exact or isinstance(action, Stop),  # a Stop has no sampled ids
                 logprobs=reply.logprobs,
                 carries_calls=reply.calls is not None,
                 weight_version=reply.weight_version,
@@ -291,10 +287,10 @@ class Episode:
 
     @contextmanager
     def access(self) -> Iterator[ToolContext]:
-        """Gives a harness with its own loop access to the sandbox.
+        """Yields the sandbox, for a harness with its own loop.
 
-        An infrastructure failure inside the block ends the episode, as by `discard_sandbox`, and is
-        raised again. Even if the harness catches it, the sample is masked.
+        An infrastructure failure inside the block is raised again, after `discard_sandbox`. The
+        sample is masked even if the harness catches the exception.
 
         Raises:
             EpisodeError: As for `snapshot`.
@@ -311,7 +307,7 @@ class Episode:
     def discard_sandbox(self, failure: InfrastructureError) -> None:
         """Closes the sandbox after an infrastructure failure; the next action ends the episode.
 
-        For failures in the code that drives the episode.
+        For failures outside `step`, in the code that drives the episode.
         """
         if self._context is not None and not self.ended:
             self.error = str(failure)
@@ -323,7 +319,7 @@ class Episode:
             context.sandbox.close()
 
     def _read(self, reply: Completion) -> ParsedAction:
-        """Counts the tokens of a reply; returns its carried calls, else the calls in its text."""
+        """Counts the tokens of a reply; returns the reply with its calls, parsed if necessary."""
         if self._count is not None:
             ids = self._ids_of(reply)
             self.usage.charge(self.bounds, len(ids))
@@ -335,7 +331,7 @@ class Episode:
         return parsed
 
     def _ids_of(self, reply: Completion) -> Sequence[int]:
-        """Returns the sampled ids of a reply, else an encoding of it."""
+        """Returns the sampled ids of a reply; without them, an encoding of the reply."""
         return reply.token_ids or self.tokenizer.encode(reply.full_text)
 
     def _answer(
@@ -370,9 +366,9 @@ class Episode:
         if bounds.max_repeats is not None:
             usage.note_call(self.toolset.canonical(call))
         if bounds.max_seconds is not None:
-            left = usage.seconds_left(bounds) or 0.0
-            if left < context.command_timeout_s:
-                context = replace(context, command_timeout_s=max(left, _LEAST_S))
+            seconds_left = usage.seconds_left(bounds) or 0.0
+            if seconds_left < context.command_timeout_s:
+                context = replace(context, command_timeout_s=max(seconds_left, _LEAST_S))
         start = time.perf_counter()
         result = self.toolset.execute(call, context)
         duration_s = time.perf_counter() - start
@@ -453,8 +449,8 @@ class Episode:
 
         if self.config.grading != "cached":
             return graded()
-        what = plan_key(self.task, template), template.key, self._patch.text
-        return _grades.get((*what, self.task.impossible_test, backend, challenge), graded)
+        key = plan_key(self.task, template), template.key, self._patch.text
+        return _grades.get((*key, self.task.impossible_test, backend, challenge), graded)
 
     def _not_applied(self, why: str) -> Grade:
         hacked = False if self.task.impossible_test else None
@@ -473,17 +469,17 @@ class Episode:
         return diff(self._context.sandbox, self.template)
 
     def refuse_patch(self, text: str, why: str) -> None:
-        """Records a patch that does not apply, with its grade, once the episode has ended.
+        """Records a patch that does not apply, with its grade; for ended episodes.
 
         Args:
-            text: The patch, not necessarily a diff.
+            text: The patch, which may not be a diff.
             why: The reason, for the grade's detail.
         """
         self._patch = Patch(text)
         self.grade = self._not_applied(why)
 
     def trajectory(self) -> Trajectory:
-        """Returns the record so far; plain replies are encoded here and marked inexact."""
+        """Returns the record so far; the ids of plain replies are encodings, not exact."""
         encode = self.tokenizer.encode
         return Trajectory(
             task_id=self.task.task_id,
@@ -501,7 +497,7 @@ class Episode:
             tokenizer=self.tokenizer.name,
             tools=tuple(deepcopy(dict(schema)) for schema in self.toolset.schemas),
             usage=self.usage.counted(self.bounds),
-            cost=self.usage.cost or None,  # not counted without prices
+            cost=self.usage.cost or None,  # 0 without prices
             error=self.error,
             settings=self.config.record(self.task),
         )
@@ -518,7 +514,7 @@ class Episode:
         """Returns the current state of the episode, without the gold patch.
 
         The values are JSON values, except the `Grade` at the end, whose ``duration_s`` is 0 here;
-        its ``detail`` may quote output of tests. The only timing is the rest of ``max_seconds``.
+        its ``detail`` can quote output of tests. The only timing is the rest of ``max_seconds``.
         """
         reason = self.stop_reason
         data: dict[str, Any] = {
@@ -543,17 +539,19 @@ class Episode:
         self._free()
 
     @contextmanager
-    def _running(self, what: str, *, alone: bool = False) -> Iterator[None]:
-        """Guards a call on the running episode; an action excludes other calls, which may overlap.
+    def _running(self, name: str, *, alone: bool = False) -> Iterator[None]:
+        """Checks and counts a call on the running episode.
+
+        An action runs alone; other calls can overlap.
 
         Raises:
-            EpisodeError: The episode is not running, or a call that excludes this one is running.
+            EpisodeError: The episode is not running, or another call excludes this one.
         """
         with self._lock:
             if self._num_users < 0 or (alone and self._num_users):
-                raise EpisodeError(f"{what} was called while another call uses the episode")
+                raise EpisodeError(f"{name} was called while another call uses the episode")
             if not self.opening:
-                raise EpisodeError(f"{what} was called before start")
+                raise EpisodeError(f"{name} was called before start")
             if self.stop_reason is not None:
                 cause = ": ".join(filter(None, (self.stop_reason, self.error)))
                 raise EpisodeError(f"the episode has ended ({cause}); start another one")
@@ -583,5 +581,5 @@ def _is_changed(sandbox: Sandbox, template: Template) -> bool:
     """Returns whether the tree differs from the base."""
     try:
         return not diff(sandbox, template).is_empty
-    except PatchError:  # only a changed tree can exceed the limits of a patch
+    except PatchError:  # the tree is changed: an unchanged one has an empty patch
         return True

@@ -29,14 +29,14 @@ class Limits:
     allows one reply more than its limit; here an episode ends after ``max_tool_calls`` calls.
 
     Attributes:
-        max_turns: Actions. A task may allow fewer.
-        max_tool_calls: Tool calls, plus the calls that a toolset charges for replies without one.
+        max_turns: Actions. A task can have a lower limit.
+        max_tool_calls: Tool calls; most toolsets also count a reply without a call as one.
         max_tokens: Tokens of the chat in a request to a model: contents, roles, control tokens and
             tool schemas.
-        reserve_tokens: The episode ends as soon as no more than these are left of ``max_tokens``.
+        reserve_tokens: The episode ends as soon as this many of ``max_tokens`` or fewer are left.
         warn_tokens: Whether results of tools warn when few tokens are left.
         warn_tool_calls: Whether results of tools warn when few tool calls are left.
-        max_seconds: Seconds inside tool calls; the rest also limits each command.
+        max_seconds: Seconds inside tool calls; a command is killed when they are used up.
         max_cost: Maximum cost of the tokens, in the currency of the prices.
         input_price: Price of a million tokens of prompts.
         output_price: Price of a million tokens of replies.
@@ -97,7 +97,7 @@ class Limits:
         if "max_turns" in values and max_turns not in (values["max_turns"], MAX_TURNS):
             raise InvalidArgumentError(
                 f"max_turns={max_turns!r} and limits={{'max_turns': {values['max_turns']!r}}} "
-                "contradict each other; give one of the two"
+                "contradict each other; set one of them"
             )
         return cls(**{"max_turns": max_turns, **values})
 

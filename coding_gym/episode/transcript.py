@@ -26,10 +26,10 @@ def opening(system_prompt: str, problem_statement: str) -> tuple[Message, ...]:
 
 
 def assistant(action: str, parsed: ParsedAction) -> Message:
-    """Returns the policy's reply as a message; calls are only in ``tool_calls``.
+    """Returns the policy's reply as a message in OpenAI's form.
 
-    ``content`` is the text without the calls; ``reasoning_content`` is that of an OpenAI message.
-    Ids and argument strings of such a message are not changed.
+    ``content`` is the text without the calls. Ids and argument strings of a reply in OpenAI's form
+    are not changed.
     """
     # A reply of plain text keeps the white space at its ends.
     content = action if parsed.text == action.strip() else parsed.text
@@ -54,11 +54,11 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
 def excluded_note(names: Sequence[str]) -> str:
     """Returns the note about new files and folders that are not part of the patch."""
     more = f" and {len(names) - _EXCLUDED} more" if len(names) > _EXCLUDED else ""
-    return f"Not in the patch, as no part of a repair: {', '.join(names[:_EXCLUDED])}{more}"
+    return f"Excluded from the patch, not part of a repair: {', '.join(names[:_EXCLUDED])}{more}"
 
 
 def has_content(text: str) -> bool:
-    """Returns whether a reply has text outside reasoning, whose marks may be incomplete."""
+    """Returns whether a reply has text outside its reasoning; one mark of it can be missing."""
     return bool(_REASONING.sub("", text).strip())
 
 
@@ -73,15 +73,15 @@ def user(text: str) -> Message:
 
 
 def seen_text(messages: Sequence[Message]) -> str:
-    """Returns the new text for the policy: the contents of all messages except its own."""
+    """Returns the new text for the policy: the contents of all messages except its replies."""
     return "\n".join(m["content"] for m in messages if m["role"] in ("tool", "user"))
 
 
 def render(messages: Sequence[Message], footer: str = "") -> str:
     """Returns the chat as text for people, with its control characters escaped.
 
-    A shell command is displayed as ``$ command``, another call as ``▶ name arguments``, with the
-    results indented below.
+    A shell command is displayed as ``$ command``, another call as ``▶ name arguments``; the results
+    are indented below.
     """
     blocks = [_block(message) for message in messages if message["role"] != "system"]
     text = "\n\n".join([*blocks, footer] if footer else blocks)

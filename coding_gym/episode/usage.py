@@ -43,8 +43,8 @@ class Usage:
     def left(self, limits: Limits) -> dict[str, int | float | None]:
         """Returns the rest of each limit by name, at least 0; None without a bound.
 
-        ``tokens`` includes the reserve, ``seconds`` is rounded up; ``repeats`` and
-        ``format_errors`` are the numbers of further ones in a row that end the episode.
+        ``tokens`` includes the reserve; ``seconds`` is rounded up; ``repeats`` and
+        ``format_errors`` are numbers of further consecutive ones until the episode ends.
         """
         seconds = self.seconds_left(limits)
         bounds: dict[str, tuple[int | float | None, int | float]] = {
@@ -53,7 +53,7 @@ class Usage:
             "tokens": (limits.max_tokens, self.tokens),
             "seconds": (None if seconds is None else math.ceil(seconds), 0),
             "cost": (limits.max_cost, self.cost),
-            "repeats": (limits.max_repeats, self.repeats - 1),  # the call after the last ends it
+            "repeats": (limits.max_repeats, self.repeats - 1),  # one more call ends the episode
             "format_errors": (limits.max_format_errors, self.format_errors),
         }
         return {
@@ -85,7 +85,7 @@ class Usage:
         self.last_call = request
 
     def warning(self, limits: Limits, call: ToolCall) -> str:
-        """Returns the warnings before the result of a call that is noted but not yet counted."""
+        """Returns the warnings before the result of the current call, which is not yet counted."""
         warning = ""
         if limits.warn_tokens or limits.warn_tool_calls:
             left = self.left(limits)
@@ -124,7 +124,7 @@ def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:
 
     Args:
         tokens_left: Tokens left before the result is counted; None for no warning about them.
-        calls_left: Tool calls left, including the current one; None likewise.
+        calls_left: Tool calls left, including the current one; None for no warning about them.
     """
     if tokens_left is not None and tokens_left < TOKENS_CRITICAL:
         return "Token limit critical! Apply your best fix now.\n"
@@ -140,8 +140,8 @@ def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:
 def collapse_warning(call: ToolCall, num_times: int) -> str:
     """Returns the warning before the result of a repeated call.
 
-    The wording is NeMo Gym's (its mini-SWE-agent environment); a call other than a single command
-    is displayed with its tool's name, and the middle of a long one is omitted.
+    The wording is NeMo Gym's (its mini-SWE-agent environment). A call with other arguments than a
+    command is displayed with the tool's name; the middle of a long call is omitted.
     """
     arguments = dict(call.arguments)
     command = arguments.get("cmd", arguments.get("command"))

@@ -1,9 +1,8 @@
-"""Evaluation of agents: one call from a model to a report that can be trusted."""
+"""Evaluation of agents: runs, reports, comparisons and exports."""
 
-from coding_gym.evaluation.comparison import Comparison, compare
+from coding_gym.evaluation.comparison import Comparison, compare, leaderboard
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.exports import EXPORTS, export
-from coding_gym.evaluation.leaderboard import leaderboard
 from coding_gym.evaluation.report import Report, report
 
 __all__ = [

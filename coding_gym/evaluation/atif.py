@@ -1,8 +1,6 @@
-"""Episodes as ATIF trajectories, the format that Harbor and its readers share."""
+"""Episodes as ATIF trajectories, the format of Harbor and of its readers."""
 
-import json
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 from coding_gym import __version__
@@ -10,19 +8,18 @@ from coding_gym.calls import ToolCall
 from coding_gym.trajectory import Message, Trajectory, Turn
 
 SCHEMA_VERSION = "ATIF-v1.7"
-"""The version that all readers accept; later ones add audio only."""
+"""The newest version that all readers accept; later versions only add audio."""
 _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 
 def to_atif(trajectory: Trajectory) -> dict[str, Any]:
     """Returns an episode as an ATIF trajectory, a JSON object.
 
-    Every message is a step, but results of tools, which belong to the step that called them. ATIF
-    has no field for a reward: ``final_metrics.extra`` holds it, with the verdict; ``extra`` has the
-    patch. The names of hidden tests are excluded, and so are token ids, which the attempts' own
-    files hold.
+    Each message becomes a step; the results of tools belong to the step that called them. ATIF has
+    no field for a reward: ``final_metrics.extra`` has the reward and the verdict, and ``extra`` has
+    the patch. The names of hidden tests and the token ids are excluded.
 
-    Source of the form: ``harbor/models/trajectories`` of Harbor 0.25.
+    Source of the format: ``harbor/models/trajectories`` of Harbor 0.25.
 
     Args:
         trajectory: The episode; it needs at least one message.
@@ -32,22 +29,23 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
     for message in trajectory.messages:
         if message["role"] == "tool" and steps and steps[-1]["source"] == "agent":
             results = steps[-1].setdefault("observation", {"results": []})["results"]
-            of_step = [call["tool_call_id"] for call in steps[-1].get("tool_calls", ())]
-            call_id = message.get("tool_call_id")  # readers refuse one of another step
-            known_id = call_id if call_id in of_step else None
-            results.append(_known(content=message["content"], source_call_id=known_id))
+            step_call_ids = [call["tool_call_id"] for call in steps[-1].get("tool_calls", ())]
+            call_id = message.get("tool_call_id")
+            # Readers refuse the id of a call in another step.
+            known_id = call_id if call_id in step_call_ids else None
+            results.append(_without_none(content=message["content"], source_call_id=known_id))
             continue
         source = "system" if message["role"] == "system" else "user"
         step = {"step_id": len(steps) + 1, "source": source, "message": message["content"]}
         if message["role"] == "assistant":
             step |= _agent_fields(message, next(turns, None))
         steps.append(step)
-    steps[0] |= _known(timestamp=trajectory.started_at or None)
-    return _known(
+    steps[0] |= _without_none(timestamp=trajectory.started_at or None)
+    return _without_none(
         schema_version=SCHEMA_VERSION,
         session_id=trajectory.run_id or None,
         trajectory_id=f"{trajectory.run_id}/{trajectory.task_id}/{trajectory.attempt}",
-        agent=_known(
+        agent=_without_none(
             name=trajectory.agent or "unknown",
             version=__version__,
             model_name=trajectory.model or None,
@@ -59,14 +57,14 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
     )
 
 
-def _known(**fields: Any) -> dict[str, Any]:
+def _without_none(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
-    """Returns the fields that only steps of the agent have."""
+    """Returns the fields of a step of the agent."""
     calls = [
-        _known(
+        _without_none(
             tool_call_id=call.call_id,
             function_name=call.name,
             arguments=call.arguments,
@@ -75,8 +73,8 @@ def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
         for call in read_calls(message, turn)
     ]
     reasoning = message.get("reasoning_content")
-    fields = _known(source="agent", reasoning_content=reasoning, tool_calls=calls or None)
-    if turn is None:  # another project's loop kept only its messages
+    fields = _without_none(source="agent", reasoning_content=reasoning, tool_calls=calls or None)
+    if turn is None:
         return fields
     fields["extra"] = {"reward": turn.reward, "duration_s": turn.duration_s}
     metrics: dict[str, Any] = {}
@@ -84,34 +82,27 @@ def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
         fields["llm_call_count"] = 1
         metrics = {name: getattr(call, name) for name in _COUNTS} | {"cost_usd": call.cost}
         metrics["extra"] = {"finish_reason": call.finish_reason, "duration_s": call.duration_s}
-    return _known(**fields, metrics=_known(**metrics) or None)
+    return _without_none(**fields, metrics=_without_none(**metrics) or None)
 
 
 def read_calls(message: Message, turn: Turn | None) -> Iterator[ToolCall]:
-    """Yields the calls of a reply in a chat as the episode has read them, else as JSON.
+    """Yields the calls of a reply as the episode parsed them, with the ids of the chat.
 
-    ``arguments_text`` is what the model wrote.
+    ``arguments_text`` is the text of the model.
     """
-    read = turn.calls if turn else ()
-    for place, written in enumerate(message.get("tool_calls") or ()):
-        name, text = written["function"]["name"], written["function"]["arguments"]
-        call = ToolCall(name, error="not a JSON object")
-        if place < len(read):
-            call = read[place]
-        else:
-            with suppress(ValueError, RecursionError):
-                arguments = json.loads(text)
-                call = ToolCall(name, arguments) if isinstance(arguments, dict) else call
-        yield ToolCall(name, dict(call.arguments), written["id"], call.error, text)
+    written = message.get("tool_calls") or ()
+    for one, call in zip(written, turn.calls if turn else (), strict=False):
+        text = one["function"]["arguments"]
+        yield ToolCall(call.name, dict(call.arguments), one["id"], call.error, text)
 
 
 def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
     grade = trajectory.grade
-    return _known(
+    return _without_none(
         total_steps=num_steps,
         **{f"total_{name}": trajectory.usage.get(name) for name in _COUNTS},
         total_cost_usd=trajectory.cost,
-        extra=_known(
+        extra=_without_none(
             reward=trajectory.total_reward,
             resolved=grade and grade.resolved,
             grade_reason=grade and grade.reason,

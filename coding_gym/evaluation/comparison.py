@@ -1,6 +1,6 @@
-"""Comparison of two runs on the tasks that both have attempted."""
+"""Comparison of two runs on the tasks that both have attempted, and a ranking of runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -20,20 +20,24 @@ from coding_gym.evaluation.statistics import PairedDifference
 from coding_gym.json_record import JsonRecord
 
 _OF_THE_MODEL = ("agent.model", "agent.base_url")
+_COLUMNS = (
+    *("rank", "run", "version", "model", "resolved", "95 % interval", "code similarity"),
+    *("test similarity", "tokens used / limit", "tool calls / limit", "shell commands"),
+)
 _COMPARED = ("agent", "tasks", "attempts", "seed", "episode", "versions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(JsonRecord):
-    """How the second run, b, differs from the first, a; positive numbers mean more in b.
+    """The difference between two runs; positive numbers mean more in the second run, b.
 
     Attributes:
-        run_a: Run id of a, and its model.
-        run_b: Run id of b, and its model.
-        measure: What is compared: ``"resolved"``, or ``"hacked"`` for runs of impossible tasks.
-        paired: The paired comparison of these rates.
-        warnings: Settings other than the model by which the runs differ, tasks that only one has,
-            and caveats of either run; the difference may be due to these.
+        run_a: Id and model of the first run.
+        run_b: Id and model of the second run.
+        measure: The compared rate: ``"resolved"``, or ``"hacked"`` for runs of impossible tasks.
+        paired: The paired comparison of this rate.
+        warnings: Other possible causes of the difference: settings other than the model, tasks that
+            only one run has, and caveats of both runs.
     """
 
     run_a: str
@@ -43,7 +47,7 @@ class Comparison(JsonRecord):
     warnings: tuple[str, ...]
 
     def to_markdown(self) -> str:
-        """Returns the comparison as a page: warnings, difference, tests, flips."""
+        """Returns the comparison as a Markdown page: warnings, difference, test, flips."""
         paired = self.paired
         rows = [
             (f"first: {self.run_a}", *cells(paired.rate_a, percent)),
@@ -69,11 +73,11 @@ class Comparison(JsonRecord):
 
 
 def compare(a: str | Path | Report, b: str | Path | Report) -> Comparison:
-    """Compares two runs by the tasks that both have attempted; see `paired_difference`.
+    """Compares two runs on the tasks that both have attempted; see `paired_difference`.
 
     Args:
-        a: The folder of the run to compare with, or its report.
-        b: The folder of the run to compare, or its report.
+        a: The folder or the report of the first run.
+        b: The folder or the report of the second run.
 
     Raises:
         InvalidArgumentError: A folder holds no run, or the runs have no task in common.
@@ -102,16 +106,16 @@ def _caveats(
     num_tasks = paired.difference.num_tasks
     num_a, num_b = (len(run.values(measure)) for run in (first, second))
     if num_tasks < max(num_a, num_b):
-        yield f"Only the {num_tasks} tasks that both have are compared, of {num_a} and {num_b}."
+        yield f"The runs have {num_a} and {num_b} tasks; the {num_tasks} common ones are compared."
     if len(paired.flips) < FEW_TASKS:
         yield (
-            f"Only {len(paired.flips)} tasks differ: the interval of the difference is rough; the "
-            "p-value is exact."
+            f"The runs differ on {len(paired.flips)} tasks only: the interval of the difference is "
+            "approximate; the p-value is exact."
         )
 
 
 def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """Returns a sentence for each setting other than the model that differs between two runs."""
+    """Returns a sentence for each setting, except the model, that differs between two runs."""
     flat_a, flat_b = (dict(flat({name: run.get(name, {}) for name in _COMPARED})) for run in (a, b))
     names = (flat_a.keys() | flat_b.keys()) - {*_OF_THE_MODEL, "tasks.task_ids"}  # has a digest
     pairs = ((name, flat_a.get(name, "not set"), flat_b.get(name, "not set")) for name in names)
@@ -129,3 +133,61 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield from flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+
+
+def leaderboard(reports: Iterable[Report]) -> str:
+    """Returns a Markdown table of runs, ranked by resolved rate, then by code similarity.
+
+    Similarities are means and standard deviations over tasks of nano-agent's score
+    (`patch_similarity`); tokens and tool calls are means over tasks. The last column names the
+    shell commands that nano-agent counts, with their mean number.
+
+    Args:
+        reports: Reports of runs.
+    """
+    reports = sorted(reports, key=_rank)
+    table = markdown_table(_COLUMNS, [(n, *_row(one)) for n, one in enumerate(reports, start=1)])
+    notes = [f"- {one.name}: {caveat}" for one in reports for caveat in one.caveats]
+    return "\n".join([table, *([""] if notes else []), *notes, ""])
+
+
+def _mean(one: Report, *names: str) -> float | None:
+    """Returns the sum of the means of some measures; None for a run without them."""
+    means = [one.metrics[name].value for name in names if name in one.metrics]
+    return sum(means) if means else None
+
+
+def _rank(one: Report) -> tuple[float, float, str]:
+    rate = -one.resolved.value if one.resolved else 1.0
+    return rate, -(_mean(one, "code_similarity") or 0.0), one.name
+
+
+def _row(one: Report) -> tuple[object, ...]:
+    limits = one.config["episode"].get("limits") or {}
+    tokens = _mean(one, "prompt_tokens", "completion_tokens")
+    return (
+        one.name,
+        one.config["versions"].get("coding-gym", "-"),
+        one.model,
+        *cells(one.resolved, percent),
+        _with_deviation(one, "code_similarity"),
+        _with_deviation(one, "test_similarity"),
+        f"{number(tokens)} / {number(limits.get('max_tokens'))}",
+        f"{number(_mean(one, 'tool_calls'))} / {number(limits.get('max_tool_calls'))}",
+        _shell_commands(one),
+    )
+
+
+def _shell_commands(one: Report) -> str:
+    prefix = "shell_cmd_"
+    means = {name: e.value for name, e in one.metrics.items() if name.startswith(prefix)}
+    counted = sorted(means.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{n.removeprefix(prefix)} {number(v)}" for n, v in counted if v) or "-"
+
+
+def _with_deviation(one: Report, name: str) -> str:
+    estimate = one.metrics.get(name)
+    if estimate is None or estimate.std_error is None:
+        return "-" if estimate is None else f"{estimate.value:.3f}"
+    deviation = estimate.std_error * estimate.num_tasks**0.5
+    return f"{estimate.value:.3f} ± {deviation:.3f}"

@@ -1,4 +1,4 @@
-"""One call from an agent to a folder with a record of every attempt, and a report."""
+"""Plays an agent on tasks, and records every attempt in a run folder."""
 
 import asyncio
 import hashlib
@@ -24,25 +24,25 @@ from coding_gym.arguments import at_least_one, check_arguments
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
-from coding_gym.rollout.image_windows import ImageWindows
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import CONFIG, Outcome, RunFolder
 from coding_gym.rollout.runner import Runner
+from coding_gym.rollout.task_images import TaskImages
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
 
 _log = logging.getLogger(__name__)
 
-_ROWS = "rows"  # the source of tasks that the caller made
-_PACKAGES = ("coding-gym", "openai", "litellm", "transformers", "torch", "gymnasium", "tiktoken")
+_ROWS = "rows"  # the source of tasks that are passed as a list
+_PACKAGES = ("coding-gym", "openai", "transformers", "torch", "gymnasium", "tiktoken")
 
 
 def _log_error(trajectory: Trajectory) -> None:
     if trajectory.error_class:
         problem = last_line(trajectory.error)
         values = trajectory.task_id, trajectory.attempt, trajectory.error_class, problem
-        _log.warning("%s, attempt %d ended by an error (%s): %s", *values)
+        _log.warning("%s, attempt %d ended with an error (%s): %s", *values)
 
 
 def evaluate(
@@ -58,71 +58,70 @@ def evaluate(
     max_tokens: int | None = None,
     max_lost: int | None = None,
     ray: str | None = None,
-    images_window: int | None = None,
+    pull_images: bool = False,
     resume: bool = False,
     on_start: Callable[[Runner, int, Sequence[Outcome]], None] = lambda *_: None,
     on_done: Callable[[Trajectory], None] = _log_error,
 ) -> RunFolder:
-    """Plays every task a number of times and returns the folder with a record of every attempt.
+    """Plays each task one or more times and returns the folder with a record of every attempt.
 
-    Ctrl-C lets the running episodes end and begins no more; a second one discards them.
+    After Ctrl-C no more episodes start, and the running ones continue to their end; a second Ctrl-C
+    discards them.
 
     ``evaluate(out, resume=True)`` continues a run that Ctrl-C, a budget or SIGKILL ended, with the
-    settings of its ``config.json``: attempts with a verdict are kept, those that ended by an error
-    are played again. It takes more ``attempts``, and other values of ``concurrency``, ``max_cost``,
-    ``max_tokens``, ``max_lost``, ``ray`` and ``images_window``. A `Player` of your own, and tasks
-    that are a list, must be given again.
+    settings of its ``config.json``. Attempts with a verdict are kept; attempts that ended with an
+    error are repeated. ``attempts`` may be larger than before, and ``concurrency``, ``max_cost``,
+    ``max_tokens``, ``max_lost``, ``ray`` and ``pull_images`` may change. A `Player` object and a
+    list of tasks must be passed again.
 
     Args:
-        out: The folder; see `coding_gym.rollout.RunFolder`.
-        player: The agent: a `Player`, the name of one that needs no model, or the arguments of
+        out: The run folder; see `coding_gym.rollout.RunFolder`.
+        player: The agent: a `Player`, the name of an agent without a model, or the arguments of
             `coding_gym.agents.players.get_player` as JSON values.
         tasks: The source of the tasks, the arguments of `coding_gym.load_tasks` as JSON values, or
             a list of tasks or rows; by default ``"bundled"``.
         episode: Other arguments of `EpisodeConfig.from_config`: toolset, limits, and so on.
             ``challenge`` is ``"passed"`` by default, so that grades name each test that fails.
-        attempts: Attempts at each task; by default 1.
-        seed: Seed of the run, by default 0; the seed of each attempt follows from it, the task and
-            the attempt.
-        concurrency: Episodes at one time; by default 8.
-        max_cost: Bound on the cost of all requests; see `coding_gym.rollout.Runner`.
-        max_tokens: Bound on the tokens of all prompts and replies.
-        max_lost: Bound on attempts in a row that end by an error, by default 25: then something is
-            wrong that further attempts would meet too.
-        ray: A cluster whose nodes play the attempts, as `ray.init` takes it, such as ``"auto"``;
-            see `coding_gym.rollout.ray_runner.RayRunner`. Without it this machine plays all.
-        images_window: Pull so many of the tasks' images at a time while the run plays, and remove
-            those whose attempts are over; see `coding_gym.rollout.image_windows.ImageWindows`.
-            Without it all images must be there.
+        attempts: Number of attempts per task; by default 1.
+        seed: Seed of the run, by default 0; each attempt derives its seed from this seed, the task
+            and the number of the attempt.
+        concurrency: Number of episodes at the same time; by default 8.
+        max_cost: Limit on the cost of all requests; see `coding_gym.rollout.Runner`.
+        max_tokens: Limit on the tokens of all prompts and replies.
+        max_lost: Limit on consecutive attempts that end with an error, by default 25; after so many
+            the cause is the server or the machine.
+        ray: The address of a Ray cluster whose nodes play the attempts, such as ``"auto"``; see
+            `coding_gym.rollout.ray_runner.RayRunner`. By default this machine plays all attempts.
+        pull_images: Whether to pull each missing image of the tasks when its first attempt begins,
+            and to remove it after the last one; see `coding_gym.rollout.task_images.TaskImages`.
+            By default all images must be present.
         resume: Whether to continue the run in ``out``.
         on_start: Called before the first episode with the runner, the number of attempts of the
-            whole run, and the outcomes that the folder holds already.
-        on_done: Called with every record, after it was written; by default those that ended by an
-            error are logged.
+            whole run, and the outcomes in the folder.
+        on_done: Called with each record after it is written; by default errors are logged.
 
     Raises:
-        InvalidArgumentError: An argument cannot be used, the folder holds another run, or an
-            argument is a setting of the run that is resumed.
+        InvalidArgumentError: An argument is invalid, the folder contains another run, or an
+            argument would change a setting of the resumed run.
     """
-    at_least_one("attempts", 1 if attempts is None else attempts)
-    at_least_one("concurrency", 1 if concurrency is None else concurrency)
-    at_least_one("max_lost", 1 if max_lost is None else max_lost)
-    if images_window is not None and ray:
-        raise InvalidArgumentError("images_window is for one machine; remove it, or ray")
+    counts = {"attempts": attempts, "concurrency": concurrency, "max_lost": max_lost}
+    for name, value in counts.items():
+        at_least_one(name, 1 if value is None else value)
+    if pull_images and ray:
+        raise InvalidArgumentError("pull_images and ray cannot be combined; remove one of them")
     bounds = {"concurrency": concurrency, "max_cost": max_cost, "max_tokens": max_tokens}
-    bounds["max_lost"] = max_lost
-    bounds = {name: value for name, value in bounds.items() if value is not None}
+    bounds = {name: v for name, v in (bounds | {"max_lost": max_lost}).items() if v is not None}
     tasks = {"source": tasks} if isinstance(tasks, str) else tasks
     if not resume:
         source = {"source": "bundled"} if tasks is None else tasks
-        made = _create(out, player, source, episode or {}, attempts, seed, bounds)
+        opened = _create(out, player, source, episode or {}, attempts, seed, bounds)
     elif episode is None and seed is None:
-        made = _reopen(out, player, tasks, attempts, bounds)
+        opened = _reopen(out, player, tasks, attempts, bounds)
     else:
         raise InvalidArgumentError(
-            "a resumed run has the episode and seed of its config.json; remove both arguments"
+            "a resumed run takes episode and seed from its config.json; remove these arguments"
         )
-    folder, chosen, factory = made
+    folder, chosen, factory = opened
     config = folder.config
     with folder.writer() as writer:
         outcomes = [outcome for _, outcome in folder.outcomes()]
@@ -140,34 +139,32 @@ def evaluate(
             run_id=config["run_id"],
             **config["bounds"],
         )
-        for outcome in outcomes:  # errors cost as much
+        for outcome in outcomes:  # including errors
             runner.usage.cost += outcome.cost or 0.0
             runner.usage.tokens += outcome.tokens
         on_start(runner, config["attempts"] * len(factory.tasks), outcomes)
 
         with ExitStack() as stack:
-            windows = None
-            if images_window is not None:
-                name, is_over = factory.sandbox.name, lambda: bool(runner.stop_reason)
-                windows = ImageWindows(todo, images_window, name, is_over)
-                stack.callback(windows.close)
+            images = TaskImages(todo, factory.sandbox.name) if pull_images else None
+            if images:
+                stack.callback(images.close)
 
             def keep(trajectory: Trajectory) -> None:
                 writer.add(trajectory)
                 on_done(trajectory)
-                if windows:
-                    windows.finish(trajectory.task_id)
+                if images:
+                    images.finish(trajectory.task_id)
 
-            _play(runner, windows or todo, keep)
+            _play(runner, images or todo, keep)
     return folder
 
 
 def _play(
     runner: Runner, todo: Iterable[tuple[Task, int]], keep: Callable[[Trajectory], None]
 ) -> None:
-    """Plays the attempts; the first Ctrl-C lets those that run end, a second one discards them.
+    """Plays the attempts; the first Ctrl-C starts no more episodes, a second one discards all.
 
-    The event loop has its own thread, because a caller such as a notebook has one too.
+    The event loop runs in a thread, because a notebook already has one in the main thread.
     """
     playing: list[asyncio.Task[Any]] = []
 
@@ -184,8 +181,7 @@ def _play(
             future.result()
         except KeyboardInterrupt:
             _log.warning(
-                "interrupted: the running episodes are played to their end; interrupt again to "
-                "discard them"
+                "interrupted: running episodes continue to their end; interrupt again to stop them"
             )
             runner.stopping = True
             try:
@@ -205,11 +201,11 @@ def _create(
     bounds: Mapping[str, Any],
 ) -> tuple[RunFolder, Player, EpisodeConfig]:
     if player is None:
-        raise InvalidArgumentError("a new run needs an agent: player='gold', or another one")
+        raise InvalidArgumentError("a new run needs a player, such as player='gold'")
     described, chosen = _player(player)
     known = signature(EpisodeConfig.from_config).parameters.keys() - {"tasks"}
     check_arguments("episode", episode, sorted(known))
-    episode = {"challenge": "passed", **episode}  # its refused grades name every failing test
+    episode = {"challenge": "passed", **episode}  # failing grades name every failing test
     factory = _factory(source, episode)
     created = datetime.now(UTC)
     config = {
@@ -240,19 +236,19 @@ def _reopen(
 ) -> tuple[RunFolder, Player, EpisodeConfig]:
     """Opens a run that is resumed, and adds its new attempts, bounds and versions."""
     folder = RunFolder.open(out)
-    config, place = folder.config, folder.path / CONFIG
+    config, path = folder.config, folder.path / CONFIG
     player = player or config.get("player")
     if player is None:
-        raise InvalidArgumentError(f"{place} does not have the agent's code; pass the same player")
+        raise InvalidArgumentError(f"{path} cannot store a Player object; pass the same player")
     _, chosen = _player(player)
     source = {name: value for name, value in config["tasks"].items() if name != "digest"}
     if tasks is None and source["source"] == _ROWS:
-        raise InvalidArgumentError(f"{place} does not have the tasks; pass the same tasks")
+        raise InvalidArgumentError(f"{path} does not contain the tasks; pass the same tasks")
     factory = _factory(source if tasks is None else tasks, config["episode"])
     _check_unchanged(folder, chosen, factory)
     if attempts is not None and attempts < config["attempts"]:
         raise InvalidArgumentError(
-            f"attempts must be at least {config['attempts']}, as in {place}, got {attempts}"
+            f"attempts must be at least {config['attempts']}, as in {path}, got {attempts}"
         )
     config["attempts"] = attempts or config["attempts"]
     config["bounds"] = {**config["bounds"], **bounds}
@@ -270,23 +266,22 @@ def _player(player: Player | str | Mapping[str, Any]) -> tuple[dict[str, Any] | 
 
 
 def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeConfig) -> None:
-    """Refuses an agent or tasks that differ from those with which the run began."""
-    # The same model can be served at another address.
+    """Raises an error if the agent or the tasks changed after the start of the run."""
+    # The address of the same model may change.
     old, new = ({**one, "base_url": None} for one in (folder.config["agent"], _agent(player)))
     if changed := [name for name in old | new if old.get(name) != new.get(name)]:
         raise InvalidArgumentError(
-            f"the agent's {', '.join(changed)} changed since the run in {folder.path} began; name "
-            "a new folder"
+            f"the agent's {', '.join(changed)} changed after the start of the run in "
+            f"{folder.path}; use a new folder"
         )
     if _tasks_digest(factory.tasks) != folder.config["tasks"]["digest"]:
         raise InvalidArgumentError(
-            f"tasks changed since the run in {folder.path} began, so its verdicts are of other "
-            "tasks; name a new folder"
+            f"the tasks changed after the start of the run in {folder.path}; use a new folder"
         )
 
 
 def _joined(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yields the version of each package, with the one before where it changed."""
+    """Yields the version of each package, after the earlier one if the version changed."""
     for name in {**old, **new}:
         before, now = old.get(name, "none"), new.get(name, "none")
         yield name, before if before.split(", then ")[-1] == now else f"{before}, then {now}"
@@ -305,7 +300,7 @@ def _factory(
 
 
 def _agent(player: Player) -> dict[str, Any]:
-    """Returns how a run's settings describe an agent, as JSON stores it."""
+    """Returns the description of an agent for the settings of a run, as JSON values."""
     described = {"name": player.name, "model": player.model, **player.describe()}
     return dict(json.loads(json.dumps(described)))
 

@@ -1,4 +1,4 @@
-"""Runs in the formats of other tools, by name in `EXPORTS`.
+"""Exports of runs to the formats of other tools; `EXPORTS` has them by name.
 
 | name | files in the folder |
 |---|---|
@@ -7,8 +7,8 @@
 | ``sft`` | ``train.jsonl``: resolved chats with their tools, for ``datasets.load_dataset`` |
 | ``swebench`` | ``predictions-<attempt>.jsonl``: the predictions that SWE-bench's harness reads |
 
-Only ``atif`` and ``inspect`` hold attempts that ended by an error; the others hold those with a
-verdict.
+``atif`` and ``inspect`` include attempts that ended with an error; the others include only attempts
+with a verdict.
 """
 
 import json
@@ -32,11 +32,11 @@ def export(run: str | Path, format: str, out: str | Path) -> list[Path]:
     Args:
         run: The run's folder.
         format: A name in `EXPORTS`.
-        out: A folder, made where it is missing; files in it are replaced.
+        out: The output folder; it is created if missing, and its files are replaced.
 
     Raises:
         UnknownNameError: There is no such format.
-        InvalidArgumentError: There is no run in the folder, or nothing would be written.
+        InvalidArgumentError: The folder contains no run, or the run has nothing to export.
     """
     if format not in EXPORTS:
         raise unknown_name("export format", format, EXPORTS)
@@ -44,13 +44,13 @@ def export(run: str | Path, format: str, out: str | Path) -> list[Path]:
 
 
 def export_atif(run: RunFolder, out: Path) -> list[Path]:
-    """Writes each attempt as an ATIF trajectory, as a trial that Harbor's viewer opens.
+    """Writes each attempt as an ATIF trajectory, in the folder of a Harbor trial.
 
-    The folder becomes a job of the folder in which it is: ``harbor view`` takes that one.
+    ``out`` is then a Harbor job; ``harbor view`` opens the parent folder of jobs.
     """
     paths = []
     for trajectory in chain(run.trajectories(), run.errors()):
-        if trajectory.messages:  # none where the episode could not start
+        if trajectory.messages:  # no messages: the episode could not start
             trial = out / f"{quote(trajectory.task_id, safe='')}-{trajectory.attempt}"
             paths.append(_write(trial / "agent/trajectory.json", [valid_json(to_atif(trajectory))]))
             agent = {"name": trajectory.agent, "model_name": trajectory.model or None}
@@ -61,31 +61,31 @@ def export_atif(run: RunFolder, out: Path) -> list[Path]:
 
 def export_inspect(run: RunFolder, out: Path) -> list[Path]:
     """Writes the attempts as logs of Inspect; see `inspect_log.write_logs`."""
-    from coding_gym.evaluation.inspect_log import write_logs  # the extra need not be installed
+    from coding_gym.evaluation.inspect_log import write_logs  # an optional extra
 
     return write_logs(run.config, chain(run.trajectories(), run.errors()), out)
 
 
 def export_swebench(run: RunFolder, out: Path) -> list[Path]:
-    """Writes predictions in the form that SWE-bench's harness reads, a file for each attempt.
+    """Writes predictions for SWE-bench's harness, one file per attempt number.
 
-    An attempt that ended by an error is no prediction: the harness would count an empty patch, as
-    if the model had failed.
+    Attempts that ended with an error are excluded; the harness would count them as empty patches of
+    the model.
     """
     model = run.config["agent"].get("model") or run.config["agent"]["name"]
     lines = defaultdict[int, list[str]](list)
     for record in run.trajectories():
         row = {"instance_id": record.task_id, "model_name_or_path": model}
-        # As ASCII: bytes of a patch that are not UTF-8 are lone surrogates, and are kept so.
+        # ASCII escapes preserve lone surrogates, which stand for bytes that are not UTF-8.
         lines[record.attempt].append(json.dumps(row | {"model_patch": record.patch}))
     return [_write(out / f"predictions-{n}.jsonl", lines[n]) for n in sorted(lines)]
 
 
 def export_sft(run: RunFolder, out: Path) -> list[Path]:
-    """Writes the chats that resolve for fine-tuning: ``messages`` and ``tools`` in OpenAI's form.
+    """Writes resolved attempts for fine-tuning: ``messages`` and ``tools`` in OpenAI's format.
 
     Raises:
-        InvalidArgumentError: There are none.
+        InvalidArgumentError: No attempt is resolved.
     """
     lines = [
         valid_json(
@@ -101,7 +101,7 @@ def export_sft(run: RunFolder, out: Path) -> list[Path]:
         if record.resolved
     ]
     if not lines:
-        raise InvalidArgumentError(f"no episode of {run.path} is resolved")
+        raise InvalidArgumentError(f"no attempt of {run.path} is resolved")
     return [_write(out / "train.jsonl", lines)]
 
 

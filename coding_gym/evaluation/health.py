@@ -1,30 +1,37 @@
-"""The health of a run: how often replies, requests and machines went wrong, each with a remedy."""
+"""The health of a run: how often replies, requests and machines failed, each with a remedy."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats.table import FORMATS
 from coding_gym.trajectory import Trajectory, Turn
 
-# Marks that no prose has; a bare call in a thought cannot be told from a plan to make one.
+# Marks that do not occur in prose. A call without marks in a thought may be only a plan.
 _MARKS = re.compile(
-    "|".join(one.opens for one in FORMATS.values() if re.match(r"<|\\\[", one.opens))
+    "|".join(row.opens for row in FORMATS.values() if re.match(r"<|\\\[", row.opens))
 )
 _REMEDIES = {
-    "empty replies": "the chat template or the stop strings may be wrong: coding-gym check-model",
-    "replies cut by length": "raise max_tokens of --sampling, or shorten thoughts",
-    "calls that could not be read": "name the model's own format with --tool-format",
-    "calls of unknown tools": "the model knows other tools: choose its --toolset",
-    "calls in reasoning": "serve the model with the reasoning parser of its family",
-    "prompts that rewrite history": "serve a template that keeps earlier turns",
-    "lost sandboxes": "run fewer episodes at once (-c), or see coding-gym doctor",
-    "lost grades": "grade with more memory or time, or validate the tasks",
-    "errors of the agent": "see the traceback: coding-gym show RUN TASK",
-    "lost requests": "see the server's log; --resume plays these attempts again",
+    "turns": {
+        "empty replies": "check the chat template and the stop strings: coding-gym check-model",
+        "replies cut by length": "raise max_tokens of --sampling, or shorten thoughts",
+        "calls in reasoning": "serve the model with the reasoning parser of its family",
+        "prompts that rewrite history": "serve a template that keeps earlier turns",
+    },
+    "calls": {
+        "calls that could not be read": "name the model's own format with --tool-format",
+        "calls of unknown tools": "the model knows other tools: choose its --toolset",
+    },
+    "attempts": {
+        "lost sandboxes": "run fewer episodes at once (-c), or see coding-gym doctor",
+        "lost grades": "grade with more memory or time, or validate the tasks",
+        "errors of the agent": "see the traceback: coding-gym show RUN TASK",
+        "lost requests": "see the server's log; --resume plays these attempts again",
+    },
 }
+"""The remedy of each symptom, by the unit in which it is counted."""
 _OF_ERRORS = {
     "sandbox": "lost sandboxes",
     "verifier": "lost grades",
@@ -34,13 +41,13 @@ _OF_ERRORS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symptom(JsonRecord):
-    """Something that went wrong in a run.
+    """A kind of failure in a run.
 
     Attributes:
-        name: What.
-        count: How often.
-        total: Of how many turns, calls or attempts.
-        remedy: What helps.
+        name: The kind.
+        count: Number of failures.
+        total: Number of turns, calls or attempts in which they were counted.
+        remedy: What the user can change.
     """
 
     name: str
@@ -49,48 +56,35 @@ class Symptom(JsonRecord):
     remedy: str
 
 
-@dataclass(slots=True)
-class Health:
-    """Counts symptoms over the records of a run."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    num_attempts: int = 0
-    num_turns: int = 0
-    num_calls: int = 0
-
-    def add(self, record: Trajectory) -> None:
-        """Counts the symptoms of an attempt, with or without a verdict."""
-        tools = {tool["function"]["name"] for tool in record.tools}
-        self.num_attempts += 1
-        self.num_turns += len(record.turns)
-        self.num_calls += sum(len(turn.calls) for turn in record.turns)
-        for turn in record.turns:
-            self.counts.update(_symptoms(turn, tools))
-        self.counts["calls in reasoning"] += sum(
-            bool(_MARKS.search(str(message.get("reasoning_content") or "")))
-            for message in record.messages
-            if message["role"] == "assistant" and not message.get("tool_calls")
-        )
-        self.counts["prompts that rewrite history"] += record.num_prefix_breaks or 0
-        if record.error_class:
-            self.counts[_OF_ERRORS.get(record.error_class, "lost requests")] += 1
-
-    def symptoms(self) -> tuple[Symptom, ...]:
-        """Returns what was found, in a fixed order."""
-        return tuple(
-            Symptom(name=name, count=self.counts[name], total=self._total(name), remedy=remedy)
-            for name, remedy in _REMEDIES.items()
-            if self.counts[name]
-        )
-
-    def _total(self, name: str) -> int:
-        if name.startswith(("lost", "errors")):
-            return self.num_attempts
-        is_of_calls = name in ("calls that could not be read", "calls of unknown tools")
-        return self.num_calls if is_of_calls else self.num_turns
+def symptoms(counts: Counter[str]) -> tuple[Symptom, ...]:
+    """Returns the symptoms in a sum of `health_counts`, in a fixed order."""
+    return tuple(
+        Symptom(name=name, count=counts[name], total=counts[unit], remedy=remedy)
+        for unit, remedies in _REMEDIES.items()
+        for name, remedy in remedies.items()
+        if counts[name]
+    )
 
 
-def _symptoms(turn: Turn, tools: set[str]) -> Iterator[str]:
+def health_counts(record: Trajectory) -> Counter[str]:
+    """Returns the counts of an attempt, with or without a verdict: symptoms and their units."""
+    tools = {tool["function"]["name"] for tool in record.tools}
+    counts = Counter(name for turn in record.turns for name in _of_turn(turn, tools))
+    counts["attempts"] = 1
+    counts["turns"] = len(record.turns)
+    counts["calls"] = sum(len(turn.calls) for turn in record.turns)
+    counts["calls in reasoning"] = sum(
+        bool(_MARKS.search(str(message.get("reasoning_content") or "")))
+        for message in record.messages
+        if message["role"] == "assistant" and not message.get("tool_calls")
+    )
+    counts["prompts that rewrite history"] = record.num_prefix_breaks or 0
+    if record.error_class:
+        counts[_OF_ERRORS.get(record.error_class, "lost requests")] = 1
+    return counts
+
+
+def _of_turn(turn: Turn, tools: set[str]) -> Iterator[str]:
     if not (turn.action.strip() or turn.calls):
         yield "empty replies"
     if turn.model_call is not None and turn.model_call.finish_reason == "length":

@@ -1,6 +1,6 @@
-"""Runs as logs of Inspect, for ``inspect view`` and `inspect_ai.log`. Needs the extra ``inspect``.
+"""Logs of Inspect, for ``inspect view`` and `inspect_ai.log`. Requires the extra ``inspect``.
 
-A sample is an attempt: its id is the task, its epoch the number of the attempt, from 1. The names
+A sample is an attempt: its id is the task id, its epoch the number of the attempt plus 1. The names
 of hidden tests and the gold patch are excluded.
 """
 
@@ -24,7 +24,7 @@ except ImportError as error:
 
 SCORER = "resolved"
 MAX_CHARS = 20_000_000
-"""Characters of the records in one log: Inspect's writer holds a whole log in memory."""
+"""Maximum characters of the records in one log; Inspect's writer keeps a whole log in memory."""
 
 _ROLES = {"system": model.ChatMessageSystem, "tool": model.ChatMessageTool}
 
@@ -34,13 +34,13 @@ def write_logs(
 ) -> list[Path]:
     """Writes the attempts of a run as logs and returns their files.
 
-    A large run becomes several logs, so that its attempts are never in memory together.
-    ``inspect view`` displays their content as plain text: it is marked as untrusted.
+    A large run is split into several logs, so that memory stays bounded. The content is marked as
+    untrusted, so ``inspect view`` displays it as plain text.
 
     Args:
         config: The run's settings.
         trajectories: Its attempts.
-        out: The folder, made where it is missing.
+        out: The output folder; it is created if missing.
     """
     out.mkdir(parents=True, exist_ok=True)
     config, rest = json.loads(valid_json(config)), iter(trajectories)
@@ -115,7 +115,7 @@ def _score(grade: Grade) -> Any:
 
 
 def _usage(counts: Mapping[str, Any], cost: float | None) -> Any:
-    """Returns token counts; Inspect counts the tokens of a prompt that were cached separately."""
+    """Returns token counts; Inspect counts cached prompt tokens separately."""
     prompt, reply, cached = map(counts.get, ("prompt_tokens", "completion_tokens", "cached_tokens"))
     return model.ModelUsage(
         input_tokens=(prompt or 0) - (cached or 0),

@@ -1,4 +1,4 @@
-"""Grades the recorded patches of a run again, without a model, and names verdicts that differ."""
+"""Grades the recorded patches of a run again, without a model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -21,15 +21,15 @@ from coding_gym.workspace import TemplateStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regrade:
-    """A recorded verdict and the one of today.
+    """The recorded grade and the new grade of an attempt.
 
     Attributes:
         task_id: The task.
         attempt: Number of the attempt.
-        before: The recorded grade, whose ``plan`` names the challenge; None where there was none.
-        after: The new grade; None where grading failed, which ``problem`` explains.
-        is_changed: Whether the task is another one than when it was recorded.
-        problem: Why the patch could not be graded again.
+        before: The recorded grade, with the ``plan`` of its challenge; None without a grade.
+        after: The new grade; None if grading failed.
+        is_changed: Whether the task changed after the run.
+        problem: The reason why grading failed, or "".
     """
 
     task_id: str
@@ -41,19 +41,19 @@ class Regrade:
 
     @property
     def is_flip(self) -> bool:
-        """Whether the verdicts differ in what is rewarded or counted."""
+        """Whether the two grades differ in ``resolved`` or ``hacked``."""
         if self.before is None or self.after is None:
             return False
         return _counted(self.before) != _counted(self.after)
 
     @property
     def line(self) -> str:
-        """One line for people: the verdicts, their plans, and why they may differ."""
+        """A summary in one line: both grades with their plans, and the reason for a difference."""
         text = (
             f"{self.task_id} attempt {self.attempt}: {_named(self.before)} → {_named(self.after)}"
         )
         detail = self.after.detail if self.after else self.problem
-        return f"{text}: {detail}" + "; the task has changed since the run" * self.is_changed
+        return f"{text}: {detail}" + "; the task changed after the run" * self.is_changed
 
 
 def regrade(
@@ -64,21 +64,21 @@ def regrade(
     num_workers: int = 1,
     on_result: Callable[[Regrade], None] = lambda _: None,
 ) -> tuple[Regrade, ...]:
-    """Grades the patches of a run again and returns both verdicts, in the order of the records.
+    """Grades the patches of a run again and returns both grades, in the order of the records.
 
     Attempts that have neither a patch nor a grade are skipped.
 
     Args:
         run: The run.
-        tasks: The tasks; by default all of the source that the run's settings name.
-        sandbox: What to grade in, as ``CodingRepair-v0`` takes it; by default as the run did.
-        num_workers: Patches that are graded at one time.
-        on_result: Called in the calling thread with each result as soon as it is there.
+        tasks: The tasks; by default all tasks of the source in the run's settings.
+        sandbox: The sandbox of the grades, as in ``CodingRepair-v0``; by default that of the run.
+        num_workers: Number of patches that are graded at the same time.
+        on_result: Called in the calling thread with each result when it is complete.
 
     Raises:
         CodingGymError: The tasks cannot be loaded, or this machine cannot run the backend.
     """
-    if tasks is None:  # one that is missing is a problem of its attempts alone
+    if tasks is None:  # without its task ids: a missing task affects only its attempts
         source = run.config["tasks"]
         names = source.keys() - {"digest", "task_ids"}
         tasks = load_tasks(**{name: source[name] for name in names}, needs_tests=False)
@@ -102,7 +102,7 @@ def regrade(
         for future in as_completed(futures):
             on_result(future.result())
         return tuple(future.result() for future in futures)
-    finally:  # after an interrupt only the grades in progress are waited for
+    finally:  # after an interrupt, grades that have not started are cancelled
         pool.shutdown(cancel_futures=True)
 
 
@@ -124,12 +124,12 @@ def _again(
         before = None
     result = Regrade(task_id=record.task_id, attempt=record.attempt, before=before)
     if task is None:
-        return replace(result, problem="the source of the run has no such task any more")
+        return replace(result, problem="the source of the run no longer contains this task")
     is_changed = record.settings.get("task_digest") not in (None, task_digest(task))
     result = replace(result, is_changed=is_changed)
     try:
         after = judge(task, Patch(record.patch))
-    except SandboxUnavailableError:  # true of every task
+    except SandboxUnavailableError:  # would be the same for every task
         raise
     except CodingGymError as problem:
         return replace(result, problem=str(problem))

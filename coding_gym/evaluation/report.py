@@ -9,8 +9,8 @@ from typing import Any
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
-from coding_gym.evaluation.health import Health, Symptom
-from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, measure
+from coding_gym.evaluation.health import Symptom, health_counts, symptoms
+from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, highest
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
 from coding_gym.grade import GradeReason, Level
 from coding_gym.json_record import JsonRecord
@@ -19,7 +19,7 @@ from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 
 FEW_TASKS = 10
-"""With fewer tasks' worth of successes or failures, intervals may cover less than they say."""
+"""With fewer successes or failures, in tasks, the coverage of intervals may be below 95 %."""
 
 _LABELS = ("task_id", "attempt", "seed", "stop_reason", "grade_reason")
 
@@ -30,23 +30,23 @@ class Report(JsonRecord):
 
     Attributes:
         config: The run's ``config.json``: agent, model, tasks, seed, versions.
-        num_attempts: Attempts with a verdict, without those at impossible tasks.
-        num_resolved: Attempts that resolve their task.
-        num_impossible: Attempts at impossible tasks; ``metrics["hacked"]`` has their hack rate.
-        num_hacked: Attempts at impossible tasks that passed them all the same.
-        num_errors: Attempts that ended by an error; they are in no rate and no mean.
+        num_attempts: Number of attempts with a verdict, except those at impossible tasks.
+        num_resolved: Number of attempts that resolve their task.
+        num_impossible: Number of attempts at impossible tasks; ``metrics["hacked"]`` has the rate.
+        num_hacked: Number of attempts at impossible tasks that were graded as passed.
+        num_errors: Number of attempts that ended with an error; rates and means exclude them.
         resolved: The resolved rate, pass@1; None without a verdict.
-        by_difficulty: The resolved rate by the label of the tasks' source.
-        pass_at_k: By k, for powers of two and the number of attempts.
-        pass_hat_k: pass^k, by k.
+        by_difficulty: The resolved rate by the difficulty of the tasks, a label of their source.
+        pass_at_k: pass@k by k, for powers of two and the number of attempts.
+        pass_hat_k: pass^k by k.
         bootstrap: Percentile bootstrap interval of the resolved rate over tasks.
         metrics: Means over tasks of each measure of `METRICS` and of `tool_usage`, by name.
-        stop_reasons: Attempts with a verdict, by stop reason.
-        grade_reasons: The same attempts by the reason of their grade.
-        error_classes: Attempts that ended by an error, by class.
-        health: What went wrong in replies, requests and machines, with remedies.
-        caveats: Sentences to read with the rates.
-        episodes: Of each attempt with a verdict: ``task_id``, ``attempt``, ``seed``,
+        stop_reasons: Number of attempts with a verdict by stop reason.
+        grade_reasons: Number of the same attempts by the reason of their grade.
+        error_classes: Number of attempts that ended with an error by class of the error.
+        health: Failures of replies, requests and machines, with remedies.
+        caveats: Sentences that qualify the rates.
+        episodes: For each attempt with a verdict ``task_id``, ``attempt``, ``seed``,
             ``stop_reason``, ``grade_reason``, and its measures.
     """
 
@@ -80,7 +80,7 @@ class Report(JsonRecord):
         return self.config["agent"]["model"] or "-"
 
     def summary(self) -> str:
-        """Returns who played what, the rates with their intervals, and the caveats, as lines."""
+        """Returns the agent, the rates with their intervals, and the caveats, as lines."""
         agent, num_tasks = self.config["agent"], len(self.values("resolved"))
         player = f"{agent['name']} {agent['model']}".rstrip()
         facts = []
@@ -92,7 +92,7 @@ class Report(JsonRecord):
         if self.num_impossible:
             facts.append(f"{self.num_hacked} of {self.num_impossible} impossible attempts hacked")
         if self.num_errors:
-            facts.append(f"{self.num_errors} more ended by an error")
+            facts.append(f"{self.num_errors} more ended with an error")
         first = f"{player}: {'; '.join(facts)}"
         unresolved = {k: v for k, v in self.grade_reasons.items() if k != GradeReason.RESOLVED}
         if unresolved:
@@ -102,42 +102,35 @@ class Report(JsonRecord):
             for name, value, interval, _ in _rates(self)
             if value != "-"
         )
-        return "\n".join((first, *rates, *self._replies(), *self.caveats))
-
-    def _replies(self) -> Iterator[str]:
-        speed, cut = (self.metrics.get(n) for n in ("reply_tokens_per_s", "cut_replies"))
-        facts = [f"{number(speed.value)} tokens/s"] if speed else []
-        facts += [f"{percent(cut.value)} cut by length"] if cut else []
-        if facts:
-            yield f"replies: {', '.join(facts)}"
+        return "\n".join((first, *rates, *self.caveats))
 
     def values(self, metric: str) -> dict[str, list[float]]:
-        """Returns a measure of every attempt that has it, by task id; ``"resolved"`` for scores."""
+        """Returns the values of a measure by task id; attempts without the measure are excluded."""
         return _by_task(self.episodes, metric)
 
     def to_markdown(self) -> str:
-        """Returns the report as a page of tables."""
+        """Returns the report as a Markdown page of tables."""
         return "\n\n".join(
             [
                 f"# {self.name}",
                 markdown_table(("setting", "value"), _settings(self.config)),
                 *(f"> **Note:** {caveat}" for caveat in self.caveats),
                 markdown_table(("rate", "value", "95 % interval", "tasks"), _rates(self)),
-                "Rates are means over tasks, without attempts that ended by an error. Quote the "
-                "interval beside the rate: Wilson's, clustered by task.",
+                "Rates are means over tasks and exclude attempts that ended with an error. Quote "
+                "each rate with its interval (Wilson's, clustered by task).",
                 markdown_table(
                     ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
                 ),
                 markdown_table(
                     ("attempts", "", ""),
                     [
-                        *(("graded as", *reason) for reason in self.grade_reasons.items()),
-                        *(("ended by", *reason) for reason in self.stop_reasons.items()),
+                        *(("grade", *reason) for reason in self.grade_reasons.items()),
+                        *(("stop reason", *reason) for reason in self.stop_reasons.items()),
                         *(("error, not counted", *error) for error in self.error_classes.items()),
                     ],
                 ),
                 *(
-                    [markdown_table(("went wrong", "how often", "remedy"), map(_row, self.health))]
+                    [markdown_table(("failure", "count", "remedy"), map(_row, self.health))]
                     if self.health
                     else []
                 ),
@@ -161,8 +154,8 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     Args:
         run: The run, or its folder.
         tasks: The tasks, for gold patches, repositories and labels; by default they are loaded as
-            the run's settings say. A task that cannot be loaded, or has changed since the run, is
-            counted without them, and a caveat says so.
+            the run's settings say. Attempts at a task that cannot be loaded, or changed after the
+            run, are not compared with its gold patch; a caveat reports this.
 
     Raises:
         InvalidArgumentError: The folder holds no run.
@@ -172,12 +165,12 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     if tasks is None:
         try:
             tasks = run_tasks(run)
-        except (CodingGymError, TypeError) as problem:  # a record may hold any arguments
-            caveats.append(f"The tasks could not be loaded, so no gold patch is known: {problem}")
+        except (CodingGymError, TypeError) as problem:  # the settings may contain any arguments
+            caveats.append(f"The tasks, and so their gold patches, could not be loaded: {problem}")
     known = {task.task_id: task for task in tasks or ()}
-    health, classes = Health(), Counter[str]()
+    health, classes = Counter[str](), Counter[str]()
     for record in run.errors():
-        health.add(record)
+        health.update(health_counts(record))
         classes[record.error_class] += 1
     episodes = _episodes(run, known, caveats, health)
     outcomes = _by_task(episodes, "resolved")
@@ -204,14 +197,14 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         stop_reasons=_counts(episodes, "stop_reason"),
         grade_reasons=_counts(episodes, "grade_reason"),
         error_classes=dict(classes.most_common()),
-        health=health.symptoms(),
+        health=symptoms(health),
         caveats=(*caveats, *run_caveats(run.config, outcomes, classes, len(episodes))),
         episodes=tuple(episodes),
     )
 
 
 def run_tasks(run: RunFolder) -> Sequence[Task]:
-    """Loads a run's tasks from where its settings say that they are.
+    """Loads the tasks of a run from the source in its settings.
 
     Raises:
         CodingGymError: They cannot be loaded.
@@ -221,13 +214,13 @@ def run_tasks(run: RunFolder) -> Sequence[Task]:
 
 
 def _episodes(
-    run: RunFolder, known: Mapping[str, Task], caveats: list[str], health: Health
+    run: RunFolder, known: Mapping[str, Task], caveats: list[str], health: Counter[str]
 ) -> list[dict[str, Any]]:
-    """Returns `Report.episodes`, and adds caveats about them and their symptoms."""
+    """Returns `Report.episodes`, and adds to the caveats and to the health counts."""
     episodes: list[dict[str, Any]] = []
     changed, ungraded, unchallenged = set[str](), 0, 0
     for record in run.trajectories():
-        health.add(record)
+        health.update(health_counts(record))
         task = known.get(record.task_id)
         recorded = record.settings.get("task_digest")
         if task is not None and recorded not in (None, task_digest(task)):
@@ -240,18 +233,14 @@ def _episodes(
         grade_reason = str(record.grade.reason if record.grade else "no grade")
         values = record.task_id, record.attempt, record.seed, stop_reason, grade_reason
         labels = dict(zip(_LABELS, values, strict=True))
-        measures = episode_metrics(record, task)
-        if record.grade is None and not run.config.get("episode"):  # nobody graded this run
-            measures.pop("resolved", None)
-        episodes.append(labels | measures)
+        episodes.append(labels | episode_metrics(record, task))
     if changed:
         caveats.append(
-            f"{len(changed)} tasks changed since the run, such as {min(changed)}, or an older "
-            "version recorded it: attempts at them are not compared with gold patches."
+            f"{len(changed)} tasks, such as {min(changed)}, changed after the run or were recorded "
+            "by an older version: their attempts are not compared with gold patches."
         )
     if ungraded:
-        counted = ", and count as not resolved" * any("resolved" in one for one in episodes)
-        caveats.append(f"{ungraded} attempts were not graded{counted}.")
+        caveats.append(f"{ungraded} attempts were not graded, and count as not resolved.")
     if unchallenged:
         caveats.append(
             f"{unchallenged} attempts are resolved by tests that were not negated "
@@ -260,8 +249,8 @@ def _episodes(
     calls = any(episode["tool_calls"] for episode in episodes)
     if episodes and not calls and run.config["agent"]["name"] in ("chat", "hf"):
         caveats.append(
-            "No reply had a tool call: the server must parse the model's calls, or --tool-format "
-            "must name their format."
+            "No reply has a tool call: let the server parse the model's calls, or name their "
+            "format with --tool-format."
         )
     return episodes
 
@@ -284,51 +273,54 @@ def run_caveats(
     errors: Counter[str],
     num_graded: int,
 ) -> Iterator[str]:
-    """Yields the sentences that must be read with a run's rates.
+    """Yields the sentences that qualify the rates of a run.
 
     Args:
         config: The run's settings.
-        outcomes: Scores of the attempts that count, by task.
-        errors: Attempts that ended by an error, by class.
-        num_graded: Attempts with a verdict, those at impossible tasks too.
+        outcomes: Scores of the attempts in the resolved rate, by task.
+        errors: Number of attempts that ended with an error, by class.
+        num_graded: Number of attempts with a verdict, including those at impossible tasks.
     """
     num_wanted = len(config["tasks"]["task_ids"]) * config["attempts"]
     num_played = num_graded + errors.total()
     if errors:
         classes = ", ".join(f"{name} {count}" for name, count in errors.most_common())
         yield (
-            f"{errors.total()} of {num_played} attempts ended by an error ({classes}) and do not "
-            "count; resuming the run plays them again."
+            f"{errors.total()} of {num_played} attempts ended with an error ({classes}) and are "
+            "not counted; a resumed run repeats them."
         )
     if num_played < num_wanted:
         yield f"The run is not complete: {num_played} of {num_wanted} attempts were played."
     num_resolved = task_rates(outcomes).sum()
     if outcomes and min(num_resolved, len(outcomes) - num_resolved) < FEW_TASKS:
-        yield f"Fewer than {FEW_TASKS} tasks' worth of successes or failures: intervals are rough."
+        yield (
+            f"The successes or the failures amount to fewer than {FEW_TASKS} tasks: intervals are "
+            "approximate."
+        )
 
 
 def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
-    """Means over tasks of each task's mean, in the order of `METRICS`."""
+    """Returns the mean over tasks of each task's mean, in the order of `METRICS`."""
     others = {name for episode in episodes for name in episode} - {*METRICS, *_LABELS}
     means = {}
     for name in (*METRICS, *sorted(others)):
         if values := _by_task(episodes, name):
             is_rate, rates = name in RATES, task_rates(values)
             means[name] = (
-                resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, measure(name).high)
+                resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, highest(name))
             )
     return means
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Returns a Markdown table; a pipe or a line feed in a cell does not end it."""
+    """Returns a Markdown table; pipes are escaped, and line feeds become blanks."""
     lines = [header, ["---"] * len(header), *rows]
     cells = ([str(cell).replace("|", r"\|").replace("\n", " ") for cell in row] for row in lines)
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
 def number(value: float | None) -> str:
-    """Returns a number with three digits behind the point, or as many as it needs."""
+    """Returns a number with three significant digits; large and whole numbers as integers."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
@@ -336,11 +328,11 @@ def number(value: float | None) -> str:
 
 def percent(value: float) -> str:
     """Returns a rate in percent."""
-    return f"{round(100 * value, 1) + 0.0:.1f} %"  # no minus in front of a zero
+    return f"{round(100 * value, 1) + 0.0:.1f} %"  # "+ 0.0" turns -0.0 into 0.0
 
 
 def cells(estimate: Estimate | None, written: Callable[[float], str] = number) -> tuple[str, str]:
-    """Returns a mean and its interval as two cells of a table; dashes without an interval."""
+    """Returns a mean and its interval as two cells of a table; a missing one is a dash."""
     if estimate is None:
         return "-", "-"
     ends = [written(end) for end in (estimate.low, estimate.high) if end is not None]
@@ -381,4 +373,4 @@ def _rates(report: Report) -> Iterator[tuple[object, ...]]:
 def _measures(metrics: Mapping[str, Estimate]) -> Iterator[tuple[object, ...]]:
     for name, estimate in metrics.items():
         if name not in RATES and (estimate.value or name in METRICS):
-            yield name, *cells(estimate), measure(name).meaning
+            yield name, *cells(estimate), METRICS.get(name, "nano-agent's")

@@ -1,8 +1,8 @@
-"""Rates of success with honest intervals, and the comparison of two runs on the same tasks.
+"""Success rates with confidence intervals, and the comparison of two runs on the same tasks.
 
-Attempts at one task are alike, so the task is the unit of sampling: every rate is a mean over
-tasks of one value per task, and its standard error is clustered by task. The same values serve for
-every size of k, and tasks with fewer attempts than others weigh the same.
+Attempts at one task are correlated, so the task is the unit of sampling: every rate is a mean over
+tasks of one value per task, and its standard error is clustered by task. All tasks have the same
+weight, whatever their number of attempts.
 
 Sources: Chen et al., "Evaluating Large Language Models Trained on Code" (arXiv 2107.03374) for
 pass@k; Yao et al., "tau-bench" (arXiv 2406.12045) for pass^k; Miller, "Adding Error Bars to Evals"
@@ -23,11 +23,11 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 
 Outcomes = Mapping[str, Sequence[float]]
-"""Scores of the attempts at each task, by task id: 1 where resolved, else 0. The
-number of attempts may differ between tasks."""
+"""Scores of the attempts at each task, by task id: 1 if resolved, else 0. The number of attempts
+may differ between tasks."""
 
 CONFIDENCE = 0.95
-"""How often an interval should contain the true value."""
+"""The confidence level of all intervals."""
 
 Values = Sequence[float] | NDArray[np.float64]
 
@@ -61,8 +61,8 @@ def wilson_interval(
 
     Args:
         num_successes: Trials that succeeded.
-        num_trials: Independent trials, or their effective number; with none the rate may be any.
-        quantile: Standard errors on either side; by default the normal distribution's.
+        num_trials: Number of independent trials, or their effective number; 0 gives 0 to 1.
+        quantile: Half of the width in standard errors; by default from the normal distribution.
 
     >>> [round(end, 4) for end in wilson_interval(3, 10)]
     [0.1078, 0.6032]
@@ -74,16 +74,16 @@ def wilson_interval(
     centre = rate + z * z / (2 * num_trials)
     half = z * math.sqrt(rate * (1 - rate) / num_trials + (z / (2 * num_trials)) ** 2)
     scale = 1 + z * z / num_trials
-    # Rounding may put an end a little beyond a rate of 0 or 1.
+    # Rounding errors may put an end beyond a rate of 0 or 1.
     return min(rate, (centre - half) / scale), max(rate, (centre + half) / scale)
 
 
 def rate_estimate(values: Values, num_attempts: int) -> Estimate:
     """Returns the mean of one value from 0 to 1 per task, with Wilson's interval for clusters.
 
-    The effective number of trials is rate * (1 - rate) / std_error², at most ``num_attempts``; that
-    of tasks where none or all succeed, as if all attempts at a task went alike. The quantile is
-    Student's t with as many degrees of freedom as tasks less one.
+    The effective number of trials is rate * (1 - rate) / std_error², at most ``num_attempts``. If
+    no attempt or every attempt succeeds, it is the number of tasks. The quantile is that of
+    Student's t with one degree of freedom less than there are tasks.
 
     Simulated coverage of the 95 % interval is 93 to 97 % where successes and failures each amount
     to ten tasks or more, 93 to 98 % from five on, and can be as low as 88 % for a rate, or 83 % for
@@ -91,7 +91,7 @@ def rate_estimate(values: Values, num_attempts: int) -> Estimate:
 
     Args:
         values: One value per task, shape (num_tasks,).
-        num_attempts: Attempts at all tasks together.
+        num_attempts: Number of attempts at all tasks together.
 
     Raises:
         InvalidArgumentError: There is no value.
@@ -114,8 +114,8 @@ def mean_estimate(values: Values, least: float = -math.inf, most: float = math.i
 
     Args:
         values: One value per task, shape (num_tasks,).
-        least: The least value that is possible; the interval ends there.
-        most: The largest value that is possible.
+        least: The smallest possible value, which bounds the interval.
+        most: The largest possible value, which bounds the interval.
 
     Raises:
         InvalidArgumentError: There is no value.
@@ -201,7 +201,7 @@ def bootstrap_interval(values: Values, *, seed: int = 0) -> tuple[float, float]:
 
 
 def cohens_d(a: Values, b: Values) -> float | None:
-    """Returns Cohen's d of two equally long samples: mean of b less that of a, standardised.
+    """Returns Cohen's d of two equally long samples: mean of b minus mean of a, standardised.
 
     The unit is the pooled standard deviation, sqrt((var(a) + var(b)) / 2), so the size of the
     effect does not depend on how the pairs correlate. None where neither sample varies, or with
@@ -215,19 +215,19 @@ def cohens_d(a: Values, b: Values) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference(JsonRecord):
-    """How run b differs from run a on the tasks that both have attempted.
+    """The difference between runs a and b on the tasks that both have attempted.
 
     Attributes:
         rate_a: Resolved rate of a on these tasks.
         rate_b: Resolved rate of b on these tasks.
-        difference: Mean over tasks of b's rate less a's, with an interval of the pairs.
-        num_better: Tasks that b resolves more often.
-        num_worse: Tasks that b resolves less often.
-        p_value: Of McNemar's exact test over these two numbers. With several attempts it is the
-            exact sign test over tasks, of which McNemar's is the case of one attempt.
-        cohens_d: Standardised difference of the tasks' rates; None where neither varies.
-        flips: The share of attempts that resolve each task that differs, of a and of b, by task id,
-            largest loss first.
+        difference: Mean over tasks of b's rate minus a's, with a paired interval.
+        num_better: Number of tasks that b resolves more often.
+        num_worse: Number of tasks that b resolves less often.
+        p_value: The p-value of the exact sign test over these two numbers; with one attempt per
+            task this is McNemar's exact test.
+        cohens_d: Cohen's d of the tasks' rates; None where neither run's rates vary.
+        flips: The resolved rates of a and of b at each task where they differ, by task id, largest
+            loss first.
     """
 
     rate_a: Estimate
@@ -241,11 +241,11 @@ class PairedDifference(JsonRecord):
 
 
 def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
-    """Compares two runs by the tasks that both have; attempts need not be equal in number.
+    """Compares two runs on their common tasks; the numbers of attempts may differ.
 
-    The interval is Student's t over one difference per task. Where all differences are equal, as
-    zero often is, it allows for Wilson's upper limit of the share of tasks at which they are not.
-    Simulated coverage is 93 to 97 % where ten tasks or more differ and less where few do; the
+    The interval is Student's t over one difference per task. If all differences are equal, the
+    interval assumes other differences at a share of the tasks: Wilson's upper limit for a share
+    of 0. Simulated coverage is 93 to 97 % if ten tasks or more differ, and less otherwise; the
     p-value is exact for any number.
 
     Source: Miller 2024, section 4 (paired differences, clustered by task).

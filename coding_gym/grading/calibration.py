@@ -57,7 +57,7 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     if not steady:
         return Plan()
     maker.find_slots(steady + uneven, runs[-1])
-    maker.is_clean(steady, range(maker.num_slots))  # most negations that do harm go here
+    maker.is_clean(steady, range(maker.num_slots))  # removes most unusable negations
     kinds = maker.kinds()
     num_clean = 0
     for kind in islice(cycle(kinds), _MAX_ROUNDS):
@@ -97,9 +97,9 @@ class _Maker:
         self._first, self._rng, self._records = first, rng, tree.records
         self._functions = tree.functions(first.files)
         self._sites, self._locations = _sites(first.files, self._functions)
-        # What may be negated on its own: for each the ways that are left; the first one is used.
+        # For each slot, which is negated on its own: the remaining ways; the first one is used.
         self._ways: list[list[Unit]] = []
-        self._places: list[int] = []  # of each among those of its function
+        self._places: list[int] = []  # the index of each slot in its function
         self._sizes: Counter[int] = Counter()
         added = (line for line in task.test_patch.splitlines() if line.startswith("+"))
         self._hidden = {line[1:].strip() for line in added}
@@ -109,8 +109,8 @@ class _Maker:
         self.is_plain = tree.records
         number = 0
         for site in self._sites:
-            found = site.file.checks(site.node)
-            for check in found if tree.records else found[-1:]:
+            checks = site.file.checks(site.node)
+            for check in checks if tree.records else checks[-1:]:
                 site.checks[number] = check
                 number += 1
         if tree.records:
@@ -159,16 +159,16 @@ class _Maker:
             if at in self._tables:
                 covered = self._find_rows(at, executing, outputs)
             for number, check in site.checks.items():
-                own = executing.get(number, [])
-                if own and number not in covered:
-                    seen = [text for test in own for text in outputs.get((test, number), ())]
-                    ways = site.file.negations(site.node, check, seen, self._rng)
-                    self._add(at, (number,), own, ways)
+                callers = executing.get(number, [])
+                if callers and number not in covered:
+                    values = [text for test in callers for text in outputs.get((test, number), ())]
+                    ways = site.file.negations(site.node, check, values, self._rng)
+                    self._add(at, (number,), callers, ways)
         self.challenge = self._built(reached)
 
     @property
     def num_slots(self) -> int:
-        """Number of places that can be negated on their own."""
+        """Number of slots: places that are negated on their own."""
         return len(self._ways)
 
     def kinds(self) -> list[set[int] | None]:
@@ -263,8 +263,8 @@ class _Maker:
             outcome = self.challenge.outcome(test, run, live)
             is_clean = is_clean and outcome.status is TestStatus.PASSED
             counts = run.checks(self.name(test, run))
-            own = [number for number in live if test in self._ways[number][0].tests]
-            for number in own:
+            numbers = [number for number in live if test in self._ways[number][0].tests]
+            for number in numbers:
                 unit = self._ways[number][0]
                 if outcome.deceived.intersection(unit.checks):
                     if all(counts.get(check, (0, 0))[1] for check in unit.checks):
@@ -272,7 +272,7 @@ class _Maker:
                     else:
                         culprits.add(number)
             if outcome.failed:
-                culprits.update(self._suspects(test, counts, own, live))
+                culprits.update(self._suspects(test, counts, numbers, live))
         for number in culprits:
             del self._ways[number][:1]
         self.challenge = self._built(self.challenge.reached)
@@ -286,12 +286,14 @@ class _Maker:
         return live[0]
 
     def _suspects(
-        self, test: str, counts: Mapping[int, object], own: Sequence[int], live: Sequence[int]
+        self, test: str, counts: Mapping[int, object], numbers: Sequence[int], live: Sequence[int]
     ) -> list[int]:
         """Returns the suspect negations of a failed test: the last executed, else its file's."""
-        if own:  # the last one that was executed
-            done = [n for n in own if not counts or counts.keys() & set(self._ways[n][0].checks)]
-            return [max(done or own, key=lambda number: self._ways[number][0].checks)]
+        if numbers:  # the last one that was executed
+            done = [
+                n for n in numbers if not counts or counts.keys() & set(self._ways[n][0].checks)
+            ]
+            return [max(done or numbers, key=lambda number: self._ways[number][0].checks)]
         path = test.partition("::")[0]
         of_file = [n for n in live if self._ways[n][0].path == path]
         return of_file or list(live)
@@ -320,12 +322,12 @@ class _Maker:
     def _by_location(self, tests: Collection[str]) -> dict[str, tuple[int, ...]]:
         """Returns the checks of the functions of tests, where these cannot tell."""
         known = {site.location: tuple(site.checks) for site in self._sites}
-        found = {}
+        checks = {}
         for test in tests:
             locations = {self._locations.get(name, "") for name in self._functions.get(test, ())}
             if locations and "" not in locations:
-                found[test] = tuple(sorted({n for one in locations for n in known[one]}))
-        return found
+                checks[test] = tuple(sorted({n for one in locations for n in known[one]}))
+        return checks
 
     def _outputs(self) -> dict[tuple[str, int], list[str]]:
         """Returns the values that the base compares, as text by test and check."""
@@ -443,11 +445,11 @@ def _sites(
     sites: dict[str, _Site] = {}
     locations: dict[str, str] = {}
     for name in dict.fromkeys(name for names in functions.values() for name in names):
-        path, _, own = name.partition("::")
+        path, _, local_name = name.partition("::")
         if path not in read:
             read[path] = _test_file(path, files)
         file = read[path]
-        place = file.place(own) if file and own else ""
+        place = file.place(local_name) if file and local_name else ""
         node = file.node(place) if file and place else None
         if file is None or node is None:
             continue

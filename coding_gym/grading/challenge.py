@@ -59,8 +59,8 @@ class Challenge:
         checks: The checks, by number.
         units: The units, by number.
         reached: The checks that each test reaches with a correct program.
-        names: The names under which tests are reported, where their tables got others.
-        shape: Edits of both versions, with their files.
+        names: Reported names of tests whose tables of parameters get other ids, by test id.
+        shape: Edits that both versions have, with their files.
         digests: SHA-256 of the test files, by path; the edits fit no other content.
         is_recorded: Whether checks record their outcomes; if not, the first failure of a function
             ends its test, and each function has one check and one unit at most.
@@ -162,11 +162,11 @@ class Challenge:
 
     @cached_property
     def _units_by_test(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        numbers: dict[str, list[int]] = {}
         for number, unit in enumerate(self.units):
             for test in unit.tests:
-                found.setdefault(test, []).append(number)
-        return found
+                numbers.setdefault(test, []).append(number)
+        return numbers
 
 
 def _by_status(

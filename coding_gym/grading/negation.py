@@ -184,11 +184,11 @@ class TestFile:
         *classes, function = name.split("::")
         waiting = ["::".join(classes)]
         for owner in waiting:  # a class, and then its bases
-            found = self._class(owner)
-            if found and _functions(found, function):
+            scope = self._class(owner)
+            if scope and _functions(scope, function):
                 place = f"{owner}::{function}".removeprefix("::")
                 return place if self.node(place) else ""
-            bases = found.bases if isinstance(found, ast.ClassDef) else []
+            bases = scope.bases if isinstance(scope, ast.ClassDef) else []
             names = [base.id for base in bases if isinstance(base, ast.Name)]
             waiting += [one for one in names if one not in waiting]
         return ""
@@ -196,8 +196,8 @@ class TestFile:
     def node(self, place: str) -> Function | None:
         """Returns the function at a place."""
         owner, _, name = place.rpartition("::")
-        found = self._class(owner)
-        functions = _functions(found, name) if found else []
+        scope = self._class(owner)
+        functions = _functions(scope, name) if scope else []
         return functions[0] if len(functions) == 1 else None
 
     def is_sound(self, node: Function, edits: Sequence[Edit]) -> bool:
@@ -216,12 +216,12 @@ class TestFile:
         """Returns the checks of a function; its last statement for one that has none."""
         if any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(node)):
             return []
-        found = list(self._checks(node.body, is_optional=False))
+        checks = list(self._checks(node.body, is_optional=False))
         last = node.body[-1]
-        if not found and isinstance(last, ast.Expr | ast.Assign) and self._begins_line(last):
+        if not checks and isinstance(last, ast.Expr | ast.Assign) and self._begins_line(last):
             where = CheckPlace(path=self.path, place=start_of(last))
-            found = [Check(node=last, where=where, is_ending=True)]
-        return found
+            checks = [Check(node=last, where=where, is_ending=True)]
+        return checks
 
     def negations(
         self, node: Function, check: Check, outputs: Sequence[str], rng: Random
@@ -273,9 +273,9 @@ class TestFile:
         *,
         is_exact: bool = False,
     ) -> Iterator[Unit]:
-        found = near_misses(self.lines, _scope(node), expected, outputs, rng)
+        misses = near_misses(self.lines, _scope(node), expected, outputs, rng)
         is_proof = is_exact and is_literal(expected)
-        for edits, is_bit in islice(found, _MAX_OF_A_KIND):
+        for edits, is_bit in islice(misses, _MAX_OF_A_KIND):
             yield Unit(
                 path=self.path, level=Level.VALUE, edits=edits, is_bit=is_bit, is_proof=is_proof
             )
@@ -360,8 +360,8 @@ class TestFile:
                 continue
             for keyword in call.keywords:
                 if keyword.arg == "match" and is_literal(keyword.value):
-                    found = near_misses(self.lines, _scope(node), keyword.value, (), rng)
-                    for edits, _ in found[:_MAX_OF_A_KIND]:
+                    misses = near_misses(self.lines, _scope(node), keyword.value, (), rng)
+                    for edits, _ in misses[:_MAX_OF_A_KIND]:
                         yield Unit(path=self.path, level=Level.ERROR, edits=edits)
             expected = call.args[0]
             kinds = _other_kinds(call, expected)
@@ -391,10 +391,10 @@ class TestFile:
         """A class of the file, which is itself at ""; None where it does not hold exactly one."""
         node: ast.Module | ast.ClassDef = self.tree
         for name in filter(None, place.split("::")):
-            found = [n for n in node.body if isinstance(n, ast.ClassDef) and n.name == name]
-            if len(found) != 1:
+            classes = [n for n in node.body if isinstance(n, ast.ClassDef) and n.name == name]
+            if len(classes) != 1:
                 return None
-            (node,) = found
+            (node,) = classes
         return node
 
 

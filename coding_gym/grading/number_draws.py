@@ -57,9 +57,9 @@ class Surroundings:
         return _WEIGHT * law + self._uses[1][str(number)]
 
     def _are_alike(self, one: str, two: str) -> bool:
-        own, new = _new_words(one, two), _new_words(two, one)
-        is_one_number = len(own) == len(new) == 1 and (own[0] + new[0]).isdecimal()
-        return is_one_number and len(one) == len(two) and self._marks(own[0]) == self._marks(new[0])
+        old, new = _new_words(one, two), _new_words(two, one)
+        is_one_number = len(old) == len(new) == 1 and (old[0] + new[0]).isdecimal()
+        return is_one_number and len(one) == len(two) and self._marks(old[0]) == self._marks(new[0])
 
     def _marks(self, word: str) -> tuple[object, ...]:
         """Returns facts that tell an original from other numbers."""

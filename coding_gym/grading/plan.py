@@ -1,6 +1,6 @@
-"""The plan of a task's challenge: what runs with the gold patch and at base show, found out once.
+"""The plan of a task's challenge, made once from runs with the gold patch and at base.
 
-Nothing is learned while patches are graded, so a grade never depends on earlier ones.
+Grading does not change it, so a grade never depends on earlier ones.
 """
 
 import hashlib
@@ -19,21 +19,21 @@ from coding_gym.task import Task
 from coding_gym.workspace import Template
 
 _VERSION = 11
-"""Of plans: another number voids all that are stored."""
+"""Version of plans; a new number invalidates all stored plans."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is known of a task's tests before any patch is graded.
+    """The facts about a task's tests that grading needs.
 
     Attributes:
-        is_calibrated: Whether runs with the gold patch have shown it; if not, the tests are not
+        is_calibrated: Whether runs with the gold patch confirmed it; if not, the tests are not
             challenged.
         challenge: What is negated.
         excluded: Flaky pass-to-pass tests; grades ignore them.
         unstable: Flaky fail-to-pass tests; one pass in two runs is enough.
         xfailing: Tests that end as expected failures, which is a pass for them.
-        is_plain: Whether runs end as usual where pytest does not explain failed assertions.
+        is_plain: Whether the tests have the same results without pytest's rewriting of assertions.
         is_alone: Whether fail-to-pass tests have the same outcome without the other tests.
     """
 
@@ -52,8 +52,8 @@ class Plan:
 
     def counts(self, tests: Collection[str]) -> dict[str, int]:
         """Returns how many of some tests are negated at each level, the strongest first."""
-        found = Counter(self.challenge.level(test) for test in tests)
-        return {str(level): found[level] for level in Level if level in found}
+        counts = Counter(self.challenge.level(test) for test in tests)
+        return {str(level): counts[level] for level in Level if level in counts}
 
     def num_bits(self, tests: Collection[str]) -> int:
         """Returns how many secret draws a program has to guess to forge all of some tests.
@@ -71,25 +71,25 @@ class Plan:
         """Returns the plan as a JSON document.
 
         Args:
-            key: What it was made for, from `plan_key`.
+            key: The result of `plan_key` for its task.
         """
         return _STORED.dump_json((key, self), exclude_defaults=True).decode() + "\n"
 
     @classmethod
     def from_text(cls, text: str, key: str = "") -> "Plan | None":
-        """Reads what `to_text` gave; None for anything else, and for another key than ``key``."""
+        """Reads the result of `to_text`; None for another text, or for another key than ``key``."""
         try:
-            found, plan = _STORED.validate_json(text)
+            stored_key, plan = _STORED.validate_json(text)
         except ValidationError:
             return None
-        return plan if key in ("", found) else None
+        return plan if key in ("", stored_key) else None
 
 
 _STORED = TypeAdapter(tuple[str, Plan])
 
 
 def plan_key(task: Task, template: Template) -> str:
-    """Names what a plan is made from: base, patches, tests, environment and `_VERSION`.
+    """Returns a digest of base, patches, tests, environment and `_VERSION`, which decide a plan.
 
     It is the same on every machine: a plan that was made elsewhere may come with a task.
     """
@@ -102,7 +102,7 @@ def plan_key(task: Task, template: Template) -> str:
 def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Plan:
     """Returns the plan that comes with a task, or one that is kept beside its template.
 
-    A plan that does not fit the task is ignored; the first call of all makes one and keeps it.
+    A plan of another task or version is ignored; the first call makes a plan and stores it.
     """
     key = plan_key(task, template)
     if (plan := Plan.from_text(task.grading_plan, key)) is not None:

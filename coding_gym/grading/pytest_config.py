@@ -1,8 +1,8 @@
-"""What a project tells pytest about its tests, and what is overruled."""
+"""Configuration files of pytest, and options that every run overrides."""
 
 from collections.abc import Mapping
 
-# Where a project may tell pytest how to run, in pytest's own order of precedence.
+# The files that configure pytest, in its order of precedence.
 CONFIG_FILES = (
     "pytest.toml",
     ".pytest.toml",
@@ -12,7 +12,7 @@ CONFIG_FILES = (
     "tox.ini",
     "setup.cfg",
 )
-# Overrules a project's own options: all tests run, in this process, once and in order. Options that
+# Overrides options of the project: all tests run, in this process, once and in order. Options that
 # this pytest and its plug-ins do not have are ignored.
 NEUTRAL_OPTIONS: Mapping[str, object] = {
     "markexpr": "",

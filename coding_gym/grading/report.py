@@ -22,7 +22,7 @@ class Run:
 
     Attributes:
         statuses: Status by id of every test that was reported.
-        messages: How it failed, by test id, by file or by what else is to blame; one line each.
+        messages: One line on each failure, by test id or by file.
         recorded: For each test the assertions that it executed, by number, with how often they
             passed and failed, the first failure, and the values that they compared.
         uncollected: The files that could not be collected.
@@ -61,7 +61,7 @@ class Run:
 
         Args:
             records: JSON; see the modules that send it, in ``inside/``.
-            kinds: Kinds of records that this run may send, and that are forged in others.
+            kinds: Further kinds of records that this run may send; without them they are forged.
             facts: Other attributes.
         """
         run = cls(**facts)
@@ -91,7 +91,7 @@ class Run:
     def forgery(self) -> str:
         """Returns the evidence of tampering, or ""."""
         if self.is_forged:
-            return "something else than the reporter wrote to the report"
+            return "something other than the reporter wrote to the report"
         return "the test files were changed while the tests ran" if self.is_edited else ""
 
     @property
@@ -107,9 +107,9 @@ class Run:
     def status(self, test_id: str) -> TestStatus:
         """Status of an expected test.
 
-        An id that is not reported as it is stands for every reported test that is also spelt so,
-        and passed only if all of these did: SWE-bench cut ids at the first white space, so that
-        ``test_x[not`` may be ``test_x[not a]`` and ``test_x[not b]``.
+        SWE-bench cuts ids at the first white space, so ``test_x[not`` may be ``test_x[not a]`` and
+        ``test_x[not b]``. An id that no report has stands for all reported tests whose shortened
+        id is the same, and has passed only if all of these passed.
         """
         family = [self.statuses[name] for name in self._family(test_id)]
         worst = [s for s in family if s is not TestStatus.PASSED]
@@ -142,7 +142,7 @@ class Run:
     def _read(
         self, record: Any, kinds: Sequence[str], phases: dict[str, list[tuple[str, str, bool]]]
     ) -> None:
-        """Takes one record; those of forked runs are forged in other runs, and in one another."""
+        """Reads one record; a record that this run may not send counts as forged."""
         match record:
             case ["test", str(name), str(when), str(outcome), bool(expected), str(message)]:
                 phases.setdefault(name, []).append((when, outcome, expected))

@@ -99,14 +99,14 @@ def data_of_tests(paths: Iterable[str], tests: Iterable[str]) -> set[str]:
 
 def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:
     """The outermost test folder above each expected or hidden file, with a slash at its end."""
-    found = set()
+    folders = set()
     for path in test_files:
         parts = path.split("/")[:-1]
         for depth, part in enumerate(parts, start=1):
             if part in TEST_FOLDERS:
-                found.add("/".join(parts[:depth]) + "/")
+                folders.add("/".join(parts[:depth]) + "/")
                 break
-    return tuple(sorted(found))
+    return tuple(sorted(folders))
 
 
 def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:

@@ -1,4 +1,4 @@
-"""Runs of pytest in a sandbox, under a supervisor that alone says how the tests ended."""
+"""Runs of pytest in a sandbox, under a supervisor process that reports the results."""
 
 import json
 import secrets
@@ -14,7 +14,7 @@ from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
 from coding_gym.grading.report import Run
 from coding_gym.sandbox.protocol import Sandbox
 
-# What a run may take beyond the tests' own limit: starting Python twice, sending the report.
+# Time beyond the tests' limit: for starting Python twice and for sending the report.
 _MARGIN_S = 20.0
 _MAX_OUTPUT_BYTES = 256 << 20
 # The modules of `inside` for forked runs, each after those that it imports.
@@ -66,13 +66,13 @@ class ForkedRun:
 class TestRunner:
     """Runs test files with pytest, as ``python -m pytest`` in the workspace would.
 
-    The project's own configuration is in force, but for options that would keep tests from running
+    The project's configuration applies, except for options that would keep tests from running
     here and in order (``-x``, ``-n``, ``--lf``, ``--reruns`` …).
 
     Args:
         sandbox: Where; it holds the files already.
-        has_own_pytest: Whether install commands made the environment, or an image brought it, so
-            that pytest and the plug-ins that it loads are theirs.
+        has_own_pytest: Whether pytest and its plug-ins come from the task's environment: from its
+            install commands or its image.
     """
 
     __test__ = False  # pytest collects classes called Test*
@@ -88,7 +88,7 @@ class TestRunner:
         timeout_s: float,
         num_checks: int = 0,
     ) -> Run:
-        """Runs tests once, in a process of their own.
+        """Runs tests once, in a new process.
 
         Args:
             paths: The files, relative to the workspace; those that do not exist are skipped.
@@ -200,7 +200,7 @@ def _texts(*names: str) -> Modules:
 
 
 def _read_verdict(text: str) -> dict[str, Any]:
-    """Reads what the supervisor printed; it passes on records that may nest too deep to be read."""
+    """Reads the line of the supervisor; its records may nest too deep to be read."""
     try:
         verdict: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError):

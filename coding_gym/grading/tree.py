@@ -1,4 +1,4 @@
-"""A patched tree: what of a patch is graded, and runs of the hidden tests in clean sandboxes."""
+"""The tree of a task: selects the graded part of a patch, and runs hidden tests with it."""
 
 import contextlib
 import os
@@ -24,14 +24,14 @@ _MIN_DISK_BYTES = 1 << 30
 _MIN_PROCESSES = 512
 _MIN_MEMORY_BYTES = 1 << 30
 _MIN_OPEN_FILES = 1280  # the reports of tests go through one with a high number
-_GRADES_PER_CORE = 4  # some tests sleep, or wait for what never comes
+_GRADES_PER_CORE = 4  # more than 1, as some tests sleep or wait
 
 
 class _Concurrency:
     """Limits concurrent grades of this process, so that their runs do not starve one another.
 
     Attributes:
-        grade: A grade takes one; there are a few for each core.
+        grade: A semaphore with a few places per core; each grade holds one place.
     """
 
     def __init__(self) -> None:
@@ -56,8 +56,8 @@ class TestTree:
         timeout_s: Seconds for one run of the tests; more on a busy machine.
 
     Attributes:
-        spec: Of the sandboxes in which they run.
-        paths: The test files, as far as ids tell.
+        spec: The settings of the sandboxes in which tests run.
+        paths: The test files that the test ids name.
     """
 
     __test__ = False  # pytest collects classes called Test*
@@ -127,7 +127,7 @@ class TestTree:
         """Runs the tests.
 
         Args:
-            patch: What is graded.
+            patch: The graded change.
             rewrite: Maps the contents of all test files to those to replace.
             only: The test functions to run, as ``FILE::CLASS::NAME``; all by default.
             num_checks: How many assertions of the files record their outcomes.
@@ -145,7 +145,7 @@ class TestTree:
         with contextlib.ExitStack() as opened:
             sandbox = self._open_patched(opened, spec, patch)
             existing = read_files(sandbox, self.paths)
-            # A program that a build made may be built anew.
+            # A compiled program may be rebuilt during the run.
             files = {path: data for path, data in existing.items() if b"\0" not in data}
             changed = rewrite(files) if rewrite else {}
             for path, data in changed.items():
@@ -171,10 +171,10 @@ class TestTree:
         tests = Patch(self._task.test_patch)
         if not tests.paths & patch.paths:
             try:
-                # Git wrote the patch, and reads the text behind it as if it stood alone.
+                # Git wrote the patch, so it can read both texts as one.
                 apply_patch(sandbox, Patch(patch.text + tests.text))
                 return sandbox
-            except PatchError:  # some of it may be written; a clean tree tells which one it was
+            except PatchError:  # a part may be written; a clean tree shows which patch failed
                 opened.close()
                 sandbox = opened.enter_context(open_sandbox(spec, backend=self._backend))
         try:
@@ -200,7 +200,7 @@ def roomier(spec: SandboxSpec) -> SandboxSpec:
 
 
 def read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
-    """Returns the content, by path, of those files that are there."""
+    """Returns the content, by path, of those files that exist."""
     contents = {}
     for path in paths:
         with contextlib.suppress(OSError):

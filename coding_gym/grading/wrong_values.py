@@ -43,7 +43,7 @@ Edit = tuple[Place, Place, str]
 Leaf = ast.Constant | ast.JoinedStr
 Lines = tuple[int, int]
 NearMiss = tuple[tuple[Edit, ...], bool]
-"""The edits that write a near miss, and whether nothing tells it from the right value."""
+"""The edits that write a near miss, and whether it is a bit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class _Part:
     Attributes:
         node: The literal.
         text: Its source.
-        output: The base's value in its place; `_UNKNOWN` where that cannot be told.
+        output: The base's value in its place; `_UNKNOWN` if it is not known.
     """
 
     node: Leaf
@@ -67,7 +67,7 @@ class _Part:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the base has no right value here, as far as is known."""
+        """Whether the base's value in this place is wrong or unknown."""
         return self.output is _UNKNOWN or self.output != self.value
 
     @property
@@ -132,19 +132,19 @@ def near_misses(
     if orders:  # an object equal in any order passes both these and the right one
         return rng.sample(orders, len(orders))
     is_right = ast.unparse(expected) in outputs
-    found: list[tuple[int, NearMiss]] = []
+    ranked: list[tuple[int, NearMiss]] = []
     for leaf, output in _leaves(expected, base):
         part = _Part(leaf, text_of(lines, leaf), output)
         around = _surroundings(lines, scope, leaf, outputs)
-        for texts in _near(part):
+        for texts in _at_same_distance(part):
             text, is_even = around.drawn(part.text, texts, rng)
             is_bit = is_even and part.is_wrong and not is_right
             if _is_other(part, text):
-                found.append((not is_bit, (part.replaced(text), is_bit)))
+                ranked.append((not is_bit, (part.replaced(text), is_bit)))
         far = [text for text in _others(part, rng) if _is_other(part, text)]
-        found += [(2, (part.replaced(text), False)) for text in far]
-    rng.shuffle(found)
-    return [near_miss for _, near_miss in sorted(found, key=lambda one: one[0])]
+        ranked += [(2, (part.replaced(text), False)) for text in far]
+    rng.shuffle(ranked)
+    return [near_miss for _, near_miss in sorted(ranked, key=lambda one: one[0])]
 
 
 def _orders(lines: Sequence[str], expected: ast.expr, base: Any) -> Iterator[tuple[Edit, ...]]:
@@ -161,7 +161,7 @@ def _orders(lines: Sequence[str], expected: ast.expr, base: Any) -> Iterator[tup
             yield tuple((start_of(n), end_of(n), text) for n, text in pairs)
 
 
-def _near(part: _Part) -> Iterator[list[str]]:
+def _at_same_distance(part: _Part) -> Iterator[list[str]]:
     """Yields groups of literals at the same distance from the base's value as the expected one.
 
     A number is as far from the base's one on the other side. Where the base has none, a class holds
@@ -190,10 +190,12 @@ def _with_other_digits(text: str, place: int) -> list[str]:
 
 def _with_mirrored_numbers(value: str, base: str) -> Iterator[str]:
     """Yields a text with a number as far from the base's one on the other side."""
-    own, other = [*_DIGITS.finditer(value)], [*_DIGITS.finditer(base)]
-    if _DIGITS.sub("", value) != _DIGITS.sub("", base) or len(own) != len(other) or ":" in value:
-        return  # a number of a clock has a limit
-    for one, two in zip(own, other, strict=True):
+    numbers, others = [*_DIGITS.finditer(value)], [*_DIGITS.finditer(base)]
+    if _DIGITS.sub("", value) != _DIGITS.sub("", base) or len(numbers) != len(others):
+        return
+    if ":" in value:  # a number of a clock has a limit
+        return
+    for one, two in zip(numbers, others, strict=True):
         mirrored = 2 * int(two[0]) - int(one[0])
         if mirrored >= 0 and one[0] != two[0]:
             yield f"{value[: one.start()]}{mirrored:0{len(one[0])}}{value[one.end() :]}"
@@ -296,14 +298,15 @@ def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
 
 def _lenient(value: str, base: str) -> list[str]:
     """Returns variants of a text that differ as the base's does: in case, blanks or signs."""
-    found: list[str] = []
+    variants: list[str] = []
     if value == base:
-        return found
+        return variants
     if value.lower() == base.lower():
-        found = [value.upper(), value.lower(), value.capitalize(), value.swapcase()]
+        variants = [value.upper(), value.lower(), value.capitalize(), value.swapcase()]
     elif re.sub(r"[\s+-]", "", value) == re.sub(r"[\s+-]", "", base):
-        found = [value.replace(" ", "  ", 1), value.replace(" ", "", 1), f"{value} ", f"-{value}"]
-    return [one for one in found if one not in (value, base)]
+        wider, narrower = value.replace(" ", "  ", 1), value.replace(" ", "", 1)
+        variants = [wider, narrower, f"{value} ", f"-{value}"]
+    return [one for one in variants if one not in (value, base)]
 
 
 def unlikely_value(expected: ast.expr, rng: Random) -> str:

@@ -1,8 +1,8 @@
 """Rewards as pure functions of a patch, a grade or turns.
 
-`reward_names` lists them. `get_reward` gives each as a `Reward`, which takes a whole
-`Sample`; `register_reward` adds one of your own. The formulas of CodeRepairRL and AReno are
-functions in `coding_gym.rewards.coderepairrl` and `coding_gym.rewards.areno`.
+`reward_names` lists them. `get_reward` returns a `Reward` by its name, which scores a whole
+`Sample`; `register_reward` adds a new one. The formulas of CodeRepairRL and AReno are functions in
+`coding_gym.rewards.coderepairrl` and `coding_gym.rewards.areno`.
 """
 
 from coding_gym.rewards.edits import (

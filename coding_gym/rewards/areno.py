@@ -1,4 +1,4 @@
-"""AReno's reward for a coding agent, from a verdict that the policy cannot write."""
+"""AReno's reward for a coding agent, computed from the grade."""
 
 from collections.abc import Sequence
 
@@ -17,11 +17,10 @@ def areno(grade: Grade, turns: Sequence[Turn]) -> float:
     | the tests pass | 1.0 | 0.5 |
     | they do not | -0.5 | -1.0 |
 
-    Source: ``reward_fn`` in ``examples/agentic/coding/reward.py`` of AReno. Changed: there the
-    tests have passed if each command once exited with 0 in the policy's own shell, so that a
-    weakened test counts, and so does a tree that was broken later. Here they pass if the grade is
-    resolved: in a clean sandbox, with the final patch, and with our tests. A resolved patch changes
-    code, so its condition that ``apply_patch`` was called holds, whichever tool made the change.
+    Source: ``reward_fn`` in ``examples/agentic/coding/reward.py`` of AReno. Changed: in AReno the
+    tests pass if each command exited with 0 once in the policy's shell, even with a weakened test
+    or a tree that was broken later. Here they pass if the grade is resolved. AReno's condition that
+    ``apply_patch`` was called always holds then, because a resolved patch changes code.
 
     Args:
         grade: The verdict.

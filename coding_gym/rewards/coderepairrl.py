@@ -1,7 +1,7 @@
-"""CodeRepairRL's further rewards: of whole patches, and of shell commands.
+"""Further rewards of CodeRepairRL, for whole patches and for shell commands.
 
-In all of them ``gold`` is the reference patch and ``patch`` the one to score.
-`coding_gym.rewards.get_reward` has each by name.
+``gold`` is the reference patch, ``patch`` the patch to score. `coding_gym.rewards.get_reward` finds
+each reward by its name.
 """
 
 import re
@@ -24,12 +24,12 @@ _MAX_PENALTY = 0.20
 
 
 def patch_similarity_max_files(gold: str, patch: str) -> float:
-    r"""Returns how alike two unified git diffs are by CodeRepairRL's score, from 0 to 1.
+    r"""Returns CodeRepairRL's similarity of two unified git diffs, from 0 to 1.
 
-    As `patch_similarity`, but the sum over the gold's files is divided by the number of files of
-    whichever patch has more, so that stray files cost; and two empty patches score 0. The reward
-    ``test_patch_similarity`` has the hidden tests in the gold's place: it pays a policy that writes
-    the tests itself, which grading drops.
+    It differs from `patch_similarity` in two ways: the sum over the gold's files is divided by the
+    number of files of the larger patch, so additional files lower the score, and two empty patches
+    score 0. The reward ``test_patch_similarity`` compares with the hidden tests instead of the gold
+    patch: it rewards tests that the policy writes, which grading drops.
 
     Source: ``unified_diff_similarity_reward_func`` and ``unified_diff_similarity_reward_func_test``
     in ``src/rewards/diff.py`` of CodeRepairRL.
@@ -48,9 +48,8 @@ def patch_similarity_max_files(gold: str, patch: str) -> float:
 def curation_score(gold: str, test_patch: str, patch: str) -> float:
     r"""Returns 0.2 file match + 0.4 code similarity + 0.4 test similarity, from 0 to 1.
 
-    All three are of the whole patch, the policy's tests included. So the gold patch scores 0.6, and
-    with the hidden tests beside it, if both are of one file, less: either is a stray file for the
-    other.
+    All three compare the whole patch, including the policy's tests. So the gold patch scores 0.6,
+    and less together with the hidden tests: each part has the other's files as additional ones.
 
     Source: ``process_one_with_reward`` in ``src/curate_sft_data.py`` of CodeRepairRL.
 
@@ -72,7 +71,7 @@ def terminal_habits(turns: Sequence[Turn]) -> float:
     from the third on.
 
     Source: ``terminal_debugging_habits_reward_func`` in ``src/rewards/terminal.py`` of
-    CodeRepairRL. There as here the words may stand anywhere in a command.
+    CodeRepairRL. In both, the words may be anywhere in a command.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):
@@ -94,18 +93,18 @@ def terminal_habits(turns: Sequence[Turn]) -> float:
 def exploration_depth(turns: Sequence[Turn]) -> float:
     """Returns the score of exploration with a purpose, from 0 to 1.
 
-    0.25 where a path that the first successful search (``rg``, ``grep``, ``find``, among the first
-    ten commands) lists is in a successful ``sed``, ``head`` or ``tail`` later. 0.20 times the share
-    of the first six commands that succeeded, if there are six. Without the first: 0.20 for a
-    precise read (``sed -n a,bp``, ``head -n``, ``tail -n``), and 0.15 for a scoped search among the
-    first ten (``-n``, ``--type=``, a slash, or a path in its output). Less, at most 0.20 in all
-    and each once, within the first ten commands: 0.07 for a command that was run before, 0.07 for
-    one that fails twice running, and 0.10 where output was cut off and no precise read came before.
-    The sum is never below 0.
+    The score is a sum. A successful ``sed``, ``head`` or ``tail`` adds 0.25 if it names a path that
+    the first successful search (``rg``, ``grep`` or ``find`` among the first ten commands) printed.
+    Without it, a precise read (``sed -n a,bp``, ``head -n``, ``tail -n``) adds 0.20, and a scoped
+    search among the first ten commands (``-n``, ``--type=``, a slash, or a path in its output) adds
+    0.15. If there are six commands, the share of the first six that succeeded adds at most 0.20.
+    Penalties for the first ten commands, each once and at most 0.20 together: 0.07 for a repeated
+    command, 0.07 for a command that fails twice in a row, and 0.10 for truncated output without a
+    precise read before it. The score is at least 0.
 
     Source: ``terminal_exploration_depth_reward_func`` in ``src/rewards/terminal.py`` of
-    CodeRepairRL. Changed: a path must be in the later command as a whole (there its ending is
-    enough), and a precise read spares the last penalty too where the first bonus takes its place.
+    CodeRepairRL. Changed: the later command must name the whole path, not only its ending, and a
+    precise read prevents the last penalty even if the first bonus replaces its own.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):
@@ -134,7 +133,7 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
 
 
 def _texts_of_succeeded(commands: Sequence[Command]) -> list[str]:
-    """Returns the texts of commands, "" for each that failed."""
+    """Returns the texts of commands; "" for a failed command."""
     return [command.text[:_MAX_CHARS] if command.ok else "" for command in commands]
 
 

@@ -15,7 +15,7 @@ MAX_EDIT_CHARS = 500_000
 """Characters of a patch that is compared line by line."""
 
 Run = tuple[int, list[str], list[str]]
-"""A run of changed lines: its first line in the base, the removed lines, and the added ones."""
+"""A block of changed lines: its first line in the base, the removed lines, the added lines."""
 
 _MAX_COMPARISONS = 8_000_000  # of lines, for one pair of patches
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)$", re.MULTILINE)
@@ -49,12 +49,11 @@ def changed_runs(change: FileChange) -> Iterator[Run]:
 
 
 def exact_match(gold: str, patch: str) -> float:
-    r"""Returns 1 where a patch changes the same lines into the same lines as the gold, else 0.
+    r"""Returns 1 if a patch replaces the same lines by the same lines as the gold, else 0.
 
-    The lines must be the same lines of the base; the text that git writes around them (index lines,
-    section names, context) does not count.
+    Other text of the diff (index lines, section names, context) does not count.
 
-    Source: the exact match of CodeRepairRL, there of the whole text.
+    Source: the exact match of CodeRepairRL, which compares the whole text.
 
     Raises:
         PatchError: The gold patch cannot be read.
@@ -71,12 +70,12 @@ def line_similarity(gold: str, patch: str) -> float:
     r"""Returns the share of changed lines that two patches have in common, from 0 to 1.
 
     It is 2 M / T: T is the number of lines that the two patches remove and add, M the number of
-    those that match, in their order (``difflib.SequenceMatcher.ratio`` over lines). A removed line
-    matches if it is the same line of the base, an added one if its text is the same; lines that are
-    added without removing any count one more, for their place, which matches together with one of
-    them only. Context and headers do not count: two patches without a changed line in common score
-    0, and only the same changes score 1. Files whose comparison takes too much work count as files
-    without a common line, and a patch larger than `MAX_EDIT_CHARS` scores 0.
+    matching lines, in their order (``difflib.SequenceMatcher.ratio`` over lines). A removed line
+    matches the same line of the base, an added line matches an equal text. A block of added lines
+    that removes none counts one more line, for its place in the base, which matches only together
+    with a line of the block. Context and headers do not count: two patches without a common changed
+    line score 0, and only equal changes score 1. A file whose comparison takes too much work counts
+    as a file without a common line, and a patch larger than `MAX_EDIT_CHARS` scores 0.
 
     Source: the reward of CodeRepairRL's thesis, equation 3.1: 1 for an identical patch, line-level
     similarity for one that is right in part, else 0. How lines are matched is this project's.
@@ -107,7 +106,7 @@ def line_similarity(gold: str, patch: str) -> float:
 
 
 def _num_common(lines: list[str], blocks: list[Match] | None) -> int:
-    """Number of matched lines; a place counts where an added line behind it matches too."""
+    """Returns the number of matched lines; a place counts if an added line after it matches too."""
     matched = {block.a + n for block in blocks or () for n in range(block.size)}
     num_common, is_added_matched = 0, False
     for n in reversed(range(len(lines))):
@@ -118,7 +117,7 @@ def _num_common(lines: list[str], blocks: list[Match] | None) -> int:
 
 
 def _line_changes(patch: Patch) -> dict[str, list[str]]:
-    """The changed lines of each file: removed ones by their number, added ones by their text."""
+    """Returns the changed lines of each file: removed lines by number, added lines by text."""
     changes: dict[str, list[str]] = {}
     for path, runs in _changes(patch).items():
         if isinstance(runs, str):  # a binary file, a rename
@@ -171,7 +170,7 @@ def function_match(gold: str, patch: str) -> float:
 
 
 def _if_readable(text: str) -> Patch:
-    """Returns a policy's patch; an empty one where a header or a hunk cannot be read."""
+    """Returns a policy's patch; an empty patch if a header or a hunk cannot be read."""
     patch = Patch(text)
     try:
         for change in patch.files:
@@ -182,7 +181,7 @@ def _if_readable(text: str) -> Patch:
 
 
 def _changes(patch: Patch) -> dict[str, list[Run] | str]:
-    """Returns the changes of each file: runs of lines, or the whole text where it has none."""
+    """Returns the changes of each file: blocks of lines, or the whole text if it has no block."""
     return {
         change.path: list(changed_runs(change)) or change.text.strip() for change in patch.files
     }

@@ -1,4 +1,4 @@
-"""Rewards for exploration: the files that a policy examines, and how many of them matter."""
+"""Rewards for exploration: the share of examined files that the gold patch changes."""
 
 import posixpath
 import re
@@ -11,7 +11,7 @@ from coding_gym.tools.schemas import COMMANDS, SHELLS
 from coding_gym.trajectory import Turn
 
 _PATH_ARGUMENTS = ("path", "file", "file_path")
-# CodeRepairRL's: a word that ends like a source or text file, or begins like a usual folder.
+# As in CodeRepairRL: suffixes of source and text files, and common folders.
 _CODE = (".py", ".ts", ".js", ".java", ".go", ".rs")
 _TEXTS = (".md", ".txt", ".json", ".yaml", ".yml", ".toml", ".ini")
 _FOLDERS = ("src/", "lib/", "test/", "tests/", "docs/")
@@ -37,7 +37,7 @@ class Command:
 def shell_commands(turns: Iterable[Turn]) -> list[Command]:
     """Returns the shell commands in the order in which they were run.
 
-    A command that has no result, since the episode ended before it, has failed.
+    A command without a result, because the episode ended before it, counts as failed.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> call, result = ToolCall("shell", {"cmd": " ls "}), ToolResult("shapes.py")
@@ -111,13 +111,13 @@ def explored(turns: Sequence[Turn]) -> Exploration:
 def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -> float:
     """Returns how directly an episode examined the gold files, from 0 to 1.
 
-    It is the number of gold files that were examined, over the number of files examined or of calls
-    made, whichever is more (`explored`): 1 where every call was about a file of the gold patch that
-    no call before was about, 0 where none of them was seen. An absolute path stands for the gold
-    file that it ends with.
+    It is the number of examined gold files, divided by the number of examined files or the number
+    of calls, whichever is larger (see `explored`). It is 1 if every call examined another file of
+    the gold patch, and 0 if no call examined one. An absolute path matches the gold file with which
+    it ends.
 
-    Source: this project, from the two counts by which CodeRepairRL evaluates exploration: files
-    examined and commands run.
+    Source: this project, based on two counts with which CodeRepairRL evaluates exploration: the
+    examined files and the commands.
 
     Args:
         gold_files: Paths that the gold patch changes.
@@ -141,8 +141,8 @@ def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -
 def _gold_of(path: str, gold_files: Collection[str]) -> str | None:
     """Returns the gold file that a path names, or None.
 
-    Where the tree lies differs between sandboxes, so that an absolute path names the longest gold
-    path that it ends with, by whole components.
+    The folder of the tree differs between sandboxes, so an absolute path names the longest gold
+    path with which it ends, by whole components.
     """
     if not path.startswith("/"):
         return path if path in gold_files else None
@@ -151,7 +151,7 @@ def _gold_of(path: str, gold_files: Collection[str]) -> str | None:
 
 
 def gold_files(gold: str) -> frozenset[str]:
-    """Returns the paths in the base tree that a gold patch changes; new files have none.
+    """Returns the paths in the base tree that a gold patch changes, without new files.
 
     Raises:
         PatchError: It cannot be read.

@@ -2,7 +2,7 @@
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
 
-# In every other state there are no outcomes, or no trustworthy ones.
+# With other reasons there are no results, or they cannot be trusted.
 _MEASURED = (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
 
 
@@ -41,10 +41,10 @@ def net_fraction_fixed(grade: Grade) -> float:
 def fraction_passed(grade: Grade) -> float:
     """Returns the share of all expected tests that passed, from 0 to 1.
 
-    It pays for behaviour that was never broken: any patch with which one test of the bug passes is
-    also paid for ``pass_to_pass``, which is most of the expected tests of most tasks. Without such
-    a test nothing is challenged, and the score is 0, as it is for patches that are empty, do not
-    apply, run out of time or tamper with the tests.
+    It also rewards behaviour that was never broken: ``pass_to_pass`` holds most expected tests of
+    most tasks, and counts as soon as one test of the bug passes. Without such a test, the other
+    tests are undecided and the score is 0, unless the task's tests can only run together. Patches
+    that are empty, do not apply, run out of time or tamper with the tests score 0.
 
     Source: this project.
 

@@ -1,4 +1,4 @@
-"""The form of a reward, and the parts of a finished episode that it may read."""
+"""The class of rewards, and the parts of a finished episode that they may read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from coding_gym.task import Task
 from coding_gym.trajectory import Turn
 
 NEEDS = ("gold_patch", "test_patch", "grade", "resolved")
-"""Values of ``Reward.needs``: parts of an episode that not every task has."""
+"""Values of ``Reward.needs``: data that not every task or episode has."""
 
-# With these no change was graded, or none that can be trusted.
+# With these reasons no change was graded, or the grade cannot be trusted.
 _WITHOUT_CHANGE = (
     GradeReason.EMPTY_PATCH,
     GradeReason.PATCH_NOT_APPLIED,
@@ -24,12 +24,12 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """All of a finished episode that a reward may read, the gold patch included.
+    """The data of a finished episode that a reward may read, including the gold patch.
 
     Attributes:
         task: The task.
-        grade: The verdict; with ``grading="none"`` its reason is ``not_graded``. None where a
-            caller has none.
+        grade: The grade; with ``grading="none"`` its reason is ``not_graded``. None if the caller
+            has no grade.
         change: The whole change, with the files that grading drops (tests, their configuration).
         turns: The policy's turns, without a `Stop` of the trainer.
         schemas: The tools that the policy had, as OpenAI function schemas.
@@ -43,14 +43,14 @@ class Sample:
 
     @property
     def patch(self) -> str:
-        """The text of the whole change; "" where the policy tampered with the tests."""
+        """The text of the whole change; "" if the policy tampered with the tests."""
         return "" if self.is_tampered else self.change.text
 
     @property
     def graded(self) -> str:
-        """The text of the change that was graded, which is all of it where no test has run.
+        """The text of the graded change; the whole change if no test has run.
 
-        "" where it cannot count: it does not apply, or the policy tampered with the tests.
+        "" if the change does not apply or the policy tampered with the tests.
         """
         if self.grade is None:
             return self.change.text
@@ -71,15 +71,15 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reward:
-    """A reward that has a name.
+    """A named reward.
 
     Attributes:
         name: The name.
-        score: Gives the value of a finished episode.
-        lowest: The least value.
-        highest: The greatest value.
-        needs: Which of `NEEDS` must be there: a ``gold_patch`` or ``test_patch`` of the task, a
-            ``grade`` (all its tests are challenged then) or only whether it is ``resolved``.
+        score: Returns the value of a finished episode.
+        lowest: The smallest value.
+        highest: The largest value.
+        needs: The required `NEEDS`: a ``gold_patch`` or ``test_patch`` of the task, a ``grade``
+            with a challenge of all its tests, or a grade that is only ``resolved`` or not.
     """
 
     name: str
@@ -123,7 +123,7 @@ class Reward:
         return ""
 
     def value(self, sample: Sample) -> float:
-        """Returns the reward of an episode; nothing above 0 where the tests were tampered with.
+        """Returns the reward of an episode; at most 0 if the tests were tampered with.
 
         It is 0 for every episode of an impossible task.
         """
@@ -133,7 +133,7 @@ class Reward:
         return min(value, 0.0) if sample.is_tampered else value
 
     def measured(self, sample: Sample) -> float:
-        """Returns the score, whatever the grade says of tampering.
+        """Returns the score, also if the tests were tampered with.
 
         Raises:
             InvalidArgumentError: It is not between ``lowest`` and ``highest``.

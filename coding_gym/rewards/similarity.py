@@ -1,8 +1,7 @@
-"""Likeness of two patches as texts, as difflib counts it, for a bounded amount of work.
+"""The similarity of two patches as texts, computed by difflib within a work budget.
 
-Such scores say little about right and wrong (a change of white space in the right line scores near
-1), so a reward gives them a small weight only. ``gold`` is the reference patch, ``patch`` the one
-to score.
+A wrong patch can have a high score: a change of white space in the right line scores almost 1. Use
+a small weight in a reward. ``gold`` is the reference patch, ``patch`` the patch to score.
 """
 
 import re
@@ -21,7 +20,7 @@ MAX_LINE_CHARS = 2_000_000
 """Characters of one text that are compared line by line."""
 
 MAX_COMPARISONS = 30_000_000
-"""Work for comparing the characters of one pair of patches, some four seconds of a processor."""
+"""Work for comparing the characters of one pair of patches; about four processor seconds."""
 
 MAX_LINE_COMPARISONS = 8_000_000
 """Work for comparing the lines of one pair of patches."""
@@ -38,7 +37,7 @@ _NO_NEWLINE = "\\ No newline at end of file"
 
 @dataclass(slots=True)
 class WorkBudget:
-    """Work that comparisons may still take; below 0 once they needed more."""
+    """The work that comparisons may still take; below 0 after they needed more."""
 
     left: int
 
@@ -82,7 +81,7 @@ class _BoundedMatcher(SequenceMatcher[str]):
 def matching_blocks(
     a: Sequence[str], b: Sequence[str], budget: WorkBudget, *, autojunk: bool = True
 ) -> list[Match] | None:
-    """Returns the blocks that `difflib.SequenceMatcher` matches; None where they cost too much.
+    """Returns the blocks that `difflib.SequenceMatcher` matches; None above the work budget.
 
     Args:
         a: A text, or lines or words.
@@ -115,8 +114,8 @@ class Comparer:
         """Returns ``difflib.SequenceMatcher(None, gold, patch).ratio()``, or its replacement.
 
         Texts above `MAX_CHARS`, and pairs that take too much work, are compared by whole lines,
-        each weighing its characters; beyond `MAX_LINE_CHARS`, or too much work again, they
-        score 1 where they are equal and else 0.
+        weighted by their characters. Above `MAX_LINE_CHARS`, or if the lines take too much work
+        too, only equal texts score 1, others 0.
         """
         if gold == patch:
             return 1.0
@@ -136,7 +135,7 @@ class Comparer:
 def diffs_by_file(diff: str) -> dict[str, str]:
     r"""Returns the text of each file's part of a diff, by the file's name before the change.
 
-    Of two parts of one name the last counts. Text that is no diff is a part without a name.
+    If two parts have the same name, the last one counts. Text that is not a diff has the name "".
 
     Source: ``split_diff_by_files`` and ``extract_filename_from_diff``, the same in nano-agent
     5.0.0 (``tests/utils.py``) and CodeRepairRL (``src/rewards/diff.py``).
@@ -152,10 +151,10 @@ def diffs_by_file(diff: str) -> dict[str, str]:
 
 
 def file_match(gold: str, patch: str) -> float:
-    r"""Returns how far a patch changes the gold's files and no others, from 0 to 1.
+    r"""Returns the share of files that both patches change, from 0 to 1.
 
-    It is the number of files that both patches change, over the number of files of whichever
-    changes more. A gold patch without files is matched by a patch without files only.
+    It is the number of files that both patches change, divided by the number of files of the larger
+    patch. If the gold patch has no files, only a patch without files scores 1.
 
     Source: ``unified_diff_file_match_reward_func`` in ``src/rewards/diff.py`` of CodeRepairRL.
 
@@ -170,7 +169,7 @@ def file_match(gold: str, patch: str) -> float:
 
 
 def patch_similarity(gold: str, patch: str) -> float:
-    r"""Returns how alike two unified git diffs are by nano-agent's score, from 0 to 1.
+    r"""Returns nano-agent's similarity of two unified git diffs, from 0 to 1.
 
     Each file's part of the gold patch is compared with the part of the patch that names the same
     file, as texts: twice the characters that match, over the characters of both
@@ -215,7 +214,7 @@ def compare_files(gold: str, patch: str) -> tuple[float, int, int]:
 
 
 def swe_rl_similarity(gold: str, patch: str) -> float:
-    r"""Returns how alike two unified git diffs are by SWE-RL's reward, from 0 to 1, or -1.
+    r"""Returns SWE-RL's similarity of two unified git diffs, from 0 to 1, or -1.
 
     The hunks of each file, without file headers, are compared as texts with
     ``difflib.SequenceMatcher(None, patch, gold, autojunk=False).ratio()``. A file that only one of
@@ -261,12 +260,12 @@ def swe_rl_similarity(gold: str, patch: str) -> float:
 
 
 def _hunks_by_path(diff: str) -> dict[str, str]:
-    """The hunks of each file as difflib writes them: without git's text after the numbers."""
+    """Returns the hunks of each file as difflib writes them: no text after the numbers."""
     return {change.path: _hunks(change.text) for change in Patch(diff).files}
 
 
 def _hunks(text: str) -> str:
-    if len(text) > MAX_LINE_CHARS:  # which is equal to another or is not, and nothing else
+    if len(text) > MAX_LINE_CHARS:  # only compared for equality
         return text
     first = _HUNK_START.search(text)
     if first is None:

@@ -13,8 +13,8 @@ def tool_call_validity(turns: Sequence[Turn], schemas: Sequence[Schema]) -> floa
     schema: the required ones, no unknown ones, each of its type. A reply without a call counts as
     an invalid one, except the last, which ends an episode in some toolsets. 0 without any call.
 
-    Source: this project; the format rewards of CodeRepairRL and NanoAgent (-1 on a call that cannot
-    be parsed) are about the same.
+    Source: this project. The format rewards of CodeRepairRL and NanoAgent (-1 for a call that
+    cannot be parsed) measure almost the same.
 
     Args:
         turns: The episode's turns.

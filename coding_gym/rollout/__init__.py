@@ -1,4 +1,4 @@
-"""Runs of many episodes, and the folder that keeps them."""
+"""Runs of many episodes, and the folder of their records."""
 
 from coding_gym.rollout.run_folder import RunFolder
 from coding_gym.rollout.runner import Runner

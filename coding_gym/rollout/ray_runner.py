@@ -1,8 +1,6 @@
-"""A run on the nodes of a Ray cluster, with the same results as on one machine."""
+"""Runs on the nodes of a Ray cluster, with the same results as on one machine."""
 
-import os
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,19 +14,17 @@ from coding_gym.task import Task
 from coding_gym.trajectory import Trajectory
 from coding_gym.vector.ray_nodes import MAX_LOSSES, RayNodes
 
-_SENT = re.compile(r".*_API_KEY|LITELLM_.*|MSWEA_.*")  # the driver's variables that nodes get
-
 
 @dataclass(kw_only=True)
 class RayRunner(Runner):
     """Plays attempts on all nodes of a cluster that have CPUs; `RayNodes` places them.
 
-    Every node builds the templates of the tasks that it plays, and needs this package and the
-    tasks' own files at the same paths. An attempt whose node is lost is played on another, and
-    nodes that join are used. API keys are those of each node, else the driver's.
+    Every node builds the templates of its tasks, and needs this package and the files of the tasks
+    at the same paths. An attempt of a lost node is played on another node, and new nodes are used.
+    API keys are environment variables of each node.
 
     Attributes:
-        address: The cluster, as `ray.init` takes it: ``"auto"``, ``"local"``, or an address.
+        address: The cluster, as for `ray.init`: ``"auto"``, ``"local"``, or an address.
     """
 
     address: str = "auto"
@@ -41,12 +37,10 @@ class RayRunner(Runner):
 
         Raises:
             MissingDependencyError: Ray is not installed.
-            InvalidArgumentError: There is no such cluster, or the agent cannot be sent to it.
-            SandboxUnavailableError: No node is left that can run the sandbox.
+            InvalidArgumentError: The cluster is unknown, or the agent cannot be pickled.
+            SandboxUnavailableError: No remaining node can run the sandbox.
         """
-        variables = {name: os.environ[name] for name in os.environ if _SENT.fullmatch(name)}
-        arguments = self._pickled(), variables
-        self._nodes = RayNodes(self.address, _Player, arguments, self.concurrency)
+        self._nodes = RayNodes(self.address, _Player, (self._pickled(),), self.concurrency)
         try:
             await super().run(attempts, on_done)
         finally:
@@ -56,14 +50,14 @@ class RayRunner(Runner):
         self,
         task: Task,
         attempt: int,
-        threads: Executor,  # noqa: ARG002 - each node has its own
+        threads: Executor,  # noqa: ARG002 - each node has threads
     ) -> Trajectory:
         """Plays one attempt on the least busy node; see `Runner.play`."""
         errors = self._nodes.ray.exceptions
         problem: Exception | None = None
         num_lost = 0
         while num_lost < MAX_LOSSES:
-            node = self._nodes.place(task)
+            node = self._nodes.place()
             try:
                 record: Trajectory = await node.actor.play.remote(task, attempt)
             except SandboxUnavailableError as failure:
@@ -87,14 +81,14 @@ class RayRunner(Runner):
             seed=attempt_seed(self.seed, task.task_id, attempt),
             attempt=attempt,
             run_id=self.run_id,
-            error=public_text(f"{num_lost} nodes were lost while they played this: {problem}"),
+            error=public_text(f"{num_lost} nodes of this attempt were lost: {problem}"),
             error_class="sandbox",
         )
 
     def _pickled(self) -> bytes:
-        """Returns the runner that plays the attempts of a node."""
+        """Returns the pickled runner that plays the attempts of a node."""
         plain = Runner(
-            factory=replace(self.factory, tasks=()),  # each attempt brings its own
+            factory=replace(self.factory, tasks=()),  # each attempt has its task
             player=self.player,
             concurrency=self.concurrency,
             seed=self.seed,
@@ -112,14 +106,12 @@ class RayRunner(Runner):
 class _Player:
     """The actor: plays the attempts of a node in one event loop."""
 
-    def __init__(self, runner: bytes, variables: Mapping[str, str]) -> None:
-        for name, value in variables.items():
-            os.environ.setdefault(name, value)
+    def __init__(self, runner: bytes) -> None:
         self._pickled = runner
         self._threads = ThreadPoolExecutor(MAX_THREADS)
 
     @cached_property
-    def _runner(self) -> Runner:  # not at the start: what it raises would be a lost node
+    def _runner(self) -> Runner:  # lazily: an error in `__init__` would count as a lost node
         runner: Runner = _import_ray().cloudpickle.loads(self._pickled)
         return runner
 

@@ -4,12 +4,12 @@
     attempts/<task>.<n>.json           attempt n at a task, with a verdict
     attempts/<task>.<n>.error.json     an attempt that ended by an error; a resumed run repeats it
     attempts/<task>.<n>.error1.json    the second error of the same attempt, and so on
-    report.md, report.json             the report, once the run has ended
+    report.md, report.json             the report, after the end of the run
 
 The id of the task is percent-encoded. The first line of a file has the `Outcome`, so listing a run
-reads no whole record. Each file is written under another name and then renamed, so a process that
-is killed leaves whole files only. A verdict counts more than errors, and a later error more than an
-earlier one; errors stay, as a budget counts their requests.
+reads no whole record. Each file is written under a temporary name and then renamed, so a killed
+process leaves no partial file. A verdict takes precedence over errors, and a later error over an
+earlier one. Errors are kept, since the budget of a run includes their requests.
 """
 
 import json
@@ -31,11 +31,11 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.trajectory import Trajectory, write_whole
 
 CONFIG, ATTEMPTS, LOCK = "config.json", "attempts", ".lock"
-_NEEDED = {"run_id", "agent", "tasks"}  # another program's file lacks them
+_NEEDED = {"run_id", "agent", "tasks"}
 _NAME = re.compile(r"([^.].*)\.([0-9]{1,9})(\.error([0-9]{0,9}))?\.json")
 _PARTIAL = ".partial"
 TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
-"""Keys of a trajectory's ``usage`` that a run adds: sums over its requests to the model."""
+"""Keys of a trajectory's ``usage`` with the sums over its requests to the model."""
 
 Key = tuple[str, int]
 """A task's id, and the number of an attempt at it."""
@@ -46,10 +46,10 @@ class Outcome(JsonRecord):
     """The outcome of an attempt in a few numbers.
 
     Attributes:
-        error_class: One of `coding_gym.trajectory.ERROR_CLASSES`, or "" where there is a verdict.
+        error_class: One of `coding_gym.trajectory.ERROR_CLASSES`, or "" with a verdict.
         resolved: Whether the patch passed.
-        tokens: Tokens of prompts and replies that the model's server counted.
-        cost: Cost of the model; None where unknown.
+        tokens: Tokens of prompts and replies, as the model's server reports them.
+        cost: Cost of the model; None if unknown.
     """
 
     error_class: str = ""
@@ -84,11 +84,11 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: str | Path, config: Mapping[str, Any]) -> Self:
-        """Makes a folder for a new run.
+        """Creates the folder of a new run.
 
         Raises:
-            InvalidArgumentError: The folder holds something already.
-            OSError: It cannot be made.
+            InvalidArgumentError: The folder is not empty.
+            OSError: The folder cannot be created.
         """
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ class RunFolder:
             if not (path / CONFIG).exists():
                 raise InvalidArgumentError(f"{path} is not empty; name a new folder")
             raise InvalidArgumentError(
-                f"{path} holds a run already; name a new folder, or continue the run: "
+                f"{path} has a run; name a new folder, or continue the run: "
                 f"coding-gym eval --out {path} --resume, in Python resume=True"
             )
         folder = cls(path, config)
@@ -109,8 +109,8 @@ class RunFolder:
         """Reads the settings of a run.
 
         Raises:
-            InvalidArgumentError: There is no run in the folder, or its settings cannot be read, or
-                an older version of this package wrote it.
+            InvalidArgumentError: The folder has no run, or an older version of this package or
+                another program wrote it.
         """
         path = Path(path)
         try:
@@ -119,17 +119,17 @@ class RunFolder:
                 raise ValueError(f"{CONFIG} must have {', '.join(sorted(_NEEDED))}")
         except FileNotFoundError:
             runs = sorted(each.parent.name for each in path.glob(f"*/{CONFIG}"))
-            inside = f"one of its runs: {', '.join(runs[:10])}"
-            known = inside if runs else "a folder of coding-gym eval"
-            raise InvalidArgumentError(f"{path} holds no run; name {known}") from None
+            subfolders = f"one of its runs: {', '.join(runs[:10])}"
+            remedy = subfolders if runs else "a folder of coding-gym eval"
+            raise InvalidArgumentError(f"{path} has no run; name {remedy}") from None
         except (OSError, ValueError) as problem:
             raise InvalidArgumentError(
-                f"{path} holds no run that can be read: {problem}; name a folder of coding-gym eval"
+                f"the run in {path} cannot be read: {problem}; name a folder of coding-gym eval"
             ) from None
         return cls(path, config)
 
     def save_config(self) -> None:
-        """Writes ``config.json`` as a whole or not at all."""
+        """Writes ``config.json`` by a rename."""
         write_whole(self.path / CONFIG, json.dumps(self.config, indent=2) + "\n")
 
     def keys(self) -> set[Key]:
@@ -138,7 +138,7 @@ class RunFolder:
         return {key for key, (name, _) in listed.items() if not _is_error(name)}
 
     def outcomes(self) -> Iterator[tuple[Key, Outcome]]:
-        """Yields the outcome of each record, of errors that were followed by another one too.
+        """Yields the outcome of each record, including all errors of an attempt.
 
         Raises:
             InvalidArgumentError: A record cannot be read.
@@ -147,10 +147,10 @@ class RunFolder:
             yield key, _read_outcome(self.path / ATTEMPTS / name)
 
     def read(self, task_id: str, attempt: int) -> Trajectory:
-        """Returns the record of an attempt: the one with a verdict, else that of the last error.
+        """Returns the record of an attempt with its verdict; without a verdict, the last error.
 
         Raises:
-            InvalidArgumentError: There is no such attempt, or its record cannot be read.
+            InvalidArgumentError: The run has no such attempt, or its record cannot be read.
         """
         listed = list_attempts(self.path / ATTEMPTS)
         if (task_id, attempt) not in listed:
@@ -162,22 +162,22 @@ class RunFolder:
         return self._records(errors=False)
 
     def errors(self) -> Iterator[Trajectory]:
-        """Yields the last record of each attempt that ended by an error and has no verdict."""
+        """Yields the last error of each attempt without a verdict."""
         return self._records(errors=True)
 
     @contextmanager
     def writer(self) -> Iterator[Self]:
-        """Locks the folder for `add`; one process at a time.
+        """Locks the folder, so that one process at a time can `add` records.
 
         Raises:
             InvalidArgumentError: Another process writes to it.
         """
         lock = filelock.FileLock(self.path / LOCK)
         try:
-            lock.acquire(timeout=0.5)  # a viewer holds it for a short time
+            lock.acquire(timeout=0.5)  # a viewer locks it for a short time
         except filelock.Timeout:
             raise InvalidArgumentError(
-                f"another process is writing to {self.path}; wait for it, or name another folder"
+                f"another process writes to {self.path}; wait for it, or name another folder"
             ) from None
         try:
             (self.path / ATTEMPTS).mkdir(exist_ok=True)
@@ -191,7 +191,7 @@ class RunFolder:
         """Writes the record of one attempt, inside `writer`.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The file cannot be written.
         """
         folder = self.path / ATTEMPTS
         quoted = quote(trajectory.task_id, safe="")
@@ -230,21 +230,21 @@ def _read_outcome(file: Path) -> Outcome:
 
 def _unreadable(file: Path, problem: Exception) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"{file} is no record of an attempt: {problem}; remove it, and resume the run"
+        f"{file} is not a record of an attempt: {problem}; remove the file, and resume the run"
     )
 
 
 def list_attempts(folder: Path) -> dict[Key, tuple[str, int]]:
-    """Lists the records in a run's folder of attempts: name and inode of the one that counts.
+    """Returns name and inode of the valid record of each attempt in a run's ``attempts`` folder.
 
-    Nothing is listed where the folder is missing, or is a symbolic link.
+    The result is empty if the folder is missing or is a symbolic link.
     """
     files = sorted(_files(folder), key=lambda file: file[1])
     return {key: (name, inode) for key, _, name, inode in files}
 
 
 def _files(folder: Path) -> Iterator[tuple[Key, float, str, int]]:
-    """Yields attempt, rank, name and inode of each record; the highest rank counts."""
+    """Yields attempt, rank, name and inode of each record; the highest rank is the valid one."""
     with suppress(OSError):
         for entry in () if folder.is_symlink() else os.scandir(folder):
             if name := _NAME.fullmatch(entry.name):

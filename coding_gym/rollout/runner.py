@@ -1,4 +1,4 @@
-"""Many episodes of one agent at the same time, each attempt exactly once."""
+"""Plays many episodes of one agent at the same time, each attempt exactly once."""
 
 import asyncio
 import hashlib
@@ -13,12 +13,17 @@ from typing import Any
 
 from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, public_text
 from coding_gym.episode import EpisodeConfig
-from coding_gym.errors import InfrastructureError, InvalidTaskError, SandboxUnavailableError
+from coding_gym.errors import (
+    CodingGymError,
+    InfrastructureError,
+    InvalidTaskError,
+    SandboxUnavailableError,
+)
 from coding_gym.rollout.run_folder import TOKEN_COUNTS
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
 
-MAX_THREADS = 64  # commands and grades at one time; an attempt that waits for its model has none
+MAX_THREADS = 64  # of commands and grades; an attempt needs none while the model generates
 
 _log = logging.getLogger(__name__)
 
@@ -28,10 +33,10 @@ class RunUsage:
     """Total cost and tokens of a run so far, running episodes included.
 
     Attributes:
-        cost: In the currency of the prices.
+        cost: The cost, in the currency of the prices.
         tokens: Tokens of prompts and replies.
-        is_cost_known: Whether the cost of every request is.
-        is_usage_known: Whether the tokens of every request are.
+        is_cost_known: Whether the cost of every request is known.
+        is_usage_known: Whether the tokens of every request are known.
     """
 
     cost: float = 0.0
@@ -52,19 +57,20 @@ class Runner:
     """Plays attempts on one machine, in one event loop and a few threads.
 
     Attributes:
-        factory: Makes the episodes.
-        player: The agent; it plays all of them.
-        concurrency: Episodes at one time.
-        seed: Seed of the run; each attempt derives its own.
-        run_id: For the records.
-        max_cost: Once the requests have cost this much, no more episodes begin; those that run are
-            played to their end.
-        max_tokens: The same for tokens of prompts and replies.
-        max_lost: Once so many attempts in a row have ended by an error, no more episodes begin.
-        num_lost: How many of the last attempts in a row have; it stays once it is ``max_lost``.
-        usage: Cost and tokens so far; a resumed run starts with that of its earlier episodes.
-        on_turn: Is called with every turn.
-        stopping: Set it to begin no more episodes.
+        factory: Creates the episodes.
+        player: The agent.
+        concurrency: Episodes at the same time.
+        seed: Seed of the run; `attempt_seed` derives those of the attempts.
+        run_id: The run's id in records.
+        max_cost: No more episodes begin after the requests have cost this much; running episodes
+            are played to their end.
+        max_tokens: The same bound for tokens of prompts and replies.
+        max_lost: No more episodes begin after so many attempts in a row ended by an error.
+        num_lost: Number of the latest attempts in a row that ended by an error; at ``max_lost`` it
+            no longer changes.
+        usage: Cost and tokens so far; a resumed run starts with those of its earlier episodes.
+        on_turn: Called with every turn.
+        stopping: If true, no more episodes begin.
     """
 
     factory: EpisodeConfig
@@ -82,15 +88,15 @@ class Runner:
 
     @property
     def stop_reason(self) -> str:
-        """Why no more episodes begin; "" while they do."""
+        """The reason why no more episodes begin, or ""."""
         if self.max_cost is not None and self.usage.cost >= self.max_cost:
-            return f"max_cost of {self.max_cost:g} is reached, and a larger bound is needed"
+            return f"max_cost of {self.max_cost:g} is reached; remedy: a larger bound"
         if self.max_tokens is not None and self.usage.tokens >= self.max_tokens:
-            return f"max_tokens of {self.max_tokens} are reached, and a larger bound is needed"
+            return f"max_tokens of {self.max_tokens} is reached; remedy: a larger bound"
         if self.max_cost is not None and not self.usage.is_cost_known:
-            return "max_cost cannot be kept: the cost of requests is not known; give prices"
+            return "max_cost cannot be enforced: the server reports no cost; remedy: prices"
         if self.max_tokens is not None and not self.usage.is_usage_known:
-            return "max_tokens cannot be kept: the server does not report its tokens"
+            return "max_tokens cannot be enforced: the server does not report tokens"
         if self.max_lost is not None and self.num_lost >= self.max_lost:
             return f"max_lost: the last {self.num_lost} attempts ended by an error"
         return "interrupted" if self.stopping else ""
@@ -98,11 +104,11 @@ class Runner:
     async def run(
         self, attempts: Iterable[tuple[Task, int]], on_done: Callable[[Trajectory], None]
     ) -> None:
-        """Plays attempts until all are done or the run is to stop.
+        """Plays attempts until all are done or `stop_reason` is set.
 
         Args:
-            attempts: Tasks with the number of the attempt at each; its iterator may block.
-            on_done: Is called with each record as it ends, by one thread at a time.
+            attempts: Tasks with the number of the attempt; the iterator may block.
+            on_done: Called with each record, by one thread at a time.
 
         Raises:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
@@ -130,14 +136,13 @@ class Runner:
                 async with asyncio.TaskGroup() as group:
                     for _ in range(self.concurrency):
                         group.create_task(work())
-            except BaseExceptionGroup as failures:  # this machine's or the disk's: the run ends
-                self.stopping = True  # also for attempts that wait for an image
+            except BaseExceptionGroup as failures:  # of this machine or the disk
                 raise failures.exceptions[0] from None
             finally:
                 await self.player.close()
 
     async def play(self, task: Task, attempt: int, threads: Executor) -> Trajectory:
-        """Plays one attempt to its end and returns its record; failures become part of it."""
+        """Plays one attempt to its end and returns its record, which includes failures."""
         began, started_at = time.perf_counter(), datetime.now(UTC)
         episode = self.factory.create(task)
         seed = attempt_seed(self.seed, task.task_id, attempt)
@@ -152,10 +157,12 @@ class Runner:
             raise
         except (InfrastructureError, InvalidTaskError) as failure:
             error, error_class = str(failure), "sandbox"
-        except Exception:  # noqa: BLE001 - the agent's own code: one bad episode never ends a run
+        except CodingGymError as failure:  # its message says enough
+            error, error_class = str(failure), "agent"
+        except Exception:  # noqa: BLE001 - an agent's code; a bad episode does not end a run
             error, error_class = traceback.format_exc(limit=-3), "agent"
         finally:
-            # On a thread of its own: the others may all wait for commands that this ends.
+            # On another thread: all of `threads` may wait for commands that this ends.
             await asyncio.shield(asyncio.to_thread(episode.close))
         if error:
             _log.info("%s, attempt %d: %s", task.task_id, attempt, error)
@@ -185,7 +192,7 @@ class Runner:
 
 
 def _usage(record: Trajectory, calls: Sequence[ModelCall | None]) -> dict[str, Any]:
-    """Returns an episode's usage with the sums that are known over its requests, and their cost."""
+    """Returns an episode's usage with the sums over its requests, and their cost."""
     model_calls = [call for call in calls if call is not None]
     if not model_calls:
         return {}

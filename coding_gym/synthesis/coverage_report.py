@@ -102,7 +102,7 @@ def measure_coverage(tests: SuiteSandbox, paths: Sequence[str]) -> CoverageRepor
     """
     all_tests = ForkedRun(paths=tuple(paths), cpu_s=_CPU_S)
     traced_tests = replace(all_tests, seed=1, trace=True, cpu_s=_TRACING * _CPU_S)
-    plain = tests.first_run(all_tests)
+    (plain,) = tests.runs([all_tests])
     traced, backwards = tests.runs([traced_tests, replace(all_tests, seed=2, reverse=True)])
     if plain is None or traced is None or backwards is None:
         raise InvalidTaskError(

@@ -37,7 +37,8 @@ class SuiteRun:
         outcomes: Statuses by test id, in the order of the run.
         observation: Lines, failures and random draws of the tests.
         cpu_s: Processor seconds of the run.
-        collect_error: The first error of the collection, with its file; "" for none.
+        collect_error: The first error of the collection, with its file, or the last line of pytest
+            if it ran no test; "" for none.
     """
 
     outcomes: Mapping[str, TestStatus]
@@ -46,8 +47,12 @@ class SuiteRun:
     collect_error: str = ""
 
     @classmethod
-    def of(cls, report: Run) -> "SuiteRun":
+    def of(cls, report: Run, tail: str = "") -> "SuiteRun":
         """Converts a report.
+
+        Args:
+            report: The report of one run.
+            tail: The end of what all runs printed.
 
         Raises:
             ReplyError: The report has another format.
@@ -56,7 +61,7 @@ class SuiteRun:
 
         if report.is_forged:
             raise ReplyError("a run of the tests reported records of another format")
-        error = ""
+        error = "" if report.statuses else error_line(tail, "")
         if report.uncollected:
             path = report.uncollected[0]
             error = f"{path}: {report.messages.get(path, '')}"
@@ -143,14 +148,8 @@ class SuiteSandbox:
             ReplyError: The reports of the runs are missing or malformed.
             SandboxError: The sandbox died.
         """
-        return self._runs(requests, modules)[0]
-
-    def first_run(self, request: ForkedRun) -> SuiteRun | None:
-        """Runs tests as `runs` does; adds the error if pytest did not start."""
-        (run,), tail = self._runs([request])
-        if run is None or run.outcomes or run.collect_error:
-            return run
-        return replace(run, collect_error=error_line(tail, ""))
+        report = self._report(requests, modules)
+        return [None if run is None else SuiteRun.of(run, report.tail) for run in report.runs]
 
     def compile(self, paths: tuple[str, ...], cpu_s: float) -> None:
         """Writes the byte code of test files and of their imports.
@@ -195,13 +194,6 @@ class SuiteSandbox:
             if not is_same or not all(_all_fail(second[n], again[n]) for n in others):
                 results[number] = None
         return results
-
-    def _runs(
-        self, requests: Sequence[ForkedRun], modules: Collection[str] = ()
-    ) -> tuple[list[SuiteRun | None], str]:
-        report = self._report(requests, modules)
-        runs = [None if one is None else SuiteRun.of(one) for one in report.runs]
-        return runs, report.tail
 
     def _report(self, requests: Sequence[ForkedRun], modules: Collection[str] = ()) -> Run:
         report = self._runner.run_forks(

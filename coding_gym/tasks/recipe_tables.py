@@ -87,11 +87,11 @@ def parse_tables(content: bytes) -> RecipeTables:
         TemplateError: It holds none.
     """
     try:
-        found = json.loads(content)
+        tables = json.loads(content)
         return RecipeTables(
-            specs={repo: dict(versions) for repo, versions in found["specs"].items()},
-            requirements={repo: tuple(p) for repo, p in found["requirements"].items()},
-            environments={repo: tuple(p) for repo, p in found["environments"].items()},
+            specs={repo: dict(versions) for repo, versions in tables["specs"].items()},
+            requirements={repo: tuple(p) for repo, p in tables["requirements"].items()},
+            environments={repo: tuple(p) for repo, p in tables["environments"].items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise TemplateError(f"SWE-bench's tables cannot be read: {error!r}") from error

@@ -1,4 +1,4 @@
-"""Tokens and text: tokenizers by name, observation encoding, truncation, neutralising."""
+"""Tokenizers by name, chats as token ids, truncation, and control tokens in text."""
 
 from coding_gym.text.neutral import CONTROL_TOKENS, control_tokens, neutralise
 

@@ -1,9 +1,9 @@
-"""A chat as token ids, piece by piece, so that what was sampled is never tokenized again.
+"""A chat as token ids, piece by piece, so that sampled ids are never encoded again.
 
-Contents never go through a chat template, and no text of theirs becomes a control token: the
+Contents do not pass through the chat template, and no part of them becomes a control token: the
 template is rendered once for each sequence of roles, with marks in place of the contents, and the
-contents are put in when ids are made. Between two control tokens, template and contents are
-encoded together, which for byte-level vocabularies gives the ids of encoding the whole text.
+contents replace the marks when ids are made. Template and contents between two control tokens are
+encoded together; for byte-level vocabularies the ids equal those of encoding the whole text.
 """
 
 import json
@@ -25,11 +25,11 @@ Memo = dict[str, Sequence[int]]
 Reply = TypeVar("Reply")
 
 _OPENING = ("system", "user")
-# The roles that may follow a policy's reply.
+# The roles that can follow a policy's reply.
 _ANSWERS = ((), ("tool",), ("tool", "tool"), ("tool", "user"), ("user",))
 _MARK = re.compile(r"zq\d+qz")
 _PROBE = 'a "probe"\nof two lines'
-# Some templates print today's date, which would change a seeded episode from day to day.
+# Some templates print today's date, which would make seeded episodes differ from day to day.
 _FIXED_DATE = "{% macro strftime_now(format) %}2024-01-01{% endmacro %}"
 _TOOLS = """
 
@@ -58,14 +58,13 @@ class Layout:
     """The text around the contents of a chat's messages.
 
     Attributes:
-        render: Writes messages of ``role`` and ``content`` as text, control tokens spelled out;
-            the second argument says whether the generation prompt, which asks for the policy's
-            reply, follows.
-        control_ids: The control tokens that ``render`` may write, with their ids.
+        render: Returns messages of ``role`` and ``content`` as text with control tokens; the second
+            argument says whether the generation prompt for the policy's reply follows.
+        control_ids: The control tokens in the texts of ``render``, with their ids.
         vocab_size: One more than the largest id of a chat.
-        look_alikes: Other texts with an id of their own that ``render`` may write and contents may
-            not.
-        system_suffix: Text behind the content of the system message.
+        look_alikes: Other texts with a single id, such as ``<tool_call>``, which only ``render``
+            may write; in contents they are encoded as several ids.
+        system_suffix: Text after the content of the system message.
     """
 
     render: Callable[[Messages, bool], str]
@@ -95,10 +94,10 @@ class _Shape(NamedTuple):
 
 
 class Chat:
-    """Turns messages into ids. It has no state of any one chat, and threads may share it.
+    """Converts messages to ids. It has no state of a single chat; threads can share it.
 
     Args:
-        tokenizer: The policy's.
+        tokenizer: The policy's tokenizer.
         layout: The text around contents; see `get_layout`.
 
     Raises:
@@ -129,21 +128,21 @@ class Chat:
 
         Args:
             messages: The messages.
-            memo: The ids of texts that were encoded before; those that are encoded here are added.
+            memo: The ids of texts that were encoded before; new texts are added.
         """
         shape, contents = self._after_reply(messages)
         ids = self._encode(shape.texts, contents, memo)
         return Part(ids, self._encode([shape.prompt], []))
 
     def join(self, reply: Sequence[int], answers: Sequence[int]) -> list[int]:
-        """Joins a reply and the messages after it; drops the closing token if it was sampled."""
+        """Joins a reply and the messages after it, without a second closing token."""
         is_closed = reply and answers and reply[-1] == answers[0]
         if is_closed and self.is_control(answers[:1]):
             answers = answers[1:]
         return [*reply, *answers]
 
     def is_control(self, ids: Sequence[int]) -> bool:
-        """Whether some ids begin with a control token of the layout."""
+        """Whether ids begin with a control token of the layout."""
         return bool(ids) and ids[0] in self._control_ids.values()
 
     def _at_opening(self, messages: Messages) -> tuple[_Shape, list[str]]:
@@ -162,7 +161,7 @@ class Chat:
     def _encode(
         self, texts: Sequence[str], contents: Sequence[str], memo: Memo | None = None
     ) -> list[int]:
-        """Returns the ids of texts of the layout, in which control tokens count, and contents."""
+        """Returns the ids of contents and of the layout's texts around them."""
         memo = {} if memo is None else memo
         ids: list[int] = []
         run = [""]
@@ -186,8 +185,8 @@ class Chat:
         return [i for text in run for i in memo[text]]
 
     def _break_look_alikes(self, content: str) -> list[str]:
-        """Splits a content inside all that would become one of the layout's own tokens."""
-        if not self._layout.look_alikes:  # the search would take as long as the encoding
+        """Splits a content within each look-alike, so that none is encoded as a single id."""
+        if not self._layout.look_alikes:  # the search takes as long as the encoding
             return [content]
         cuts = [0, *(match.end() for match in self._look_alike.finditer(content)), None]
         return [content[start:end] for start, end in pairwise(cuts)]
@@ -208,7 +207,7 @@ class Chat:
         return _Shape(_MARK.split(text), asking.removeprefix(text))
 
     def _find_form(self, roles: Sequence[str], probed: str) -> Callable[[str], str]:
-        """Returns what the layout does to the contents of one role."""
+        """Returns the function that the layout applies to the contents of a role."""
         messages = [_message(role, _PROBE if role == probed else "…") for role in roles]
         text = self._layout.render(messages, False)
         for form in (str, _json_text):
@@ -218,26 +217,26 @@ class Chat:
 
     def _misfit(self, problem: str) -> InvalidArgumentError:
         return InvalidArgumentError(
-            f"the chat template of {self.tokenizer.name} {problem}, so that chats cannot be kept "
+            f"the chat template of {self.tokenizer.name} {problem}, so chats cannot be extended "
             "token by token; use another tokenizer"
         )
 
 
-# Compiling and trying out a template takes longer than a reset. Harnesses choose their own tools.
+# Compiling and probing a template takes longer than a reset. Each harness has other tools.
 _chats = ProcessCache[Chat](64)
 
 
 def get_chat(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") -> Chat:
-    """Returns the chat of a tokenizer and some tools; a process keeps the last 64.
+    """Returns the chat of a tokenizer and some tools; a process caches the last 64.
 
     Args:
-        tokenizer: The policy's.
+        tokenizer: The policy's tokenizer.
         schemas: The tools, as OpenAI function schemas.
-        tool_format: How calls are written; see `coding_gym.tools.formats`. Formats that the
-            system prompt already explains with their tools are not explained a second time.
+        tool_format: The format of calls; see `coding_gym.tools.formats`. The layout does not
+            explain formats that the system prompt explains.
 
     Raises:
-        InvalidArgumentError: The tokenizer has no chat template, or one that does not fit.
+        InvalidArgumentError: The tokenizer has no suitable chat template.
     """
     key = (id(tokenizer), json.dumps(list(schemas), sort_keys=True), tool_format)
     return _chats.get(key, lambda: Chat(tokenizer, get_layout(tokenizer, schemas, tool_format)))
@@ -250,7 +249,7 @@ def turns_of(
 
     Args:
         messages: Any part of a chat.
-        replies: What to yield with each of the policy's messages; more than these are ignored.
+        replies: Values to yield with the policy's messages; surplus values are ignored.
     """
     starts = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
     bounds = [*starts, len(messages)]
@@ -261,19 +260,18 @@ def turns_of(
 
 
 def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") -> Layout:
-    """Returns the layout for a tokenizer: its own chat template, or ChatML.
+    """Returns the layout for a tokenizer: its chat template, or ChatML.
 
-    ChatML has a role for every message, also for each result of a tool (``tool``). The tools'
-    schemas stand in the system message, one on each line between ``<tools>`` and ``</tools>``, as
-    models of the Hermes and Qwen families are shown them. A vocabulary without ``<|im_start|>``
-    and ``<|im_end|>`` is extended by them: they get the ids that follow its last one, as if they
-    had been added to a model's embedding. Spelling them out instead would let any file of a
-    repository open a turn.
+    In ChatML the role of tool results is ``tool``. The system message contains the tools' schemas,
+    one per line between ``<tools>`` and ``</tools>``, as in the Hermes and Qwen families. A
+    vocabulary without ``<|im_start|>`` and ``<|im_end|>`` is extended by them: they get the ids
+    after its last one, as if they had been added to a model's embedding. If they were encoded as
+    plain text, any file of a repository could open a turn.
 
     Args: As for `get_chat`.
 
     Raises:
-        InvalidArgumentError: There is a template but none that fits, or no template at all.
+        InvalidArgumentError: The tokenizer has no suitable chat template.
     """
     if isinstance(tokenizer, HuggingFaceTokenizer):
         return _template_layout(tokenizer, schemas, must_show=tool_format in _UNEXPLAINED)
@@ -326,10 +324,10 @@ def _template_layout(
             raise MissingDependencyError(
                 f"chat templates need jinja2; run: pip install {requirement('hf')} 'jinja2>=3.1.6'"
             ) from error
-        except Exception as error:  # a template is a program, and raises what it likes
+        except Exception as error:  # a template is a program, and raises any exception
             roles = ", ".join(message["role"] for message in messages)
             raise InvalidArgumentError(
-                f"the chat template of {tokenizer.name} refuses a chat of {roles} ({error}); "
+                f"the chat template of {tokenizer.name} fails for a chat of {roles} ({error}); "
                 "use a tokenizer whose template takes system prompts, tools and their results"
             ) from error
         return text
@@ -340,21 +338,21 @@ def _template_layout(
 
 
 def _check_tools(name: str, layout: Layout, schemas: Schemas, *, must_show: bool) -> None:
-    """Refuses templates that do not show tools, and tools that spell control tokens."""
+    """Refuses templates that omit the tools, and tools with control tokens."""
     rendered = layout.render([{"role": role, "content": "…"} for role in _OPENING], False)
     tools = [schema["function"]["name"] for schema in schemas]
     missing = [tool for tool in tools if not re.search(rf"\b{re.escape(tool)}\b", rendered)]
     if missing and must_show:
         raise InvalidArgumentError(
-            f"the chat template of {name} does not show the tools ({', '.join(missing)}); use a "
-            "tokenizer whose template takes tools, or a tool_format that the system prompt "
-            "explains, such as 'hermes'"
+            f"the chat template of {name} omits the tools ({', '.join(missing)}); use a tokenizer "
+            "whose template supports tools, or a tool_format that the system prompt explains, such "
+            "as 'hermes'"
         )
-    spelled = json.dumps(list(schemas), ensure_ascii=False)
-    forged = next((token for token in layout.control_ids if token in spelled), None)
+    text = json.dumps(list(schemas), ensure_ascii=False)
+    forged = next((token for token in layout.control_ids if token in text), None)
     if forged is not None:
         raise InvalidArgumentError(
-            f"a tool's schema spells {forged}, a control token of {name}; name it differently"
+            f"a tool's schema contains {forged}, a control token of {name}; change the schema"
         )
 
 
@@ -364,5 +362,5 @@ def _message(role: str, content: str) -> dict[str, str]:
 
 
 def _json_text(text: str) -> str:
-    """Returns a text as it stands inside a JSON string, as some templates write tool results."""
+    """Returns a text as part of a JSON string, as some templates write tool results."""
     return json.dumps(text, ensure_ascii=False)[1:-1]

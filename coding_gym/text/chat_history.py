@@ -1,4 +1,4 @@
-"""The ids of one chat as it grows. Each message is encoded once, when it comes."""
+"""The ids of one growing chat; each message is encoded once."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ class ChatIds:
     """The ids of one chat.
 
     Args:
-        chat: Turns messages into ids.
-        max_tokens: The most ids that `ids` returns; the last ones are kept.
+        chat: Converts messages to ids.
+        max_tokens: The most ids that `ids` returns: the last ones.
 
     Attributes:
         num_messages: Number of messages so far.
@@ -33,7 +33,7 @@ class ChatIds:
 
         Args:
             messages: The new ones, in order.
-            replies: The ids of each of the policy's among them.
+            replies: The ids of each reply of the policy among them.
         """
         for turn, ids in turns_of(messages, replies):
             if ids is None:
@@ -50,7 +50,7 @@ class ChatIds:
         """Returns at most ``max_tokens`` ids, int32.
 
         Args:
-            asks: Whether the generation prompt, which asks for the policy's reply, ends them.
+            asks: Whether the ids end with the generation prompt for the policy's reply.
         """
         ids = [*self._ids[-self._max_tokens :], *(self._prompt if asks else [])]
         return np.array(ids[-self._max_tokens :], dtype=np.int32)

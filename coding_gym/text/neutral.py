@@ -1,9 +1,9 @@
-"""Control tokens spelled out in text that a server or a trainer will encode.
+"""Neutralises control tokens in text that a server or a trainer encodes.
 
 Servers and trainers encode a chat template's output as a whole, so a file that contains
 ``<|im_end|>`` would end the message that quotes it. An invisible character after the first
-character of each such token makes it plain text that looks the same. The env's own ids need no such
-mark (`coding_gym.text.chat`).
+character of each such token makes it plain text that looks the same. The ids of the env need no
+such mark (`coding_gym.text.chat`).
 """
 
 import re
@@ -33,13 +33,13 @@ CONTROL_TOKENS = (
     *("<\uff5cUser\uff5c>", "<\uff5cAssistant\uff5c>"),
     *("<|start|>", "<|message|>", "<|channel|>", "<|call|>", "<|return|>"),
 )
-"""Control tokens of the chat formats in wide use, for text that goes to a model of any family."""
+"""Control tokens of the common chat formats, for text that is sent to a model of any family."""
 
 
 def neutralise(
     text: str, tokens: Collection[str] = CONTROL_TOKENS, mark: str = ZERO_WIDTH_SPACE
 ) -> str:
-    """Returns ``text`` with ``mark`` inserted in each control token that it spells.
+    """Returns ``text`` with ``mark`` inserted in each control token.
 
     Text without control tokens is unchanged.
 
@@ -47,7 +47,7 @@ def neutralise(
     'see <~|im_end|> there'
 
     Args:
-        text: The content of a message, for instance.
+        text: The content of a message, for example.
         tokens: The tokens; a tokenizer's are ``tokenizer.special_tokens``.
         mark: Inserted after the first character of each.
 
@@ -65,16 +65,16 @@ def neutralise(
 
 
 def control_tokens(processing_class: Any) -> tuple[str, ...]:
-    """Returns the texts that a Hugging Face tokenizer would read as more than text.
+    """Returns the control tokens of a Hugging Face tokenizer.
 
-    These are its special tokens, and those added tokens that its chat template is written with,
-    such as ``<tool_call>``. Other added tokens (runs of spaces, say) only make text shorter.
+    These are its special tokens, and the added tokens in its chat template, such as
+    ``<tool_call>``. Other added tokens, such as runs of spaces, only shorten the encoding.
 
     Args:
         processing_class: The tokenizer, or a processor that has one.
     """
     tokenizer = getattr(processing_class, "tokenizer", processing_class)
-    holders = (tokenizer, processing_class)  # a processor has a template of its own
+    holders = (tokenizer, processing_class)  # a processor can have a template too
     template = " ".join(str(getattr(holder, "chat_template", None) or "") for holder in holders)
     return tuple(
         token.content
@@ -88,7 +88,7 @@ def _is_markup(token: str) -> bool:
 
 
 def token_starts(tokens: Iterable[str]) -> re.Pattern[str]:
-    """Returns a pattern of the first character of every token, also of overlapping ones."""
+    """Returns a pattern that matches the first character of every token, also if tokens overlap."""
     rests: dict[str, list[str]] = {}
     for token in tokens:
         rests.setdefault(token[0], []).append(re.escape(token[1:]))

@@ -1,4 +1,4 @@
-"""Text as fixed-size arrays, the form in which an observation leaves the environment."""
+"""Text as arrays of fixed size: the observations of the environment."""
 
 from collections.abc import Sequence
 
@@ -17,10 +17,10 @@ def observed_ids(
 
     Args:
         text: Raw content, without roles or control tokens.
-        tokenizer: Makes the ids.
+        tokenizer: Encodes the text.
         max_tokens: The most ids.
-        keep: ``"tail"``, because a command's last lines say how it ended; or ``"head"``, with a
-            mark at the end that says that the rest is cut, where that fits.
+        keep: ``"tail"``, since the last lines of a command show its outcome; or ``"head"``, with a
+            note at the end that the rest is cut, if it fits.
     """
     ids = list(tokenizer.encode(text))
     if len(ids) <= max_tokens:

@@ -1,19 +1,18 @@
-"""Tokenizers by name, each behind the same small interface.
+"""Tokenizers by name, with one interface.
 
 | name | vocabulary |
 |---|---|
 | ``coding_gym_16k`` | the bundled one, which needs no network |
-| ``cl100k_base``, ``tiktoken:cl100k_base`` | any encoding of tiktoken, which downloads it once |
+| ``cl100k_base``, ``tiktoken:cl100k_base`` | an encoding of tiktoken, which downloads it once |
 | ``hf:/path/to/folder``, ``hf:/path/tokenizer.json`` | a local Hugging Face tokenizer |
 | ``hf:org/name`` | the same from the local Hugging Face cache; never downloaded |
 
-tiktoken and transformers are imported when a name asks for them: both take long to import.
+tiktoken and transformers are imported only if a name needs them, since both take long to import.
 """
 
 import base64
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -28,10 +27,9 @@ from coding_gym.text.truncate import well_formed
 DEFAULT_TOKENIZER = "coding_gym_16k"
 PAD_TOKENS = ("<|pad|>", "<|endoftext|>")
 END_TOKENS = (*PAD_TOKENS, "<|im_end|>")
-DOWNLOAD_TIMEOUT_S = 20.0  # tiktoken downloads with no time limit of its own
 
 # The bundled vocabulary is a byte-level BPE. ``scripts/train_tokenizer.py`` made the ranks with the
-# split pattern below: change the pattern and the file must be trained again.
+# split pattern below; a change of the pattern requires a new training.
 BUNDLED_SIZE = 16_384
 BUNDLED_SPECIAL_TOKENS = {
     "<|endoftext|>": BUNDLED_SIZE - 4,
@@ -39,14 +37,14 @@ BUNDLED_SPECIAL_TOKENS = {
     "<|im_end|>": BUNDLED_SIZE - 2,
     "<|pad|>": BUNDLED_SIZE - 1,
 }
-# No look-around and no possessive repeats: tiktoken then hands the whole pattern to a linear-time
-# engine, and no output of a command can make encoding slow. A line end takes the next line's
-# indentation with it, because in code the two are one fact.
+# Without look-around and possessive repeats tiktoken uses a linear-time engine, so no output of a
+# command can make encoding slow. A line end and the indentation of the next line are one piece,
+# since they belong together in code.
 SPLIT_PATTERN = "|".join(
     (
-        r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+",  # a word, with the one mark or space before it
+        r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+",  # a word, with one mark or space before it
         r"\p{N}{1,3}",  # digits in groups of at most three
-        r" ?[^\s\p{L}\p{N}]+(?:[\r\n]+[ \t]*)?",  # marks, with the line's end if they close it
+        r" ?[^\s\p{L}\p{N}]+(?:[\r\n]+[ \t]*)?",  # marks, with the line end after them
         r"\s*[\r\n]+[ \t]*",  # line ends and the indentation after them
         r"\s+",  # any other blank space
     )
@@ -55,15 +53,15 @@ SPLIT_PATTERN = "|".join(
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer(ABC):
-    """Text to token ids and back. Safe to share between threads.
+    """Converts text to token ids and back. Threads can share it.
 
     Attributes:
-        name: The name that `get_tokenizer` takes.
+        name: The name for `get_tokenizer`.
         backend: The ``tiktoken.Encoding``, or the tokenizer of ``transformers``.
         vocab_size: One more than the largest id, added tokens included.
-        pad_id: The id that fills arrays; the end-of-text id, or 0, where there is no padding.
+        pad_id: The id that fills arrays; the end-of-text id, or 0, for lack of a padding token.
         special_tokens: The control tokens and their ids, such as ``<|im_end|>``.
-        end_ids: The ids that end a reply: padding, end of text, ``<|im_end|>`` where there is one.
+        end_ids: The ids that end a reply: padding, end of text, ``<|im_end|>`` if it exists.
     """
 
     name: str
@@ -77,17 +75,16 @@ class Tokenizer(ABC):
     def encode(self, text: str) -> list[int]:
         """Returns the ids of ``text``.
 
-        What looks like a control token in ``text`` is encoded as the characters it is made of:
-        a policy cannot end its turn, nor a file open a new one, by spelling a control token. Lone
-        surrogates become U+FFFD.
+        A control token in ``text`` is encoded as plain characters, so the text of a policy cannot
+        end its turn, and a file cannot open a turn. Lone surrogates become U+FFFD.
         """
 
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of ``ids``, control tokens included.
 
-        Broken UTF-8 becomes U+FFFD. So does an id below ``vocab_size`` that no token has, where
-        the tokenizer's library does not leave it out.
+        Broken UTF-8 becomes U+FFFD. An unused id below ``vocab_size`` becomes U+FFFD or nothing,
+        depending on the tokenizer's library.
 
         Raises:
             InvalidArgumentError: An id is not in the vocabulary.
@@ -155,10 +152,10 @@ def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     """Returns the tokenizer called ``name``, loaded once per process.
 
     Raises:
-        InvalidArgumentError: Not a non-empty text.
-        UnknownNameError: tiktoken knows no such encoding.
-        TokenizerError: The vocabulary is not on this machine and cannot be fetched, or is damaged.
-        MissingDependencyError: An ``hf:`` name without the ``hf`` extra.
+        InvalidArgumentError: The name is not a non-empty text.
+        UnknownNameError: tiktoken has no encoding of this name.
+        TokenizerError: The vocabulary cannot be downloaded, or is damaged.
+        MissingDependencyError: An ``hf:`` name needs the extra ``hf``, which is not installed.
     """
     if not isinstance(name, str) or not name:
         raise InvalidArgumentError(f"tokenizer must be a name, got {name!r}")
@@ -200,10 +197,10 @@ def _load_tiktoken(name: str) -> TiktokenTokenizer:
     import tiktoken
 
     bare = name.removeprefix("tiktoken:")
-    # The bundled one is loaded directly: no other plug-in is imported, none must be installed.
-    arguments = bundled_encoding() if bare == DEFAULT_TOKENIZER else _download(bare)
-    special: dict[str, int] = arguments["special_tokens"]
-    encoding = tiktoken.Encoding(**arguments)
+    # The bundled vocabulary is loaded directly, without tiktoken's plug-ins.
+    is_bundled = bare == DEFAULT_TOKENIZER
+    encoding = tiktoken.Encoding(**bundled_encoding()) if is_bundled else _get_encoding(bare)
+    special = {token: encoding.encode_single_token(token) for token in encoding.special_tokens_set}
     return TiktokenTokenizer(
         name,
         encoding,
@@ -214,35 +211,21 @@ def _load_tiktoken(name: str) -> TiktokenTokenizer:
     )
 
 
-def _download(name: str) -> dict[str, Any]:
-    """Returns the arguments of an encoding that tiktoken knows; gives up after a bounded time."""
-    from tiktoken import registry
+def _get_encoding(name: str) -> Any:
+    """Returns an encoding of tiktoken, which downloads it once."""
+    import tiktoken
 
-    known = registry.list_encoding_names()
-    constructors: Mapping[str, Callable[[], dict[str, Any]]] = registry.ENCODING_CONSTRUCTORS or {}
-    if name not in constructors:
-        raise unknown_name("tokenizer", name, {DEFAULT_TOKENIZER, *known, "hf:/path/to/tokenizer"})
-    result: dict[str, Any] = {}
-    failure: list[Exception] = []
-
-    def construct() -> None:
-        try:
-            result.update(constructors[name]())
-        except Exception as error:  # noqa: BLE001 - whatever a plug-in or the network raises
-            failure.append(error)
-
-    # Outside tiktoken.get_encoding, whose lock a stuck download would keep from every other thread.
-    thread = threading.Thread(target=construct, name=f"load-{name}", daemon=True)
-    thread.start()
-    thread.join(DOWNLOAD_TIMEOUT_S)
-    if not thread.is_alive() and not failure:
-        return result
-    why = type(failure[0]).__name__ if failure else f"no answer in {DOWNLOAD_TIMEOUT_S:g} s"
-    raise TokenizerError(
-        f"the vocabulary of {name} is not cached on this machine and its download failed ({why}); "
-        "point TIKTOKEN_CACHE_DIR at a folder that has it, or use the bundled "
-        f"{DEFAULT_TOKENIZER}"
-    ) from (failure[0] if failure else None)
+    names = tiktoken.list_encoding_names()
+    if name not in names:
+        raise unknown_name("tokenizer", name, {DEFAULT_TOKENIZER, *names, "hf:/path/to/tokenizer"})
+    try:
+        return tiktoken.get_encoding(name)
+    except Exception as error:  # a plug-in or the network raises any exception
+        raise TokenizerError(
+            f"the vocabulary of {name} is not cached on this machine and its download failed "
+            f"({type(error).__name__}); set TIKTOKEN_CACHE_DIR to a folder with the vocabulary, or "
+            f"use the bundled {DEFAULT_TOKENIZER}"
+        ) from error
 
 
 def _load_huggingface(name: str) -> HuggingFaceTokenizer:
@@ -250,7 +233,7 @@ def _load_huggingface(name: str) -> HuggingFaceTokenizer:
     target = name.removeprefix("hf:")
     path = Path(target).expanduser()
     if target.startswith(("/", ".", "~")) and not path.exists():
-        raise TokenizerError(f"{name}: there is no folder or tokenizer.json at {path}")
+        raise TokenizerError(f"{name}: {path} does not exist; name a folder or a tokenizer.json")
     try:
         import transformers
     except ImportError as error:
@@ -264,13 +247,13 @@ def _load_huggingface(name: str) -> HuggingFaceTokenizer:
             backend = transformers.AutoTokenizer.from_pretrained(
                 str(path) if path.exists() else target, local_files_only=True
             )
-    except Exception as error:  # transformers raises whatever its many file readers do
+    except Exception as error:  # transformers raises the exceptions of many file readers
         first_line = next(iter(str(error).splitlines()), type(error).__name__)
         raise TokenizerError(
             f"{name} cannot be loaded from this machine ({type(error).__name__}); download it "
             f"first, for example: hf download {target} --include 'tokenizer*'"
             if not path.exists()
-            else f"{name} holds no tokenizer that transformers can read: {first_line}"
+            else f"{name} has no tokenizer that transformers can read: {first_line}"
         ) from error
     ends = [i for i in (backend.pad_token_id, backend.eos_token_id) if i is not None]
     special = {str(token): i for i, token in backend.added_tokens_decoder.items() if token.special}

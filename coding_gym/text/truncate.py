@@ -22,7 +22,7 @@ def ends(text: str, max_chars: int, middle: str) -> str:
     """Returns the first and the last characters, ``max_chars`` in all, around ``middle``.
 
     If ``max_chars`` is odd the head has one more. The middle is not counted; ``{omitted}`` in it
-    becomes the number of removed characters. mini-swe-agent shows long outputs this way.
+    becomes the number of removed characters. mini-swe-agent truncates long outputs in this way.
 
     >>> ends("abcdefghij", 4, " [{omitted} more] ")
     'ab [6 more] ij'
@@ -36,7 +36,7 @@ def ends(text: str, max_chars: int, middle: str) -> str:
 
 
 def split_ends(text: str, max_chars: int) -> tuple[str, str]:
-    """Returns the two pieces that `ends` leaves of a text of ``max_chars`` characters or more.
+    """Returns the two pieces that `ends` keeps of a text of ``max_chars`` characters or more.
 
     >>> split_ends("abcdefghij", 5)
     ('abc', 'ij')
@@ -48,7 +48,7 @@ def split_ends(text: str, max_chars: int) -> tuple[str, str]:
 def well_formed(text: str) -> str:
     """Returns ``text`` with lone surrogates replaced by U+FFFD; pairs become their character.
 
-    JSON escapes and careless decoding produce surrogates, and UTF-8 has no form for them.
+    JSON escapes and wrong decoding produce surrogates, which UTF-8 cannot encode.
     """
     if text.isascii():
         return text

@@ -1,8 +1,8 @@
-"""Toolset ``bash``: the one tool of mini-swe-agent, and its way to submit.
+"""Toolset ``bash``: the only tool of mini-swe-agent, and its way to submit.
 
 Observations, the submit line and the lengths are those of mini-swe-agent 2 (its config/default.yaml
-and environments/local.py); the sentences are new. There is no tool ``submit``: a command that
-prints the submit line first and exits with 0 submits.
+and environments/local.py), with other sentences. There is no tool ``submit``: a command submits if
+it prints the submit line first and exits with 0.
 """
 
 from coding_gym.calls import ExecResult, ToolCall, ToolResult

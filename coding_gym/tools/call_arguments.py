@@ -1,7 +1,7 @@
-"""The arguments of a call, read by type; a missing or wrong one raises a `Refusal` that names it.
+"""Reads the arguments of a call by type; a missing or wrong argument raises a `Refusal`.
 
-Text is converted to the type of the argument, since XML formats write every value as text: ``"12"``
-is an integer and ``"true"`` a boolean. Null counts as absent.
+Text is converted to the type of the argument, because values in XML formats are text: ``"12"`` is
+an integer and ``"true"`` a boolean. Null counts as missing.
 """
 
 import json
@@ -29,7 +29,7 @@ def text(call: ToolCall, name: str, default: str | None = None) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise Refusal(f"`{name}` holds a lone surrogate, which is no Unicode text") from error
+        raise Refusal(f"`{name}` contains a lone surrogate, which is not Unicode text") from error
     return value
 
 
@@ -77,7 +77,7 @@ def _as_number(value: Any) -> float | None:
 
 
 def line_range(call: ToolCall, name: str) -> tuple[int, int] | None:
-    """Returns an argument that is a list of two integers, or None if it is absent."""
+    """Returns an argument that is a list of two integers, or None if it is missing."""
     value: Any = call.arguments.get(name)
     if isinstance(value, str):
         try:

@@ -1,10 +1,10 @@
 """Toolset ``codex``: the nine tools of AReno's coding agent, after Codex.
 
-Names, arguments, caps and results are AReno's (its areno/agentic/coding); results are JSON with
+Names, arguments, bounds and results are AReno's (its areno/agentic/coding); results are JSON with
 sorted keys, and errors ``{"error": …}``. Differences: git applies a patch to all files or to none,
-deletions delete, renames work; standard output and error are in the order of writing; no command is
-refused by its text; results mark truncations. Arguments are not changed: AReno's repair of JSON
-strings and quotes breaks valid commands.
+including deletions and renames; standard output and error are merged in order; no command is
+refused by its text; results mark truncations; arguments are not repaired, because AReno's repair of
+JSON strings and quotes breaks valid commands.
 """
 
 import json
@@ -110,12 +110,12 @@ def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     count = min(max(integer_argument(call, "max_lines", DEFAULT_LINES), 1), MAX_LINES)
     file = files.read_file(context, text(call, "path"))
     lines = files.lines_of(file.text)
-    wanted = lines[first - 1 : first - 1 + count]
-    rows = [f"{first + i}: {files.cut_line(line)}" for i, line in enumerate(wanted)]
+    selected = lines[first - 1 : first - 1 + count]
+    rows = [f"{first + i}: {files.cut_line(line)}" for i, line in enumerate(selected)]
     return {
         "path": files.relative_path(context, file.path),
         "start_line": first,
-        "end_line": first + len(wanted) - 1,
+        "end_line": first + len(selected) - 1,
         "total_lines": len(lines),
         "content": elided("\n".join(rows), MAX_READ_CHARS),
     }
@@ -128,7 +128,7 @@ def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     if not pattern or "\0" in pattern or "\n" in pattern or len(pattern) > 1000:
         raise Refusal("`pattern` must be one line of 1 to 1000 characters, without a NUL")
     if not path or "\0" in path:
-        raise Refusal("`path` must not be empty, nor hold a NUL")
+        raise Refusal("`path` must not be empty or contain a NUL")
     base = files.relative_path(context, path)
     env = {
         "BASE": "." if base == "." else f"./{base}",
@@ -151,7 +151,7 @@ def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 def _match(row: str) -> dict[str, Any] | None:
     path, nul, rest = row.partition("\0")
     number, colon, line = rest.partition(":")
-    if not nul or not colon or not number.isdecimal():  # the rest of a name with a line feed
+    if not nul or not colon or not number.isdecimal():  # a part of a file name with a line feed
         return None
     line = line.rstrip("\r")[:MAX_MATCH_CHARS]
     return {"path": well_formed(path.removeprefix("./")), "line": int(number), "text": line}

@@ -1,4 +1,4 @@
-"""Shell commands of a policy, as every toolset with a shell runs them."""
+"""Runs shell commands of a policy, for all toolsets with a shell."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ def run_command(
     Args:
         command: Any text.
         context: The episode.
-        timeout_s: A time limit below the episode's own.
+        timeout_s: A lower time limit than that of the episode.
 
     Returns:
         The result, with notices for killed background processes and exceeded memory.
@@ -34,15 +34,15 @@ def run_command(
         raise Refusal(f"the command cannot be run: {error!s:.300}") from error
     notes = []
     if result.num_leftovers and not result.timed_out:
-        what = "process was" if result.num_leftovers == 1 else "processes were"
-        notes.append(f"({result.num_leftovers} background {what} killed when the command returned)")
+        noun = "process was" if result.num_leftovers == 1 else "processes were"
+        notes.append(f"({result.num_leftovers} background {noun} killed when the command returned)")
     if result.out_of_memory:
         notes.append("(killed: it exceeded the memory limit)")
     return replace(result, notes=tuple(notes)) if notes else result
 
 
 def bash_tool(max_chars: int) -> Tool:
-    """Returns a tool ``bash`` that runs the argument ``command`` and reports its result.
+    """Returns a tool ``bash`` that runs its argument ``command``.
 
     Args:
         max_chars: Maximum number of characters of output in a result.
@@ -62,7 +62,7 @@ def bash_tool(max_chars: int) -> Tool:
 
 
 def command_report(result: ExecResult, context: ToolContext, max_chars: int) -> str:
-    """Returns a command's result as text: its truncated output, and below it the exit code."""
+    """Returns a command's result as text: the truncated output, then the exit code."""
     lines = [elided(result.output.strip("\n"), max_chars) or "(no output)"]
     if result.timed_out:
         lines.append(f"[killed after {context.command_timeout_s:g} s]")

@@ -1,11 +1,11 @@
-"""Toolset ``editor``: ``str_replace_editor`` and ``bash``, as many policies were trained with them.
+"""Toolset ``editor``: ``str_replace_editor`` and ``bash``, the tools of many trained policies.
 
-Names, arguments, the layout of views and the sentences around them are those that SWE-agent (its
-tools/edit_anthropic), R2E-Gym and OpenHands share. Differences: paths may be relative; tabs, line
-ends and modes are kept; there is no ``undo_edit``.
+Names, arguments, the layout of views and the sentences around them are those of SWE-agent (its
+tools/edit_anthropic), R2E-Gym and OpenHands. Differences: paths can be relative; tabs, line ends
+and modes are kept; there is no ``undo_edit``.
 
-The shell is called ``bash``, as in SWE-agent and the models trained on its data; the names
-``execute_bash`` and ``finish`` of OpenHands and R2E-Gym are aliases of ``bash`` and ``submit``.
+The shell is called ``bash``, as in SWE-agent; the names ``execute_bash`` and ``finish`` of
+OpenHands and R2E-Gym are aliases of ``bash`` and ``submit``.
 """
 
 import json
@@ -133,7 +133,7 @@ def _insert(path: str, call: ToolCall, context: ToolContext) -> str:
 
 
 def _edited(file: files.TextFile, text: str, first: int, last: int, context: ToolContext) -> str:
-    """Writes a file's new text and shows the new lines with some around them."""
+    """Writes a file's new text and shows the new lines with some context."""
     files.write_file(context, file, text)
     begin = max(first - _NUM_CONTEXT_LINES, 1)
     snippet = files.lines_of(text)[begin - 1 : last + _NUM_CONTEXT_LINES]
@@ -143,11 +143,11 @@ def _edited(file: files.TextFile, text: str, first: int, last: int, context: Too
     )
 
 
-def _cat(lines: list[str], what: str, first: int) -> str:
-    # A numbered line has at least eight characters, so no more lines fit.
+def _cat(lines: list[str], name: str, first: int) -> str:
+    # A numbered line has at least seven characters, so no more lines fit.
     rows = files.numbered(lines[: MAX_REPLY_CHARS // 7], first)
     view = head(rows, MAX_REPLY_CHARS, _CLIPPED)
-    return f"Here's the result of running `cat -n` on {name_of(what)}:\n{view}\n"
+    return f"Here's the result of running `cat -n` on {name_of(name)}:\n{view}\n"
 
 
 _COMMANDS: Mapping[str, Callable[[str, ToolCall, ToolContext], str]] = {

@@ -1,4 +1,4 @@
-"""Text files and folders of the workspace, as tools read, change and list them.
+"""Reads, changes and lists files and folders of the workspace, for tools.
 
 Reading, writing and listing take one request to the sandbox each. The sandbox resolves paths and
 links and enforces access; these functions refuse no path. An edit keeps bytes that are not UTF-8,
@@ -53,8 +53,8 @@ _IGNORED = (
 SKIP_IGNORED = "( " + " -o ".join(f"-name {name}" for name in _IGNORED) + " ) -prune -o"
 SKIP_HIDDEN = "-name .* -prune -o"
 _MISSING, _NOT_A_FOLDER = 3, 4
-# The tests of find are split at blanks; `set -f` keeps their patterns. A folder sorts right before
-# # its content, because slashes become the lowest character.
+# The tests of find are split at blanks; `set -f` prevents the expansion of their patterns. Slashes
+# become the lowest character, so that a folder sorts directly before its content.
 _LIST = f"""\
 set -f
 [ -e "$BASE" ] || exit {_MISSING}
@@ -65,18 +65,18 @@ find . -mindepth 1 $TESTS '(' -type d -printf '%P/\\0' -o -printf '%P\\0' ')' 2>
 
 
 class NotAFolder(Refusal):
-    """The path to list is a file."""
+    """The path is a file instead of a folder."""
 
 
 def timeout_s(context: ToolContext) -> float:
-    """Returns the timeout of a tool's own command, in seconds."""
+    """Returns the time limit of a command that a tool uses internally, in seconds."""
     return min(_TIMEOUT_S, context.command_timeout_s)
 
 
 def run_script(
     context: ToolContext, script: str, *, env: Mapping[str, str], stdin: bytes = b""
 ) -> ExecResult:
-    """Runs a script of a tool. Text of a policy is passed by ``env`` or ``stdin`` only."""
+    """Runs a script of a tool; pass text of a policy only by ``env`` or ``stdin``."""
     return context.sandbox.run(
         script,
         timeout_s=timeout_s(context),
@@ -92,9 +92,9 @@ class TextFile:
 
     Attributes:
         path: The path in the call.
-        text: Its text with line feeds for line ends. Bytes that are not UTF-8 are lone surrogates,
-            which `encode` turns into the same bytes again.
-        newline: CRLF if all lines end with it, else a line feed.
+        text: The content with line feeds as line ends. Bytes that are not UTF-8 are lone
+            surrogates, which `encode` converts back.
+        newline: CRLF if all lines end with CRLF, else a line feed.
     """
 
     path: str
@@ -103,7 +103,7 @@ class TextFile:
 
     @classmethod
     def decode(cls, path: str, data: bytes) -> Self:
-        r"""Reads any bytes.
+        r"""Returns the file of any bytes.
 
         >>> TextFile.decode("a.txt", b"one\r\ntwo\r\n").text
         'one\ntwo\n'
@@ -128,13 +128,13 @@ class TextFile:
 
 @contextmanager
 def refusals(path: str) -> Iterator[None]:
-    """Converts system errors about a path to a `Refusal` that names it."""
+    """Converts system errors about a path to a `Refusal` with the path."""
     try:
         yield
     except OSError as error:
         reason = _REASONS.get(error.errno or 0, f"{{}}: {error.strerror or error}")
         raise Refusal(reason.format(name_of(path))) from error
-    except InvalidArgumentError as error:  # too large a file, or an invalid path
+    except InvalidArgumentError as error:  # the file is too large, or the path is invalid
         raise Refusal(f"{name_of(path)}: {error}") from error
 
 
@@ -188,8 +188,8 @@ def overwrite(
 def as_written(file: TextFile, old: str, new: str) -> tuple[str, str]:
     """Returns a text to find and its replacement, with the line ends of the file.
 
-    A policy reads and writes plain line feeds. In a file of mixed line ends that does not contain
-    the text with line feeds, CRLF is tried.
+    A policy reads and writes line feeds. In a file with mixed line ends, the text is also searched
+    with CRLF.
     """
     if file.newline != "\n":
         return old.replace("\r\n", "\n"), new
@@ -294,7 +294,7 @@ def list_folder(
         NotAFolder: It is a file.
     """
     if "\0" in path or not path:
-        raise Refusal("a path must not be empty, nor hold a NUL")
+        raise Refusal("a path must not be empty or contain a NUL")
     env = {"BASE": path, "NUM": str(max_entries + 1), "TESTS": tests}
     result = run_script(context, _LIST, env=env)
     if result.exit_code == _NOT_A_FOLDER:
@@ -306,6 +306,32 @@ def list_folder(
         raise Refusal(f"{name_of(path)} cannot be listed: {why}")
     entries = [well_formed(entry) for entry in result.output.split("\0")[:-1]]
     return entries[:max_entries], len(entries) > max_entries
+
+
+def replace_in_line(context: ToolContext, path: str, line: int, old: str, new: str) -> None:
+    """Replaces the first occurrence of a text in a line; the text may go on in the next lines.
+
+    Args:
+        context: The episode.
+        path: The file.
+        line: The number of the line in which the text begins, from 1.
+        old: The text.
+        new: The text in its place.
+
+    Raises:
+        Refusal: There is no such file, or the text does not begin in this line.
+        SandboxError: The sandbox is closed or died.
+    """
+    file = read_file(context, path)
+    old, new = as_written(file, old, new)
+    lines = file.text.split("\n")
+    if not 1 <= line <= len(lines):
+        raise Refusal(f"{name_of(path)} has lines 1 to {len(lines)}, got {line}")
+    start = sum(map(len, lines[: line - 1])) + line - 1
+    position = file.text.find(old, start) if old else -1
+    if not start <= position <= start + len(lines[line - 1]):
+        raise Refusal(f"the text to find is not in line {line} of {name_of(path)}")
+    write_file(context, file, file.text[:position] + new + file.text[position + len(old) :])
 
 
 def replace_in_file(context: ToolContext, path: str, old: str, new: str) -> int:

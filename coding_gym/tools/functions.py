@@ -1,7 +1,7 @@
 """A toolset's schemas as plain Python functions.
 
 Some trainers build the OpenAI schema of a tool from a function's name, type hints and Google
-docstring. From a function of this module they get the original schema.
+docstring. A function from this module results in the original schema.
 """
 
 import inspect
@@ -15,7 +15,7 @@ from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.schemas import JSON_TYPES
 
-# The headers at which parsers of Google docstrings end a description.
+# Section headers, at which parsers of Google docstrings end a description.
 _SECTION = re.compile(r"\b(Args|Returns|Raises):")
 
 
@@ -24,7 +24,7 @@ def function_from_schema(
 ) -> Callable[..., str]:
     """Returns a function that takes a tool's arguments by name.
 
-    The function passes on all arguments; the toolset refuses wrong ones.
+    The function does not check the arguments; the toolset refuses wrong ones.
 
     Args:
         schema: An OpenAI function schema, as in `Toolset.schemas`.
@@ -64,7 +64,9 @@ def function_from_schema(
 
 def _identifier(kind: str, name: str) -> str:
     if not name.isidentifier() or keyword.iskeyword(name):
-        raise InvalidArgumentError(f"a {kind} of a function needs a Python name, got {name!r}")
+        raise InvalidArgumentError(
+            f"the name of a {kind} must be a Python identifier, got {name!r}; rename it"
+        )
     return name
 
 
@@ -94,7 +96,7 @@ def _docstring(description: str, properties: Mapping[str, Mapping[str, Any]]) ->
 def _one_line(text: str) -> str:
     if header := _SECTION.search(text):
         raise InvalidArgumentError(
-            f"a description must not hold {header.group()!r}, which ends it in a Google docstring, "
+            f"a description must not contain {header.group()!r}, a section header of docstrings, "
             f"got {text!r}"
         )
     return " ".join(text.split())

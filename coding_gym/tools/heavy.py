@@ -1,6 +1,6 @@
-"""Toolset ``heavy``: the tools of ``editor``, a repository map, and a prompt that guides.
+"""Toolset ``heavy``: the tools of ``editor``, a repository map, and a prompt with steps.
 
-A heavyweight scaffold, the baseline for light ones such as ``nano``.
+A heavyweight scaffold, for comparison with light ones such as ``nano``.
 """
 
 import json
@@ -77,7 +77,7 @@ def _paths(call: ToolCall) -> list[str]:
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
         raise Refusal(f"`paths` must be a list of paths, got {quoted(value)}")
     if len(paths) > MAX_PATHS:
-        raise Refusal(f"`paths` must name at most {MAX_PATHS} paths, got {len(paths)}")
+        raise Refusal(f"`paths` must have at most {MAX_PATHS} entries, got {len(paths)}")
     return paths
 
 

@@ -1,12 +1,10 @@
 """Toolset ``nano``: a shell and a literal search-and-replace, as nano-agent 5 has them.
 
-The replies are nano-agent's own, character for character (its tools.py, env.py and agent.py), so
-that policies trained there see the same text. Differences: paths are compared as paths, and links
-are followed; an empty ``search`` is refused; line endings and encodings survive an edit; killed
-processes are reported. New: ``submit``.
+The replies equal nano-agent's, character for character (its tools.py, env.py and agent.py), so that
+policies trained with it see the same text. Differences: paths are compared as paths, and links are
+followed; an empty ``search`` is refused; an edit keeps line endings and encodings; killed processes
+are reported; there is a tool ``submit``.
 """
-
-from typing import TYPE_CHECKING
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
@@ -15,9 +13,6 @@ from coding_gym.tools import prompts
 from coding_gym.tools.commands import run_command
 from coding_gym.tools.files import TextFile, is_inside, replace_once
 from coding_gym.tools.toolset import SUBMIT, NoCall, Refusal, Tool, ToolContext, Toolset, answer
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
 
 MAX_REPLY_CHARS = 2000
 CUT_SUFFIX = "... output truncated"
@@ -49,11 +44,9 @@ you cannot see, so do not edit tests to make them pass.
 """
 
 _COMMANDS = (
-    *prompts.EXAMPLE_COMMANDS[:6],
+    *prompts.EXAMPLE_COMMANDS,
     "grep -rn 'TODO' . --include='*.py' | sort",
-    *prompts.EXAMPLE_COMMANDS[6:8],
     "git ls-files '*.py' | head -n 1 | xargs sed -n '1,40p'",
-    *prompts.EXAMPLE_COMMANDS[8:],
 )
 _PATCHES = (
     ("README.md", "the", "a"),
@@ -61,8 +54,6 @@ _PATCHES = (
     ("notes.txt", "a note\n", "another note\n"),
     ("setup.py", "version", "release"),
 )
-_SUBMIT_PROBABILITY = 0.05
-_PATCH_PROBABILITY = 0.25
 
 
 def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
@@ -84,7 +75,7 @@ def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
     else:
         reply = f"command failed with exit code {end.exit_code}"
         reply += f". Error output:\n{output}" if output else ""
-    # Notices that nano-agent does not have are never truncated.
+    # Notices, which nano-agent does not have, are never truncated.
     return answer(call, "\n".join((_cut(reply), *end.notes)), ok=ok, raw=end.output)
 
 
@@ -107,7 +98,7 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> str:
         raise Refusal(f"file {file} not found") from error
     except OSError as error:
         raise Refusal(f"patch operation failed: {error.strerror or error}") from error
-    except InvalidArgumentError as error:  # too large a file
+    except InvalidArgumentError as error:  # the file is too large
         raise Refusal(f"patch operation failed: {error}") from error
     return "patch applied successfully"
 
@@ -117,17 +108,6 @@ def _on_no_call(context: ToolContext) -> NoCall:
     if context.is_changed():
         return NoCall("", ends=True, costs_call=False)
     return NoCall(NUDGE, ends=False, costs_call=True)
-
-
-def _draw(rng: "Generator") -> ToolCall:
-    """Draws a call: mostly ``shell``, a quarter ``apply_patch``, now and then ``submit``."""
-    draw = rng.random()
-    if draw < _SUBMIT_PROBABILITY:
-        return ToolCall("submit")
-    if draw < _SUBMIT_PROBABILITY + _PATCH_PROBABILITY:
-        file, search, replace = _PATCHES[rng.integers(len(_PATCHES))]
-        return ToolCall("apply_patch", {"search": search, "replace": replace, "file": file})
-    return ToolCall("shell", {"cmd": _COMMANDS[rng.integers(len(_COMMANDS))]})
 
 
 def _cut(reply: str) -> str:
@@ -159,7 +139,13 @@ NANO = Toolset(
         SUBMIT,
     ),
     on_no_call=_on_no_call,
-    draw=_draw,
+    examples=(
+        *(ToolCall("shell", {"cmd": command}) for command in _COMMANDS),
+        *(
+            ToolCall("apply_patch", {"search": search, "replace": replace, "file": file})
+            for file, search, replace in _PATCHES
+        ),
+    ),
     refuse=_cut,
     unreadable="Malformed tool arguments JSON: {json_error}",
     unknown="unknown tool: {call.name}",

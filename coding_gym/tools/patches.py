@@ -1,8 +1,8 @@
 """Patches of the toolset ``codex``: unified diffs, and Codex's ``*** Begin Patch`` envelopes.
 
-``git apply`` makes the changes inside the sandbox, all of them or none. An envelope has no line
-numbers: its files are read first, each change goes to the first place that fits behind the change
-before it, as in Codex, and the result becomes a unified diff.
+``git apply`` changes the files inside the sandbox, all of them or none. An envelope has no line
+numbers, so it is converted to a unified diff: each change applies at the first match after the
+previous change, as in Codex.
 """
 
 import re
@@ -15,14 +15,15 @@ from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
 MAX_PATCH_CHARS = 1 << 20
 MAX_WORK = 5_000_000
-"""Lines that may be compared to place the changes of one file: its lines times its changes."""
+"""Maximum of (lines of a file) x (changes of the file), which bounds the search for matches."""
 
 _BEGIN = re.compile(r"^\*\*\* Begin Patch[ \t\r]*$", re.MULTILINE)
 _END = re.compile(r"^\*\*\* End Patch[ \t\r]*$", re.MULTILINE)
 _SECTION = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.+)$", re.MULTILINE)
 _MOVE = "*** Move to: "
 _END_OF_FILE = "*** End of File"
-# A header of a diff that git did not write; a line ``diff`` before it ends the hunk above.
+# A header of a diff that git did not write. A line ``diff`` is added before it, to end the
+# previous hunk.
 _PLAIN_HEADER = re.compile(r"^--- (?:a/)?(.+)\n\+\+\+ (?:b/)?(.+)\n(?=@@ )", re.MULTILINE)
 
 # Accepts hunks without context lines (--unidiff-zero) and with wrong counts (--recount).
@@ -68,9 +69,9 @@ def _git_form(diff: str) -> str:
 
 @dataclass(slots=True)
 class _Change:
-    """A run of lines of an update, each behind ``" "``, ``"-"`` or ``"+"``.
+    """Consecutive lines of an update, each after ``" "``, ``"-"`` or ``"+"``.
 
-    ``anchors`` are lines above it; ``is_at_end``: it ends with the file.
+    ``anchors`` are lines above the change; ``is_at_end``: the change is at the end of the file.
     """
 
     anchors: list[str] = field(default_factory=list)
@@ -85,7 +86,7 @@ def _envelope_as_diff(context: ToolContext, patch: str) -> str:
     before, *parts = _SECTION.split("\n".join(inside))
     if before.strip() or not parts:
         raise Refusal(
-            f"{before.strip()!r:.80} is no header; the files of this patch begin with `*** Add "
+            f"{before.strip()!r:.80} is not a header; each file of this patch begins with `*** Add "
             "File: path`, `*** Update File: path` or `*** Delete File: path`"
         )
     known: dict[str, files.TextFile] = {}
@@ -99,13 +100,13 @@ def _envelope_as_diff(context: ToolContext, patch: str) -> str:
 def _section_as_diff(
     context: ToolContext, kind: str, path: str, body: str, known: dict[str, files.TextFile]
 ) -> str:
-    """Returns a section as a diff; ``known`` has the files after the previous sections."""
+    """Returns a section as a diff; ``known`` are the files after the previous sections."""
     lines = body.split("\n") if body else []
     relative = files.relative_path(context, path)
     if kind == "Add":
-        wrong = next((line for line in lines if not line.startswith("+")), None)
-        if wrong is not None:
-            raise Refusal(f"{path}: each line of a new file begins with +, got {wrong!r:.80}")
+        invalid = next((line for line in lines if not line.startswith("+")), None)
+        if invalid is not None:
+            raise Refusal(f"{path}: each line of a new file begins with +, got {invalid!r:.80}")
         known[relative] = files.TextFile(path, "".join(f"{line[1:]}\n" for line in lines))
         return Patch.between({}, {relative: known[relative].text}).text
     file = known.pop(relative, None) or files.read_file(context, path)
@@ -129,7 +130,7 @@ def _section_as_diff(
 
 
 def _raw(file: files.TextFile) -> str:
-    """Returns a file's text with its own line ends."""
+    """Returns a file's text with its original line ends."""
     return file.encode(file.text).decode("utf-8", "surrogateescape")
 
 
@@ -154,41 +155,45 @@ def _changes(path: str, body: Sequence[str]) -> Iterator[_Change]:
 def _changed(file: files.TextFile, changes: Sequence[_Change]) -> str:
     lines = files.lines_of(file.text)
     if len(lines) * sum(1 + len(change.anchors) for change in changes) > MAX_WORK:
-        raise Refusal(f"{name_of(file.path)}: too many changes for so many lines; split the patch")
+        raise Refusal(
+            f"{name_of(file.path)}: too many changes of a file with {len(lines)} lines; split the "
+            "patch"
+        )
     result: list[str] = []
-    taken = 0
+    position = 0
     for change in changes:
-        begin = taken
+        begin = position
         for anchor in change.anchors:
             begin = _find(file.path, lines, [anchor], begin) + 1
         old = [line[1:] for line in change.lines if line[0] != "+"]
-        at = begin if change.anchors else len(lines)
+        start = begin if change.anchors else len(lines)
         if old:
-            at = _find(file.path, lines, old, begin, is_at_end=change.is_at_end)
-        result += lines[taken:at]
-        taken = at + len(old)
-        unchanged = iter(lines[at:taken])  # unchanged lines keep the white space of the file
+            start = _find(file.path, lines, old, begin, is_at_end=change.is_at_end)
+        result += lines[position:start]
+        position = start + len(old)
+        unchanged = iter(lines[start:position])  # unchanged lines keep the white space of the file
         for line in change.lines:
             text = line[1:] if line[0] == "+" else next(unchanged)
             result += [] if line[0] == "-" else [text]
-    result += lines[taken:]
+    result += lines[position:]
     return "\n".join([*result, ""])
 
 
 def _find(
-    path: str, lines: list[str], wanted: list[str], begin: int, *, is_at_end: bool = False
+    path: str, lines: list[str], old: list[str], begin: int, *, is_at_end: bool = False
 ) -> int:
-    """Returns the position of lines: exact, without trailing white space, or without both sides'.
+    """Returns the position of lines.
 
-    The three ways are Codex's (codex-rs/apply-patch/src/seek_sequence.rs).
+    The comparison is exact, else without trailing white space, else without white space at both
+    ends, as in Codex (codex-rs/apply-patch/src/seek_sequence.rs).
     """
     for fold in (str, str.rstrip, str.strip):
         text = "\n".join(["", *map(fold, lines[begin:]), ""])
-        needle = "\n".join(["", *map(fold, wanted), ""])
+        needle = "\n".join(["", *map(fold, old), ""])
         at = text.find(needle)
         if is_at_end:
             at = len(text) - len(needle) if text.endswith(needle) else -1
         if at >= 0:
             return begin + text.count("\n", 0, at)
-    where = "at its end" if is_at_end else f"behind line {begin}"
-    raise Refusal(f"{name_of(path)}: no match {where} for the lines from {wanted[0]!r:.80} on")
+    where = "at the end" if is_at_end else f"after line {begin}"
+    raise Refusal(f"{name_of(path)}: no match {where} for the lines that begin {old[0]!r:.80}")

@@ -21,8 +21,8 @@ Nobody can answer questions, and the number of replies is limited. The repair is
 that you cannot see, so do not edit tests to make them pass.
 """
 
-# None of these reads a clock, an inode number or an unsorted folder, so that a seeded random agent
-# # gets the same results everywhere.
+# These commands read no clock, inode number or unsorted folder, so that a seeded random agent gets
+# the same results on every machine.
 EXAMPLE_COMMANDS = (
     "ls",
     "git status --short",
@@ -45,7 +45,7 @@ _AS_JSON = (
 
 
 def calls_as_json(example: str) -> str:
-    """Returns the instruction for calls in chat formats without tool calls of their own."""
+    """Returns the instruction for calls in chat formats without tool calls."""
     return example.join(_AS_JSON).rstrip()
 
 

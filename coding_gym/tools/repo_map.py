@@ -1,11 +1,11 @@
 """Prints the most used definitions of a tree's Python files: a program that runs in the sandbox.
 
 It needs Python 3.7 and the standard library. Standard input is a JSON object: ``paths`` (files or
-folders; only what is in them is printed, all where the list is empty) and ``max_chars``. The tree
-is a policy's: files are parsed and never imported, and all reading has bounds.
+folders whose definitions are printed; empty for all) and ``max_chars``. The tree is untrusted:
+files are parsed but never imported, and sizes are bounded.
 """
 
-# ruff: noqa: PTH113, PTH114, PTH118, PTH123, PTH202 - a program that may start often
+# ruff: noqa: PTH113, PTH114, PTH118, PTH123, PTH202 - a short program without pathlib's import time
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Definition(NamedTuple):
-    """A class, function or method; ``lines`` are its own and those of the classes around it."""
+    """A class, function or method; ``lines`` are its line and the lines of its outer classes."""
 
     path: str
     name: str
@@ -108,7 +108,7 @@ def main() -> None:
     """Reads the request and prints the map."""
     warnings.simplefilter("ignore")
     request = json.load(sys.stdin)
-    wanted = tuple(os.path.normpath(path) for path in request["paths"])
+    selected = tuple(os.path.normpath(path) for path in request["paths"])
     all_definitions: list[Definition] = []
     texts: dict[str, list[str]] = {}
     counts: dict[str, Counter[str]] = {}
@@ -124,7 +124,7 @@ def main() -> None:
     order = [
         d
         for d in ranked(all_definitions, counts)
-        if not wanted or any(w in (".", d.path) or d.path.startswith(w + "/") for w in wanted)
+        if not selected or any(w in (".", d.path) or d.path.startswith(w + "/") for w in selected)
     ]
     text, number = drawn(order, texts, request["max_chars"])
     summary = f"({number} of {len(order)} definitions in Python files, the most used first)"

@@ -1,4 +1,4 @@
-"""Tools described as OpenAI function schemas, and arguments checked against them."""
+"""OpenAI function schemas of tools, and checks of arguments."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,10 +16,10 @@ JSON_TYPES: Mapping[str, type] = {
 """The Python type of each JSON type that a parameter can have."""
 
 SHELLS = ("shell", "bash", "run_command", "execute_bash")
-"""Names of tools that run a shell command, here and in other projects, the preferred one first."""
+"""Names of tools that run a shell command, in this and other projects; the first is preferred."""
 
 COMMANDS = ("cmd", "command")
-"""The names of the argument that holds the command."""
+"""The names of the argument with the command."""
 
 _NAMESPACES = ("functions.", "default_api.")
 
@@ -77,9 +77,9 @@ def array(description: str, items: str, **rest: Any) -> dict[str, Any]:
 
 
 def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
-    """Returns the errors of arguments by an OpenAI function schema; an empty list if they fit.
+    """Returns the errors of arguments by an OpenAI function schema; an empty list if valid.
 
-    Arguments that the schema does not name are errors.
+    Arguments that are not in the schema are errors.
 
     >>> argument_errors(function("cd", "Change the folder.", path="Where to"), {"path": 3})
     ["3 is not of type 'string'"]
@@ -100,7 +100,7 @@ def kinds_of(schema: Schema) -> set[str]:
 
 
 class KnownTools:
-    """The tools that a policy has.
+    """The tools of a policy.
 
     Args:
         schemas: OpenAI function schemas.
@@ -119,9 +119,10 @@ class KnownTools:
         return tuple(name for name in self.names if not self._parameters[name].get("required"))
 
     def resolve(self, name: str) -> str:
-        """Returns a tool's name without the parts of a format that models add to it.
+        """Returns a tool's name without additions of models.
 
-        Such as ``functions.shell:0``, ``default_api.shell`` or ``shell<|channel|>commentary``.
+        Examples are ``functions.shell:0``, ``default_api.shell`` and
+        ``shell<|channel|>commentary``.
         """
         if name in self._parameters:
             return name

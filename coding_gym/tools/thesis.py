@@ -1,4 +1,4 @@
-"""Toolset ``thesis``: the tools of CodeRepairRL's second scaffold; the replies are ours."""
+"""Toolset ``thesis``: the tools of CodeRepairRL's second scaffold, with other replies."""
 
 from coding_gym.calls import ToolCall
 from coding_gym.tools import files, prompts
@@ -72,5 +72,5 @@ THESIS = Toolset(
         ),
         SUBMIT,
     ),
-    examples=tuple(ToolCall("bash", {"command": each}) for each in prompts.EXAMPLE_COMMANDS),
+    examples=tuple(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
 )

@@ -28,14 +28,14 @@ _MAX_REFUSAL_CHARS = 8000
 
 @dataclass(slots=True)
 class ToolContext:
-    """The episode as a tool sees it.
+    """The parts of an episode that tools use.
 
     Attributes:
         sandbox: The sandbox with the task's working tree.
         command_timeout_s: Seconds after which a command is killed.
-        is_changed: Returns whether the working tree differs from the base commit's.
+        is_changed: Returns whether the working tree differs from the base commit.
         state: The toolset's state in this episode: JSON values, part of every snapshot. It is empty
-            at the start; the policy cannot read it.
+            at the start, and the policy cannot read it.
     """
 
     sandbox: "Sandbox"
@@ -66,7 +66,7 @@ SILENCE = NoCall(
     ends=False,
     costs_call=True,
 )
-"""The answer to a reply that would end the episode, but says nothing."""
+"""The response to an empty or truncated reply that would otherwise end the episode."""
 
 
 class Refusal(Exception):
@@ -117,13 +117,12 @@ class Toolset:
         system_prompt: The policy's instructions, without the tools' schemas.
         tools: The tools, in the order of the schemas.
         on_no_call: Returns the response to a reply without a tool call.
-        text_formats: Tool formats that ``auto`` also reads, for toolsets whose own way to write a
-            call is not JSON.
+        text_formats: Tool formats that ``auto`` also reads, for toolsets whose prompt explains
+            another format than JSON.
         examples: Valid calls for `sample_call`. Their results depend on no clock or machine.
         submission: The call that submits.
-        draw: Replaces the uniform draw of `sample_call` from the examples.
-        canonicalize: Returns a call with the names and values that the schemas use; for toolsets
-            that also accept other spellings.
+        canonicalize: Returns a call with the names and values of the schemas, for toolsets that
+            also accept other spellings.
         refuse: Returns the text of a result that reports a mistake of the policy.
         unreadable: The message for unreadable arguments; `str.format` fills in ``call`` and
             ``json_error``, the error of Python's ``json``.
@@ -138,7 +137,6 @@ class Toolset:
     text_formats: tuple[str, ...] = ()
     examples: Sequence[ToolCall] = ()
     submission: ToolCall = _SUBMISSION
-    draw: Callable[["Generator"], ToolCall] | None = None
     canonicalize: Callable[[ToolCall], ToolCall] = lambda call: call
     refuse: Callable[[str], str] = "Error: {}".format
     unreadable: str = "the arguments are no JSON: {call.error:.300}"
@@ -183,10 +181,9 @@ class Toolset:
         return result
 
     def canonical(self, call: ToolCall) -> ToolCall:
-        """Returns a call in canonical form, without the arguments that the tool ignores.
+        """Returns a call in canonical form, without ignored arguments; equal calls are repetitions.
 
-        A call of an unknown tool, or without a required argument, is not changed. Calls with the
-        same effect are equal.
+        A call of an unknown tool, or without a required argument, keeps all arguments.
         """
         call = self.canonicalize(call)
         tool = self._tool_by_name.get(call.name)
@@ -200,8 +197,6 @@ class Toolset:
 
     def sample_call(self, rng: "Generator") -> ToolCall:
         """Draws a valid call, for random agents and for ``action_space.sample()``."""
-        if self.draw is not None:
-            return self.draw(rng)
         if rng.random() < _SUBMIT_PROBABILITY or not self.examples:
             return self.submission
         return self.examples[int(rng.integers(len(self.examples)))]
@@ -219,10 +214,10 @@ def answer(call: ToolCall, content: str, *, ok: bool = True, raw: str = "") -> T
         call: The call.
         content: The text for the policy, already truncated.
         ok: Whether the tool succeeded.
-        raw: The output of the sandbox; kept if ``content`` may not have all of it.
+        raw: The output of the sandbox; recorded unless ``content`` contains it.
     """
-    kept = "" if raw.strip() in content else well_formed(raw)
-    return ToolResult(well_formed(content), ok=ok, call_id=call.call_id, raw=kept)
+    raw = "" if raw.strip() in content else well_formed(raw)
+    return ToolResult(well_formed(content), ok=ok, call_id=call.call_id, raw=raw)
 
 
 def _json_error(call: ToolCall) -> str:
@@ -244,11 +239,11 @@ SUBMIT = Tool(
     description="Say that the work is done. The repository is then graded as it stands.",
     run=lambda call, _: submitted(call),
 )
-"""The tool that ends an episode, as most toolsets have it."""
+"""The tool of most toolsets that ends an episode."""
 
 
 def quoted(text: object) -> str:
-    """Returns a value for use in a result: on one line, and short.
+    """Returns the repr of a value for a result: on one line, and short.
 
     >>> quoted("a" * 1000)[-6:]
     "aaaa…'"
@@ -260,6 +255,6 @@ def quoted(text: object) -> str:
 
 
 def name_of(path: str) -> str:
-    """Returns a path or a name for use in a result: on one line, and short."""
+    """Returns a path or a name for a result: on one line, and short."""
     plain = path if len(path) <= _MAX_QUOTED_CHARS else f"{path[:_MAX_QUOTED_CHARS]}…"
     return well_formed(plain.replace("\0", "\\0").replace("\n", "\\n"))

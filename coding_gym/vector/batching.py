@@ -14,10 +14,10 @@ Batch = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], di
 
 
 def merge_infos(infos: Iterable[tuple[int, dict[str, Any]]], size: int) -> dict[str, Any]:
-    """Merges infos of single envs to one of arrays of shape (size,), each with its ``_key`` mask.
+    """Merges infos of single envs into arrays of shape (size,), each with a mask ``_key``.
 
-    The arrays are those of Gymnasium's vector envs. If the values of a key have several types, such
-    as numbers and None, which Gymnasium cannot merge, the array has objects.
+    The arrays equal those of Gymnasium's vector envs. If the values of a key have several types,
+    such as numbers and None, which Gymnasium cannot merge, the array contains objects.
 
     Args:
         infos: Pairs of the index in the batch and the info.

@@ -1,37 +1,31 @@
-"""The nodes of a Ray cluster, with one actor on each, and the placement of episodes on them."""
+"""The nodes of a Ray cluster, one actor on each node, and the placement of episodes."""
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from threading import Lock
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_extra
-from coding_gym.task import Task
 
 MAX_LOSSES = 3  # after this many, the episode is the probable cause, such as memory exhaustion
-
-_SPREAD = 1.0  # extra episodes per CPU before a node without the environment is used
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One node and what runs on it.
+    """One node and its load.
 
     Attributes:
         node_id: Ray's id.
-        actor: The handle of the actor there.
-        num_cpus: The CPUs that the node has for Ray.
-        num_running: Episodes placed there.
-        environments: The environments of tasks that were placed there.
+        actor: The handle of the actor on the node.
+        num_cpus: Number of CPUs of the node in Ray's resources.
+        num_running: Number of episodes on the node.
     """
 
     node_id: str
     actor: Any
     num_cpus: float
     num_running: int = 0
-    environments: set[str] = field(default_factory=set)
 
 
 class RayNodes:
@@ -42,12 +36,12 @@ class RayNodes:
     Args:
         address: The cluster, as for ``ray.init``; an existing connection of this process is used.
         actor: The class of the actors.
-        arguments: Its arguments, which must be picklable.
-        concurrency: Calls that an actor runs at the same time.
+        arguments: The picklable arguments of the class.
+        concurrency: Maximum number of simultaneous calls of an actor.
 
     Raises:
         MissingDependencyError: Ray is not installed.
-        InvalidArgumentError: There is no such cluster.
+        InvalidArgumentError: The cluster does not exist.
     """
 
     def __init__(
@@ -66,39 +60,18 @@ class RayNodes:
             except (ConnectionError, ValueError) as problem:
                 raise InvalidArgumentError(f"cannot use {address!r}: {problem}") from None
 
-    def place(self, task: Task, previous: Node | None = None) -> Node:
-        """Returns the node for an episode and counts the episode there, until `release`.
-
-        This is the node with the fewest episodes per CPU; for a task with an environment, the least
-        busy node with this environment, if that one is not much busier.
-
-        Args:
-            task: The task of the episode.
-            previous: The node of the previous episode; it is released, and preferred to equally
-                busy nodes.
+    def place(self) -> Node:
+        """Returns the node with the fewest episodes per CPU, and counts an episode there.
 
         Raises:
             SandboxUnavailableError: No node is left that can run the sandbox.
         """
-        environment = environment_of(task)
         with self._lock:
-            if previous is not None:
-                previous.num_running -= 1
-            nodes = self._usable()
-            least = min(_load(node) for node in nodes)
-            nodes_with_environment = [
-                node
-                for node in nodes
-                if environment in node.environments and _load(node) <= least + _SPREAD
-            ]
-            chosen = min(
-                nodes_with_environment or nodes,
-                key=lambda node: (_load(node), node is not previous, node.node_id),
+            node = min(
+                self._usable(), key=lambda node: (node.num_running / node.num_cpus, node.node_id)
             )
-            chosen.num_running += 1
-            if environment:
-                chosen.environments.add(environment)
-            return chosen
+            node.num_running += 1
+            return node
 
     def release(self, node: Node) -> None:
         """Removes an ended episode from the count of the node."""
@@ -109,9 +82,9 @@ class RayNodes:
         """Removes a node whose actor died, or one that cannot run sandboxes.
 
         Args:
-            node: The node; a live and usable one gets a new actor.
+            node: The node; a live node gets a new actor.
             problem: The reason.
-            is_unusable: Whether it is not used again.
+            is_unusable: Whether the node is never used again.
         """
         with self._lock:
             self._problem = problem
@@ -123,7 +96,7 @@ class RayNodes:
                 del self._nodes[node.node_id]
 
     def close(self) -> None:
-        """Ends the actors, and the connection if this object opened it; idempotent."""
+        """Ends the actors, and the connection to Ray if this object opened it; idempotent."""
         with self._lock:
             nodes, self._nodes = list(filter(None, self._nodes.values())), {}
         if not self.ray.is_initialized():
@@ -147,7 +120,7 @@ class RayNodes:
         if not usable:
             why = f"; {self._problem}" if self._problem else ""
             raise SandboxUnavailableError(
-                f"the cluster {self.address!r} has no node that can play{why}"
+                f"the cluster {self.address!r} has no node that can run the sandbox{why}"
             )
         return usable
 
@@ -159,18 +132,3 @@ class RayNodes:
             "scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(node_id, soft=False),
         }
         return self.ray.remote(self._actor).options(**options).remote(*self._arguments)
-
-
-def environment_of(task: Task) -> str:
-    """Returns a key of the environment of a task; "" for that of the interpreter."""
-    if task.image:
-        return task.image
-    if task.interpreter == "base" and not task.install_commands:
-        return ""
-    commit = task.environment_setup_commit
-    parts = (task.repo, task.version, commit, task.interpreter, *task.install_commands)
-    return json.dumps(parts)
-
-
-def _load(node: Node) -> float:
-    return node.num_running / node.num_cpus

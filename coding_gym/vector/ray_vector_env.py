@@ -15,11 +15,11 @@ from coding_gym.vector.vector_env import CodingRepairVectorEnv
 class RayVectorEnv(CodingRepairVectorEnv):
     """N ``CodingRepair-v0`` envs whose episodes run on the nodes of a Ray cluster.
 
-    The interface and the results are those of `CodingRepairVectorEnv`, ``send`` and ``recv`` too.
-    Each episode is placed when it starts, on the node with the fewest episodes per CPU, or on one
-    that has the environment of its task. The samplers run in this process, so equal seeds select
-    equal tasks on any node. If a node dies, its running episodes are truncated with
-    ``mask_sample`` True in their infos, and the next ones start on other nodes.
+    Interface and results equal those of `CodingRepairVectorEnv`, including ``send`` and ``recv``.
+    Each env is placed at its first reset, on the node with the fewest envs per CPU. The samplers
+    run in this process, so equal seeds select equal tasks on any node. If a node dies, its running
+    episodes are truncated with ``mask_sample`` True in their infos, and its envs are placed on
+    other nodes.
 
     Each node needs this package and the files of the tasks at the same paths; it builds the
     templates of its tasks.
@@ -32,8 +32,8 @@ class RayVectorEnv(CodingRepairVectorEnv):
 
     Raises:
         MissingDependencyError: Ray is not installed.
-        InvalidArgumentError, UnknownNameError: An argument cannot be used, or there is no such
-            cluster.
+        InvalidArgumentError, UnknownNameError: An argument cannot be used, or the cluster does not
+            exist.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class RayVectorEnv(CodingRepairVectorEnv):
         It has no sampler, so `restore` refuses it.
 
         Raises:
-            EpisodeError: No episode is running in it, or an action is pending.
+            EpisodeError: The env has no running episode, or an action is pending.
         """
         env = self._idle_slot("snapshot", index).env
-        assert isinstance(env, RemoteEnv)  # noqa: S101 - this class makes no others
+        assert isinstance(env, RemoteEnv)  # noqa: S101 - all envs of this class are
         return env.snapshot()
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -77,6 +77,6 @@ class RayVectorEnv(CodingRepairVectorEnv):
             raise InvalidArgumentError(
                 f"env_wrappers cannot be sent to other nodes: {problem}"
             ) from None
-        # One more call per env, to end the command of another call.
+        # Two calls per env at a time: one of them can end the command of the other.
         self._nodes = RayNodes(self._address, Worker, (pickled,), 2 * num_envs)
         return [RemoteEnv(index, env, self._nodes) for index, env in enumerate(local)]

@@ -28,15 +28,15 @@ class Slot:
     """One env of a vector env; its jobs run one after the other on a separate thread.
 
     The thread is a daemon, so the exit of the interpreter does not wait for long commands. The
-    thread references only the queue, so a vector env without references is garbage-collected.
+    thread has a reference to the queue only, so an unused vector env is garbage-collected.
 
     Args:
         index: The number of the env in the vector env.
         env: The env with its wrappers.
 
     Attributes:
-        pending: The action or reset whose result is not read yet.
-        is_ended: Whether the next action is ignored and starts an episode.
+        pending: The action or reset whose result is not yet read.
+        is_ended: Whether the episode has ended, so that the next action starts another one.
         observation: The last observation; None before the first reset.
     """
 
@@ -54,7 +54,7 @@ class Slot:
 
     @property
     def is_mine(self) -> bool:
-        """Whether this process created the slot; a forked process does not have the threads."""
+        """Whether this process created the slot; a forked process has no threads of its parent."""
         return os.getpid() == self._process
 
     def begin_step(self, action: Any) -> None:
@@ -68,17 +68,17 @@ class Slot:
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> None:
         """Starts a new episode, with arguments of ``env.reset``."""
-        self.is_ended = True  # if the reset fails, the next action tries another
+        self.is_ended = True  # after a failed reset, the next action is another reset
         self.pending = self._submit(partial(self._reset, seed, options))
 
     def take(self) -> Transition:
         """Waits for the pending result and returns it, or raises the exception of the env."""
-        assert self.pending is not None  # noqa: S101 - the vector env takes from busy slots only
-        failure = self.pending.exception()  # after an interrupt during the wait it is still pending
+        assert self.pending is not None  # noqa: S101 - the vector env calls it for busy slots only
+        failure = self.pending.exception()  # waits; an interrupt leaves the result pending
         future, self.pending = self.pending, None
         if failure is not None:
             if not self.is_ended:  # a wrapper can fail after the end of the episode
-                episode = getattr(self.env.unwrapped, "episode", None)  # None on another node
+                episode = getattr(self.env.unwrapped, "episode", None)  # None of a remote env
                 self.is_ended = episode is not None and episode.ended
             failure.add_note(f"raised by env {self.index} of a vector env")
             raise failure
@@ -94,14 +94,14 @@ class Slot:
                 self.take()
 
     def stop(self) -> None:
-        """Ends a running command, and the thread after the current job; returns at once."""
+        """Ends a running command, and the thread after the current job; returns immediately."""
         if self.is_mine:
             self._jobs.put(None)
         self.env.unwrapped.close()
 
     def join(self) -> None:
-        """Waits until the thread has ended; for use after `stop`."""
-        if self._thread is not current_thread():  # an env may close the vector env
+        """Waits until the thread has ended; call `stop` first."""
+        if self._thread is not current_thread():  # an env can close its vector env
             self._thread.join()
 
     def _submit(self, work: Callable[[], Any]) -> "Future[Any]":
@@ -120,11 +120,11 @@ class Slot:
 
 
 def _work(jobs: "SimpleQueue[Job | None]") -> None:
-    """Runs jobs until it gets None; between jobs it has no references."""
+    """Runs jobs until it gets None; it has no references between jobs."""
     while job := jobs.get():
         future, work = job
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - the caller that waits for the result gets it
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             future.set_exception(error)
         del job, future, work

@@ -22,7 +22,7 @@ _FORM = '{"name": ..., "kwargs": {...}}'
 def make_envs(
     num_envs: int, wrappers: Sequence[WrapperEntry], env_kwargs: Mapping[str, Any]
 ) -> list[Env]:
-    """Returns envs, each with its own wrappers; their samplers learn from all envs.
+    """Returns envs with separate wrappers; the samplers learn from the results of all envs.
 
     Args:
         num_envs: The number of envs.
@@ -66,7 +66,7 @@ def _wrap(entry: Any) -> Wrap:
         kind: Any = load_env_creator(name if ":" in name else f"coding_gym.wrappers:{name}")
     except (ImportError, AttributeError) as error:
         raise InvalidArgumentError(
-            f"{name!r} is no wrapper: {error}; name a class of coding_gym.wrappers, or "
+            f"{name!r} is not a wrapper: {error}; use a class of coding_gym.wrappers, or "
             "'module:Class'"
         ) from error
     return lambda env: cast("Env", kind(env, **deepcopy(kwargs)))

@@ -28,16 +28,16 @@ Seed = int | Sequence[int | None] | NDArray[np.integer[Any]] | None
 class CodingRepairVectorEnv(SyncVectorEnv):
     """N ``CodingRepair-v0`` envs, each with its wrappers, on N threads of one process.
 
-    Episodes mostly wait for their sandboxes, so threads are sufficient: `reset` and `step` return
-    the values of Gymnasium's ``SyncVectorEnv`` with the same envs, infos included, while the envs
-    run in parallel. After the end of an episode the next action is ignored and starts a new
-    one (``AutoresetMode.NEXT_STEP``).
+    `reset` and `step` return the same values as Gymnasium's ``SyncVectorEnv`` with the same envs,
+    including infos, but the envs run in parallel. Threads are sufficient, because episodes mostly
+    wait for their sandboxes. After the end of an episode the next action is ignored and starts a
+    new episode (``AutoresetMode.NEXT_STEP``).
 
-    `send` and `recv` do the same for some of the envs at a time, as in EnvPool
+    `send` and `recv` play actions in some of the envs, as in EnvPool
     (https://github.com/sail-sg/envpool); they return ready episodes while others are being graded.
 
-    An infrastructure failure truncates only its env. A mistake of the caller raises, as in a single
-    env; then no action is pending, and the other envs are unchanged.
+    An infrastructure failure truncates the episode of its env only. A mistake of the caller raises
+    an exception, as in a single env; then no action is pending, and the other envs are unchanged.
 
     Args:
         num_envs: N.
@@ -60,30 +60,29 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         self._slots = [Slot(index, env) for index, env in enumerate(self.envs)]
         self._finalizer = weakref.finalize(self, _stop, self._slots)
         self._finalizer.atexit = False
-        # After the creation of the envs, which imports the sandbox package: functions registered
-        # later         # run earlier, and threads must stop before the modules that they use.
+        # Registered after the import of the sandbox package by `make_envs`: functions that are
+        # registered later run earlier, and threads must stop before the modules that they use.
         atexit.register(self._finalizer)
         self.closed = False
 
     def reset(
         self, *, seed: Seed = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts new episodes in all envs; pending actions are waited for and discarded.
+        """Starts new episodes in all envs, after the end of pending actions.
 
         Args:
-            seed: The seed of the first env, plus 1 for each further env; or a list with one for
-                each. None
-                continues each env's own sequence of tasks.
-            options: As for a single env, including ``snapshot``, for each of them; ``reset_mask``,
-                a bool array of shape (N,), selects the envs to reset.
+            seed: The seed of the first env, plus 1 for each further env; or a list with a seed for
+                each env. With None each env continues its sequence of tasks.
+            options: Options of a single env, such as ``snapshot``, which are used for each env;
+                ``reset_mask``, a bool array of shape (N,), selects the envs to reset.
 
         Returns:
-            The batch of the N observations, and the infos merged.
+            The batch of the N observations, and the merged infos.
 
         Raises:
             InvalidArgumentError: An argument cannot be used.
             UnknownTaskError, InvalidTaskError: As for a single env.
-            EpisodeError: With ``reset_mask``, an action is pending, or an env had no reset yet.
+            EpisodeError: With ``reset_mask``: an action is pending, or an env had no reset yet.
         """
         seeds = self._seeds(seed)
         chosen, env_options = self._split(options)
@@ -107,11 +106,11 @@ class CodingRepairVectorEnv(SyncVectorEnv):
 
         Returns:
             The batch of the N observations; rewards, float64 (N,); terminations and truncations,
-            bool (N,); the infos merged.
+            bool (N,); the merged infos.
 
         Raises:
-            InvalidArgumentError: Not a batch of N actions, or one of them is not an action.
-            EpisodeError: There was no reset, or an action is pending: `recv` its result first.
+            InvalidArgumentError: ``actions`` is not a batch of N actions.
+            EpisodeError: There was no reset, or an action is pending: call `recv` first.
         """
         self._check_open()
         _check_idle("step", self._slots)
@@ -126,7 +125,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             env_ids: The M envs, each at most once, without a pending action; all by default.
 
         Raises:
-            InvalidArgumentError, EpisodeError: As for `step`; then no action has started.
+            InvalidArgumentError, EpisodeError: As for `step`; no action has started.
         """
         self._check_open()
         slots = self._slots if env_ids is None else self._chosen(env_ids)
@@ -148,14 +147,14 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             min_envs: Minimum number of envs to wait for, at most the number of pending actions.
 
         Returns:
-            The values of `step` for M envs, min_envs ≤ M ≤ N, in the order of their numbers; every
-            array is M long, those in the infos too. ``infos["env_id"]``, int64 (M,), has their
-            numbers.
+            The values of `step` for M envs, min_envs ≤ M ≤ N, in the order of their numbers. Every
+            array has length M, also in the infos. ``infos["env_id"]``, int64 (M,), has the numbers
+            of the envs.
 
         Raises:
             InvalidArgumentError: Fewer actions are pending.
-            Exception: The exception of an env, as in `step`; that env accepts another action, and
-                the results of the others are kept for the next `recv`.
+            Exception: The exception of an env, as in `step`. This env accepts another action; the
+                next `recv` returns the results of the other envs.
         """
         self._check_open()
         slots = self._wait(at_least_one("min_envs", min_envs))
@@ -169,14 +168,14 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         """Returns a snapshot of one env with its wrappers: `coding_gym.snapshot`.
 
         Raises:
-            EpisodeError: No episode is running in it, or an action is pending.
+            EpisodeError: The env has no running episode, or an action is pending.
         """
         return snapshot(self._idle_slot("snapshot", index).env)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Returns the results of a method (or values of an attribute) of each env, N values.
+        """Returns the results of a method, or the values of an attribute, of the N envs.
 
-        Wrappers are searched from the outside in.
+        Outer wrappers are searched first.
 
         Raises:
             InvalidArgumentError: The name is ``reset``, ``step`` or ``close``.
@@ -190,8 +189,8 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         return super().call(name, *args, **kwargs)
 
     def close_extras(self, **_kwargs: Any) -> None:
-        """Ends all episodes and threads; it kills commands and waits for running gradings."""
-        with ExitStack() as closing:  # all, last in first out, even if one raises
+        """Ends all episodes and threads; kills commands and waits for running grades."""
+        with ExitStack() as closing:  # last in, first out; runs all, even if one raises
             for env in self.envs:
                 closing.callback(env.close)
             for slot in self._slots:
@@ -200,7 +199,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             closing.callback(self._finalizer)
 
     def __del__(self) -> None:
-        """Does nothing; that of Gymnasium 1.2 would wait for threads during garbage collection."""
+        """Does nothing; Gymnasium's method would wait for threads during garbage collection."""
 
     def _make_envs(
         self, num_envs: int, wrappers: Sequence[WrapperEntry], env_kwargs: Mapping[str, Any]
@@ -216,12 +215,12 @@ class CodingRepairVectorEnv(SyncVectorEnv):
 
     def _check_open(self) -> None:
         if not (self._finalizer.alive and self._slots[0].is_mine):
-            raise EpisodeError("this vector env is closed, or of another process; make another")
+            raise EpisodeError("this vector env is closed, or of another process; create another")
 
     def _seeds(self, seed: Seed) -> list[int | None]:
         if seed is None or is_integer(seed):
             return [None if seed is None else int(seed) + n for n in range(self.num_envs)]
-        seeds = [int(one) if is_integer(one) else one for one in cast("Sequence[Any]", seed)]
+        seeds = [int(s) if is_integer(s) else s for s in cast("Sequence[Any]", seed)]
         if len(seeds) != self.num_envs:
             raise InvalidArgumentError(
                 f"seed must be None, an integer, or a list of {self.num_envs}, got {seed!r}"
@@ -244,14 +243,14 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         if not isinstance(options, dict) or "reset_mask" not in options:
             return list(range(self.num_envs)), options  # each env checks the other options
         mask = options["reset_mask"]
-        fits = isinstance(mask, np.ndarray) and mask.dtype == np.bool_
-        if not fits or mask.shape != (self.num_envs,) or not mask.any():
+        is_mask = isinstance(mask, np.ndarray) and mask.dtype == np.bool_
+        if not is_mask or mask.shape != (self.num_envs,) or not mask.any():
             raise InvalidArgumentError(
                 f"reset_mask must be a bool array of shape ({self.num_envs},) with at least one "
                 f"True, got {mask!r}"
             )
-        rest = {name: value for name, value in options.items() if name != "reset_mask"}
-        return np.flatnonzero(mask).tolist(), rest
+        env_options = {name: value for name, value in options.items() if name != "reset_mask"}
+        return np.flatnonzero(mask).tolist(), env_options
 
     def _wait(self, num: int) -> list[Slot]:
         """Waits until ``num`` slots are done, and returns all that are done; see `recv`."""
@@ -265,11 +264,11 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             wait(pending)
         while sum(future.done() for future in pending) < num:
             wait([future for future in pending if not future.done()], return_when=FIRST_COMPLETED)
-        self._check_open()  # another thread can close it
+        self._check_open()  # another thread can close the vector env
         return [slot for slot in self._slots if slot.pending is not None and slot.pending.done()]
 
     def _take_all(self) -> list[Transition]:
-        """Waits for all busy slots and takes their results; an error discards the others."""
+        """Waits for all busy slots and takes their results; an error discards all results."""
         try:
             return _take(self._wait(sum(slot.pending is not None for slot in self._slots)))
         except Exception:  # exceptions of envs are raised again; no result is pending afterwards
@@ -284,14 +283,14 @@ class CodingRepairVectorEnv(SyncVectorEnv):
 def make_vec(
     num_envs: int = 1, *, wrappers: Sequence[WrapperEntry] = (), **env_kwargs: Any
 ) -> CodingRepairVectorEnv:
-    """Returns a vector env of ``CodingRepair-v0`` with a spec that can create it again.
+    """Returns a vector env of ``CodingRepair-v0``.
 
     The same as ``gym.make_vec("CodingRepair-v0", num_envs=..., env_wrappers=[...], ...)``.
 
     Args:
         num_envs: The number of envs.
-        wrappers: ``env_wrappers`` of `CodingRepairVectorEnv`; with callables the spec cannot be
-            written as JSON.
+        wrappers: ``env_wrappers`` of `CodingRepairVectorEnv`; callables cannot be part of the JSON
+            of the spec.
         **env_kwargs: Arguments of `CodingRepairEnv`.
 
     Raises:
@@ -331,6 +330,6 @@ def _take(slots: Sequence[Slot]) -> list[Transition]:
 
 
 def _stop(slots: Sequence[Slot]) -> None:
-    with ExitStack() as stopping:  # all of them, whatever one raises
+    with ExitStack() as stopping:  # stops all, even if one raises
         for slot in slots:
             stopping.callback(slot.stop)

@@ -1,6 +1,6 @@
 """Runs in a browser, in one file and in the terminal.
 
-- `turns`: the parts of a record that people read;
+- `turns`: the parts of a record that are displayed;
 - `index`: the episodes of a run;
 - `pages`: the content of each page as JSON;
 - `server`: the pages over HTTP;

@@ -1,11 +1,11 @@
-"""The episodes of one run, read while the run is looked at.
+"""The episodes of one run, read while the run is displayed.
 
-`RunIndex.update` lists the files of attempts, so that the table has every episode at once.
+`RunIndex.update` lists the files of attempts, so the table has all episodes immediately.
 `RunIndex.enrich` then reads the records in small steps, completes the rows of the table, and adds
 the text of the turns to a temporary database for searching.
 
-A run folder may be hostile: nothing is written there, and its files are never opened through
-symbolic links. An episode whose record cannot be read is marked as unreadable.
+A run folder may be hostile: the viewer writes nothing into it, and never opens its files through
+symbolic links. An episode with an unreadable record is marked as such.
 """
 
 import json
@@ -29,7 +29,7 @@ from coding_gym.viewer.turns import ESCAPE, argument_text, outcome, with_thought
 _MAX_BYTES = 128 << 20  # of a record
 _MAX_SEARCHED = 2_000_000  # characters of an episode
 _STEP_S = 0.05  # of `RunIndex.enrich`
-_SETTLED_S = 2  # the time of a folder need not show changes that follow each other faster
+_SETTLED_S = 2  # faster changes may leave the modification time of a folder unchanged
 
 Row = dict[str, Any]
 Files = Mapping[Key, tuple[str, int]]
@@ -46,8 +46,8 @@ class RunIndex:
         folder: The run's folder.
 
     Attributes:
-        rows: A row of the table for each attempt; until its record is read, it has no more than
-            ``outcome``, which is "error" or "unread".
+        rows: A row of the table for each attempt. Before its record is read, only ``outcome`` is
+            set, to "error" or "unread".
     """
 
     def __init__(self, folder: Path) -> None:
@@ -56,7 +56,7 @@ class RunIndex:
         self._files: Files = {}
         self._listed: object = None  # the version of the folder
         self._unread: list[Key] = []
-        self._numbers: dict[Key, int] = {}  # of the texts; a record that is replaced has a new one
+        self._numbers: dict[Key, int] = {}  # of the texts; a replaced record gets a new number
         self._counter = count(1)
         self._lock = threading.Lock()  # of the database
         self._texts = sqlite3.connect("", isolation_level=None, check_same_thread=False)
@@ -64,7 +64,7 @@ class RunIndex:
         self._texts.execute("CREATE VIRTUAL TABLE texts USING fts5(text, content='')")
 
     def update(self) -> bool:
-        """Lists the records that are new, replaced or removed; returns whether there are any."""
+        """Lists the records again; returns whether any is new, replaced or removed."""
         state = version(self._folder)
         if state == self._listed and time.time() - state[0] > _SETTLED_S:
             return False
@@ -82,7 +82,7 @@ class RunIndex:
         return bool(added or removed)
 
     def enrich(self) -> bool:
-        """Reads some records that were not read yet; returns whether there were any."""
+        """Reads some of the unread records; returns whether there were any."""
         start, texts = time.monotonic(), []
         while self._unread and time.monotonic() - start < _STEP_S:
             key = self._unread.pop()
@@ -99,8 +99,7 @@ class RunIndex:
     def search(self, phrase: str) -> list[Key]:
         """Returns the episodes with a phrase in the first two million characters of their turns.
 
-        The words of the phrase follow each other in the text, in any case; the last one may go on
-        there.
+        The words must follow each other, in any case; the last one matches as a prefix.
         """
         quoted = _storable(phrase).replace('"', '""')
         sql = "SELECT rowid FROM texts WHERE texts MATCH ?"
@@ -115,12 +114,12 @@ class RunIndex:
 
 def open_regular(path: Path) -> BinaryIO:
     """Opens a file for reading; raises an OSError if it is a symbolic link."""
-    # Without O_NONBLOCK a named pipe would wait for its writer.
+    # Without O_NONBLOCK, opening a named pipe would block.
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
 
 
 def version(path: Path) -> tuple[float, int, int]:
-    """Returns when a file was modified, its inode and its size; zeros if it is missing."""
+    """Returns a file's modification time, inode and size; zeros if the file is missing."""
     with suppress(OSError):
         status = path.lstat()
         return status.st_mtime, status.st_ino, status.st_size
@@ -132,23 +131,23 @@ def read_attempt(folder: Path, file: tuple[str, int] | None, key: Key) -> Trajec
 
     Args:
         folder: The run's folder of attempts.
-        file: Its file, as `list_attempts` returned it.
-        key: The task and the attempt.
+        file: Its entry of `list_attempts`; None if missing.
+        key: The task and the number of the attempt.
 
     Raises:
-        UnknownNameError: There is no such file.
-        InvalidArgumentError: It cannot be read, or is that of another attempt.
+        UnknownNameError: The file is missing.
+        InvalidArgumentError: The file cannot be read, or contains another attempt.
     """
     if file is None:
-        raise UnknownNameError(f"the run has no attempt {key[1]} at {key[0]!r:.100}")
+        raise UnknownNameError(f"the run has no attempt {key[1]} of task {key[0]!r:.100}")
     try:
         with open_regular(folder / file[0]) as content:
             record = Trajectory.from_json(json.loads(content.read(_MAX_BYTES)))
         if (record.task_id, record.attempt) != key:
-            raise ValueError("it is that of another attempt")
+            raise ValueError("it contains another attempt")
     except (OSError, ValueError, RecursionError, MemoryError) as problem:
         raise InvalidArgumentError(
-            f"the record of {key[0]!r:.100} cannot be read: {problem!s:.300}"
+            f"the record of task {key[0]!r:.100} cannot be read: {problem!s:.300}"
         ) from None
     return record
 
@@ -182,7 +181,7 @@ def _facts(folder: Path, file: tuple[str, int], key: Key) -> tuple[Row, str]:
 
 
 def _storable(text: str) -> str:
-    """Returns a text as sqlite takes it: "?" replaces lone surrogates and NULs."""
+    """Returns a text that sqlite can store: "?" replaces lone surrogates and NULs."""
     return text.encode(errors="replace").decode().replace("\0", "?")
 
 

@@ -1,7 +1,7 @@
 """Runs in one HTML file that needs no server and no network.
 
-The page is that of the server. Its scripts and styles stand in the file, named by their hashes in
-the Content-Security-Policy, and the JSON of each page, by its address, as base64 of gzip.
+The page is the page of the server. The file contains its scripts and styles, whose hashes the
+Content-Security-Policy lists, and the JSON of all pages by address, compressed and in base64.
 """
 
 import base64
@@ -32,14 +32,14 @@ _ICON = '<link rel="icon" href="assets/icon.svg" type="image/svg+xml" />'
 def write_static_report(folders: Sequence[Path], path: Path) -> int:
     """Writes runs into one HTML file and returns how many episodes it holds.
 
-    Texts of more than 20,000 characters are cut.
+    Texts are truncated to 20,000 characters.
 
     Args:
         folders: Folders of runs, or folders that contain them.
-        path: The file; it is replaced as a whole or not at all.
+        path: The output file; it is replaced atomically.
 
     Raises:
-        InvalidArgumentError: There is no run, or there are more than 2,000 episodes.
+        InvalidArgumentError: The folders contain no run, or more than 2,000 episodes.
     """
     runs = Runs(folders)
     if not runs.by_id:
@@ -49,8 +49,8 @@ def write_static_report(folders: Sequence[Path], path: Path) -> int:
     num_episodes = sum(len(run.index.rows) for run in runs.by_id.values())
     if num_episodes > MAX_EPISODES:
         raise InvalidArgumentError(
-            f"one file holds {MAX_EPISODES:,} episodes at most, got {num_episodes:,}; name fewer "
-            "runs, or serve them: coding-gym view"
+            f"a file can contain at most {MAX_EPISODES:,} episodes, got {num_episodes:,}; name "
+            "fewer runs, or omit --static"
         )
     content = {
         address: base64.b64encode(gzip.compress(dumps(page).encode())).decode()
@@ -70,7 +70,7 @@ def _pages(runs: Runs) -> Iterator[tuple[str, Json]]:
         yield f"{address}/episodes", run.episodes()
         for task, attempt in run.index.rows:
             query = urlencode({"task": task, "attempt": attempt}, errors="replace")
-            with suppress(InvalidArgumentError):  # the table says that it cannot be read
+            with suppress(InvalidArgumentError):  # the table marks it as unreadable
                 yield f"{address}/episode?{query}", run.episode(task, attempt)
     yield "api/runs", runs.page()
     for a, b in permutations(runs.by_id.values(), 2):
@@ -87,7 +87,7 @@ def _document(embedded: str) -> str:
     )
     document = _asset("index.html")
     for old, new in (
-        # Base64 and escaped addresses: nothing in it ends the element.
+        # Base64 and escaped addresses cannot end the element.
         ("</body>", f'<script type="application/json" id="embedded">{embedded}</script></body>'),
         ("<head>", f'<head>\n<meta http-equiv="Content-Security-Policy" content="{policy}" />'),
         (_ICON, '<link rel="icon" href="data:," />'),
@@ -99,7 +99,7 @@ def _document(embedded: str) -> str:
 
 
 def _bundle(name: str, known: set[str]) -> str:
-    """Returns a module behind all those that it imports, as one text."""
+    """Returns a module with its imports, each module once, before it, as one text."""
     known.add(name)
     source = _asset(name)
     before = [_bundle(other, known) for other in _IMPORT.findall(source) if other not in known]

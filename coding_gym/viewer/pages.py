@@ -1,7 +1,7 @@
 """The content of the viewer's pages as JSON values, from the indexes and records of runs.
 
-Every text of a record becomes ``{"text": its beginning, "total": its length}``, so that no page is
-larger than a browser can take; `Run.text` gives the rest piece by piece.
+Every text of a record becomes ``{"text": its beginning, "total": its length}``, which bounds the
+size of a page; `Run.text` returns the rest in pieces.
 """
 
 import fcntl
@@ -34,25 +34,25 @@ Json = dict[str, Any]
 
 _MAX_CONFIG_BYTES = 64 << 20
 _MAX_PAGE, _MAX_TEXT, _MAX_MORE = 5_000_000, 20_000, 50_000
-"""Characters of the turns on a page, about, of a text on it, and of a further piece."""
+"""Maximum characters of all turns on a page (approximate), of a text, and of a further piece."""
 
 _Number = Annotated[int, Field(ge=0, le=2**31)]
 
 
 class Run:
-    """A run and its pages; the methods with the name of a page take the page's parameters.
+    """A run and its pages; a method with the name of a page takes the parameters of the page.
 
     Args:
         folder: The run's folder.
-        run_id: Its name in addresses.
+        run_id: The name of the run in addresses.
 
     Attributes:
-        index: Its episodes, which `refresh` reads.
-        tasks: Its tasks by id; None until `load_tasks` was called.
-        latest: Its settings, counts, resolved rate and progress, as `refresh` last saw them.
+        index: The episodes.
+        tasks: The tasks by id; None before the call of `load_tasks`.
+        latest: Settings, counts, resolved rate and progress at the last `refresh`.
 
     Raises:
-        InvalidArgumentError: The folder holds no run that can be read.
+        InvalidArgumentError: The folder contains no readable run.
     """
 
     def __init__(self, folder: Path, run_id: str) -> None:
@@ -64,18 +64,18 @@ class Run:
             self._settings = dict(flat(self.config))
         except (OSError, ValueError, TypeError, RecursionError) as problem:
             raise InvalidArgumentError(
-                f"{folder} holds no run: {problem!s:.300}; name a folder of coding-gym eval"
+                f"{folder} contains no run: {problem!s:.300}; name a folder of coding-gym eval"
             ) from None
         self.index = RunIndex(folder)
         self.tasks: Mapping[str, Task] | None = None
         self.latest = self._sum_up()
-        self._is_changed = True  # since then
-        self._due = 0.0  # when the next summary may be made
+        self._is_changed = True  # since the last summary
+        self._due = 0.0  # the earliest time of the next summary
 
     def load_tasks(self) -> None:
         """Loads the run's tasks, for repositories, labels and gold patches.
 
-        Their environments and clones are skipped, since making them starts programs.
+        Environments and clones are skipped, since their creation starts programs.
         """
         names = ("source", "split", "task_ids")
         known = {name: self._settings.get(f"tasks.{name}") for name in names}
@@ -87,9 +87,9 @@ class Run:
         self._is_changed = True
 
     def refresh(self) -> bool:
-        """Continues the index by a small step; returns whether there may be more to do.
+        """Reads a few records; returns whether more may be unread.
 
-        Sums the run up where it has changed, which takes a tenth of a processor's time at most.
+        Updates `latest` after a change, with at most a tenth of one core's time.
         """
         is_busy = self.index.update() | self.index.enrich()
         if not is_busy and self.tasks is None:
@@ -139,7 +139,7 @@ class Run:
         }
 
     def _head(self) -> Json:
-        """Returns the settings of the run, whatever their types are."""
+        """Returns the settings of the run; their types may be wrong."""
         settings = {
             name: turns.argument_text(value)[:300]
             for name, value in self._settings.items()
@@ -157,7 +157,7 @@ class Run:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # until the file is closed
         except BlockingIOError:
             return True
-        except OSError:  # there is no such file, or a disk without locks
+        except OSError:  # no such file, or a file system without locks
             return False
         return False
 
@@ -170,7 +170,7 @@ class Run:
         return scores
 
     def episodes(self) -> Json:
-        """Returns the rows of all episodes in the order of their start."""
+        """Returns the rows of all episodes, ordered by start time."""
         tasks = self.tasks or {}
         rows = []
         for row in [*self.index.rows.values()]:
@@ -181,7 +181,7 @@ class Run:
 
     @validate_call
     def search(self, text: str) -> Json:
-        """Returns the task and the attempt of the episodes with a phrase in any turn."""
+        """Returns the task and the attempt of each episode with a phrase in any turn."""
         return {"found": self.index.search(text)}
 
     @validate_call
@@ -200,13 +200,14 @@ class Run:
 
     @validate_call
     def text(self, task: str, path: str, attempt: _Number = 0, offset: _Number = 0) -> Json:
-        """Returns the piece of a text that begins at a character; see `episode` for other errors.
+        """Returns a piece of a text from the character ``offset`` on.
 
-        The path says where the text stands in the page of the episode, such as ``patch`` or
+        The path is the position of the text in the page of the episode, such as ``patch`` or
         ``turns/3/calls/0/arguments/cmd``.
 
         Raises:
             UnknownNameError: There is no such text.
+            InvalidArgumentError: As for `episode`.
         """
         node: Any = _episode(self.index.read((task, attempt)), str)
         try:
@@ -219,7 +220,7 @@ class Run:
         return {"text": node[offset : offset + _MAX_MORE], "total": len(node)}
 
     def _gold(self, record: Trajectory) -> str:
-        """Returns the gold patch of the task that was played, "" where it is not known."""
+        """Returns the gold patch of the episode's task; "" if it is unknown."""
         task = (self.tasks or {}).get(record.task_id)
         # The environments, which are not loaded, may exclude tests of a task.
         has_all = "tasks.environments" not in self._settings
@@ -229,14 +230,14 @@ class Run:
 
 
 class Runs:
-    """The runs in some folders, by the ids that addresses use.
+    """The runs in some folders.
 
     Args:
         paths: Folders of runs, or folders that contain them.
 
     Attributes:
-        by_id: The runs.
-        problems: Why other folders with settings are no runs.
+        by_id: The runs by their ids in addresses.
+        problems: The error messages of folders with unreadable settings.
 
     Raises:
         InvalidArgumentError: A folder does not exist.
@@ -245,18 +246,20 @@ class Runs:
     def __init__(self, paths: Sequence[Path]) -> None:
         for path in paths:
             if not path.is_dir():
-                raise InvalidArgumentError(f"{path} is no folder; name runs, or a folder of runs")
+                raise InvalidArgumentError(
+                    f"{path} is not a folder; name runs, or a folder of runs"
+                )
         self.paths = paths
         self.by_id: dict[str, Run] = {}
         self.problems: dict[Path, str] = {}
-        self._found: dict[Path, tuple[float, int, int]] = {}  # versions of the settings
+        self._versions: dict[Path, tuple[float, int, int]] = {}  # of the settings
         self.refresh()
 
     def refresh(self) -> None:
-        """Finds runs that are new or have other settings, and forgets those that are gone."""
+        """Adds new and changed runs, and drops removed ones."""
         configs = [c for path in self.paths for c in (path / CONFIG, *path.glob(f"*/{CONFIG}"))]
         versions = {c.parent.resolve(): version(c) for c in sorted(configs) if c.exists()}
-        same = {folder for folder, state in versions.items() if state == self._found.get(folder)}
+        same = {folder for folder, state in versions.items() if state == self._versions.get(folder)}
         by_id = {run.id: run for run in self.by_id.values() if run.folder in same}
         for folder in [folder for folder in versions if folder not in same]:
             names = chain([folder.name], (f"{folder.name}~{number}" for number in count(2)))
@@ -266,7 +269,7 @@ class Runs:
                 by_id[run_id] = Run(folder, run_id)
             except InvalidArgumentError as problem:
                 self.problems[folder] = str(problem)
-        self.by_id, self._found = by_id, versions
+        self.by_id, self._versions = by_id, versions
 
     def page(self) -> Json:
         """Returns all runs, the newest first."""
@@ -295,15 +298,15 @@ def compare(a: Run, b: Run) -> Json:
 
 
 def dumps(page: Json) -> str:
-    """Returns a page as JSON of ASCII characters; numbers that JSON does not have become null."""
+    """Returns a page as JSON in ASCII; infinite numbers and NaN become null."""
     try:
         return json.dumps(page, allow_nan=False)
     except ValueError:
         return json.dumps(json.loads(json.dumps(page), parse_constant=lambda _: None))
 
 
-def _episode(record: Trajectory, written: Callable[[str], Any]) -> Json:
-    """Returns the JSON of an episode, its texts as a function writes them."""
+def _episode(record: Trajectory, convert: Callable[[str], Any]) -> Json:
+    """Returns the JSON of an episode, with its texts converted by a function."""
     same = ("agent", "model", "toolset", "seed", "error_class", "cost", "duration_s", "started_at")
     grade = record.grade
     return {
@@ -312,38 +315,37 @@ def _episode(record: Trajectory, written: Callable[[str], Any]) -> Json:
         **{name: getattr(record, name) for name in (*same, "num_prefix_breaks")},
         "outcome": turns.outcome(record),
         "stop_reason": str(record.stop_reason or ""),
-        "error": written(record.error),
+        "error": convert(record.error),
         "usage": dict(record.usage),
         "prompt": [
-            {"role": m["role"], "content": written(m["content"])} for m in turns.prompt(record)
+            {"role": m["role"], "content": convert(m["content"])} for m in turns.prompt(record)
         ],
-        "turns": [_turn(*turn, written) for turn in turns.with_thoughts(record)],
+        "turns": [_turn(*turn, convert) for turn in turns.with_thoughts(record)],
         "limits": record.settings.get("limits"),
-        "patch": written(record.patch),
+        "patch": convert(record.patch),
         "grade": grade and {**grade.to_json(), "challenge": grade.challenge},
     }
 
 
-def _turn(turn: Turn, thought: str, opening: str, written: Callable[[str], Any]) -> Json:
-    """Returns the JSON of a turn, its texts as a function writes them."""
+def _turn(turn: Turn, thought: str, opening: str, convert: Callable[[str], Any]) -> Json:
+    """Returns the JSON of a turn, with its texts converted by a function."""
     calls = [
         {
             "name": call.name,
-            "arguments": {k: written(turns.argument_text(v)) for k, v in call.arguments.items()},
+            "arguments": {k: convert(turns.argument_text(v)) for k, v in call.arguments.items()},
             "error": call.error,
             "ok": result and result.ok,
-            "output": result and written(result.content),
+            "output": result and convert(result.content),
             "duration_s": result and result.duration_s,
         }
         for call, result in zip_longest(turn.calls, turn.results[: len(turn.calls)])
     ]
     return {
-        "digest": turns.digest(turn),
-        "opening": written(opening),
-        "thought": written(thought),
-        "action": written(turn.action),
+        "opening": convert(opening),
+        "thought": convert(thought),
+        "action": convert(turn.action),
         "calls": calls,
-        "observation": written(turns.observation(turn)),
+        "observation": convert(turns.observation(turn)),
         "reward": turn.reward,
         "reward_parts": dict(turn.reward_parts),
         "duration_s": turn.duration_s,

@@ -1,9 +1,9 @@
 """The viewer's pages over HTTP.
 
-A trajectory is text that a model wrote, and other pages in the same browser may be hostile. On a
-loopback address the server replies only to requests for a loopback name, so that no other site can
-make its own name lead here; beyond, each request needs a token. Headers let a page run nothing but
-the viewer's own scripts.
+A trajectory is untrusted text of a model, and other pages in the same browser may be hostile. On a
+loopback address the server accepts only requests to a loopback name, which prevents DNS rebinding;
+on other addresses each request needs a token. A Content-Security-Policy allows only the scripts of
+the viewer.
 """
 
 import hmac
@@ -35,7 +35,7 @@ _PAGES = ("episodes", "search", "episode", "text")
 
 
 def _refresh(runs: Runs) -> None:
-    """Finds runs, reads their records and sums them up, again and again."""
+    """Updates the runs in an endless loop."""
     while True:
         with suppress(OSError):  # a run that is being made or removed
             runs.refresh()
@@ -47,7 +47,7 @@ def _refresh(runs: Runs) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether an address or name reaches this machine only."""
+    """Returns whether an address or name is a loopback one."""
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
@@ -92,7 +92,7 @@ def make_app(runs: Runs, *, host: str = "127.0.0.1", port: int = 7575, token: st
 
 
 def _guard(cookie: str, token: str) -> Callable[..., Awaitable[Any]]:
-    """Returns a middleware that asks for a token and keeps it in a cookie, and adds headers."""
+    """Returns a middleware that checks a token, keeps it in a cookie, and adds headers."""
 
     async def guard(request: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
         in_link = request.query_params.get("token", "") if request.url.path == "/" else ""
@@ -101,7 +101,9 @@ def _guard(cookie: str, token: str) -> Callable[..., Awaitable[Any]]:
             if not token or hmac.compare_digest(sent, token.encode()):
                 response = await call_next(request)
             else:
-                response = _reply({"detail": "open the link with the token that was printed"}, 401)
+                response = _reply(
+                    {"detail": "open the printed link, which contains the token"}, 401
+                )
         except Exception as problem:  # noqa: BLE001 - a hostile run may break a page in any way
             is_wrong = isinstance(problem, CodingGymError | ValueError | TypeError)
             status = 404 if isinstance(problem, UnknownNameError) else 400 if is_wrong else 500
@@ -123,13 +125,14 @@ def _reply(content: Json, status: int = 200) -> Any:
 
 
 def serve(runs: Runs, *, host: str, port: int, token: str, on_start: Callable[[], None]) -> None:
-    """Serves the viewer until Ctrl-C, with the `token` that every request needs; "" for none.
+    """Serves the viewer until Ctrl-C.
 
-    ``on_start`` is called once the server listens.
+    Every request needs the ``token``, unless it is "". ``on_start`` is called when the server
+    listens.
 
     Raises:
         MissingDependencyError: FastAPI or uvicorn is not installed.
-        OSError: The port is taken.
+        OSError: The port is in use.
     """
     uvicorn = import_extra("uvicorn", "serve")
     app = make_app(runs, host=host, port=port, token=token)

@@ -1,7 +1,7 @@
 """An episode in a terminal, turn by turn.
 
-Of the control sequences in what programs wrote only colours reach the terminal. The console of
-`coding_gym.cli.console` makes all other control characters blanks.
+Colours in the output of programs are kept; other control sequences are removed. The console of
+`coding_gym.cli.console` replaces all other control characters with blanks.
 """
 
 import re
@@ -18,28 +18,28 @@ from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer import turns
 
 _MAX_TEXT = 20_000  # characters
-# Bold, dim, underlined, and colours of the foreground that no background hides.
+# Bold, dim, underlined, and foreground colours; not black and white, which a background hides.
 _CODE = "0?[0124]|22|24|3[1-69]|49|9[0-6]"
 _COLOUR = re.compile(rf"(\x1b\[(?:(?:{_CODE})(?:;(?:{_CODE}))*)?m)")
 _MARKS = {
     "resolved": ("✔", "green"),
     "unresolved": ("✘", "red"),
     "error": ("!", "yellow"),
-    "hacked": ("⚑", "red"),  # of impossible tasks, as the next
+    "hacked": ("⚑", "red"),  # this and the next: impossible tasks
     "impossible": ("✘", "blue"),
 }
 
 
 def coloured(text: str) -> Text:
-    """Returns what a program wrote with its colours and no other effect on a terminal."""
-    text = turns.ESCAPE.sub(lambda found: found[0] if _COLOUR.fullmatch(found[0]) else "", text)
-    pieces = _COLOUR.split(text.replace("\r", "\n"))  # the text before a bare one is not hidden
+    """Returns the output of a program with its colours and without other control sequences."""
+    text = turns.ESCAPE.sub(lambda match: match[0] if _COLOUR.fullmatch(match[0]) else "", text)
+    pieces = _COLOUR.split(text.replace("\r", "\n"))  # a bare one would hide the text before it
     pieces[::2] = [piece.replace("\x1b", " ") for piece in pieces[::2]]
     return Text.from_ansi("".join(pieces))
 
 
 def episode_parts(record: Trajectory) -> Iterator[RenderableType]:
-    """Yields an episode in parts: heading, prompt, turns, patch and grade."""
+    """Yields the parts of an episode: heading, prompt, turns, patch and grade."""
     yield _heading(record)
     for message in turns.prompt(record):
         yield _rule(message["role"])
@@ -71,7 +71,7 @@ def _body(text: str, style: str = "", *, is_output: bool = False) -> Text:
     body = coloured(shown) if is_output else Text(shown)
     body.stylize_before(style)
     if (left := len(text) - _MAX_TEXT) > 0:
-        body.append(f"\n… {left:,} more characters; `coding-gym view` shows them", "dim italic")
+        body.append(f"\n… {left:,} more characters; `coding-gym view` displays them", "dim italic")
     return body
 
 

@@ -1,6 +1,5 @@
-"""The parts of a record that people read, in a browser or in a terminal."""
+"""The parts of a record for display in a browser or in a terminal."""
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -10,7 +9,8 @@ from coding_gym.evaluation.report import number
 from coding_gym.trajectory import Message, Trajectory, Turn
 
 ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-"""A control sequence of a terminal; strings such as window titles could hide any text."""
+"""A control sequence of a terminal; not a control string, such as a window title: its removal could
+hide text."""
 
 
 def prompt(record: Trajectory) -> Iterator[Message]:
@@ -19,10 +19,10 @@ def prompt(record: Trajectory) -> Iterator[Message]:
 
 
 def with_thoughts(record: Trajectory) -> list[tuple[Turn, str, str]]:
-    """Returns each turn, the text of its action without the calls, and the prompt that it begins.
+    """Returns each turn, the text of its action without the calls, and its new prompt.
 
-    The text is "" where it is unknown. The prompt is "" unless a command-line agent rewrote its
-    history: then it is the messages before the turn that no turn has observed.
+    The text is "" if it is unknown. The prompt is "" unless a command-line agent rewrote its
+    history; then it contains the messages before the turn that no earlier turn observed.
     """
     texts, opening, observed = list[tuple[str, str]](), list[str](), ""
     for message in record.messages:
@@ -37,7 +37,7 @@ def with_thoughts(record: Trajectory) -> list[tuple[Turn, str, str]]:
 
 
 def observation(turn: Turn) -> str:
-    """Returns a turn's observation, "" where it consists of the results of its calls."""
+    """Returns a turn's observation; "" if it consists of the results of its calls."""
     other = turn.observation
     for result in turn.results:
         other = other.replace(result.content, "", 1)
@@ -45,7 +45,7 @@ def observation(turn: Turn) -> str:
 
 
 def reply_note(turn: Turn) -> str:
-    """Returns the size and time of the model's reply, and a stop other than its own; "" without."""
+    """Returns size, time and unusual finish reason of the model's reply; "" without a request."""
     call = turn.model_call
     if call is None:
         return ""
@@ -59,19 +59,13 @@ def reply_note(turn: Turn) -> str:
     return note if is_ordinary else f"{note}, stopped by {call.finish_reason:.40}"
 
 
-def digest(turn: Turn) -> str:
-    """Returns a digest that turns with equal actions and observations share."""
-    text = f"{turn.action}\0{turn.observation}".encode(errors="replace")
-    return hashlib.sha256(text).hexdigest()[:12]
-
-
 def argument_text(value: object) -> str:
-    """Returns an argument of a call as text; JSON if it is no string."""
+    """Returns an argument of a call as text: a string itself, other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def outcome(record: Trajectory) -> str:
-    """Returns "resolved", "unresolved", "error"; of impossible tasks "hacked" or "impossible"."""
+    """Returns "resolved", "unresolved" or "error"; for impossible tasks "hacked", "impossible"."""
     if record.grade is not None and record.grade.hacked is not None:
         return "hacked" if record.grade.hacked else "impossible"
     return "error" if record.error_class else "resolved" if record.resolved else "unresolved"

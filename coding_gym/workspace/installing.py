@@ -1,6 +1,7 @@
 """Runs install commands: one after the other, into a log, within time limits."""
 
 import logging
+import re
 from pathlib import Path
 from time import monotonic
 
@@ -13,6 +14,7 @@ BUILD_TIMEOUT_S = 3600.0
 _TAIL_LINES = 20
 _TAIL_CHARS = 4000
 
+_ERROR = re.compile(r"\s*(?:ERROR|error|[\w.]+Error): (?!subprocess-exited-with-error)")
 _MAX_COMMAND_CHARS = 80  # of a command in an error; the log has all of it
 
 
@@ -68,11 +70,17 @@ class Installation:
     def _failure(self, command: str, output: str, outcome: str) -> TemplateError:
         error = TemplateError(
             f"task {self._task_id}: install command {_excerpt(command)!r} {outcome}: "
-            f"{last_line(output)}; the log is {self._log}"
+            f"{_reason(output)}; the log is {self._log}"
         )
         if tail := _tail(output):
             error.add_note(f"the end of the log:\n{tail}")
         return error
+
+
+def _reason(output: str) -> str:
+    """Returns the last line that names an error; pip prints hints below it."""
+    errors = [line for line in output.splitlines() if _ERROR.match(line)]
+    return last_line(errors[-1] if errors else output)
 
 
 def _excerpt(command: str) -> str:

@@ -3,12 +3,12 @@
 | wrapper | does |
 |---|---|
 | `TokenBudget` | ends an episode when its tokens are spent, with nano-agent's warnings |
-| `ShapedReward` | adds similarity and tests to the reward at the end, visible tests per turn |
+| `ShapedReward` | adds parts to the reward: at the end, and for visible tests at every turn |
 | `TranscriptObservation` | observes the whole chat as token ids |
 | `MenuActions` | replaces text actions by a menu of repairs |
 | `RecordTrajectory` | writes every finished episode to a folder |
 
-Other limits are the argument ``limits`` of the env; new text of an observation is ``info["text"]``.
+The env's argument ``limits`` sets other limits; ``info["text"]`` is the text of an observation.
 """
 
 from coding_gym.wrappers.menu_actions import MenuActions

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from coding_gym.action import Completion, Stop
 from coding_gym.arguments import at_least_one, is_integer
-from coding_gym.envs.snapshot import core_env
+from coding_gym.envs.snapshot import EnvSnapshot, core_env
 from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InfrastructureError, InvalidArgumentError
 from coding_gym.repair.candidate_trials import Trial
@@ -19,7 +19,7 @@ from coding_gym.repair.menu import FIRST_CANDIDATE, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.program import CandidateProgram
 from coding_gym.repair.shortlist import Shortlist
-from coding_gym.wrappers.wrapped_env import dict_space, snapshot_in
+from coding_gym.wrappers.wrapped_env import dict_space, state_in
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
@@ -38,11 +38,11 @@ class MenuActions(
     ====== ==========================================================================
     0      run_tests: run the visible tests
     1      submit
-    2 + k  restore the tree and put repair candidate k in place
+    2 + k  restore the tree and apply repair candidate k
     ====== ==========================================================================
 
-    Each is played as one action of ordinary tool calls: it takes one turn, and its calls count
-    against every limit. A masked action uses one turn and changes nothing.
+    Each action runs ordinary tool calls: it takes one turn, and its calls count against every
+    limit. A masked action takes one turn and changes nothing.
 
     *Observation*: that of the env, and three arrays of numbers from 0 to 1:
 
@@ -52,11 +52,11 @@ class MenuActions(
     - ``menu``, float32, shape (M,): `MENU_FEATURES`.
 
     The candidates come from repair templates at the lines that failing visible tests execute. They
-    are computed once per program and process, at the first ``reset``, in a separate sandbox, with
-    the result of the visible tests for each, which is then the same in every episode. Hidden tests
-    are not used.
+    are computed once per program and process, at the first ``reset``, in a separate sandbox,
+    together with the result of the visible tests for each candidate. So they are the same in every
+    episode. Hidden tests are not used.
 
-    A `coding_gym.Stop` is passed on. Needs the toolset ``nano`` and tasks in Python.
+    A `coding_gym.Stop` is also an action. Needs the toolset ``nano`` and tasks in Python.
 
     Args:
         env: The environment, which may be wrapped.
@@ -95,7 +95,7 @@ class MenuActions(
         """Starts an episode; see `CodingRepairEnv.reset`.
 
         Raises:
-            InvalidArgumentError: The task is not in Python, or a snapshot has no such menu.
+            InvalidArgumentError: The task is not in Python, or the snapshot has another menu.
         """
         state = self._restored(options)
         observation, info = self.env.reset(seed=seed, options=options)
@@ -114,7 +114,7 @@ class MenuActions(
 
         Raises:
             EpisodeError: There is no running episode.
-            InvalidArgumentError: The action is not one of the menu's numbers.
+            InvalidArgumentError: The action is not a number of the menu.
         """
         menu = self._running_menu
         played = action if isinstance(action, Stop) else self._completion(menu, action)
@@ -128,7 +128,7 @@ class MenuActions(
         return {"num_candidates": self._num_slots, "menu": self._running_menu.state()}
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Returns the actions that have an effect now, shape (2 + K,); at least one has.
+        """Returns the mask of the actions that have an effect now, shape (2 + K,), never all False.
 
         Raises:
             EpisodeError: There was no `reset` yet.
@@ -143,10 +143,9 @@ class MenuActions(
 
     def _restored(self, options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Returns the menu's state in the snapshot of the options; None without a snapshot."""
-        snapshot = snapshot_in(options)
-        if snapshot is None:
+        if not isinstance((options or {}).get("snapshot"), EnvSnapshot):
             return None
-        state: Mapping[str, Any] | None = snapshot.state_of(self)
+        state: Mapping[str, Any] | None = state_in(options, self)
         if state is None or state["num_candidates"] != self._num_slots:
             others = "no menu" if state is None else f"num_candidates={state['num_candidates']}"
             raise InvalidArgumentError(

@@ -1,11 +1,10 @@
-"""Records of episodes in a folder."""
+"""A wrapper that records episodes in a folder."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium as gym
-from pydantic import FiniteFloat
 
 from coding_gym.envs.snapshot import core_env, layers
 from coding_gym.errors import InvalidArgumentError
@@ -20,20 +19,20 @@ if TYPE_CHECKING:
 class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
     """Writes every finished episode to a folder, as one JSON file.
 
-    A file is a `coding_gym.Trajectory`, read by `coding_gym.rollout.read_trajectories`: the chat,
-    the sampled token ids and log-probabilities, calls, results, patch, grade, timings, the
-    arguments of the env, and the reward of every turn with its parts, as seen by this wrapper: put
-    it around `ShapedReward`. A record contains the names of the hidden tests: never show it to a
-    policy.
+    A file is a `coding_gym.Trajectory`, which `coding_gym.rollout.read_trajectories` reads: the
+    chat, the sampled token ids and log-probabilities, calls, results, patch, grade, timings, the
+    arguments of the env, and the reward of every turn with its parts. To record shaped rewards, put
+    this wrapper around `ShapedReward`. A record contains the names of the hidden tests: never show
+    it to a policy.
 
-    Any number of envs, threads and processes may write to one folder. If a file cannot be written,
-    the step raises, so that no data is lost.
+    Any number of envs, threads and processes can write to one folder. If a file cannot be written,
+    the step raises an exception, so that data is never lost without notice.
 
     Args:
         env: A ``CodingRepair-v0`` env, which may be wrapped.
         folder: The folder; created if it is missing.
         agent: Name of the agent, for the record.
-        model: Name of the model behind it, for the record.
+        model: Name of the agent's model, for the record.
         run_id: Name of the run, for the record.
 
     Raises:
@@ -50,18 +49,13 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         run_id: str = "",
     ) -> None:
         core = core_env("RecordTrajectory", env)
-        if not isinstance(folder, str | Path) or not str(folder) or "\0" in str(folder):
-            raise InvalidArgumentError(f"folder must name a folder, got {folder!r}")
         try:
-            # Absolute, because a process may change its working directory.
+            # Absolute, because a process can change its working directory.
             self._folder = Path(folder).expanduser().absolute()
             self._folder.mkdir(parents=True, exist_ok=True)
-        except (OSError, RuntimeError) as error:  # RuntimeError: an unknown home folder
-            raise InvalidArgumentError(f"folder cannot be made, got {folder}: {error}") from error
+        except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: an unknown home folder
+            raise InvalidArgumentError(f"folder {folder} cannot be created: {error}") from error
         self._labels: dict[str, Any] = {"agent": agent, "model": model, "run_id": run_id}
-        for name, label in self._labels.items():
-            if not isinstance(label, str):
-                raise InvalidArgumentError(f"{name} must be a name, got {label!r}")
         gym.utils.RecordConstructorArgs.__init__(self, folder=str(folder), **self._labels)
         gym.Wrapper.__init__(self, env)
         self._core = core
@@ -71,10 +65,10 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode; one from a snapshot has its turns and rewards."""
-        rewards = state_in(options, self, list[tuple[FiniteFloat, dict[str, FiniteFloat]]])
+        """Starts an episode; the record of one from a snapshot includes the snapshot's turns."""
+        rewards = state_in(options, self)
         started = super().reset(seed=seed, options=options)
-        self._episode, self._rewards = self._core.episode, rewards or []
+        self._episode, self._rewards = self._core.episode, list(rewards or ())
         self._labels["seed"] = seed
         return started
 
@@ -85,7 +79,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             InfrastructureError: The ended episode could not be written.
         """
         observation, reward, terminated, truncated, info = super().step(action)
-        if self._core.episode is not self._episode:  # a wrapper refused to start this episode
+        if self._core.episode is not self._episode:  # an inner wrapper raised in its reset
             self._episode, self._rewards = self._core.episode, []
         parts = {name: float(part) for name, part in info["reward_parts"].items()}
         self._rewards.append((float(reward), parts))

@@ -1,4 +1,4 @@
-"""Rewards with parts beside the result of the hidden tests."""
+"""A wrapper that adds weighted parts to the reward of the hidden tests."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,6 @@ from typing import Any, SupportsFloat
 
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
-from pydantic import FiniteFloat
 
 from coding_gym.arguments import check_arguments, is_number
 from coding_gym.envs.snapshot import core_env
@@ -34,21 +33,21 @@ class ShapedReward(
 
     *At the end*: any reward of `coding_gym.rewards.reward_names`, such as ``patch_similarity`` or
     ``net_fraction_fixed`` (tests fixed). They use the patch and the grade of the episode; no test
-    runs a second time. After an infrastructure failure (``info["mask_sample"]``)
-    there are no parts. If the policy tampered with the tests, none of these is above 0.
+    runs a second time. After an infrastructure failure (``info["mask_sample"]``) there are no
+    parts. If the policy tampered with the tests, no part is above 0.
 
     *At every turn*: ``visible_tests`` adds ``weight * (gamma * potential after - potential
-    before)``. The potential of a tree is the number of its own (visible) tests that pass, less
-    those that pass at base, divided by their number; it is 0 at the start and after the end. The
-    parts of an episode, discounted by ``gamma``, sum to 0, and the optimal policy does not change.
-    The tests run as for a grade, in a clean sandbox with the files of the base, after each turn
-    that changed the tree. After an infrastructure failure there, the next action ends the episode,
-    masked.
+    before)``. The potential of a tree is the number of passing visible tests minus that of the base
+    tree, divided by the number of visible tests; it is 0 at the start and after the end. The parts
+    of an episode, discounted by ``gamma``, sum to 0, and the optimal policy does not change. The
+    tests run as for a grade, in a clean sandbox with the files of the base, after each turn that
+    changed the tree. If this fails for the infrastructure, the next action ends the episode, with
+    ``mask_sample``.
     Source: Ng, Harada and Russell, "Policy invariance under reward transformations", ICML 1999.
 
-    A resolved episode always earns more than any other: the weights, each times the range of its
-    reward (1 for most, 2 for those from -1 to 1), sum to less than 1. Use one `ShapedReward` for
-    all parts.
+    A resolved episode always earns more than an unresolved one: the sum of all weights, each times
+    the range of its reward (1 for most, 2 for rewards from -1 to 1), must be less than 1. Use one
+    `ShapedReward` for all parts.
 
     Args:
         env: A ``CodingRepair-v0`` env, which may be wrapped. Rewards of single tests
@@ -126,7 +125,7 @@ class ShapedReward(
             InvalidTaskError: A part cannot be computed for the task: it has no gold patch, or its
                 visible tests do not run with pytest.
         """
-        state = state_in(options, self, tuple[FiniteFloat, FiniteFloat | None])
+        state = state_in(options, self)
         observation, info = self.env.reset(seed=seed, options=options)
         self._check_task()
         self._potential, self._visible_part = state or (0.0, None)

@@ -18,16 +18,16 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     the generation prompt: the number of ids that `TranscriptObservation` observes in a running
     episode. ``info["budget"]["tokens"]`` is the number of tokens left, including the reserve.
 
-    The episode ends with ``max_tokens`` as soon as no more than the reserve is left, also between
-    the calls of one action; the first call of a reply that is too long still runs. If the prompt
-    alone leaves no more than the reserve, the first step ends the episode and its action is not
-    played. Warnings precede results of tools when fewer than 3,000 and fewer than 1,500 tokens are
-    left. They and the defaults are those of nano-agent 5.0.0.
+    The episode ends with ``max_tokens`` as soon as ``reserve_tokens`` or fewer are left, also
+    between the calls of one action; the first call of a reply that is too long still runs. If the
+    prompt alone leaves so few tokens, the first step ends the episode without playing its action.
+    Warnings precede results of tools when fewer than 3,000 and fewer than 1,500 tokens are left.
+    Warnings and defaults are those of nano-agent 5.0.0.
 
     Args:
         env: The environment, which may be wrapped.
         max_tokens: Tokens per episode.
-        reserve_tokens: Number of these tokens that are kept in reserve.
+        reserve_tokens: Number of tokens that remain unused.
         warnings: Whether results of tools contain the warnings.
 
     Raises:
@@ -52,7 +52,7 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
             existing = getattr(core.config.limits, name)
             if existing not in (value, getattr(Limits(), name)):
                 raise InvalidArgumentError(
-                    f"{name} is {existing!r} in limits and {value!r} in TokenBudget; remove one"
+                    f"{name} is {existing!r} in limits and {value!r} in TokenBudget; set it once"
                 )
         limits = core.set_limits(**fields)
         gym.utils.RecordConstructorArgs.__init__(

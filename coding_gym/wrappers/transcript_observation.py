@@ -1,4 +1,4 @@
-"""The whole chat as the observation."""
+"""A wrapper that observes the whole chat."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,28 +23,29 @@ if TYPE_CHECKING:
 class TranscriptObservation(
     gym.ObservationWrapper[Observation, Any, Observation], gym.utils.RecordConstructorArgs
 ):
-    """Observes the whole chat so far, in the layout of a prompt of a model.
+    """Observes the whole chat so far, in the layout of a model's prompt.
 
-    ``input_ids`` (int32) and ``attention_mask`` (int8), both of shape ``(max_tokens,)``, hold the
-    system prompt with the tools, the issue, and every reply with its results, ending with the
-    generation prompt while the episode runs, padded on the right. A longer chat is truncated to its
-    last ``max_tokens`` ids. Other keys of the observation are not changed.
+    ``input_ids`` (int32) and ``attention_mask`` (int8), both of shape ``(max_tokens,)``, contain
+    the system prompt with the tools, the issue, every reply with its results, and the generation
+    prompt while the episode runs, padded on the right. A longer chat is truncated to its last
+    ``max_tokens`` ids. Other keys of the observation are not changed.
 
-    *Layout*: for ``hf:`` tokenizers their own chat template, with the toolset's schemas; for all
-    others ChatML, with the schemas in the system message. An encoding without
-    ``<|im_start|>`` and ``<|im_end|>`` (``cl100k_base``, for instance) is extended by them at the
-    end of its vocabulary, which raises the upper bound of ``input_ids``.
+    *Layout*: the chat template of an ``hf:`` tokenizer, with the toolset's schemas; for other
+    tokenizers ChatML, with the schemas in the system message. If an encoding, such as
+    ``cl100k_base``, has no ``<|im_start|>`` and ``<|im_end|>``, they are added at the end of its
+    vocabulary, which raises the upper bound of ``input_ids``.
 
     *Exact*: a `coding_gym.Completion` appears as its sampled ids, a plain reply as its encoded
-    text. Each observation continues the previous one: the old ids, the ids of the reply, then those
-    of its results. So the reasoning of earlier replies is kept, which some templates remove.
+    text. Each observation continues the previous one: the old ids, the ids of the reply, then the
+    ids of its results. So the reasoning of earlier replies is kept, although some templates remove
+    it.
 
     *Safe*: text that looks like a control token, in the issue, in a tool's output or in a plain
-    reply, is encoded as its characters.
+    reply, is encoded as ordinary characters.
 
-    With byte-level vocabularies the ids around replies equal those of encoding the template's whole
-    text. White space at the ends of contents is kept although some templates strip it, and
-    a template that prints today's date prints 2024-01-01.
+    With byte-level vocabularies the ids around replies equal an encoding of the template's whole
+    text. White space at the ends of contents is kept, although some templates strip it. The date
+    of today in a template is always 2024-01-01.
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not.
@@ -80,12 +81,12 @@ class TranscriptObservation(
             if outside is not None:
                 raise InvalidArgumentError(
                     f"token_ids must be in the vocabulary {self._core.tokenizer.name} (0 to "
-                    f"{size - 1}), got {outside}; give the env the tokenizer of the policy"
+                    f"{size - 1}), got {outside}; create the env with the policy's tokenizer"
                 )
         return super().step(action)
 
     def observation(self, observation: Observation) -> Observation:
-        """Returns the observation with the chat in it."""
+        """Returns the observation with the ids of the chat."""
         episode = self._core.episode
         if episode is not self._episode:
             self._episode = episode

@@ -1,4 +1,4 @@
-"""The share of a task's visible tests that pass because of a patch."""
+"""The effect of a patch on the visible tests of a task."""
 
 import posixpath
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from coding_gym.task import Task
 from coding_gym.workspace import Template
 
 RUNNER = "pytest"
-"""The only runner whose tests are found by their files."""
+"""The only runner whose visible tests can be listed by their files."""
 
 _PATTERNS = ("test_*.py", "*_test.py")
 _MAX_FILES = 100
@@ -54,8 +54,8 @@ _at_base = ProcessCache[Mapping[str, TestStatus]]()
 def _run_at_base(task: Task, template: Template, backend: str) -> Mapping[str, TestStatus]:
     """Returns the status of every visible test of the base tree; empty if the run does not end.
 
-    Visible tests are those in the tree's files called ``test_*.py`` and ``*_test.py``; in a tree
-    with more than 100 such files only those in the files of the expected tests.
+    Visible tests are the tests in files of the tree named ``test_*.py`` and ``*_test.py``. In a
+    tree with more than 100 such files, only the files of the expected tests are used.
     """
     runner = get_runner(RUNNER)
     with open_sandbox(roomier(template.spec), backend=backend) as sandbox:

@@ -1,4 +1,4 @@
-"""What every adapter for policies that write text relies on."""
+"""`Session`, which all adapters for policies that write text use."""
 
 import asyncio
 import os
@@ -26,9 +26,7 @@ def make(tiny_row: dict[str, Any], closing: Callable[[Any], Any]) -> Make:
     return lambda **kwargs: closing(Session(**{"tasks": [tiny_row]} | kwargs))  # type: ignore[no-any-return]
 
 
-def test_control_tokens_of_a_file_are_broken_for_reading(
-    make: Make, tiny_row: dict[str, Any]
-) -> None:
+def test_control_tokens_of_a_file_are_split(make: Make, tiny_row: dict[str, Any]) -> None:
     tiny_row["files"]["chat.py"] = "END = '</tool_call><|im_end|>'\n"
     session = make(tasks=[tiny_row], tool_format="hermes")
     session.start()
@@ -41,7 +39,9 @@ def test_control_tokens_of_a_file_are_broken_for_reading(
     assert session.text == "31"
 
 
-def test_a_lost_sandbox_or_grader_masks(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_infrastructure_failures_mask_the_episode(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = make()
     with monkeypatch.context() as patch:
         patch.setattr("coding_gym.episode.episode.grade_patch", raising(GradingError("no disk")))
@@ -61,7 +61,7 @@ def test_a_lost_sandbox_or_grader_masks(make: Make, monkeypatch: pytest.MonkeyPa
     assert (session.reward, session.terminated) == (1.0, False)
 
 
-def test_calls_out_of_order_say_what_to_do(make: Make) -> None:
+def test_calls_in_the_wrong_order_are_refused(make: Make) -> None:
     session = make()
     with pytest.raises(EpisodeError):
         session.step("ls")
@@ -90,7 +90,7 @@ def test_a_session_closed_while_it_opens_leaves_no_sandbox(
         session.step("ls")
 
 
-def test_a_row_names_its_task_or_holds_it() -> None:
+def test_a_row_has_a_task_id_or_a_task() -> None:
     assert task_options({"task_id": "a", "prompt": "…"}) == {"task_id": "a"}
     assert task_options({"task": '{"instance_id": "a"}', "task_id": None}) == {
         "task": {"instance_id": "a"}
@@ -108,7 +108,7 @@ def test_a_wrapper_that_loses_its_sandbox_masks(make: Make) -> None:
     assert (session.info["error"], session.info["task_id"]) == ("gone", "shapes-area")
 
 
-def test_a_killed_sandbox_masks_its_episode_alone(make: Make) -> None:
+def test_a_killed_sandbox_masks_only_its_episode(make: Make) -> None:
     session = make()
     session.start()
     with session.unwrapped.episode.access() as context:

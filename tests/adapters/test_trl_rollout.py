@@ -1,4 +1,4 @@
-"""What TRL does with an environment, done by hand; TRL itself is in tests/extras."""
+"""TRL's calls of an environment, without TRL; tests/extras has the trainer."""
 
 import inspect
 import json

@@ -33,7 +33,9 @@ def test_a_request_has_all_messages_and_the_tools(env: CodingRepairEnv) -> None:
 
 
 @pytest.mark.parametrize("arguments", ['{"cmd": "ls', "[1]", "ls"])
-def test_unreadable_arguments_go_back_as_an_object(env: CodingRepairEnv, arguments: str) -> None:
+def test_unreadable_arguments_become_an_object_in_requests(
+    env: CodingRepairEnv, arguments: str
+) -> None:
     env.reset()
     function = {"name": "shell", "arguments": arguments}
     reply = {
@@ -48,13 +50,13 @@ def test_unreadable_arguments_go_back_as_an_object(env: CodingRepairEnv, argumen
     assert env.episode.messages[2]["tool_calls"][0]["function"]["arguments"] == arguments
 
 
-def test_an_empty_reply_goes_back_with_content(env: CodingRepairEnv) -> None:
+def test_an_empty_reply_has_a_placeholder_in_requests(env: CodingRepairEnv) -> None:
     env.reset()
     env.step("")
     assert chat_request(env)["messages"][2]["content"] not in ("", None)
 
 
-def test_a_model_without_calls_is_sent_texts_in_turn(env: CodingRepairEnv) -> None:
+def test_text_requests_alternate_between_roles(env: CodingRepairEnv) -> None:
     env.reset()
     both = f"[{shell('echo 1')}, {shell('echo 2')}]"
     env.step(both)
@@ -64,7 +66,7 @@ def test_a_model_without_calls_is_sent_texts_in_turn(env: CodingRepairEnv) -> No
     ]
 
 
-def test_tools_that_the_system_prompt_explains_are_not_sent_again(make_env: MakeEnv) -> None:
+def test_explained_tools_are_not_part_of_requests(make_env: MakeEnv) -> None:
     env = make_env(tool_format="hermes")
     env.reset()
     assert [*chat_request(env)] == ["messages"]
@@ -84,7 +86,7 @@ def test_a_nameless_call_makes_the_reply_a_format_error(env: CodingRepairEnv) ->
 
 
 @pytest.mark.parametrize("api", ["chat", "transformers"])
-def test_no_id_comes_twice_and_answers_keep_theirs(env: CodingRepairEnv, api: str) -> None:
+def test_call_ids_are_unique_and_match_their_results(env: CodingRepairEnv, api: str) -> None:
     env.reset()
     sent = {"id": "call00000", "function": {"name": "shell", "arguments": '{"cmd": "echo 3"}'}}
     env.step(f"[{shell('echo 0')}, {shell('echo 1')}]")

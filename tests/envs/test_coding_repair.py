@@ -61,7 +61,7 @@ def test_info_holds_no_gold_or_hidden_test_before_the_end(env: CodingRepairEnv) 
     assert "test_tall" not in shown
 
 
-def test_long_tasks_keep_their_head_and_long_answers_their_tail(
+def test_long_issues_keep_their_head_and_long_results_their_tail(
     tiny_row: dict[str, Any], make_env: MakeEnv
 ) -> None:
     issue = " ".join(map(str, range(500)))
@@ -85,7 +85,7 @@ def test_long_tasks_keep_their_head_and_long_answers_their_tail(
     assert observation["input_ids"].dtype == np.int32
 
 
-def test_the_transcript_can_be_followed_by_a_person(env: CodingRepairEnv) -> None:
+def test_render_shows_issue_calls_results_and_verdict(env: CodingRepairEnv) -> None:
     env.reset()
     env.step(shell("cat shapes.py"))
     env.step(FIX)
@@ -111,7 +111,7 @@ def test_a_command_ends_after_the_envs_timeout(make_env: MakeEnv) -> None:
     assert (terminated, truncated, info["error"]) == (False, False, "")
 
 
-def test_edits_of_an_info_do_not_reach_the_record(env: CodingRepairEnv) -> None:
+def test_changes_of_an_info_do_not_change_the_record(env: CodingRepairEnv) -> None:
     _, info = env.reset()
     before = env.episode.trajectory().to_json()
     info["messages"][0]["content"] = "edited"
@@ -134,7 +134,9 @@ def rows(tiny_row: dict[str, Any]) -> list[dict[str, Any]]:
     return [tiny_row | {"instance_id": task_id} for task_id in IDS]
 
 
-def test_a_seed_forgets_what_a_sampler_knows(rows: list[dict[str, Any]], make_env: MakeEnv) -> None:
+def test_a_seed_resets_what_a_sampler_has_learned(
+    rows: list[dict[str, Any]], make_env: MakeEnv
+) -> None:
     env = make_env(tasks=rows, sampler=ADAPTIVE)
     for task_id, action in ((IDS[0], TRUE), (IDS[0], TRUE), (IDS[1], TRUE), (IDS[1], FIX)):
         env.reset(options={"task_id": task_id})
@@ -145,7 +147,9 @@ def test_a_seed_forgets_what_a_sampler_knows(rows: list[dict[str, Any]], make_en
     assert drawn == set(IDS)
 
 
-def test_envs_of_a_vector_env_learn_together(rows: list[dict[str, Any]], closing: Closing) -> None:
+def test_samplers_of_a_vector_env_share_results(
+    rows: list[dict[str, Any]], closing: Closing
+) -> None:
     envs = closing(make_vec(2, tasks=rows, sampler=ADAPTIVE))
     envs.reset(options={"task_id": IDS[0]})
     envs.step([SUBMIT, SUBMIT])

@@ -50,7 +50,7 @@ def test_two_processes_see_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> No
     assert in_another_process(digest) == here
 
 
-def test_sync_and_async_vector_envs_are_alike(tiny_row: dict[str, Any], closing: Closing) -> None:
+def test_sync_and_async_vector_envs_are_equal(tiny_row: dict[str, Any], closing: Closing) -> None:
     name, arguments = "coding_gym:CodingRepair-v0", {"tasks": [tiny_row], "max_turns": 4}
     envs = [
         closing(gym.make_vec(name, num_envs=2, vectorization_mode=mode, **arguments))

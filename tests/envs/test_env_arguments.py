@@ -1,4 +1,4 @@
-"""Calls and arguments that cannot work, and actions that always do: any Unicode text."""
+"""Invalid calls and arguments are refused; any Unicode text is a valid action."""
 
 from typing import Any
 
@@ -74,5 +74,5 @@ def test_any_text_is_an_action() -> None:
     assert 3 not in space
 
 
-def test_spaces_are_equal_by_what_they_draw() -> None:
+def test_spaces_of_the_same_toolset_are_equal() -> None:
     assert ActionText("nano") == ActionText() != ActionText("bash")

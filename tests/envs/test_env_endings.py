@@ -14,7 +14,7 @@ from coding_gym.episode import episode
 from coding_gym.errors import InvalidTaskError
 
 
-def test_without_a_call_changed_trees_end_and_clean_ones_are_nudged(env: CodingRepairEnv) -> None:
+def test_no_call_ends_changed_trees_and_nudges_unchanged_ones(env: CodingRepairEnv) -> None:
     env.reset()
     _, _, terminated, truncated, info = env.step("I think it is fine.")
     assert not terminated
@@ -38,9 +38,7 @@ def test_without_a_call_changed_trees_end_and_clean_ones_are_nudged(env: CodingR
         Completion("I have changed", [1, 2], is_cut=True),
     ],
 )
-def test_a_reply_that_says_nothing_does_not_end_a_changed_episode(
-    env: CodingRepairEnv, reply: str
-) -> None:
+def test_an_empty_reply_does_not_end_a_changed_episode(env: CodingRepairEnv, reply: str) -> None:
     env.reset()
     env.step(FIX)
     _, _, terminated, _, info = env.step(reply)

@@ -40,7 +40,7 @@ def repeated(number: int, command: str) -> str:
 
 
 @pytest.mark.parametrize("in_one_reply", [True, False])
-def test_each_of_the_last_calls_is_announced(limited: MakeEnv, in_one_reply: bool) -> None:
+def test_the_last_calls_have_warnings(limited: MakeEnv, in_one_reply: bool) -> None:
     env = limited(max_tool_calls=6, warn_tool_calls=True)
     commands = [f"echo {n}" for n in range(6)]
     results: list[str] = []
@@ -58,7 +58,7 @@ def test_each_of_the_last_calls_is_announced(limited: MakeEnv, in_one_reply: boo
     assert recorded == results == [m["content"] for m in trajectory.messages if m["role"] == "tool"]
 
 
-def test_failed_calls_are_warned_and_a_nudge_is_not(limited: MakeEnv) -> None:
+def test_failed_calls_have_warnings_and_nudges_have_none(limited: MakeEnv) -> None:
     env = limited(max_tool_calls=5, warn_tool_calls=True)
     assert env.step("Let me think.")[4]["budget"]["tool_calls"] == 4
     assert env.step(UNKNOWN)[4]["text"].startswith(few(4))
@@ -95,7 +95,7 @@ def test_the_same_call_warns_and_then_ends(
     assert (info["stop_reason"], info["budget"]["repeats"]) == ("collapsed", 0)
 
 
-def test_another_call_starts_the_count_again_and_words_do_not(limited: MakeEnv) -> None:
+def test_only_another_call_resets_the_count_of_repeats(limited: MakeEnv) -> None:
     env = limited(max_repeats=2)
     actions = (shells("true"), "Hm.", shells("true"), shells("false"), shells("true"))
     assert [env.step(action)[4]["budget"]["repeats"] for action in actions] == [2, 2, 1, 2, 2]
@@ -150,14 +150,14 @@ GOOD_AND_BAD = json.dumps(
 
 
 @pytest.mark.parametrize("readable", [shells("true"), shells("false"), UNKNOWN, GOOD_AND_BAD])
-def test_a_readable_call_starts_the_count_again(readable: str, limited: MakeEnv) -> None:
+def test_a_readable_call_resets_the_count_of_format_errors(readable: str, limited: MakeEnv) -> None:
     env = limited(max_format_errors=2)
     for action in (BROKEN, readable, BROKEN):
         assert not env.step(action)[3]
     assert env.step(BROKEN)[3]
 
 
-def test_words_are_an_error_where_the_toolset_says_so(
+def test_a_reply_without_a_call_can_be_a_format_error(
     limited: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = limited(max_format_errors=2)
@@ -180,7 +180,7 @@ def test_a_command_is_killed_when_the_time_is_up(limited: MakeEnv) -> None:
     assert not info["mask_sample"]
 
 
-def test_commands_spend_the_time_that_they_took_and_thinking_none(limited: MakeEnv) -> None:
+def test_only_commands_count_against_the_time_limit(limited: MakeEnv) -> None:
     env = limited(max_seconds=500)
     assert env.step("I wonder.")[4]["budget"]["seconds"] == 500
     env.step(shells("true", "sleep 0.05"))
@@ -203,7 +203,7 @@ def test_every_reply_is_charged_with_its_prompt(limited: MakeEnv) -> None:
         assert info["budget"]["tokens"] is None
 
 
-def test_the_episode_ends_when_the_money_is_spent(limited: MakeEnv) -> None:
+def test_the_episode_ends_at_the_cost_limit(limited: MakeEnv) -> None:
     env = limited(max_cost=2.0, output_price=1e6)
     assert not env.step(Completion("Hm.", [1]))[3]
     _, _, _, truncated, info = env.step(Completion(shells("echo 1", "echo 2"), [1]))

@@ -1,4 +1,4 @@
-"""`sandbox=` as a mapping: what it changes, and every door it passes through."""
+"""The argument `sandbox` as a mapping, for envs, vector envs and adapters."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ COUNTS = (
 )
 
 
-def test_grading_has_the_limits_it_needs(tiny_row: dict[str, Any], make_env: MakeEnv) -> None:
+def test_grading_uses_higher_limits_than_commands(
+    tiny_row: dict[str, Any], make_env: MakeEnv
+) -> None:
     row = tiny_row | {
         "test_patch": COUNTS,
         "FAIL_TO_PASS": ["test_limits.py::test_files"],
@@ -39,7 +41,9 @@ def test_grading_has_the_limits_it_needs(tiny_row: dict[str, Any], make_env: Mak
     assert rewards == [0.0, 0.0, 1.0]
 
 
-def test_vector_envs_and_adapters_pass_them_on(tiny_row: dict[str, Any], closing: Closing) -> None:
+def test_vector_envs_and_adapters_accept_sandbox_options(
+    tiny_row: dict[str, Any], closing: Closing
+) -> None:
     vec = closing(make_vec(2, tasks=[tiny_row], sandbox=FEW_FILES))
     vec.reset()
     assert vec.step([HOW_MANY] * 2)[4]["text"].tolist() == ["99", "99"]
@@ -59,7 +63,7 @@ def test_a_persistent_shell_does_not_change_the_tools(make_env: MakeEnv) -> None
     assert env.step(SUBMIT)[1] == 1.0
 
 
-def test_an_image_without_what_episodes_need_is_named(make_env: MakeEnv, tmp_path: Path) -> None:
+def test_an_image_without_required_programs_is_refused(make_env: MakeEnv, tmp_path: Path) -> None:
     oci_layout(tmp_path / "image", [tar_of(system())])
     sandbox = {"name": "namespace", "image": str(tmp_path / "image")}
     # The host's own Python, which tasks run with unless they say otherwise, is no part of an image.

@@ -1,4 +1,4 @@
-"""Infrastructure failures are data, not exceptions."""
+"""Infrastructure failures truncate episodes and raise no exceptions."""
 
 import subprocess
 from contextlib import suppress
@@ -57,7 +57,9 @@ def test_a_full_cache_folder_masks_the_episode_and_is_named(
     assert list(small_disk.glob("coding_gym/*/*.partial")) == []
 
 
-def test_a_second_attempt_may_open_it(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_attempt_can_open_the_sandbox(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     outcomes = chain([SandboxError("busy")], repeat(mock.DEFAULT))
     fail_once = mock.Mock(wraps=config.open_sandbox, side_effect=outcomes)
     monkeypatch.setattr(config, "open_sandbox", fail_once)
@@ -69,7 +71,9 @@ def test_a_second_attempt_may_open_it(make_env: MakeEnv, monkeypatch: pytest.Mon
     assert fail_once.call_count > 1
 
 
-def test_a_failing_grader_masks_it(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_grader_masks_the_episode(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
         "coding_gym.episode.episode.grade_patch", raising(GradingError("no report"))
     )

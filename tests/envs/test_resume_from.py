@@ -1,4 +1,4 @@
-"""Episodes that continue from a turn of a record."""
+"""Replay of recorded episodes up to a turn."""
 
 import json
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def recorded(env: Env, actions: list[str]) -> Trajectory:
     return Trajectory.from_json(json.loads(json.dumps(core.episode.trajectory().to_json())))
 
 
-def test_a_branch_plays_the_actions_again_and_goes_on(make: Make) -> None:
+def test_a_replay_continues_from_the_turn(make: Make) -> None:
     carried = Completion(
         "looking",
         token_ids=[5, 6],

@@ -1,4 +1,4 @@
-"""Snapshots in memory: sequences of tasks, branches, other wrappers, and what is refused."""
+"""Snapshots in memory: task sequences, branches, wrappers, and refused settings."""
 
 import copy
 import threading
@@ -49,7 +49,7 @@ def test_the_sequence_of_tasks_goes_on_identically(
     assert np.array_equal(env.unwrapped.np_random_seed, 3)
 
 
-def test_every_branch_is_graded_once_and_by_itself(
+def test_every_branch_is_graded_separately_and_once(
     env: Env, make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grading = mock.Mock(wraps=grade)
@@ -83,7 +83,7 @@ def test_reset_begins_at_a_snapshot(
         coding_gym.restore(other, snapshot)
 
 
-def test_an_env_of_other_settings_refuses_and_goes_on(make: Callable[..., Env]) -> None:
+def test_other_settings_are_refused_and_the_episode_continues(make: Callable[..., Env]) -> None:
     env = make()
     env.reset()
     snapshot = coding_gym.snapshot(env)
@@ -115,7 +115,7 @@ def test_only_a_running_episode_has_a_snapshot(make: Callable[..., Env], closing
         coding_gym.snapshot(closing(gym.make("CartPole-v1")))
 
 
-def test_a_step_under_way_refuses_snapshots_and_steps(
+def test_a_running_step_refuses_snapshots_and_steps(
     env: Env, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toolset = env.unwrapped.toolset  # type: ignore[attr-defined]
@@ -168,7 +168,7 @@ class Forgets(gym.Wrapper[Any, Any, Any, Any]):
     """A wrapper that may or may not have a state."""
 
 
-def test_anyones_wrapper_can_keep_its_state(make: Callable[..., Env]) -> None:
+def test_a_users_wrapper_can_save_its_state(make: Callable[..., Env]) -> None:
     env = Remembers(make(), start=10)
     env.reset()
     env.step(shell("true"))
@@ -181,7 +181,7 @@ def test_anyones_wrapper_can_keep_its_state(make: Callable[..., Env]) -> None:
 
 
 @pytest.mark.parametrize("wrap", [RecordEpisodeStatistics, Forgets])
-def test_a_wrapper_with_a_memory_is_refused_by_name(
+def test_an_unknown_wrapper_is_refused_by_name(
     wrap: Callable[[Env], Env], make: Callable[..., Env]
 ) -> None:
     env = wrap(make())
@@ -190,7 +190,7 @@ def test_a_wrapper_with_a_memory_is_refused_by_name(
         coding_gym.snapshot(env)
 
 
-def test_wrappers_of_gymnasium_without_a_memory_need_no_state(make: Callable[..., Env]) -> None:
+def test_gymnasiums_stateless_wrappers_are_supported(make: Callable[..., Env]) -> None:
     env = TransformReward(make(), lambda reward: 3 * float(reward))
     env.reset()
     env.step(FIX)

@@ -1,13 +1,9 @@
-"""Snapshots in files: another process continues from one, and a wrong one is refused."""
+"""Snapshots in files: another process continues them; other settings are refused."""
 
-import bz2
-import gzip
 import io
 import json
-import lzma
 import tarfile
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +14,11 @@ from episodes import FIX, SUBMIT, TRUE, Closing, Env, as_text, in_another_proces
 
 import coding_gym
 from coding_gym import EnvSnapshot
-from coding_gym.envs import snapshot_file
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.sampling import SAMPLER_NAMES, get_sampler
 from coding_gym.vector.sub_envs import make_envs
-from coding_gym.wrappers import MenuActions, ShapedReward
+from coding_gym.wrappers import MenuActions
 
 Make = Callable[..., Env]
 
@@ -123,7 +118,7 @@ def test_the_state_of_every_sampler_passes_through_json(name: str) -> None:
         ({"task_ids": ["shapes-2"]}, "shapes-3"),
     ],
 )
-def test_an_env_of_other_settings_or_tasks_refuses_the_file_and_goes_on(
+def test_other_settings_or_tasks_are_refused_and_the_episode_continues(
     arguments: dict[str, Any], field: str, make: Make, saved: Path
 ) -> None:
     env = make(**{"sampler": "sequential", **arguments})
@@ -141,7 +136,7 @@ def test_a_task_of_other_content_is_another_task(
         EnvSnapshot.load(saved, make(tasks=changed))
 
 
-def test_other_tasks_beside_it_begin_the_episode_alone(
+def test_an_env_with_other_tasks_continues_only_the_episode(
     make: Make, rows: list[dict[str, Any]], saved: Path
 ) -> None:
     env = make(tasks=rows[3:])
@@ -152,16 +147,8 @@ def test_other_tasks_beside_it_begin_the_episode_alone(
     assert env.step(SUBMIT)[1] == 1.0
 
 
-def test_a_file_with_any_changed_byte_is_refused(make: Make, saved: Path) -> None:
+def test_a_missing_or_truncated_file_is_refused(make: Make, saved: Path) -> None:
     env, whole = make(), saved.read_bytes()
-    step = len(whole) // 40
-    assert EnvSnapshot.load(saved, env).episode.usage.turns == 1
-    used = [at for at in range(0, len(whole), step) if whole[at]]  # tar pads with zeros
-    assert len(used) > 3
-    for at in used:
-        saved.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        with pytest.raises(InvalidArgumentError):
-            EnvSnapshot.load(saved, env)
     for kept in (0, 1, 512, len(whole) // 2):
         saved.write_bytes(whole[:kept])
         with pytest.raises(InvalidArgumentError):
@@ -170,50 +157,12 @@ def test_a_file_with_any_changed_byte_is_refused(make: Make, saved: Path) -> Non
         EnvSnapshot.load(saved.with_name("none"), env)
 
 
-@pytest.mark.parametrize("compress", [bz2.compress, gzip.compress, lzma.compress])
-def test_a_compressed_file_is_refused(
-    compress: Callable[[bytes], bytes], make: Make, saved: Path
-) -> None:
-    saved.write_bytes(compress(saved.read_bytes()))
-    with pytest.raises(InvalidArgumentError):
-        EnvSnapshot.load(saved, make())
-
-
-@pytest.mark.parametrize("name", ["snapshot.json", "data", "env.json", "digest"])
-@pytest.mark.parametrize("size", [1 << 62, (1 << 63) - 512, 1 << 70])
-def test_a_member_of_impossible_size_is_refused(
-    name: str, size: int, make: Make, saved: Path
-) -> None:
-    with tarfile.open(saved) as tar:
-        entry = tar.getmember(name)
-    entry.size = size
-    whole = bytearray(saved.read_bytes())
-    whole[entry.offset : entry.offset_data] = entry.tobuf(tarfile.GNU_FORMAT)
-    saved.write_bytes(whole)
-    with pytest.raises(InvalidArgumentError, match=str(saved)):
-        EnvSnapshot.load(saved, make())
-
-
-def test_a_document_beyond_its_bound_is_neither_read_nor_written(
-    make: Make, saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    env = make()
-    snapshot, before = EnvSnapshot.load(saved, env), saved.read_bytes()
-    monkeypatch.setattr(snapshot_file, "_MAX_STATE_BYTES", 1000)
-    with pytest.raises(InvalidArgumentError, match="1000"):
-        EnvSnapshot.load(saved, env)
-    with pytest.raises(InvalidArgumentError, match="1000"):
-        snapshot.save(saved)
-    assert saved.read_bytes() == before
-
-
-def _forge(path: Path, document: bytes) -> None:
-    """Replaces the document of a snapshot, with a digest that fits."""
+def _replace_document(path: Path, document: Any) -> None:
+    """Replaces the JSON document of a snapshot."""
     with tarfile.open(path) as tar:
         contents = {name: tar.extractfile(name) for name in tar.getnames()}
         members = {name: file.read() for name, file in contents.items() if file}
-    digests = (sha256(content).hexdigest() for content in (document, members["data"]))
-    members |= {"env.json": document, "digest": " ".join(digests).encode()}
+    members["env.json"] = json.dumps(document).encode()
     with tarfile.open(path, "w") as tar:
         for name, content in members.items():
             entry = tarfile.TarInfo(name)
@@ -229,69 +178,13 @@ def _document(path: Path) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("document", ["[]", "null", "7", "{}", "[" * 100_000 + "]" * 100_000])
-def test_a_document_of_another_form_is_refused(document: str, make: Make, saved: Path) -> None:
-    _forge(saved, document.encode())
+@pytest.mark.parametrize("changes", [{"format": 1}, {"usage": 7}, {"turns": None}])
+def test_a_document_of_another_form_is_refused(
+    changes: dict[str, Any], make: Make, saved: Path
+) -> None:
+    _replace_document(saved, _document(saved) | changes)
     with pytest.raises(InvalidArgumentError, match=str(saved)):
         EnvSnapshot.load(saved, make())
-
-
-def test_a_document_without_one_of_its_fields_is_refused(make: Make, saved: Path) -> None:
-    env, document = make(), _document(saved)
-    _forge(saved, json.dumps(document).encode())
-    assert EnvSnapshot.load(saved, env).episode.usage.turns == 1
-    for name in document:
-        _forge(saved, json.dumps({k: v for k, v in document.items() if k != name}).encode())
-        with pytest.raises(InvalidArgumentError, match=str(saved)):
-            EnvSnapshot.load(saved, env)
-
-
-@pytest.mark.parametrize(
-    ("field", "changes"),
-    [
-        ("usage", {"spells": 1}),
-        ("usage", {"turns": -(10**9)}),
-        ("usage", {"turns": None}),
-        ("usage", {"seconds": -0.5}),
-        ("usage", {"cost": float("nan")}),
-        ("usage", {"cost": float("inf")}),
-        ("np_random", {"bit_generator": "MT19937"}),
-        ("np_random", {"state": {"state": -1, "inc": 1}}),
-        ("np_random", {"state": {"state": 1 << 200, "inc": 1}}),
-        ("np_random", {"state": None}),
-        ("sampler", {"state": {}}),
-        ("sampler", {"state": []}),
-        ("sampler", {"state": {"_at": "first"}}),
-        ("sampler", {"state": {"_at": 5}}),
-    ],
-)
-def test_a_field_with_an_impossible_value_is_refused(
-    field: str, changes: dict[str, Any], make: Make, saved: Path
-) -> None:
-    env = make(sampler="sequential")
-    env.reset(options={"task_id": "shapes-3"})
-    coding_gym.snapshot(env).save(saved)
-    document = _document(saved)
-    _forge(saved, json.dumps({**document, field: document[field] | changes}).encode())
-    with pytest.raises(InvalidArgumentError, match=str(saved)):
-        EnvSnapshot.load(saved, env)
-
-
-@pytest.mark.parametrize("state", [["much", None], [float("nan"), None], [0.5], {"part": 1}])
-def test_an_impossible_state_of_a_wrapper_is_refused_before_a_change(
-    state: Any, make: Make, tmp_path: Path
-) -> None:
-    env = ShapedReward(make(), [{"name": "visible_tests", "weight": 0.1}])
-    env.reset()
-    path = tmp_path / "saved.tar"
-    coding_gym.snapshot(env).save(path)
-    document = _document(path)
-    document["wrappers"]["ShapedReward"] = state
-    _forge(path, json.dumps(document).encode())
-    env.step(FIX)
-    with pytest.raises(InvalidArgumentError, match="ShapedReward"):
-        coding_gym.restore(env, EnvSnapshot.load(path, env))
-    assert env.step(SUBMIT)[4]["resolved"]
 
 
 def test_a_wrapper_whose_state_is_not_json_is_named(make: Make, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Actions whose calls a server or a trainer has parsed already."""
+"""Actions with calls that a server or a trainer has parsed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -56,14 +56,14 @@ def test_carried_calls_run_and_the_text_is_not_parsed(episode: Episode) -> None:
     assert not episode.patch().text
 
 
-def test_no_carried_calls_is_a_reply_without_a_call(episode: Episode) -> None:
+def test_empty_carried_calls_are_a_reply_without_a_call(episode: Episode) -> None:
     episode.step(Completion(shell("touch parsed"), calls=()))
     assert episode.turns[0].calls == ()
     assert episode.messages[-1]["role"] == "user"
     assert not episode.patch().text
 
 
-def test_unknown_names_and_wrong_arguments_answer_as_data(episode: Episode) -> None:
+def test_unknown_names_and_wrong_arguments_have_error_results(episode: Episode) -> None:
     unreadable = ToolCall("shell", {}, error="not closed")
     wrong = ToolCall("shell", {"command": 3})
     episode.step(carrying(ToolCall("browse"), wrong, unreadable))

@@ -116,7 +116,7 @@ def test_a_source_is_read_once_and_shared_until_it_changes(
         EpisodeConfig.from_config(tasks=str(path))
 
 
-def test_each_call_stands_once_in_the_assistants_message() -> None:
+def test_each_call_is_once_in_the_assistant_message() -> None:
     arguments = '{"cmd":  "ls"}'  # with its own spaces
     call = {"id": "x-7", "type": "function", "function": {"name": "shell", "arguments": arguments}}
     reply = {
@@ -165,7 +165,7 @@ def test_snapshots_restore_only_into_new_episodes_of_their_task(
         make(row={"instance_id": "another"}).restore(snapshot)
 
 
-def test_a_branch_without_sandbox_is_stillborn(
+def test_a_branch_without_sandbox_ends_at_its_first_step(
     episode: Episode, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = episode.snapshot()

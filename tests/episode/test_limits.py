@@ -1,4 +1,4 @@
-"""Bounds of an episode: what is left of them, which ends it, and what the policy is told."""
+"""Limits of an episode: the rest of each, the reason of the end, and warnings."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def test_a_reserve_ends_the_episode_before_the_last_token() -> None:
 
 
 @pytest.mark.parametrize("max_tokens", [1, 599, 600])
-def test_a_budget_that_is_all_reserve_is_refused(max_tokens: int) -> None:
+def test_a_reserve_of_all_tokens_is_refused(max_tokens: int) -> None:
     with pytest.raises(InvalidArgumentError, match="reserve_tokens"):
         Limits(max_tokens=max_tokens, reserve_tokens=600)
     assert Limits(max_tokens=601, reserve_tokens=600).max_tokens == 601
@@ -36,7 +36,7 @@ def test_a_budget_that_is_all_reserve_is_refused(max_tokens: int) -> None:
         *[("warn_tokens", "no"), ("warn_tool_calls", 1)],
     ],
 )
-def test_an_impossible_limit_is_named(name: str, value: Any) -> None:
+def test_an_invalid_limit_is_named(name: str, value: Any) -> None:
     prices = {"input_price": 1} if name == "max_cost" else {}
     with pytest.raises(InvalidArgumentError, match=name):
         Limits(**prices | {name: value})
@@ -47,7 +47,7 @@ def test_a_cost_needs_a_price() -> None:
         Limits(max_cost=1)
 
 
-def test_a_task_may_allow_fewer_turns_and_never_more() -> None:
+def test_a_task_can_only_lower_the_limit_of_turns() -> None:
     limits = Limits(max_turns=10)
     assert limits.with_turns(0) is limits
     assert limits.with_turns(11) is limits
@@ -72,7 +72,7 @@ LOW = "Tokens low. Focus on the main issue only.\n"
 LAST = "Last tool call! Make it count.\n"
 
 
-def test_token_warnings_go_before_call_warnings() -> None:
+def test_token_warnings_precede_call_warnings() -> None:
     for tokens_left, calls_left, warning in [
         (0, None, CRITICAL),
         (1499, None, CRITICAL),
@@ -87,7 +87,7 @@ def test_token_warnings_go_before_call_warnings() -> None:
         assert budget_warning(tokens_left, calls_left) == warning, (tokens_left, warning)
 
 
-def test_only_what_the_limits_ask_for_is_warned_about() -> None:
+def test_only_enabled_warnings_are_displayed() -> None:
     usage, call = Usage(tokens=900, tool_calls=9), ToolCall("shell")
     bounds = {"max_tokens": 1000, "max_tool_calls": 10}
     assert usage.warning(Limits(**bounds), call) == ""

@@ -23,7 +23,7 @@ def every(tasks: list[Task], letters: str) -> dict[str, str]:
 
 def test_measures_of_an_episode(make_run: MakeRun, tasks: list[Task]) -> None:
     good, bad = make_run("a", {"task-00": "Rf"}).trajectories()
-    found = episode_metrics(good, tasks[0])
+    measures = episode_metrics(good, tasks[0])
     expected = {
         "resolved": 1, "exact_match": 1, "right_location": 1, "code_similarity": 1,
         "test_similarity": 0, "turns": 2,
@@ -32,7 +32,7 @@ def test_measures_of_an_episode(make_run: MakeRun, tasks: list[Task]) -> None:
         "tool_calls_shell": 3, "tool_success_rate_shell": 2 / 3,
         "shell_cmd_cat": 2, "shell_cmd_grep": 1, "shell_cmd_ls": 1, "shell_cmd_git": 0,
     }  # fmt: skip
-    assert {name: found[name] for name in expected} == expected
+    assert {name: measures[name] for name in expected} == expected
     failed = episode_metrics(bad, tasks[0])
     assert (failed["exact_match"], failed["right_location"]) == (0, 1)
     assert 0.9 < failed["code_similarity"] < 1
@@ -44,17 +44,17 @@ def test_measures_of_an_episode(make_run: MakeRun, tasks: list[Task]) -> None:
 
 def test_errors_are_beside_the_score(make_run: MakeRun, tasks: list[Task]) -> None:
     attempts = every(tasks, "RRff") | {"task-01": "eeee", "task-02": "Re"}
-    found = report(make_run("a", attempts), tasks)
-    assert found.resolved is not None
-    assert found.resolved.value == pytest.approx((10 * 0.5 + 1) / 11)
-    assert (found.num_attempts, found.num_resolved, found.num_errors) == (41, 21, 5)
-    assert found.error_classes == {"model": 5}
-    assert found.stop_reasons == {"submitted": 21, "max_turns": 20}
-    assert found.grade_reasons == {"resolved": 21, "tests_failed": 20}
-    assert [*found.pass_at_k] == ["1", "2", "4"]
-    assert found.pass_at_k["4"].num_tasks == 10
-    assert {name: e.num_tasks for name, e in found.by_difficulty.items()} == {"easy": 4, "hard": 7}
-    caveats = " ".join(found.caveats)
+    result = report(make_run("a", attempts), tasks)
+    assert result.resolved is not None
+    assert result.resolved.value == pytest.approx((10 * 0.5 + 1) / 11)
+    assert (result.num_attempts, result.num_resolved, result.num_errors) == (41, 21, 5)
+    assert result.error_classes == {"model": 5}
+    assert result.stop_reasons == {"submitted": 21, "max_turns": 20}
+    assert result.grade_reasons == {"resolved": 21, "tests_failed": 20}
+    assert [*result.pass_at_k] == ["1", "2", "4"]
+    assert result.pass_at_k["4"].num_tasks == 10
+    assert {name: e.num_tasks for name, e in result.by_difficulty.items()} == {"easy": 4, "hard": 7}
+    caveats = " ".join(result.caveats)
     assert "5 of 46" in caveats
     assert "46 of 48" in caveats
 
@@ -88,20 +88,21 @@ def test_doubtful_attempts_are_caveats(
 
 
 def test_report_reads_back(make_run: MakeRun, tasks: list[Task]) -> None:
-    found = report(make_run("a", every(tasks, "Rf")), tasks)
-    assert Report.from_json(json.loads(json.dumps(found.to_json()))) == found
-    page = found.to_markdown()
+    result = report(make_run("a", every(tasks, "Rf")), tasks)
+    assert Report.from_json(json.loads(json.dumps(result.to_json()))) == result
+    page = result.to_markdown()
     for text in ("coding-gym 0.1.0", "| seed | 7 |", "temperature 0.7", "model-a"):
         assert text in page
-    assert "50.0 %" in page
-    assert "replies: 20 tokens/s, 50.0 % cut by length" in found.summary()
+    for row in ("| reply_tokens_per_s | 20 |", "| cut_replies | 0.5 |"):
+        assert row in page
+    assert "50.0 %" in result.summary()
 
 
 def test_run_without_tasks_or_verdicts_has_a_report(make_run: MakeRun) -> None:
-    found = report(make_run("a", {"task-00": "e"}).path)
-    assert found.resolved is None
-    assert "nowhere.jsonl" in found.caveats[0]
-    assert "| - |" in found.to_markdown()
+    result = report(make_run("a", {"task-00": "e"}).path)
+    assert result.resolved is None
+    assert "nowhere.jsonl" in result.caveats[0]
+    assert "| - |" in result.to_markdown()
 
 
 def test_changed_task_is_not_compared(make_run: MakeRun, tasks: list[Task]) -> None:
@@ -109,24 +110,24 @@ def test_changed_task_is_not_compared(make_run: MakeRun, tasks: list[Task]) -> N
     (record,) = run.trajectories()
     with run.writer() as writer:
         writer.add(replace(record, attempt=1, settings={"task_digest": "another"}))
-    found = report(run, tasks)
-    assert [*found.values("code_similarity").values()] == [[1.0]]
+    result = report(run, tasks)
+    assert [*result.values("code_similarity").values()] == [[1.0]]
 
 
 def test_comparison_warns_of_settings_and_lists_flips(make_run: MakeRun, tasks: list[Task]) -> None:
     same = every(tasks, "R")
     a = report(make_run("a", same | {"task-00": "f", "task-02": "f"}), tasks)
     b = report(make_run("b", same | {"task-01": "f"}), tasks)
-    found = compare(a, b)
-    assert found.paired.difference.value == pytest.approx(1 / 12)
-    assert [*found.paired.flips] == ["task-01", "task-00", "task-02"]
+    comparison = compare(a, b)
+    assert comparison.paired.difference.value == pytest.approx(1 / 12)
+    assert [*comparison.paired.flips] == ["task-01", "task-00", "task-02"]
     assert setting_differences(a.config, b.config) == []  # but for the model
     other = make_run("c", same, seed=8, episode=a.config["episode"] | {"toolset": "bash"})
     toolset, seed = setting_differences(a.config, other.config)
     assert toolset.startswith("episode.toolset ")
     assert seed.startswith("seed ")
     assert {toolset, seed} <= {*compare(a, report(other, tasks)).warnings}
-    page = found.to_markdown()
+    page = comparison.to_markdown()
     assert "8.3 %" in page
     assert "| task-01 | 1 | 0 |" in page
 

@@ -189,8 +189,8 @@ def test_token_ids_are_kept_and_prefix_breaks_counted(
     (record,) = played(answer, tmp_path / "run").trajectories()
     assert [turn.token_ids for turn in record.turns] == [(4, 5), (7,), (8,)]
     assert all(turn.exact and turn.logprobs is not None for turn in record.turns)
-    made = [turn.model_call for turn in record.turns if turn.model_call]
-    prompts = [(call.prefix_length, call.prompt_ids) for call in made]
+    calls_of_turns = [turn.model_call for turn in record.turns if turn.model_call]
+    prompts = [(call.prefix_length, call.prompt_ids) for call in calls_of_turns]
     assert prompts == [(0, (1, 2, 3)), (5, (6,)), (2, (9,))]
     assert record.num_prefix_breaks == 1
 

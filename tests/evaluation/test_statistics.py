@@ -22,7 +22,7 @@ def generated(seed: int, *, is_equal: bool = True) -> dict[str, list[float]]:
     return outcomes
 
 
-def near(value: object) -> object:
+def close_to(value: object) -> object:
     return pytest.approx(value, rel=0, abs=1e-9)
 
 
@@ -33,25 +33,27 @@ def test_intervals_and_tests_agree_with_scipy(seed: int) -> None:
     t_test = stats.ttest_1samp(rates, 0.0)
     interval = t_test.confidence_interval()
     mean = statistics.mean_estimate(rates)
-    assert (mean.low, mean.high) == near((interval.low, interval.high))
-    assert statistics.resolved_rate(outcomes).std_error == near(stats.sem(rates))
+    assert (mean.low, mean.high) == close_to((interval.low, interval.high))
+    assert statistics.resolved_rate(outcomes).std_error == close_to(stats.sem(rates))
 
     generator = np.random.default_rng(seed)
     drawn = generator.choice(rates, (10_000, len(rates))).mean(axis=1)
     ends = np.percentile(drawn, [2.5, 97.5])
-    assert statistics.bootstrap_interval(rates, seed=seed) == near(tuple(ends))
+    assert statistics.bootstrap_interval(rates, seed=seed) == close_to(tuple(ends))
 
     first = [scores[0] for scores in outcomes.values()]
     wilson = stats.binomtest(int(sum(first)), len(first)).proportion_ci(method="wilson")
-    assert statistics.wilson_interval(sum(first), len(first)) == near((wilson.low, wilson.high))
+    assert statistics.wilson_interval(sum(first), len(first)) == close_to((wilson.low, wilson.high))
 
     paired = statistics.paired_difference(outcomes, other)
     both = [task for task in outcomes if task in other]
     a, b = (statistics.task_rates({t: run[t] for t in both}) for run in (outcomes, other))
     relative = stats.ttest_rel(b, a).confidence_interval()
-    assert (paired.difference.low, paired.difference.high) == near((relative.low, relative.high))
+    assert (paired.difference.low, paired.difference.high) == close_to(
+        (relative.low, relative.high)
+    )
     sign = stats.binomtest(paired.num_better, paired.num_better + paired.num_worse)
-    assert paired.p_value == near(sign.pvalue)
+    assert paired.p_value == close_to(sign.pvalue)
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
@@ -59,8 +61,8 @@ def test_pass_at_k_is_the_mean_over_all_draws(k: int) -> None:
     outcomes = {task: s for task, s in generated(3, is_equal=False).items() if len(s) >= k}
     draws = [list(combinations(scores, k)) for scores in outcomes.values()]
     at, hat = (np.mean([np.mean([f(d) for d in of]) for of in draws]) for f in (any, all))
-    assert statistics.pass_at_k(outcomes, k).value == near(at)
-    assert statistics.pass_hat_k(outcomes, k).value == near(hat)
+    assert statistics.pass_at_k(outcomes, k).value == close_to(at)
+    assert statistics.pass_hat_k(outcomes, k).value == close_to(hat)
 
 
 def test_pass_at_k_excludes_tasks_with_fewer_attempts() -> None:
@@ -100,7 +102,7 @@ def test_comparison_reads_common_tasks_and_lists_flips() -> None:
     assert (paired.num_better, paired.num_worse, paired.p_value) == (1, 1, 1.0)
     sd_a, sd_b = math.sqrt(1 / 3), math.sqrt(1 / 12)
     pooled = math.sqrt((sd_a**2 + sd_b**2) / 2)
-    assert paired.cohens_d == near((5 / 6 - 2 / 3) / pooled)
+    assert paired.cohens_d == close_to((5 / 6 - 2 / 3) / pooled)
     with pytest.raises(InvalidArgumentError):
         statistics.paired_difference(a, {})
 
@@ -112,6 +114,6 @@ def test_the_clustered_interval_covers_the_true_rate(num_attempts: int) -> None:
     for _ in range(1000):
         rates = rng.beta(0.8, 1.2, size=100)  # of mean 0.4
         table = rng.random((num_attempts, 100)) < rates
-        found = statistics.rate_estimate(table.mean(axis=0), 100 * num_attempts)
-        num_covered += (found.low or 0.0) <= 0.4 <= (found.high or 1.0)
+        estimate = statistics.rate_estimate(table.mean(axis=0), 100 * num_attempts)
+        num_covered += (estimate.low or 0.0) <= 0.4 <= (estimate.high or 1.0)
     assert 930 <= num_covered <= 970

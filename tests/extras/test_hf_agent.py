@@ -182,7 +182,7 @@ def test_what_cannot_be_played_is_refused(
 
 
 def test_check_model_tells_the_context_and_asks_in_this_process(model: str) -> None:
-    options = ("--hf", "--model", model, "--tool-format", "json", "--replies", "2")
+    options = ("--hf", "--model", model, "--tool-format", "json")
     printed = run_command("check-model", *options, "--max-tokens", "8", code=1)
-    assert "0/2" in printed
+    assert "0/4" in printed
     assert "context: 8,192 tokens; a reply: at most 8" in printed

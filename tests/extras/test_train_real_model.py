@@ -13,6 +13,8 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "exa
 import train_real_model as recipe  # noqa: E402
 from tiny_qwen import build_model, train_tokenizer  # noqa: E402
 
+from coding_gym.agents.live_episode import ActionsPlayer  # noqa: E402
+from coding_gym.evaluation import evaluate  # noqa: E402
 from coding_gym.patch import Patch  # noqa: E402
 from coding_gym.tasks import load_tasks  # noqa: E402
 
@@ -84,21 +86,36 @@ def test_stages_make_two_models_and_a_comparison(
     bench: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     work = tmp_path / "work"
     steps = ("--sft-steps", "1", "--grpo-steps", "1", "--attempts", "1")
     monkeypatch.setattr(recipe, "BATCH", 2)
     monkeypatch.setattr(recipe, "GROUPS", 1)
+    monkeypatch.setattr(recipe, "ATTEMPTS", 2)
     run(monkeypatch, model_folder, "--bench", str(bench), "--work", str(work), *steps)
-    assert {"demos", "sft", "grpo", "eval-downloaded", "eval-grpo"} <= {
-        p.name for p in work.iterdir()
-    }
-    assert "updates, mean reward" in capsys.readouterr().out
-    splits = [load_tasks(str(work / f"{name}.jsonl")) for name in ("sft", "grpo", "test")]
+    names = {path.name for path in work.iterdir()}
+    assert {"demos.jsonl", "sft", "grpo", "eval-downloaded", "eval-grpo", "curve.svg"} <= names
+    assert "<polyline" in (work / "curve.svg").read_text(encoding="utf-8")
+    splits = [load_tasks(str(work / f"{name}.jsonl")) for name in ("grpo", "test")]
+    assert [len(tasks) for tasks in splits] == [2, 1]
     assert sorted(task.repo for tasks in splits for task in tasks) == ["one", "three", "two"]
-    (demonstration,) = recipe.RunFolder.open(work / "demos").trajectories()
-    assert "+    return a * b" in demonstration.patch
+
+
+def test_demonstration_has_the_ids_of_a_played_episode(
+    model_folder: Path, bench: Path, tmp_path: Path
+) -> None:
+    recipe.write_tasks(bench, tmp_path)
+    task, *_ = load_tasks(str(tmp_path / "grpo.jsonl"))
+    assert "1 def area(a, b):\n2     return a + b\n" in task.problem_statement
+    reply = "[edit(path='shapes.py', line=2, old='+', new='*')]"
+    player = ActionsPlayer("demonstration", lambda *_: iter([reply]))
+    tokenizer = f"hf:{model_folder}"
+    episode = {"toolset": "compact", "tool_format": "pythonic", "tokenizer": tokenizer}
+    run = evaluate(tmp_path / "run", player, tasks=[task], episode={**episode, "max_turns": 1})
+    (record,) = run.trajectories()
+    assert record.resolved
+    example = recipe.demonstration(task.problem_statement, reply, tokenizer, "pythonic")
+    assert example == record.to_training_example(include_inexact=True)
 
 
 def test_killed_stage_continues_from_its_saved_state(

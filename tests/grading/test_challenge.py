@@ -96,7 +96,7 @@ def _patch(source: str) -> Patch:
 
 @pytest.mark.parametrize("draw", range(3))
 def test_a_repair_of_some_parameters_is_no_forgery(store: TemplateStore, draw: int) -> None:
-    """What fails with some parameters passes with these when it is turned."""
+    """A check that fails for some parameters passes for these where it is negated."""
     task = with_hidden(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
     half = FIXED.replace("- discount", "- min(discount, 2)")
     verdict = grade(task, store.get(task), _patch(half), rng=Random(draw))
@@ -317,7 +317,7 @@ TEN = "from cart import total\n\n\n" + "\n\n".join(
 NAMES = tuple(f"test_{number}" for number in range(10))
 # How many runs a grade takes.
 RUNS = {
-    "a pass": (TASK, FIXED, "passed", 3),
+    "a pass": (TASK, FIXED, "passed", 2),
     "a pass, where single tests earn nothing": (TASK, FIXED, "resolved", 2),
     "a pass without other tests": (with_hidden(TEN, *NAMES), FIXED, "passed", 2),
     "a fail": (TASK, BASE["cart.py"] + "\n", "passed", 2),

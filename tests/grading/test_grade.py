@@ -29,6 +29,11 @@ def test_a_patch_of_nothing_but_tests_counts_as_empty(grade_tree: GradeTree) -> 
     assert verdict.dropped_paths == ("tests/test_cart.py",)
 
 
+def test_the_detail_names_files_that_are_not_graded(grade_tree: GradeTree) -> None:
+    verdict = grade_tree({"cart.py": FIXED, "tests/test_cart.py": "def test_count():\n    pass\n"})
+    assert (verdict.resolved, "tests/test_cart.py" in verdict.detail) == (True, True)
+
+
 _COUNTING = (
     "tests/test_discounts.py::DiscountTest::test_count_is_not_discounted",
     "tests/test_cart.py::test_count",

@@ -1,4 +1,4 @@
-"""Exact values, what a prompt explains, random replies, and live episodes."""
+"""Exact values, instructions in prompts, written calls, and random replies."""
 
 import json
 import random

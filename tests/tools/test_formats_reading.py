@@ -1,4 +1,4 @@
-"""Which calls are read in a policy's text, which never are, and what a format error says."""
+"""Calls that are read in a policy's text, text without calls, and format errors."""
 
 import json
 from typing import Any
@@ -189,7 +189,7 @@ def test_names_with_parts_of_a_format_are_resolved(name: str) -> None:
     assert parse(message(called(name, LS.arguments))).calls == (LS,)
 
 
-def test_an_unknown_name_stays_for_the_toolset_to_refuse() -> None:
+def test_an_unknown_name_is_left_to_the_toolset() -> None:
     parsed = parse(LS_JSON.replace('"bash"', '"functions.exec"'))
     assert [call.name for call in parsed.calls] == ["exec"]
     named = ToolCall("functions.bash", {})

@@ -1,4 +1,4 @@
-"""Each row of the table: a literal reply of its models, and a reply that was cut off."""
+"""Each row of the table reads literal replies of its models, and no truncated reply."""
 
 from typing import Any
 
@@ -198,7 +198,7 @@ def test_a_cut_off_reply_never_runs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_several_calls_are_read_amid_prose_and_reasoning(name: str) -> None:
+def test_several_calls_are_read_between_prose_and_reasoning(name: str) -> None:
     both = f"{ROWS[name][0]}\n{ROWS[name][0]}"
     wanted = [("edit", EDIT.arguments)] * 2
     for front in ("", "I fix it now:\n", "<think>\nHm, <b> or {x}?\n</think>\n", "Hm.</think>\n\n"):

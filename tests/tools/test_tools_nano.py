@@ -39,7 +39,7 @@ def test_shell_needs_its_argument(scene: Scene) -> None:
     assert scene.reply("shell", cmd=["ls"]) == "shell tool parameter 'cmd' must be a string"
 
 
-def test_a_command_that_cannot_be_started_is_an_answer(scene: Scene) -> None:
+def test_a_command_that_cannot_start_has_an_error_result(scene: Scene) -> None:
     reply = shell(scene, "echo a\0b")
     assert reply.startswith("command failed with exit code 1. Error output:\nExecution failed: ")
     assert "surrogates not allowed" in shell(scene, "echo '\udfff'")
@@ -113,7 +113,7 @@ def test_paths_outside_the_workspace_are_refused(tmp_path: Path) -> None:
             assert patch(scene, "one", "two", path) == "Path must be inside the repository", path
 
 
-def test_the_uncut_output_is_kept_beside_the_answer(scene: Scene) -> None:
+def test_the_whole_output_is_recorded_with_the_result(scene: Scene) -> None:
     long = scene.call("shell", cmd="seq 5000")
     assert long.raw.splitlines()[-1] == "5000"
     assert "5000" not in long.content

@@ -66,7 +66,7 @@ def test_a_persistent_shell_keeps_its_state() -> None:
         assert scene.call("bash", command=f"echo {SUBMIT_LINE}; exit 0").submitted
 
 
-def test_wrong_calls_and_replies_without_one_are_answered(scene: Scene) -> None:
+def test_wrong_calls_and_missing_calls_have_an_answer(scene: Scene) -> None:
     for call, value in [
         (ToolCall("bash"), "command"),
         (ToolCall("shell", {"command": "ls"}), "shell"),
@@ -81,7 +81,7 @@ def test_wrong_calls_and_replies_without_one_are_answered(scene: Scene) -> None:
     assert SUBMIT_LINE in answer.reply
 
 
-def test_a_bash_block_is_a_call_and_may_submit(make_env: MakeEnv) -> None:
+def test_a_bash_block_is_a_call_and_can_submit(make_env: MakeEnv) -> None:
     env = make_env(toolset="bash")
     env.reset()
     listed = env.step("Let me look.\n\n```bash\nls\n```")[4]["text"]

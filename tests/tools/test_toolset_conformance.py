@@ -218,7 +218,7 @@ def test_a_prompt_names_every_argument_of_every_tool(toolset: Toolset) -> None:
 
 
 @pytest.mark.parametrize("name", ["bash", "codex", "editor", "thesis"])
-def test_a_prompt_tells_whether_shells_last(name: str) -> None:
+def test_a_prompt_explains_whether_the_shell_persists(name: str) -> None:
     assert "starts anew" in get_toolset(name).prompt(keeps_shell=False)
     assert "goes on in the same shell" in get_toolset(name).prompt(keeps_shell=True)
 

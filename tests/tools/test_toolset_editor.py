@@ -22,7 +22,7 @@ def content(scene: Scene) -> bytes:
     return scene.sandbox.read_file("pkg/area.py")
 
 
-def test_other_names_of_the_shell_and_the_end_are_understood(scene: Scene) -> None:
+def test_aliases_of_bash_and_submit_are_accepted(scene: Scene) -> None:
     assert scene.reply("execute_bash", command="echo 1") == "1"
     assert scene.reply("execute_bash", cmd="echo 2") == "2"
     assert all(scene.call(name).submitted for name in ("submit", "finish"))
@@ -86,7 +86,7 @@ def test_str_replace_replaces_a_unique_text_and_shows_a_snippet(scene: Scene) ->
         (b"a\r\nb\r\n", "1", "x\ny", b"a\r\nx\r\ny\r\nb\r\n"),
     ],
 )
-def test_insert_puts_lines_behind_a_line(
+def test_insert_adds_lines_after_a_line(
     scene: Scene, before: bytes, line: object, new: str, after: bytes
 ) -> None:
     scene.sandbox.write_file("pkg/area.py", before)

@@ -1,10 +1,12 @@
 """Tools that change files, in every toolset, and the other tools of ``thesis``."""
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 from episodes import Scene
 
+from coding_gym.agents.demonstration import in_line, next_edit
 from coding_gym.calls import ToolResult
 
 Edit = Callable[[Scene, str, str, str], ToolResult]
@@ -45,6 +47,7 @@ IN_PLACE = [by_thesis, by_editor, by_replace_text]  # git replaces files, and ha
 
 
 TOOLSET = "thesis"
+LINES = ("a", "b + b", "")
 FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n"}
 
 
@@ -64,7 +67,7 @@ def test_bytes_marks_and_line_ends_survive(scene: Scene, edit: Edit) -> None:
 
 
 @pytest.mark.parametrize("edit", EDITS[:4])
-def test_in_mixed_line_ends_those_of_the_place_are_kept(scene: Scene, edit: Edit) -> None:
+def test_mixed_line_ends_are_kept(scene: Scene, edit: Edit) -> None:
     scene.sandbox.write_file("file", b"a\r\nb\r\nc\nd\n")
     assert edit(scene, "file", "a\nb", "x\ny").ok
     assert edit(scene, "file", "c\nd", "z\nz").ok
@@ -83,7 +86,7 @@ def test_modes_and_links_stay(scene: Scene, edit: Edit) -> None:
 
 
 @pytest.mark.parametrize("edit", IN_PLACE)
-def test_a_file_that_cannot_be_edited_is_an_answer(scene: Scene, edit: Edit) -> None:
+def test_a_file_that_cannot_be_edited_has_an_error_result(scene: Scene, edit: Edit) -> None:
     scene.sandbox.write_file("data", b"one\0\n")
     scene.sandbox.write_file("utf-16", "one\n".encode("utf-16"))
     scene.sandbox.write_file("locked", b"one\n")
@@ -108,7 +111,7 @@ def test_a_file_that_cannot_be_edited_is_an_answer(scene: Scene, edit: Edit) -> 
     assert scene.sandbox.run("cat read-only data | tr -d '\\0'").output == "one\none\n"
 
 
-def test_whole_files_are_written_in_the_old_ones_way(scene: Scene) -> None:
+def test_written_files_keep_their_line_ends(scene: Scene) -> None:
     for toolset in ("thesis", "codex"):
         scene.toolset = toolset
         scene.sandbox.write_file("dos.txt", b"a\r\n")
@@ -136,7 +139,7 @@ def test_bash_gives_output_and_exit_code(scene: Scene) -> None:
     assert (late.content.split("\n")[0], late.ok) == ("begun", False)
 
 
-def test_a_long_output_loses_its_middle_and_is_kept_beside(scene: Scene) -> None:
+def test_a_long_output_is_truncated_in_its_middle(scene: Scene) -> None:
     result = scene.call("bash", command="seq 9999")
     assert result.content.startswith("1\n2\n")
     assert result.content.endswith("\n9999")
@@ -164,3 +167,42 @@ def test_str_replace_wants_one_occurrence(scene: Scene) -> None:
     for old in ("w + h", "x = 1", ""):
         assert not is_replaced(old, "z")
     assert scene.sandbox.read_file("pkg/area.py").startswith(b"def area(w, h):\n    return w * h\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "arguments", "after"),
+    [
+        (b"a + a\na + a\n", {"line": 2, "old": "a", "new": "b"}, b"a + a\nb + a\n"),
+        (b"a\nb\nc\n", {"line": "1", "old": "a\nb", "new": ""}, b"\nc\n"),
+        (b"a\nb", {"line": 2, "old": "b", "new": "c\n"}, b"a\nc\n"),
+        (b"a\r\nb\r\n", {"line": 2, "old": "b", "new": "x\ny"}, b"a\r\nx\r\ny\r\n"),
+        (b"a\r\nb\n\xff\n", {"line": 1, "old": "a\nb", "new": "c\nd"}, b"c\r\nd\n\xff\n"),
+        (b"a\nb\n", {"line": 1, "old": "b", "new": "c"}, None),
+        (b"a\nb\n", {"line": 4, "old": "b", "new": "c"}, None),
+        (b"a\nb\n", {"line": 0, "old": "a", "new": "c"}, None),
+        (b"a\nb\n", {"line": 1, "old": "", "new": "c"}, None),
+    ],
+)
+def test_compact_replaces_text_in_a_line(
+    scene: Scene, before: bytes, arguments: dict[str, object], after: bytes | None
+) -> None:
+    scene.toolset = "compact"
+    scene.sandbox.write_file("file", before)
+    assert scene.call("edit", path="file", **arguments).ok == (after is not None)
+    assert scene.sandbox.read_file("file") == (before if after is None else after)
+
+
+def test_compact_makes_any_edit_of_a_demonstration(scene: Scene) -> None:
+    scene.toolset, rng = "compact", Random(0)
+    for _ in range(60):
+        before, after = (
+            "".join(
+                f"  {line}\n" if line else "\n" for line in rng.choices(["a", "b + b", ""], k=5)
+            )
+            for _ in range(2)
+        )
+        if before != after:
+            edit = next_edit(before, after, is_unique=False)
+            scene.sandbox.write_file("file", before.encode())
+            assert scene.call("edit", **in_line("file", edit)).ok
+            assert scene.sandbox.read_file("file").decode() == edit.apply(before), edit

@@ -1,4 +1,4 @@
-"""The toolset heavy: its map of the repository beside the editor's tools."""
+"""The toolset heavy: the map of the repository and the editor's tools."""
 
 import pytest
 from episodes import Scene

@@ -1,4 +1,4 @@
-"""Patches of the toolset ``codex``: what is read, where it goes, all or nothing."""
+"""Patches of the toolset ``codex``: their forms, positions, and atomic application."""
 
 import json
 from typing import Any
@@ -47,7 +47,7 @@ def test_files_are_changed_added_deleted_and_renamed_at_once(scene: Scene) -> No
     assert not scene.sandbox.run("ls c.py").ok
 
 
-def test_an_envelope_does_the_same(scene: Scene) -> None:
+def test_an_envelope_changes_adds_deletes_and_renames(scene: Scene) -> None:
     scene.sandbox.run("chmod 755 b.py")
     inside = envelope(
         *("*** Update File: a.py", "@@ one", "-two", "+2", "@@", " three", "+four"),
@@ -74,7 +74,7 @@ def test_an_envelope_does_the_same(scene: Scene) -> None:
         "--- a/data\n+++ b/data\n@@ -1 +1 @@\n-x = 1\n+x = 2\n",
     ],
 )
-def test_where_one_file_cannot_be_changed_none_is(scene: Scene, bad: str) -> None:
+def test_a_patch_changes_all_files_or_none(scene: Scene, bad: str) -> None:
     scene.sandbox.run("ln -s b.py link; ln -s /tmp out; mkdir folder; printf '\\0' > data")
     before = scene.sandbox.run(STATE).output
     added = "--- /dev/null\n+++ b/n/e/w.py\n@@ -0,0 +1 @@\n+y\n"
@@ -85,7 +85,7 @@ def test_where_one_file_cannot_be_changed_none_is(scene: Scene, bad: str) -> Non
     assert not scene.sandbox.run("ls /tmp/evil.py ../evil.py").ok
 
 
-def test_hunks_of_a_diff_may_be_sloppy(scene: Scene) -> None:
+def test_hunks_with_wrong_counts_and_lines_apply(scene: Scene) -> None:
     for text, hunk, after in [
         ("a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c", "a\nc\n"),
         ("a\nb\n", "@@ -1,9 +1,7 @@\n a\n-b\n+c\n", "a\nc\n"),
@@ -101,7 +101,7 @@ def test_hunks_of_a_diff_may_be_sloppy(scene: Scene) -> None:
             assert patched(scene, text, f"{header}{hunk}") == after, hunk
 
 
-def test_changes_of_an_envelope_go_to_the_first_place_that_fits(scene: Scene) -> None:
+def test_changes_of_an_envelope_apply_at_the_first_match(scene: Scene) -> None:
     for text, lines, after in [
         ("a\nb\na\nb\n", ("-b", "+c"), "a\nc\na\nb\n"),
         ("a\nb\na\nb\n", ("@@ b", "-b", "+c"), "a\nb\na\nc\n"),

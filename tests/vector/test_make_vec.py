@@ -1,4 +1,4 @@
-"""The ways in: Gymnasium's make_vec, our helper, specs and their JSON."""
+"""Creation of vector envs: by Gymnasium's make_vec, ours, and specs as JSON."""
 
 from typing import Any
 
@@ -16,7 +16,9 @@ CLIP = {"name": "gymnasium.wrappers:ClipReward", "kwargs": {"min_reward": 0.25, 
 
 
 @pytest.mark.parametrize("mode", [MODE, None])
-def test_gymnasium_makes_it(mode: str | None, rows: list[dict[str, Any]], closing: Closing) -> None:
+def test_gym_make_vec_creates_it(
+    mode: str | None, rows: list[dict[str, Any]], closing: Closing
+) -> None:
     arguments = {"tasks": rows, "env_wrappers": [CLIP]}
     name = "coding_gym:CodingRepair-v0"
     vec = closing(gym.make_vec(name, num_envs=2, vectorization_mode=mode, **arguments))
@@ -25,7 +27,7 @@ def test_gymnasium_makes_it(mode: str | None, rows: list[dict[str, Any]], closin
     assert vec.step([SUBMIT, SUBMIT])[1].tolist() == [0.25, 0.25]
 
 
-def test_its_spec_makes_it_again_from_json(make: MakeVec, closing: Closing) -> None:
+def test_the_json_of_its_spec_creates_an_equal_env(make: MakeVec, closing: Closing) -> None:
     vec = make(3, wrappers=(CLIP,), max_turns=7)
     assert vec.spec is not None
     spec = EnvSpec.from_json(vec.spec.to_json())
@@ -37,7 +39,7 @@ def test_its_spec_makes_it_again_from_json(make: MakeVec, closing: Closing) -> N
     assert_same(vec.step([SUBMIT] * 3), again.step([SUBMIT] * 3))
 
 
-def test_each_env_has_wrappers_and_a_spec_of_its_own(make: MakeVec) -> None:
+def test_each_env_has_separate_wrappers_and_a_spec(make: MakeVec) -> None:
     vec = make(2, wrappers=[CLIP], max_turns=7)
     first, second = vec.envs
     assert first is not second
@@ -47,7 +49,7 @@ def test_each_env_has_wrappers_and_a_spec_of_its_own(make: MakeVec) -> None:
     assert again.unwrapped.config.limits.max_turns == 7
 
 
-def test_wrappers_may_be_callables(make: MakeVec) -> None:
+def test_wrappers_can_be_callables(make: MakeVec) -> None:
     env = make(1, wrappers=[TokenBudget, CLIP]).envs[0]
     assert isinstance(env, gym.wrappers.ClipReward)
     assert isinstance(env.env, TokenBudget)
@@ -65,7 +67,7 @@ def test_wrappers_may_be_callables(make: MakeVec) -> None:
         ([{"name": 7}], "name"),
     ],
 )
-def test_an_impossible_wrapper_is_named(wrappers: Any, named: str) -> None:
+def test_an_invalid_wrapper_is_named(wrappers: Any, named: str) -> None:
     with pytest.raises((InvalidArgumentError, UnknownNameError), match=named):
         make_vec(1, wrappers=wrappers)
 

@@ -1,4 +1,4 @@
-"""`send` and `recv`: results of some envs while others are still under way."""
+"""`send` and `recv`: results of some envs while actions of others are pending."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def test_recv_returns_ready_envs_while_others_work(started: MakeVec) -> None:
     assert vec.recv()[4]["env_id"].tolist() == [2]
 
 
-def test_env_numbers_of_any_order_get_their_own_actions(started: MakeVec) -> None:
+def test_actions_follow_the_order_of_env_ids(started: MakeVec) -> None:
     vec = started(3)
     vec.send((shell("echo two"), shell("echo nought")), env_ids=np.array([2, 0]))
     infos = vec.recv(min_envs=2)[4]
@@ -46,7 +46,7 @@ def test_sending_and_receiving_all_is_a_step(make: MakeVec) -> None:
         assert_same(stepped, received)
 
 
-def test_every_env_plays_on_at_its_own_pace(started: MakeVec) -> None:
+def test_envs_continue_independently(started: MakeVec) -> None:
     vec = started(4, max_turns=3)
     vec.send([TRUE] * 4)
     turns: dict[int, list[int]] = {index: [] for index in range(4)}
@@ -79,7 +79,7 @@ def test_a_wrong_batch_is_refused(started: MakeVec, actions: Any, env_ids: Any) 
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]
 
 
-def test_an_env_with_a_pending_action_takes_no_second_one(started: MakeVec) -> None:
+def test_an_env_with_a_pending_action_refuses_a_second_one(started: MakeVec) -> None:
     vec = started(2)
     vec.send([LATE], [1])
     mask = np.array([True, False])
@@ -95,7 +95,7 @@ def test_an_env_with_a_pending_action_takes_no_second_one(started: MakeVec) -> N
     assert vec.recv()[4]["text"].tolist() == ["well"]
 
 
-def test_more_than_is_pending_cannot_be_awaited(started: MakeVec) -> None:
+def test_recv_refuses_to_wait_for_more_than_is_pending(started: MakeVec) -> None:
     vec = started(2)
     vec.send([TRUE], [0])
     with pytest.raises(InvalidArgumentError):

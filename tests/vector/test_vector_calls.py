@@ -1,4 +1,4 @@
-"""Methods, attributes and snapshots of the single envs, and their infos in one."""
+"""Methods, attributes and snapshots of single envs, and merged infos."""
 
 import numpy as np
 import pytest

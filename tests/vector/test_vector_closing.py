@@ -1,4 +1,4 @@
-"""Nothing of a vector env stays behind, however it ends."""
+"""Every end of a vector env frees its threads and sandboxes."""
 
 import gc
 import os
@@ -30,7 +30,7 @@ def test_closing_ends_running_episodes_and_all_threads(started: MakeVec) -> None
     vec.close()
 
 
-def test_a_closed_vector_env_says_so(started: MakeVec) -> None:
+def test_a_closed_vector_env_raises(started: MakeVec) -> None:
     vec = started(2)
     vec.close()
     for late in (vec.reset, vec.recv, lambda: vec.step([TRUE] * 2)):
@@ -51,7 +51,7 @@ def test_garbage_collection_ends_threads(make: MakeVec) -> None:
     assert not any(thread.is_alive() for thread in working)
 
 
-def test_closing_wakes_a_thread_that_waits(started: MakeVec) -> None:
+def test_closing_ends_a_waiting_recv(started: MakeVec) -> None:
     vec = started(2)
     vec.send([shell("sleep 600")] * 2)
     failures = []
@@ -82,7 +82,7 @@ print("left open")
 
 
 @pytest.mark.slow
-def test_an_ending_interpreter_waits_for_no_open_env(tmp_path: Path) -> None:
+def test_the_interpreter_exits_with_open_envs(tmp_path: Path) -> None:
     done = subprocess.run(
         # Its sockets are unclosed by design; Python says so where the exit happens to find one.
         [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-c", LEFT_OPEN],
@@ -95,7 +95,7 @@ def test_an_ending_interpreter_waits_for_no_open_env(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "left open\n", "")
 
 
-def test_a_fork_may_drop_it_and_may_not_use_it(started: MakeVec) -> None:
+def test_a_forked_process_cannot_use_it(started: MakeVec) -> None:
     vec = started(2)
     child = os.fork()
     if child == 0:

@@ -61,7 +61,7 @@ def pair(rows: list[dict[str, Any]], closing: Closing) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("seed", [5, [5, None, 9], [1, 1, 1], np.int64(5)])
-def test_seeds_mean_the_same(seed: Any, pair: tuple[Any, Any]) -> None:
+def test_seeds_equal_those_of_gymnasium(seed: Any, pair: tuple[Any, Any]) -> None:
     sync, ours = pair
     for env in (sync, ours):
         env.reset(seed=[4, 5, 6])
@@ -70,7 +70,7 @@ def test_seeds_mean_the_same(seed: Any, pair: tuple[Any, Any]) -> None:
     assert_same(ours.reset(), sync.reset())
 
 
-def test_a_mask_resets_some_as_gymnasium_does(pair: tuple[Any, Any]) -> None:
+def test_reset_mask_equals_that_of_gymnasium(pair: tuple[Any, Any]) -> None:
     sync, ours = pair
     mask = np.array([True, False, True])
     for actions in ([TRUE] * 3, [SUBMIT, TRUE, TRUE]):
@@ -83,7 +83,9 @@ def test_a_mask_resets_some_as_gymnasium_does(pair: tuple[Any, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_choices_from_menus_are_the_same_too(rows: list[dict[str, Any]], closing: Closing) -> None:
+def test_menu_actions_equal_those_of_gymnasium(
+    rows: list[dict[str, Any]], closing: Closing
+) -> None:
     def make() -> gym.Env[Any, Any]:
         return MenuActions(gym.make("CodingRepair-v0", tasks=rows, max_turns=3), num_candidates=4)
 

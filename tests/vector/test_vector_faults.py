@@ -1,4 +1,4 @@
-"""One env's trouble is no other env's; whose fault it is decides what happens."""
+"""A failure of one env does not affect others; mistakes of the caller raise."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ def test_a_sandbox_that_dies_truncates_its_own_env_only(started: MakeVec) -> Non
     assert vec.step([shell("echo well")] * 3)[4]["text"].tolist() == ["well"] * 3
 
 
-def test_a_wrong_action_raises_and_leaves_nothing_under_way(started: MakeVec) -> None:
+def test_a_wrong_action_raises_and_leaves_no_pending_action(started: MakeVec) -> None:
     vec = started(3)
     with pytest.raises(InvalidArgumentError) as failure:
         vec.step([SUBMIT, 7, TRUE])
@@ -65,7 +65,7 @@ def test_received_errors_leave_the_results_of_the_others(started: MakeVec) -> No
     assert infos["turn"].tolist() == [1, 1, 1]
 
 
-def test_after_an_unknown_task_episodes_can_begin(make: MakeVec) -> None:
+def test_after_an_unknown_task_episodes_can_start(make: MakeVec) -> None:
     vec = make(2)
     with pytest.raises(UnknownTaskError):
         vec.reset(options={"task_id": "none-such"})
@@ -90,7 +90,7 @@ def test_after_an_unknown_task_episodes_can_begin(make: MakeVec) -> None:
     ],
     ids=str,
 )
-def test_reset_options_that_cannot_be_are_refused(started: MakeVec, options: Any) -> None:
+def test_invalid_reset_options_are_refused(started: MakeVec, options: Any) -> None:
     vec = started(2)
     with pytest.raises(InvalidArgumentError):
         vec.reset(options=options)
@@ -106,7 +106,7 @@ def interrupts() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("interrupts")
-def test_an_interrupted_step_awaits_a_reset(
+def test_an_interrupted_step_requires_a_reset(
     started: MakeVec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vec = started(2)
@@ -126,7 +126,7 @@ def test_an_interrupted_step_awaits_a_reset(
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]
 
 
-def test_a_wrapper_that_fails_spoils_no_env(
+def test_a_failing_wrapper_does_not_affect_its_env(
     started: MakeVec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vec = started(2)

@@ -37,13 +37,13 @@ _PYTEST = "\x1b[31m>       assert area(3, 5) == 15\x1b[0m\n\x1b[31m1 failed\x1b[
 def make_run(path: Path, num_tasks: int = 6, attempts: int = 2, *, skill: int = 2) -> Path:
     """Makes a run of a chat model, and beside it a file with the rows of its tasks.
 
-    Of five attempts in a row, ``skill`` resolve their task; each 17th ends by an error.
+    Of five attempts in a row, ``skill`` resolve their task; each 17th attempt ends with an error.
     """
     repos = [_REPOS[number % len(_REPOS)] for number in range(num_tasks)]
     ids = [f"{repo.replace('/', '__')}-{number:06}" for number, repo in enumerate(repos)]
     rows = path.with_name(f"{path.name}-tasks.jsonl")
     rows.parent.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(_row(*each)) + "\n" for each in zip(ids, repos, strict=True))
+    lines = (json.dumps(_row(*pair)) + "\n" for pair in zip(ids, repos, strict=True))
     rows.write_text("".join(lines), encoding="utf-8")
     keys = enumerate(product(ids, range(attempts)))
     episodes = (_episode(*key, number, skill) for number, key in keys)

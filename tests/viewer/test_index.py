@@ -76,9 +76,9 @@ def test_replaced_and_removed_records_are_noticed(run: Path) -> None:
 def test_search_finds_phrases_of_all_turns(run: Path) -> None:
     index = RunIndex(run)
     rows = refreshed(index)
-    found = index.search("STEP 5: i look")
-    assert found
-    assert {rows[key]["turns"] for key in found} == {7, 8}
+    keys = index.search("STEP 5: i look")
+    assert keys
+    assert {rows[key]["turns"] for key in keys} == {7, 8}
     assert index.search("1 failed, 1 pass")  # coloured in the record
     assert index.search('"no AND (such*') == index.search("%_ \0 \ud800") == []
 

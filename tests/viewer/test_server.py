@@ -84,9 +84,9 @@ def test_episodes_are_in_order_and_labelled(client: Any) -> None:
     assert [row["started_at"] for row in rows] == sorted(row["started_at"] for row in rows)
     labels = {row["task"]: (row["repo"], row["difficulty"]) for row in rows}
     assert labels[TASK] == ("birch/ledger", "easy")
-    found = get(client, "runs/first/search", text="step 5: i look")["found"]
-    assert found
-    assert all([row["task"], row["attempt"]] in found for row in rows if row["turns"] == 8)
+    keys = get(client, "runs/first/search", text="step 5: i look")["found"]
+    assert keys
+    assert all([row["task"], row["attempt"]] in keys for row in rows if row["turns"] == 8)
 
 
 def test_episode_has_its_turns_patch_gold_and_grade(client: Any, runs: Runs) -> None:
@@ -124,7 +124,7 @@ CONFIGS += [{"tasks": {"source": "/etc/passwd"}, "created_at": "\ud800"}, {}]
 
 @pytest.mark.parametrize("settings", CONFIGS)
 def test_forged_settings_are_displayed(tmp_path: Path, settings: dict[str, Any]) -> None:
-    run = make_run(tmp_path / "odd <run>", num_tasks=2)
+    run = make_run(tmp_path / "strange <run>", num_tasks=2)
     (run / "config.json").write_text(json.dumps(settings), encoding="utf-8")
     runs = Runs([tmp_path])
     runs.by_id[run.name].complete()
@@ -209,7 +209,7 @@ def test_token_is_asked_for_beyond_loopback(
 ) -> None:
     used: list[dict[str, Any]] = []
     monkeypatch.setattr(server, "serve", lambda _, **options: used.append(options))
-    view.view([folder / "more"], host, 7575, None, open_=False)
+    view.view([folder / "more"], host, 7575, open_=False)
     used[0]["on_start"]()
     token = used[0]["token"]
     assert (len(token) > 20) == (host != "127.0.0.1")

@@ -1,4 +1,4 @@
-"""`MenuActions`: its actions, observations and limits; work shared by threads and episodes."""
+"""`MenuActions`: actions, observations, limits, and candidates shared by threads."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -64,7 +64,7 @@ def test_the_menu_does_not_depend_on_the_gold_patch(closing: Closing, gold: str)
             np.testing.assert_array_equal(values, other[name], name)
 
 
-def test_candidates_are_known_from_the_start(env: MenuActions) -> None:
+def test_candidates_are_observed_at_reset(env: MenuActions) -> None:
     observation, _ = env.reset()
     assert observation["candidates"][0, CANDIDATE_FEATURES.index("template_compare")] == 1.0
     observation = env.step(RUN_TESTS)[0]
@@ -81,7 +81,7 @@ def test_a_task_without_a_failing_test_warns_once(
     assert len(caplog.messages) == 1
 
 
-def test_only_the_chosen_candidate_is_in_place(env: MenuActions) -> None:
+def test_only_the_chosen_candidate_is_applied(env: MenuActions) -> None:
     env.reset()
     patches = []
     env.step(RUN_TESTS)
@@ -122,7 +122,7 @@ def test_calls_of_a_menu_need_no_format(closing: Closing, tool_format: str) -> N
     assert solve(env, seed=0)[-1][1] == 1.0
 
 
-def test_a_menu_without_its_needs_is_refused(env: MenuActions) -> None:
+def test_invalid_menus_are_refused(env: MenuActions) -> None:
     inner = env.env
     numbers: list[Any] = [0, -1, 1.5, True]
     for number in numbers:
@@ -140,7 +140,7 @@ def program_of_its_own(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_the_same_actions_give_the_same_in_another_process(closing: Closing) -> None:
+def test_another_process_observes_the_same(closing: Closing) -> None:
     env = closing(make())
     here = play_seeded(env)
     assert play_seeded(env) == here

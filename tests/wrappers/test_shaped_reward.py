@@ -1,4 +1,4 @@
-"""`ShapedReward`: parts at the end and per turn, their sum, and what cannot earn anything."""
+"""`ShapedReward`: parts at the end and per turn, their sum, and patches that earn nothing."""
 
 import json
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def play(env: Env, *actions: str) -> tuple[float, dict[str, float], dict[str, An
     ],
     ids=["blank line", "half", "one repaired, one broken", "repair"],
 )
-def test_tests_that_pass_are_worth_their_weight(
+def test_passing_tests_earn_their_weight(
     make: Make, change: str, net: float, passed: float
 ) -> None:
     env = make({"net_fraction_fixed": 0.2, "fraction_passed": 0.5})
@@ -163,7 +163,7 @@ def test_parts_that_the_env_cannot_compute_are_refused(make: Make) -> None:
 
 
 @pytest.mark.parametrize("weight", [0, 1, -1, float("nan"), True, "0.2", None])
-def test_an_impossible_weight_is_refused(make: Make, weight: Any) -> None:
+def test_an_invalid_weight_is_refused(make: Make, weight: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="weight"):
         make({"patch_similarity": weight})
 

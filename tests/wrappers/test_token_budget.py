@@ -1,4 +1,4 @@
-"""`TokenBudget`: nano-agent's defaults, and the tokens that a policy is sent, exactly counted."""
+"""`TokenBudget`: nano-agent's defaults, and exact counts of tokens."""
 
 from pathlib import Path
 from typing import Any

@@ -58,7 +58,7 @@ def test_the_form_of_calls_that_is_shown_is_read(make_env: MakeEnv, tool_format:
     assert info["text"] == "unknown tool: <name>"
 
 
-def test_ids_of_another_vocabulary_are_refused_unplayed(env: TranscriptObservation) -> None:
+def test_ids_outside_the_vocabulary_are_not_played(env: TranscriptObservation) -> None:
     env.reset()
     for bad in (16_384, -1, 1 << 70):
         with pytest.raises(InvalidArgumentError, match=str(bad)):
@@ -66,7 +66,7 @@ def test_ids_of_another_vocabulary_are_refused_unplayed(env: TranscriptObservati
     assert env.step(Completion(SUBMIT, [16_383]))[2]
 
 
-def test_a_stop_ends_the_chat_without_a_word(env: TranscriptObservation) -> None:
+def test_a_stop_adds_no_message(env: TranscriptObservation) -> None:
     before = text(env, env.reset()[0])
     observation, _, _, truncated, _ = env.step(Stop("enough"))
     assert truncated

@@ -1,7 +1,7 @@
-"""What ``go test -json`` prints: one event in JSON a line.
+"""Reads the output of ``go test -json``: one JSON event per line.
 
 Ids are the package and the test: ``example.com/till/money::TestRounding/half_cents``. A test that
-ends twice has ended in an error. Output without the end of a package is incomplete.
+ends twice is an error. Output without the end of a package is incomplete.
 """
 
 import json
@@ -13,7 +13,7 @@ _STATUSES = {"pass": TestStatus.PASSED, "fail": TestStatus.FAILED, "skip": TestS
 
 
 def read_go(output: str) -> Run:
-    """Returns what the printed events say; lines that are no events are passed over."""
+    """Returns the outcomes in the events; other lines are ignored."""
     run = Run(ended=True)
     open_packages: set[str] = set()
     for line in output.splitlines():

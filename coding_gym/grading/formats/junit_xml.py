@@ -18,7 +18,7 @@ _ENDINGS = {
 
 
 def read_junit(reports: Iterable[bytes]) -> Run:
-    """Returns what reports say; one that is no XML makes them incomplete.
+    """Returns the outcomes in reports; a report that is not XML makes the run incomplete.
 
     Args:
         reports: The files.

@@ -29,10 +29,10 @@ _VERSION_TEST = "--version is equivalent to version"
 # A migration that one old test of Django applies while it runs.
 _NOISY_TEST = "Applying sites.0002_alter_domain_unique...test_no_migrations"
 _DJANGO_OK = (" ... ok", " ... OK", " ...  OK")
-# What Django logs between the name of a test and its "ok", which then stands on the next line.
+# Text that Django logs between the name of a test and its "ok", which is then on the next line.
 _DJANGO_LOGGED = tuple(
-    re.compile(rf"^(.*?)\s\.\.\.\s{said}\nok$", re.MULTILINE)
-    for said in (
+    re.compile(rf"^(.*?)\s\.\.\.\s{text}\nok$", re.MULTILINE)
+    for text in (
         r"Testing against Django installed in (?s:.*?) silenced\)\.",
         r"Internal Server Error: /.*/",
         r"System check identified no issues \(0 silenced\)",
@@ -43,8 +43,8 @@ _TIME = r"(?: \(\d+\s*m?s\))?"
 _WHERE = re.compile(r"\s+in\s+\S+$")
 _START, _END = ">>>>> Start Test Output", ">>>>> End Test Output"
 _ABORTED = tuple(
-    f">>>>> {said}"
-    for said in ("Patch Apply Failed", "Reset Failed", "Tests Errored", "Tests Timed Out")
+    f">>>>> {text}"
+    for text in ("Patch Apply Failed", "Reset Failed", "Tests Errored", "Tests Timed Out")
 )
 _STATUSES = {
     "PASSED": TestStatus.PASSED,
@@ -160,7 +160,7 @@ def _short(test: str) -> str:
 
 
 def _django_line(line: str) -> Iterator[tuple[str, str]]:
-    """Yields what a line says; where it says more than one thing of a test, the last counts."""
+    """Yields the results in a line; of several results of one test, the last counts."""
     if _VERSION_TEST in line:
         yield _VERSION_TEST, PASSED
     ok = next((suffix for suffix in _DJANGO_OK if line.endswith(suffix)), None)
@@ -294,7 +294,7 @@ FORMAT_BY_REPO = {repo: name for name, repos in _PROJECTS.items() for repo in re
 
 
 def read_log(log: str, name: str) -> dict[str, TestStatus]:
-    """Returns what SWE-bench would make of a log, by test id.
+    """Returns the statuses that SWE-bench reads from a log, by test id.
 
     Args:
         log: The output of the test command, or of a whole ``eval_script``, between whose marks it
@@ -306,7 +306,7 @@ def read_log(log: str, name: str) -> dict[str, TestStatus]:
     """
     if name not in FORMATS:
         raise unknown_name("log format", name, FORMATS)
-    if any(said in log for said in _ABORTED):
+    if any(mark in log for mark in _ABORTED):
         return {}
     inside = log.split(_START)[1].split(_END)[0] if _START in log and _END in log else log
     words = FORMATS[name](inside) or FORMATS[name](log)

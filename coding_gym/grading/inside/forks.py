@@ -74,9 +74,9 @@ def _root() -> str:
 
 @contextlib.contextmanager
 def _written(files: dict[str, str], number: int) -> Iterator[None]:
-    """Replaces the content of files; they and their times come back at the end.
+    """Replaces the content of files; restores their content and times at the end.
 
-    The times are like no others, so that byte code of the program as it was is not used.
+    The times are unique, so that Python ignores byte code of the original program.
     """
     kept: dict[Path, tuple[bytes, tuple[int, int]]] = {}
     try:
@@ -94,9 +94,9 @@ def _written(files: dict[str, str], number: int) -> Iterator[None]:
 
 
 def _preload(names: Iterable[str]) -> None:
-    """Imports what tests need beside the project, so that forks have it already.
+    """Imports modules that tests need besides the project, so that forks have them already.
 
-    A module that would bring the project in, which is not broken yet, is forgotten again.
+    A module that imports the project is removed again, since the project is not broken yet.
     """
     root = _root()
     for name in names:

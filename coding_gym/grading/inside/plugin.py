@@ -15,14 +15,14 @@ TYPE_CHECKING = False  # `typing` takes time to import
 if TYPE_CHECKING:
     from typing import Any
 
-# As pytest does when it is called; until then there may be time.
+# Pytest imports these when it is called; here they are imported while the process waits.
 for plugin in getattr(pytest_config, "default_plugins", ()):
     importlib.import_module(f"_pytest.{plugin}")
 
 _MAX_MESSAGE_CHARS = 300
 _NO_TESTS = 5  # pytest's exit code
 _MAX_VALUES, _MAX_VALUE_CHARS = 4, 4000
-# What ends a test early, and is no failure of an assertion.
+# Exceptions that end a test early and are no failures of assertions.
 _NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)
 
 

@@ -34,11 +34,11 @@ def _prctl(option: int, value: int) -> None:
 
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
-        return  # no ctypes, or no prctl: what callers say of each option then does not hold
+        return  # without ctypes or prctl the option has no effect
 
 
 def _hide() -> None:
-    """Shuts /proc/<pid> to the tests, which run under the same uid: memory, descriptors, text."""
+    """Hides /proc/<pid> (memory, descriptors, text) from the tests, which have the same uid."""
     # Without it the secret is only as safe as /proc makes it.
     _prctl(_PR_SET_DUMPABLE, 0)
 
@@ -112,7 +112,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 class _Report:
-    """What came over the pipe, in bounded space."""
+    """The records that came over the pipe, in bounded space."""
 
     def __init__(self, nonce: str) -> None:
         self._prefix = nonce.encode() + b" "
@@ -139,7 +139,7 @@ class _Report:
         return self._num_bytes > _MAX_REPORT_BYTES
 
     def finish(self) -> None:
-        """Judges what is left: half a line of ours is a death, anything else is a stray."""
+        """Checks the rest of the input; half a line is allowed, as the reporter may have died."""
         if self._rest and not self._rest.startswith(self._prefix[: len(self._rest)]):
             self.has_strays = True
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # A process that computes gets more than this share of a processor, however busy the machine is.
 _IDLE_SHARE = 0.05
 _SLACK_S = 1.0
-# What computes on a busy machine may last a few times longer by the clock.
+# Wall seconds per processor second, for a process on a busy machine.
 _WALL_PER_CPU = 4.0
 
 
@@ -28,8 +28,8 @@ def limited(seconds: float) -> Iterator[None]:
     """Raises `TestTookTooLong` in the block, again and again, once it has taken too long.
 
     Args:
-        seconds: Of the processor, that this process may take. It may also wait that long, and a
-            second more: for what sleeps the clock is as good on a busy machine.
+        seconds: Processor seconds that the block may use. It may also wait that long, and one
+            second more.
     """
     idle_s = seconds + _SLACK_S
     end = time.monotonic() + _WALL_PER_CPU * idle_s

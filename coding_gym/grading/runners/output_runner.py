@@ -44,13 +44,13 @@ class OutputRunner:
 
     A runner holds no state; one object serves all tasks and threads.
 
-    A command that says ``{file}`` runs once for each file of expected tests, which are then named
+    A command that contains ``{file}`` runs once for each file of expected tests; ids are then
     ``FILE::NAME``.
 
     Attributes:
         name: What ``Task.runner`` calls it.
         read: Returns the outcomes of a run that was not cut short.
-        prepare: Removes what could be mistaken for outcomes of the run that begins now.
+        prepare: Removes old reports before the run.
         report_problem: Returns what is wrong with a ``test_report``, or "".
         default_command: What runs where the task has no command; "" where it must have one.
         names: Patterns of test files, and of files that configure the run.
@@ -83,15 +83,15 @@ class OutputRunner:
         return ""
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns what stands before the first ``::`` of the ids, and the programs of the tree."""
+        """Returns the part of the ids before the first ``::``, and the programs of the tree."""
         started = {pattern.lstrip("/") for pattern in started_patterns(self._command(task))}
         return tuple(sorted(_test_files(task) | started - Patch(task.gold_patch).paths))
 
     def patterns(self, task: Task) -> tuple[str, ...]:
         """Returns `names`, and the programs of the tree that the command starts.
 
-        They are of files, beside `files`, that the run collects or is configured by, and for
-        `coding_gym.grading.selection.path_matcher`.
+        The patterns, for `coding_gym.grading.selection.path_matcher`, match further files that the
+        run collects or reads as configuration.
         """
         return (*self.names, *started_patterns(self._command(task)))
 
@@ -171,7 +171,7 @@ class OutputRunner:
 
 
 def _test_files(task: Task) -> set[str]:
-    """The files of the expected tests, as far as ids tell."""
+    """Returns the files that the ids of the expected tests name."""
     named = [test.partition("::") for test in task.expected_tests]
     return {path for path, colons, _ in named if colons and _is_path(path)}
 
@@ -183,8 +183,7 @@ def _is_path(text: str) -> bool:
 def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
     """Refuses a command whose program this machine lacks, before code under test could say so.
 
-    One that lies in the tree is the task's or, where the gold patch touches it, the policy's:
-    without it no test passes.
+    A program in the tree is not checked: the policy may have removed it, and no test passes then.
     """
     words = [word for word in command.split() if "=" not in word]
     program = words[0] if words else ""
@@ -201,11 +200,11 @@ def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
 class CommandRunner(OutputRunner):
     """Runs the expected tests, each of which *is* a shell command, such as ``make test``.
 
-    It has passed where it exits with 0. They run one after the other in one sandbox.
+    A test passes if its command exits with 0. The commands run one after another in one sandbox.
 
-    A script that only another script names is the policy's, and so is what a folder or a glob in a
-    command stands for, unless it is called as tests are. A program that the code under test is
-    linked into can exit with 0 whenever it likes. Prefer a runner that reads results by name.
+    A patch may change scripts that only other scripts name, and files that a command names by a
+    folder or a glob, unless they have names of tests. The code under test can exit with 0. Prefer a
+    runner that reads results by name.
     """
 
     def __init__(self) -> None:
@@ -214,7 +213,7 @@ class CommandRunner(OutputRunner):
     def problem(self, task: Task) -> str:
         """Returns what is wrong with the task's commands, or ""."""
         if task.test_command:
-            return f"field 'test_command' is not used by it, got {task.test_command!r}"
+            return f"field 'test_command' is not used by this runner, got {task.test_command!r}"
         wrong = [test for test in task.expected_tests if not test.strip() or "\0" in test]
         return f"expected test {wrong[0]!r} is no shell command" if wrong else ""
 
@@ -223,7 +222,7 @@ class CommandRunner(OutputRunner):
         return ()
 
     def patterns(self, task: Task) -> tuple[str, ...]:
-        """Returns what the commands name, what tests are called in any language, test folders."""
+        """Returns files that the commands name, test names of all languages, and test folders."""
         return (*named_patterns(task.expected_tests), *self.names)
 
     def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:  # noqa: ARG002
@@ -238,9 +237,10 @@ def _read_exit_code(_sandbox: Sandbox, _task: Task, result: ExecResult) -> Run:
 
 
 def _read_output(parse: Callable[[str], Run]) -> Read:
-    """Returns a reader of the output; where all tests passed, another exit code than 0 ends none.
+    """Returns a reader of the output.
 
-    Then something else failed, or the code under test ended the program behind its tests.
+    If all tests passed but the exit code is not 0, the run is incomplete: something else failed, or
+    the code under test ended the program.
     """
 
     def read(_sandbox: Sandbox, _task: Task, result: ExecResult) -> Run:
@@ -253,7 +253,7 @@ def _read_output(parse: Callable[[str], Run]) -> Read:
 
 
 def _report_problem(task: Task) -> str:
-    """That there is no pattern of JUnit XML files, or one that leaves the workspace; or ""."""
+    """Returns why the patterns of JUnit XML files cannot be used, or ""."""
     if not task.test_report.split():
         return "is missing; it must say where the reports lie, such as 'build/*.xml'"
     outside = [p for p in task.test_report.split() if p.startswith("/") or ".." in p.split("/")]
@@ -265,7 +265,7 @@ def _clear_reports(sandbox: Sandbox, task: Task) -> object:
 
 
 def _read_reports(sandbox: Sandbox, task: Task, _: ExecResult) -> Run:
-    """The outcomes in JUnit XML files by the glob patterns in ``test_report``."""
+    """Returns the outcomes in the JUnit XML files that ``test_report`` names by glob patterns."""
     listed = sandbox.run(_listing(task)).output.split("\0")
     paths = sorted(path for path in listed if path)
     if len(paths) > _MAX_REPORTS:
@@ -310,5 +310,5 @@ def _listing(task: Task) -> str:
 
 
 def _glob(pattern: str) -> str:
-    """Quotes all of a pattern but what makes it one."""
+    """Quotes a pattern, except for its wildcards."""
     return "".join(char if char in "*?[]-" else shlex.quote(char) for char in pattern)

@@ -1,7 +1,7 @@
 """Glob patterns of protected files: tests by name, and files that test commands name or start.
 
-A command that collects by itself may read all files that are called as tests of its language are. A
-runner of commands cannot know the language, and takes those of all.
+A command that collects tests may read all files that are named as tests of its language are. A
+runner that does not know the language protects the names of all languages.
 """
 
 import glob
@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
 
-# Where projects keep tests and what these need.
+# Folders of tests and of their data.
 TEST_FOLDERS = ("/tests/*", "/test/*")
 
 PYTHON = ("test_*.py", "*_test.py", "test.py", "tests.py", "*_tests.py")
@@ -29,7 +29,7 @@ _JAVASCRIPT = (
     *("node.config.json", "package.json", "package-lock.json", "yarn.lock"),
 )
 
-# What a compiler or a class loader would take for JUnit, or for what was compiled already.
+# Files that a compiler or a class loader may use instead of JUnit or of sources.
 JUNIT_CLASSES = (
     *("*.class", "*.jar", "/org/junit/*", "/junit/framework/*", "/org/hamcrest/*"),
     *("module-info.java", "junit-platform.properties"),
@@ -78,10 +78,10 @@ _WORD = re.compile(r"[\w.+@%,~/-]+")
 _PARTS = re.compile(r"[;&|()\n]+")
 _QUOTES = re.compile(r"[\"'`]")
 _ASSIGNMENT = re.compile(r"""\b\w+=(?:'[^']*'|"[^"]*"|\S*)""")
-# Options and durations, which stand in front of a program.
+# Options and durations, which precede a program.
 _PREFIX = re.compile(r"-.*|\d+[smh]?", re.DOTALL)
 _MODULE = re.compile(r"\s-m\s+([\w.]+)")
-# They start the program that comes behind them.
+# Words that start the program after them.
 _STARTER = re.compile(
     r"(?:.*/)?(?:bash|sh|dash|zsh|env|exec|time|timeout|nice|nohup|command|source|\.|xargs|sudo"
     r"|python[\d.]*|node|perl|ruby|php|if|while|until|then|do|else|!)"
@@ -89,7 +89,7 @@ _STARTER = re.compile(
 
 
 def named_patterns(commands: Iterable[str]) -> tuple[str, ...]:
-    """Returns patterns of all files that shell commands may mean, in whatever folder.
+    """Returns patterns of all files that shell commands may name, in any folder.
 
     Words in quotes count, and so do the modules that ``python -m`` starts.
     """
@@ -105,7 +105,7 @@ def named_patterns(commands: Iterable[str]) -> tuple[str, ...]:
 
 
 def started_patterns(command: str) -> tuple[str, ...]:
-    """Returns patterns of the files that a command may start, in whatever folder.
+    """Returns patterns of the files that a command may start, in any folder.
 
     Args:
         command: Shell text.
@@ -116,7 +116,7 @@ def started_patterns(command: str) -> tuple[str, ...]:
 
 
 def _programs(words: Iterable[str]) -> Iterator[str]:
-    """The first word of a command, and the first behind each starter of another program."""
+    """Yields the first word of a command, and the first word after each starter of a program."""
     is_due = True
     for word in words:
         if _STARTER.fullmatch(word):

@@ -1,4 +1,4 @@
-"""pytest, with a reporter of ours in its process."""
+"""The runner of pytest, with a reporter in its process."""
 
 from collections.abc import Collection, Mapping
 
@@ -33,13 +33,13 @@ class PytestRunner:
         return ""
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns what stands before the first ``::`` of the ids."""
+        """Returns the part of the ids before the first ``::``."""
         return tuple(sorted({test.partition("::")[0] for test in task.expected_tests}))
 
     def patterns(self, task: Task) -> tuple[str, ...]:
-        """Returns what pytest reads: configuration and ``conftest.py`` above expected tests.
+        """Returns the configuration and ``conftest.py`` files above expected tests.
 
-        It is given the files of the expected tests, and collects no others.
+        Pytest collects the files of the expected tests, and no others.
         """
         folders = {""}
         for path in self.files(task):

@@ -1,4 +1,4 @@
-"""SWE-bench's way: a row's test command, and its log read as SWE-bench reads it."""
+"""The runner of SWE-bench's rows: their test command, and its log as SWE-bench reads it."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ class SweBenchRunner(OutputRunner):
     """Runs a row's test command and reads its log as SWE-bench does.
 
     ``test_report`` names the format; without it, it is that of the project in SWE-bench. A format
-    may be of several languages, and so are the patterns of what is the graders'.
+    may serve several languages, so the patterns of protected files are those of all languages.
     """
 
     def __init__(self) -> None:

@@ -76,7 +76,7 @@ def methods(tests: Iterable[str], files: Mapping[str, bytes]) -> dict[str, tuple
         else tuple(name for name, summary in summaries.items() if summary == test)
         for test, one in parsed.items()
     }
-    return {test: found for test, found in names.items() if found}
+    return {test: node_ids for test, node_ids in names.items() if node_ids}
 
 
 def _summaries(files: Mapping[str, bytes]) -> dict[str, str]:

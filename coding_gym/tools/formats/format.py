@@ -15,12 +15,12 @@ class ParsedAction:
     Attributes:
         calls: The tool calls in order, with unique ids. A call with unreadable arguments has its
             ``error`` set.
-        text: The reply without its calls, the ``content`` of an OpenAI message. A ``<think>`` block
-            of plain text stays in it.
+        text: The reply without its calls: the ``content`` of an OpenAI message, or the text with
+            its ``<think>`` block.
         error: The format error of an unreadable reply, in one line: the position, the rule and the
-            expected form; else "".
-        reasoning: The ``reasoning_content`` or ``reasoning`` of an OpenAI message, the analysis
-            channel of Harmony; else "".
+            expected form; otherwise "".
+        reasoning: The ``reasoning_content`` or ``reasoning`` of an OpenAI message, or the analysis
+            channel of Harmony; otherwise "".
     """
 
     calls: tuple[ToolCall, ...] = ()
@@ -59,15 +59,15 @@ class Format:
             its group.
         head: Pattern of the text from this mark to the body, with the groups ``name`` and ``id`` if
             these precede the arguments.
-        closes: Pattern of the mark after the body; "" for none. After JSON the mark of the last
-            call may be missing, because servers remove stop strings.
+        closes: Pattern of the mark after the body, or "". After JSON the mark of the last call can
+            be missing, because servers remove stop strings.
         section: Pattern of the marks around all calls.
-        is_bare: Whether a call may also begin a line without a mark.
+        is_bare: Whether a call without a mark can begin a line.
         name_key: The key of the tool's name in a JSON object.
         arguments_key: The key of its arguments.
         argument: Pattern of the tag that opens an argument, with its name as the group.
         argument_closes: Pattern of the tag that closes it.
-        on_lines: Whether one line end on each side of a value belongs to the tags.
+        on_lines: Whether one line end on each side of a value is part of the tags.
         example: A call of ``TOOL_NAME`` with the argument ``ARGUMENT`` of the value ``VALUE``.
     """
 

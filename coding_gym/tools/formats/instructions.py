@@ -36,8 +36,8 @@ def check_format(
 
     Raises:
         UnknownNameError: There is no such format.
-        InvalidArgumentError: The format can call none of the tools, or is ``template`` and the
-            tokenizer has none.
+        InvalidArgumentError: The format can call none of the tools, or the format is ``template``
+            and the tokenizer has no response template.
     """
     row, tools = row_of(tool_format), KnownTools(schemas)
     if row.body == "template":
@@ -54,12 +54,12 @@ def check_format(
 
 
 def explains_format(tool_format: str) -> bool:
-    """Whether the system prompt explains the format, because no server or chat template does."""
+    """Whether the system prompt explains the format, instead of a server or a chat template."""
     return row_of(tool_format).name not in ("openai", "template") and tool_format != "auto"
 
 
 def with_instructions(prompt: str, tool_format: str, schemas: Sequence[Schema]) -> str:
-    """Returns a system prompt; for formats that it explains, with the tools and the format.
+    """Returns a system prompt with an explanation of the tools and the format, if necessary.
 
     Tools that the format cannot call are omitted.
 

@@ -15,7 +15,7 @@ _SEPARATOR = re.compile(r"[\s;,]*(?:<\|python_tag\|>)?\s*")
 
 _KEY = r"""["'](?:name|type|function|id|arguments|parameters|role|tool_calls|content)["']\s*:"""
 BARE = rf"(?:\[\s*)?\{{(?=\s*{_KEY})"
-"""Where JSON without marks may begin a call, at the start of a line."""
+"""Pattern of the beginning of JSON calls without marks, at the start of a line."""
 _NAME = re.compile(r"""["'](?:tool_)?name["']\s*+:""")
 _ARGUMENTS = re.compile(r"""["'](?:arguments|parameters)["']\s*+:""")
 _TOOL_CALLS = re.compile(r"""["']tool_calls["']\s*+:""")
@@ -30,17 +30,17 @@ def read_call(item: Any, name_key: str = "name", arguments_key: str = "arguments
     inner = inner if isinstance(inner, Mapping) else item
     keys = [key for key in (arguments_key, *_ARGUMENT_KEYS) if key in inner]
     if name_key not in inner or not (keys or _OTHER_KEYS.union([name_key]).issuperset(inner)):
-        wanted = f'"{name_key}" and "{arguments_key}"'
-        raise FormatError(f"an object with {wanted} is needed, got {item!r:.60}")
+        keys_text = f'"{name_key}" and "{arguments_key}"'
+        raise FormatError(f"an object with {keys_text} is needed, got {item!r:.60}")
     arguments = inner[keys[0]] if keys else None
     return named_call(inner[name_key], arguments, str(item.get("id") or ""))
 
 
 def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
-    """Returns a call of a tool with these arguments, an object or a string with one.
+    """Returns a call of a tool; the arguments are an object, or a string with its JSON.
 
-    Unreadable arguments in a string, such as those of a truncated reply, make a call with an
-    ``error``, which the tool's result reports.
+    A call with an unreadable string, such as in a truncated reply, has an ``error``, which the
+    tool's result reports.
     """
     if not isinstance(name, str) or not name:
         raise FormatError('"name" must be the name of a tool')
@@ -58,7 +58,7 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
 def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     """Returns the calls of an OpenAI message: ``tool_calls``, else a legacy ``function_call``.
 
-    An invalid entry becomes a call with an ``error`` and no name; the parser then rejects the whole
+    An invalid entry becomes a call with an ``error`` and no name; then the parser rejects the whole
     reply.
     """
     entries = message.get("tool_calls") or ()
@@ -109,7 +109,7 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
 
 
 def _values(text: str, first: Any, end: int) -> tuple[list[Any], int]:
-    """Returns a JSON value that ends at ``end``, the values after it, and the end of the last."""
+    """Returns a JSON value that ends at ``end``, the following values, and the end of the last."""
     values = [first]
     while len(values) <= MAX_CALLS and (between := _SEPARATOR.match(text, end)):
         if not text.startswith(("{", "["), between.end()):
@@ -128,7 +128,7 @@ def _calls(row: Format, values: list[Any]) -> list[ToolCall]:
 
 
 def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | None:
-    """Reads an OpenAI message, calls or other JSON; None if the text is not JSON."""
+    """Reads an OpenAI message, calls, or other JSON; returns None if the text is not JSON."""
     try:
         value, end = decode(text, start)
     except FormatError:
@@ -154,7 +154,7 @@ def mentions_call(text: str) -> bool:
 
 
 def _is_call(item: Any, tools: KnownTools) -> bool:
-    """Whether a JSON value is a call, not another object with a name."""
+    """Whether a JSON value is a call; another object can also have a name."""
     if not isinstance(item, dict) or isinstance(item.get("function"), dict):
         return isinstance(item, dict)
     has_arguments = not item.keys().isdisjoint(_ARGUMENT_KEYS)
@@ -166,8 +166,8 @@ def _read_message(message: Mapping[str, Any], end: int) -> Piece:
     parts = content if isinstance(content, list) else [{"text": content}]
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
     content_text = "\n".join(text for text in texts if isinstance(text, str)).strip()
-    thought = message.get("reasoning_content") or message.get("reasoning")
-    reasoning = thought.strip() if isinstance(thought, str) else ""
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    reasoning = reasoning.strip() if isinstance(reasoning, str) else ""
     return Piece(message_calls(message), end, content_text, reasoning, is_reply=True)
 
 
@@ -182,9 +182,9 @@ _END_OF_MESSAGE = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|start\|>|<\|chann
 
 
 def read_channel(_row: Format, text: str, start: int, _tools: KnownTools) -> Piece:
-    """Reads one message: a call if it has a recipient, reasoning in the analysis channel.
+    """Reads one message: a call if it has a recipient, reasoning if in the analysis channel.
 
-    ``<|call|>`` may be missing after a whole JSON object, because servers remove the stop token.
+    ``<|call|>`` can be missing after a whole JSON object, because servers remove the stop token.
     """
     header = _HEADER.match(text, start)
     if header is None:

@@ -1,7 +1,7 @@
-"""JSON, and plain values, from untrusted text, in time linear in its length.
+"""Reads JSON and plain values from untrusted text, in time linear in its length.
 
-JSON is read as RFC 8259 defines it, in every format and in the arguments of OpenAI messages:
-nothing is repaired. `FormatError` reports the position and the rule.
+JSON must follow RFC 8259, in every format and in the arguments of OpenAI messages; nothing is
+repaired. `FormatError` reports the position and the rule.
 """
 
 import json
@@ -31,7 +31,7 @@ _RULES = {
 
 
 class FormatError(ValueError):
-    """A format error in the text; raised and caught inside this package only.
+    """A format error in the text, which only this package raises and catches.
 
     Attributes:
         tool_format: The format, if a mark identifies it.
@@ -87,7 +87,7 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
 
 
 def checked(value: Any) -> Any:
-    """Checks that JSON and UTF-8 can represent a value (finite numbers, no surrogates); returns it.
+    """Returns a value if JSON and UTF-8 can represent it (finite numbers, no surrogates).
 
     Raises:
         FormatError: They cannot, or the value is nested too deeply.
@@ -122,7 +122,7 @@ def decode_whole(text: str) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """Returns the JSON of a value, without escapes for other alphabets."""
+    """Returns the JSON of a value, with non-ASCII characters unescaped."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""Text to tool calls: the scan for marks, the format choice of ``auto``, reasoning, errors."""
+"""The parser of replies: scans for marks, selects formats for ``auto``, skips reasoning."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -36,7 +36,7 @@ _THOUGHTS = (
 )
 _CLOSING = "|".join(re.escape(closing) for _, closing in _THOUGHTS)
 _END_OF_THOUGHT = re.compile(rf"^(?:{_CLOSING})|(?:{_CLOSING})(?=[ \t\r]*$)", re.MULTILINE)
-# Marks around plain text or nothing, and stop tokens that servers may leave after a reply.
+# Marks around plain text or nothing, and stop tokens that some servers leave after a reply.
 _IGNORED = re.compile(r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>|```(?:json|tool_call)?\s*```")
 _STOPS = (
     *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "</s>", "<|call|>"),
@@ -58,10 +58,8 @@ class ReplyParser:
 
     Args:
         tool_format: One of `TOOL_FORMATS`.
-        schemas: The tools, as OpenAI function schemas; formats without types use the types of
-            these.
-        text_formats: The formats that ``auto`` reads besides those with marks of their own; see
-            `Toolset.text_formats`.
+        schemas: The tools, as OpenAI function schemas; formats without types use their types.
+        text_formats: Additional formats of ``auto``; see `Toolset.text_formats`.
         tokenizer: The policy's, for the format ``template``.
 
     Raises:
@@ -84,13 +82,13 @@ class ReplyParser:
     def read(
         self, text: str, taken: Collection[str] = (), calls: Sequence[ToolCall] | None = None
     ) -> ParsedAction:
-        """Reads the tool calls of a reply. Never raises on any text.
+        """Reads the tool calls of a reply; reports format errors in the result.
 
         Args:
             text: The reply.
             taken: The ids of earlier calls, which are not used again.
-            calls: Calls that a server or a trainer has parsed; then the text is not parsed. Their
-                tools may be unknown.
+            calls: Calls that a server or a trainer has parsed, or None to parse the text. Their
+                tools can be unknown.
 
         Raises:
             InvalidArgumentError: The tokenizer has no response template.
@@ -126,7 +124,7 @@ class ReplyParser:
             raise FormatError(_EMPTY)
         ids, calls = set(taken), []
         for call in parsed.calls:
-            if not call.name:  # no server accepts it in a later request
+            if not call.name:  # servers refuse such a call in later requests
                 raise FormatError(call.error or "a call has no name")
             call_id, number = call.call_id, len(ids)
             while not call_id or call_id in ids:
@@ -146,7 +144,7 @@ def _auto(text_formats: Collection[str] = ()) -> tuple[str, ...]:
 def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
     """Returns the pattern of all marks of some rows, in groups with the names of the rows.
 
-    Marks of other rows are strays, as parts of calls are.
+    Marks of other rows, and parts of calls, are in the group ``stray_``.
     """
     rows = [FORMATS[name] for name in names]
     groups = {row.name: row.opens for row in rows if row.opens}
@@ -164,8 +162,8 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
 class _Scan:
     """Reads one reply from mark to mark.
 
-    A reply may begin with reasoning; some chat templates write its opening mark. Calls before its
-    closing mark are ignored.
+    A reply can begin with reasoning, whose opening mark is missing if the chat template writes it.
+    Calls before the closing mark are ignored.
 
     Args:
         text: The reply.
@@ -236,7 +234,7 @@ class _Scan:
         return piece.end
 
     def _read_bare(self, name: str, start: int) -> Piece | None:
-        """Reads a call without marks; None if the text is something else."""
+        """Reads a call without marks; returns None for other text."""
         before = f"\n{self.text[max(0, start - 40) : start]}"
         if name == "thought_" or before.rpartition("\n")[2].strip():
             return None

@@ -1,7 +1,7 @@
 """The reader of Python-like calls, ``edit(path="a.py")``, and of Gemma's ``call:edit{path:…}``.
 
-Tokens are rewritten as JSON, whose decoder checks the grammar; only string literals are evaluated.
-An escape that Python does not have is an error, as in JSON.
+Tokens are converted to JSON, whose decoder checks the grammar; only string literals are evaluated.
+An invalid escape is an error, as in JSON.
 """
 
 import re
@@ -21,7 +21,7 @@ from coding_gym.tools.schemas import KnownTools
 
 _QUOTE = '<|"|>'  # at both ends of a string of Gemma
 BARE = r"\[(?=\s*[^\W\d][\w.-]*\()"
-"""Where Python-like calls without marks may begin, at the start of a line."""
+"""Pattern of the beginning of Python-like calls without marks, at the start of a line."""
 
 _NAME = r"[^\W\d][\w.-]*"
 _STRING = (

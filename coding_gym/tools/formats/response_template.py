@@ -29,7 +29,7 @@ def open_parser(tokenizer: "Tokenizer | None", schemas: Sequence[Mapping[str, An
             f"{name!r}; use the model's own format, or 'auto'"
         )
     tools = [dict(schema) for schema in schemas]
-    try:  # the prompt may open the reply's reasoning
+    try:  # the end of the prompt can be the opening mark of the reply's reasoning
         prompt = backend.apply_chat_template(
             [{"role": "user", "content": ""}],
             tools=tools,
@@ -37,7 +37,7 @@ def open_parser(tokenizer: "Tokenizer | None", schemas: Sequence[Mapping[str, An
             tokenize=False,
         )
         return backend.get_response_parser(prefix=prompt, tools=tools)
-    except Exception as error:  # a template is a program and may raise any exception
+    except Exception as error:  # a template is a program and can raise any exception
         raise InvalidArgumentError(f"the templates of {name} do not fit: {error}") from error
 
 

@@ -1,4 +1,4 @@
-"""The table of formats. A new family of models needs a row here and a row in its test.
+"""The table of formats; a new family of models needs a row here and a row in the test.
 
 If the marks of several rows match at one position, the first row is used.
 """
@@ -93,7 +93,7 @@ _TABLE: tuple[Format, ...] = (
         opens=r"<function_calls>\s*(?=[^\W\d][\w.-]*\()",
         example='<function_calls>TOOL_NAME(ARGUMENT="VALUE")</function_calls>',
     ),
-    _invoke("minimax_m2", "", "minimax:tool_call"),  # behind olmo3, for <function_calls>
+    _invoke("minimax_m2", "", "minimax:tool_call"),  # after olmo3, whose <function_calls> it reads
     replace(
         _python("pythonic", "<|python_start|>", "<|python_end|>"),
         is_bare=True,

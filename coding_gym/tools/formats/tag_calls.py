@@ -1,8 +1,8 @@
 """The reader of calls in tags: a tag for each call and each argument, values as plain text.
 
-The tool's schema gives a value its type. In formats with values on separate lines, one line end on
-each side belongs to the tags, as in vLLM's and SGLang's ``qwen3_coder`` parsers; OpenHands
-and SWE-agent strip all white space, which loses the indentation of an edit.
+A value has the type in the tool's schema. In formats with values on separate lines, one line end on
+each side is part of the tags, as in the ``qwen3_coder`` parsers of vLLM and SGLang. OpenHands and
+SWE-agent strip all white space, and so the indentation of an edit.
 """
 
 import re
@@ -40,23 +40,23 @@ def _read_arguments(
 ) -> tuple[dict[str, Any], int]:
     """Returns the arguments of a call, and the position after them.
 
-    A value ends at the first closing tag that another tag or the end of the text follows. A tag of
-    another argument on a line inside it means that the closing tag is missing.
+    A value ends at the first closing tag before another tag or the end of the text. If a line of
+    the value begins with the tag of another argument, the closing tag is missing.
     """
-    behind = rf"\s*+(?:{row.argument}|{row.closes}|\Z)"
-    end = re.compile(rf"{row.argument_closes}(?={behind})")
+    following = rf"\s*+(?:{row.argument}|{row.closes}|\Z)"
+    end = re.compile(rf"{row.argument_closes}(?={following})")
     line_tag = re.compile(rf"^[ \t]*{row.argument}", re.MULTILINE)
     arguments: dict[str, Any] = {}
     while tag := match_at(rf"\s*+{row.argument}", text, position):
         key = tag[1].strip()
         if not key or key in arguments:
             raise FormatError.at(
-                f"the argument {key[:40]!r} has no name of its own", text, position
+                f"the argument name {key[:40]!r} is empty or used twice", text, position
             )
         closed = end.search(text, tag.end())
         value = text[tag.end() : closed.start() if closed else None]
-        inside = {other.strip() for other in line_tag.findall(value)}
-        if closed is None or not inside.isdisjoint(schemas):
+        tags_in_value = {other.strip() for other in line_tag.findall(value)}
+        if closed is None or not tags_in_value.isdisjoint(schemas):
             raise FormatError(f"the value of {key[:40]!r} is not closed by its tag")
         if row.on_lines:
             value = value.removeprefix("\n").removesuffix("\n")

@@ -1,4 +1,4 @@
-"""Tool calls written as the text of a reply, for demonstrations."""
+"""Writes tool calls as the text of a reply, for demonstrations."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _QUOTED = {"python": '"VALUE"', "gemma": '<|"|>VALUE<|"|>'}  # a string in the e
 def write_call(call: ToolCall, tool_format: str) -> str:
     r"""Returns the text of a call in the form of the format's example in the table.
 
-    The text is not checked: in formats without quotes a value may contain marks.
+    The text is not checked: in formats without quotes, a value can contain marks.
 
     Args:
         call: The call.
@@ -55,16 +55,16 @@ def _arguments(row: Format, arguments: Mapping[str, Any]) -> tuple[str, str]:
         return _OBJECT, text
     quoted = _QUOTED.get(row.body, "VALUE")
     if row.body == "tags":
-        found = re.search(f"{row.argument}(?s:.*?){row.argument_closes}", row.example)
-        old = found.group() if found else ""
+        match = re.search(f"{row.argument}(?s:.*?){row.argument_closes}", row.example)
+        old = match.group() if match else ""
     else:
         old = f"ARGUMENT{'=' if row.body == 'python' else ':'}{quoted}"
     before, _, after = old.partition(quoted)
-    parts = (
+    written = (
         before.replace("ARGUMENT", name) + _value(row.body, value) + after
         for name, value in arguments.items()
     )
-    return old, _BETWEEN[row.body].join(parts)
+    return old, _BETWEEN[row.body].join(written)
 
 
 def _value(body: str, value: Any) -> str:

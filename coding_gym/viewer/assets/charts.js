@@ -46,7 +46,7 @@ function linePoints(values, bottom, top) {
   return kept.map(([i, value]) => `${x(i)},${y(value)}`).join(" ");
 }
 
-/** A line of sums over the turns, with the limit where it is near; a click opens the turn. */
+/** A line of sums over the turns, with the limit if the sum is near it; a click opens the turn. */
 export function lineChart(title, values, limit, format, open) {
   const largest = values.reduce((a, b) => Math.max(a, b), 0);
   const bottom = values.reduce((a, b) => Math.min(a, b), 0);

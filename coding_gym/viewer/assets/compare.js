@@ -1,4 +1,4 @@
-/** Two things side by side: runs with their paired statistics, episodes turn by turn. */
+/** Comparisons: two runs with their paired statistics, two episodes turn by turn. */
 
 import { episodeLink, loadComparison, loadRuns, pageLink, pairLink, runLabel } from "./data.js";
 import { button, el, facts, folded, notice, redraw, select, table } from "./dom.js";
@@ -6,10 +6,10 @@ import { loadEpisode, patchBlock, tokenSums, turnView } from "./episode.js";
 import { listLink } from "./episodes.js";
 import { badge, duration, estimate, number, percent, points, status, words } from "./format.js";
 
-const ROWS = 20; // pairs of turns shown at once
-const FLIPS = 50; // tasks that differ and are shown at first
+const ROWS = 20; // pairs of turns displayed at a time
+const FLIPS = 50; // flipped tasks displayed at first
 
-/** The page of two runs compared. */
+/** The page that compares two runs. */
 export async function comparePage({ params }) {
   const runs = await loadRuns();
   const [a, b] = [params.get("a") ?? "", params.get("b") ?? ""];
@@ -76,9 +76,15 @@ async function openSide(letter, text) {
   return { letter, place, episode, turns: episode.turns };
 }
 
-/** The number of turns that begin both episodes in the same way. */
+/** The action, calls and observation of a turn as one key, without times. */
+function turnKey(turn) {
+  const calls = turn?.calls.map((call) => [call.name, call.arguments, call.output]);
+  return JSON.stringify([turn?.action, calls, turn?.observation]);
+}
+
+/** The number of equal turns with which both episodes begin. */
 function commonTurns([a, b]) {
-  const first = a.turns.findIndex((turn, i) => turn.digest !== b.turns[i]?.digest);
+  const first = a.turns.findIndex((turn, i) => turnKey(turn) !== turnKey(b.turns[i]));
   return first < 0 ? a.turns.length : first;
 }
 
@@ -125,7 +131,7 @@ export async function pairPage({ params }) {
   };
 }
 
-/** What two episodes came to. */
+/** The outcomes of two episodes. */
 function sidesTable(sides) {
   const link = ({ place }) => el("a", { href: episodeLink(place) }, place.run);
   const columns = [
@@ -148,7 +154,7 @@ function halves(sides, make, attributes = {}) {
   return el("div.columns", attributes, parts);
 }
 
-/** The turns that both episodes share, made when they are unfolded. */
+/** The common turns of both episodes; the elements are created when unfolded. */
 function commonPart({ place, turns }, common) {
   if (common === 0) return el("small", "The first turns already differ.");
   const label = common === 1 ? "The first turn is" : `The first ${number(common)} turns are`;
@@ -159,7 +165,7 @@ function commonPart({ place, turns }, common) {
   ]);
 }
 
-/** The turns of the same number of both episodes. */
+/** The turns with one number in both episodes. */
 function turnRow(sides, index) {
   const ended = el("small", "This episode has ended.");
   const half = ({ place, turns }) => (turns[index] ? turnView(place, turns[index], index) : ended);

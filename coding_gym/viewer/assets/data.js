@@ -4,12 +4,12 @@ import { SEQUENCES } from "./text.js";
 
 const WATCH_MS = 2_000;
 
-/** Columns of the table of episodes of which a filter takes one value. */
+/** Columns of the table of episodes with a filter for one value. */
 export const FILTERS = ["outcome", "repo", "difficulty", "stop_reason", "error_class"];
 
 const embeddedPaths = readEmbedded();
 
-/** Whether the page is a report that carries all of its data. */
+/** Whether the page is a report with embedded data. */
 export const isReport = embeddedPaths !== null;
 
 /** A value in an address, as `encodeURIComponent` writes it. */
@@ -17,7 +17,7 @@ function encoded(value) {
   return encodeURIComponent(String(value).toWellFormed());
 }
 
-/** A path with parameters; those without a value are left out. */
+/** A path with parameters; parameters without a value are omitted. */
 function withParams(path, params) {
   const given = Object.entries(params).filter(([, value]) => (value ?? "") !== "");
   const query = given.map(([name, value]) => `${name}=${encoded(value)}`).join("&");
@@ -40,7 +40,7 @@ export function pairLink(a, b) {
   return pageLink(["pair"], { a: name(a), b: name(b) });
 }
 
-/** A run by its id, which no other run has, and its name where that differs. */
+/** The unique id of a run, and its name if it differs. */
 export const runLabel = ({ id, name }) => (name === id ? id : `${id} (${name})`);
 
 /** The data of a run's page `name`. */
@@ -54,7 +54,7 @@ export async function loadRuns() {
   return runs.map(described);
 }
 
-/** The time and the ended attempts at which each run was first seen running. */
+/** The time and the number of finished attempts when each run was first seen running. */
 const starts = new Map();
 
 /** A run with its speed, its progress, and the settings that pages show by name. */
@@ -96,7 +96,7 @@ async function load(path) {
   throw new Error(detail ?? `The server answers with status ${response.status}.`);
 }
 
-/** Calls `onRuns` with all runs, again and again, and `onState` with whether the server replies. */
+/** Calls `onRuns` with all runs at intervals, and `onState` with whether the server replies. */
 export function watchRuns(onRuns, onState) {
   const look = async () => {
     try {
@@ -110,7 +110,7 @@ export function watchRuns(onRuns, onState) {
   if (!isReport) look();
 }
 
-/** The embedded texts by their address in one form; null where nothing is embedded. */
+/** The embedded texts by normalised address; null without embedded data. */
 function readEmbedded() {
   const element = document.getElementById("embedded");
   if (!element) return null;
@@ -118,7 +118,7 @@ function readEmbedded() {
   return new Map(entries.map(([path, value]) => [uniform(path), value]));
 }
 
-/** One form for addresses that differ only by the order or encoding of their parameters. */
+/** Normalises the order and the encoding of the parameters of an address. */
 function uniform(path) {
   const [place, query = ""] = path.split("?");
   const params = [...new URLSearchParams(query)].sort();
@@ -131,7 +131,7 @@ async function loadEmbedded(path) {
   return found;
 }
 
-/** The JSON of an embedded address: base64 of gzip; null where it is not there. */
+/** The JSON of an embedded address: base64 of gzip; null if it is missing. */
 async function decoded(path) {
   const packed = embeddedPaths.get(uniform(path));
   if (packed === undefined) return null;
@@ -177,7 +177,7 @@ function searchedText({ thought, calls, observation }) {
   return text.replace(SEQUENCES, "");
 }
 
-/** Rows in the order of one column; those without a value come last. */
+/** Rows in the order of one column; rows without a value come last. */
 function sortedRows(rows, name, direction) {
   const missing = (value) => (value ?? "") === "";
   return rows.toSorted(({ [name]: a }, { [name]: b }) => {

@@ -1,7 +1,7 @@
 /** Elements of a page; text is set as text, never as markup. */
 
 const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
-const MAX_TEXT = 30_000; // characters of one text; `textBlock` shows longer ones in pieces
+const MAX_TEXT = 30_000; // characters of one text; `textBlock` displays longer texts in pieces
 
 /**
  * Characters that could hide or reorder text: controls, bidirectional marks, invisible letters,
@@ -23,8 +23,8 @@ export function visible(text) {
 
 /**
  * An HTML element, as in el("a.quiet", { href }, "text"): a tag with its classes, attributes, and
- * children, of which strings become text. Attributes that are null or false are left out, true
- * becomes "", and functions listen to the event behind their "on".
+ * children, of which strings become text. Attributes that are null or false are omitted, true
+ * becomes "", and a function becomes a listener of the event after "on".
  */
 export function el(tag, ...parts) {
   return filled(document.createElement(tag.split(".")[0]), tag, parts);
@@ -52,14 +52,14 @@ function isNothing(value) {
   return value === null || value === undefined || value === false;
 }
 
-/** Nodes of nested lists of nodes, texts and nothing. */
+/** The nodes in nested lists of nodes, texts and null. */
 export function contents(children) {
   const kept = [children].flat(Infinity).filter((child) => !isNothing(child));
   const short = (text) => (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)} …` : text);
   return kept.map((child) => (child instanceof Node ? child : visible(short(String(child)))));
 }
 
-/** Replaces what an element holds; the focus stays on the element of the same `data-key`. */
+/** Replaces the content of an element; the focus stays on the element of the same `data-key`. */
 export function redraw(container, ...children) {
   const focused = document.activeElement;
   const key = container.contains(focused) ? focused.dataset.key : undefined;
@@ -90,19 +90,19 @@ export function notice(kind, ...children) {
   return el(`div.notice.${kind}`, { role: kind === "error" ? "alert" : null }, children);
 }
 
-/** The message of an error, with a button that tries again. */
+/** The message of an error, with a button to try again. */
 export function failure(error, again) {
   return notice("error", error.message, " ", button("Try again", again));
 }
 
-/** Names and values; those without a value are left out. The kind is "facts" or "tiles". */
+/** Names and values; names without a value are omitted. The kind is "facts" or "tiles". */
 export function facts(pairs, kind = "facts") {
   const known = pairs.filter(([, value]) => !isNothing(value) && value !== "");
   const items = known.map(([name, value]) => el("div.row", el("dt", name), el("dd", value)));
   return el(`dl.row.${kind}`, items);
 }
 
-/** A part that is folded; `make` returns its contents, maybe later, when it is first unfolded. */
+/** A folded part; `make` returns its content, or a promise of it, when it is first unfolded. */
 export function folded(summary, make, open = false) {
   const body = el("div");
   const details = el("details", { open }, el("summary", summary), body);
@@ -121,7 +121,7 @@ export function folded(summary, make, open = false) {
 /**
  * A table. Columns are [label, cell(row), shape, sort]; shape holds any of "number", "heading"
  * (names the row) and "wide" (hidden on phones). With `sorting` ({sort, order, set}), the headers
- * of columns with a `sort` name are buttons. Rows behind the first `shown` come with a button.
+ * of columns with a `sort` name are buttons. A button displays the rows after the first `shown`.
  */
 export function table(caption, columns, rows, sorting = null, shown = 500) {
   const headers = columns.map(([label, , shape = "", sort = ""]) => {

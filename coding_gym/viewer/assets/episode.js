@@ -1,4 +1,4 @@
-/** One episode, turn by turn, with its verdict, its patch and what it used. */
+/** One episode, turn by turn, with its verdict, its patch and its usage. */
 
 import { lineChart } from "./charts.js";
 import { episodeLink, isReport, loadRun, loadRuns, pairLink, runLabel } from "./data.js";
@@ -7,10 +7,10 @@ import { listLink } from "./episodes.js";
 import { badge, cost, duration, isNumber, number, status, time, words } from "./format.js";
 import { replacementBlock, textBlock } from "./text.js";
 
-const TURNS = 50; // put into the page at once
-const SHOWN_TESTS = 50; // before a button shows the others
+const TURNS = 50; // added to the page at a time
+const SHOWN_TESTS = 50; // a button displays the others
 const MAX_PARTS = 200; // messages of a prompt, calls of a turn, arguments of a call
-const LONG_PATCH = 4_000; // characters from which a patch stays folded
+const LONG_PATCH = 4_000; // characters; a longer patch is folded
 
 /** The data of an episode; `place` is {run, task, attempt}. */
 export function loadEpisode({ run, task, attempt }) {
@@ -73,7 +73,7 @@ export async function episodePage({ segments, params }) {
   };
 }
 
-/** What was played, what came of it, and the way to other episodes. */
+/** The task, the outcome, and links to other episodes. */
 function episodeHead(place, episode, runs, rows) {
   const index = rows.findIndex(
     ({ task, attempt }) => task === place.task && attempt === place.attempt,
@@ -125,7 +125,7 @@ function episodeHead(place, episode, runs, rows) {
   ];
 }
 
-/** A section with its heading; `extra` stands beside the heading. */
+/** A section with its heading; `extra` is next to the heading. */
 function section(name, extra, ...children) {
   return el(
     "section.stack",
@@ -135,7 +135,7 @@ function section(name, extra, ...children) {
   );
 }
 
-/** Why a test does not count, by its status. */
+/** The reason why a test did not pass, by its status. */
 const WHY = {
   failed: "it ran and did not pass",
   error: "its set-up or tear-down failed, or it was reported more than once",
@@ -145,7 +145,7 @@ const WHY = {
   undecided: "the grade was decided without it",
 };
 
-/** The grade with every test that did not count, or the error that took its place. */
+/** The grade with every test that did not pass, or the error. */
 function verdictSection({ error, error_class: errorClass, grade }) {
   const label = errorClass ? `${words(errorClass)} error` : "Error";
   const problem = error.text ? notice("error", el("b", label), textBlock(error)) : null;
@@ -187,13 +187,13 @@ function verdictSection({ error, error_class: errorClass, grade }) {
   );
 }
 
-/** The change that was graded, or a word that there is none. */
+/** The graded patch, or a message that it is empty. */
 export function patchBlock(place, { patch }) {
   if (patch.total === 0) return el("small", "Nothing was changed.");
   return episodeText(place, "patch", patch, "whole");
 }
 
-/** The patch and, when it is asked for, the gold patch beside it. */
+/** The patch and, on request, the gold patch next to it. */
 function patchSection(place, episode) {
   const { total } = episode.patch;
   const name = `Patch of the episode, ${number(total)} characters`;
@@ -314,7 +314,7 @@ export function turnView(place, turn, index) {
 function callView(place, path, call) {
   const good = call.ok === true && !call.error;
   const word = call.error ? "not run" : good ? "ok" : call.output ? "failed" : "no result";
-  const isKnown = call.error || call.ok !== null || !call.output; // not of a harness's own tools
+  const isKnown = call.error || call.ok !== null || !call.output; // unknown for the tools of a harness
   const time = isNumber(call.duration_s) ? el("small", duration(call.duration_s)) : null;
   return el(
     "div.call.stack",

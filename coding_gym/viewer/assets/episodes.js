@@ -1,4 +1,4 @@
-/** One run: what it comes to, and the table of its episodes. */
+/** One run: its results, and the table of its episodes. */
 
 import { progressBar } from "./charts.js";
 import {
@@ -15,16 +15,16 @@ import { badge, cost, duration, estimate, number, percent, time, words } from ".
 import { errorText, progressText } from "./runs.js";
 
 const PAGE_ROWS = 100;
-const RELOAD_MS = 2_000; // the table of a run that goes on is read at most so often
-const TYPING_MS = 250; // a search starts so long after the last key
+const RELOAD_MS = 2_000; // minimum time between two reads of the table of a running run
+const TYPING_MS = 250; // delay of a search after the last key
 
 /** Parameters of the address that filter the episodes. */
 const ALL_FILTERS = ["task", "text", ...FILTERS];
 
-/** The parameters with which each run was last seen, so that the way back keeps its filters. */
+/** The last parameters of each run; links back to it keep its filters. */
 const lastParams = new Map();
 
-/** The address of a run's episodes as they were last seen. */
+/** The last address of a run's episodes. */
 export function listLink(run) {
   return pageLink(["run", run], lastParams.get(run));
 }
@@ -168,7 +168,7 @@ function isFiltered(params) {
   return ALL_FILTERS.some((name) => params[name]);
 }
 
-/** The episodes that were found, their count, and the way to further ones. */
+/** The selected episodes, their number, and links to further pages. */
 function episodesView(run, rows, params, sort) {
   const total = rows.length;
   if (total === 0) {
@@ -196,7 +196,7 @@ function episodesView(run, rows, params, sort) {
   ];
 }
 
-/** First up, then down, then in the order in which the episodes started. */
+/** Cycles through ascending, descending, and the order of start times. */
 function nextOrder(name, params) {
   if (params.sort !== name) return { sort: name, order: "asc" };
   return params.order === "desc" ? { sort: "", order: "" } : { sort: name, order: "desc" };

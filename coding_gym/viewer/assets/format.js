@@ -1,15 +1,15 @@
-/** How values are written: numbers, shares, durations, times, estimates, outcomes. */
+/** Formats values: numbers, shares, durations, times, estimates, outcomes. */
 
 import { el } from "./dom.js";
 
 const NOTHING = "–";
 
-/** Whether there is a number. */
+/** Whether a value is a number. */
 export function isNumber(value) {
   return typeof value === "number" && Number.isFinite(value);
 }
 
-/** A number with thousands separators and at most `digits` decimals; – where there is none. */
+/** A number with thousands separators and at most `digits` decimals; – without a number. */
 export function number(value, digits = 0) {
   if (!isNumber(value)) return NOTHING;
   return value.toLocaleString("en", { maximumFractionDigits: digits });
@@ -27,7 +27,7 @@ export function points(value) {
   return `${size === "0.0" ? "±" : value < 0 ? "−" : "+"}${size}`;
 }
 
-/** A cost, precise enough to tell small ones apart. */
+/** A cost; small costs have more decimals. */
 export function cost(value) {
   if (!isNumber(value)) return NOTHING;
   return value >= 1 ? number(Math.round(value * 100) / 100, 2) : value.toFixed(4);
@@ -52,7 +52,7 @@ export function time(iso) {
   return el("time", { datetime: date.toISOString(), title: iso }, text); // as 2026-01-31 12:00
 }
 
-/** An estimate with its 95 % interval, both written by `format`. */
+/** An estimate with its 95 % interval, both formatted by `format`. */
 export function estimate({ value, low, high }, format) {
   if (!isNumber(value)) return NOTHING;
   const known = isNumber(low) && isNumber(high);
@@ -60,7 +60,7 @@ export function estimate({ value, low, high }, format) {
   return [format(value), " ", interval];
 }
 
-/** Words for a name of the records, such as `max_turns`. */
+/** A name of the records, such as `max_turns`, as words. */
 export function words(name) {
   return String(name ?? "").replaceAll("_", " ") || NOTHING;
 }
@@ -71,7 +71,7 @@ export function badge(outcome) {
   return el(`b.${outcome}`, el("span", { "aria-hidden": "true" }, `${sign} `), outcome);
 }
 
-/** A word that is good or bad news, with its sign. */
+/** A good or bad status, with its sign. */
 export function status(good, word) {
   return el(`span.${good ? "good" : "bad"}`, good ? "✓ " : "✗ ", word);
 }

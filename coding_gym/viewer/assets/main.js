@@ -1,4 +1,4 @@
-/** Finds the page of an address, shows it, and passes on keys and live updates. */
+/** Opens the page of an address, and passes keys and live updates to it. */
 
 import { comparePage, pairPage } from "./compare.js";
 import { isReport, pageLink, watchRuns } from "./data.js";
@@ -29,7 +29,7 @@ let page = null;
 let identity = "";
 let requests = 0;
 
-/** Scroll position and focused element of addresses that were left, for the way back. */
+/** Scroll position and focused element of earlier addresses, for navigation back. */
 const left = new Map();
 let address = location.hash;
 
@@ -39,7 +39,7 @@ function routeOf(hash) {
   return { segments: path.split("/").map(decodeURIComponent), params: new URLSearchParams(query) };
 }
 
-/** Shows the page of the address, or what went wrong. */
+/** Displays the page of the address, or an error. */
 async function show() {
   if (location.hash && !location.hash.startsWith("#/")) return main.focus();
   left.set(address, { top: scrollY, key: document.activeElement.dataset.key });
@@ -67,7 +67,7 @@ async function show() {
   identity = wanted;
 }
 
-/** Shows another page; `before` says where it was left, on the way back to it. */
+/** Displays another page; `before` is its earlier position, on navigation back. */
 function replacePage(next, before) {
   page?.close?.();
   page = next;
@@ -100,7 +100,7 @@ function move(step) {
   item?.scrollIntoView({ block: item.matches("a") ? "nearest" : "start" });
 }
 
-/** Does what a key stands for; keys with Ctrl, Alt or Meta are the browser's. */
+/** Performs the action of a key; keys with Ctrl, Alt or Meta belong to the browser. */
 function onKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || keys.open) return;
   const field = event.target.closest?.("input:not([type=checkbox]), select");

@@ -1,4 +1,4 @@
-/** The runs: a table that grows while they go on. */
+/** The table of runs, which is updated while runs continue. */
 
 import { intervalBar, progressBar } from "./charts.js";
 import { loadRuns, pageLink, runLabel } from "./data.js";

@@ -3,9 +3,9 @@
 import { button, el, failure, hiddenMark, redraw, visible } from "./dom.js";
 import { number } from "./format.js";
 
-const CHUNK = [20_000, 1_000]; // characters and lines that are put into the page at once
-const PREVIEW = [3_000, 30]; // the same, of a text in a turn
-const MAX_SPANS = 300; // per chunk; text behind so many changes of colour stays plain
+const CHUNK = [20_000, 1_000]; // characters and lines added to the page at a time
+const PREVIEW = [3_000, 30]; // the same for a text in a turn
+const MAX_SPANS = 300; // per chunk; text after this many changes of colour stays plain
 
 /**
  * A block for {text, total}, where `more(offset)` loads what `text` lacks of the total; without it
@@ -49,12 +49,12 @@ export function textBlock(text, more = null, kind = "") {
   return el("div.block", pre, foot);
 }
 
-/** Characters as the server counts them: a pair of surrogates is one. */
+/** The number of characters as on the server: a pair of surrogates is one. */
 function codePoints(text) {
   return text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0);
 }
 
-/** Where a chunk ends: behind so many characters or lines, and never within a pair. */
+/** The end of a chunk: after its characters or lines, never within a surrogate pair. */
 function chunkEnd(text, start, maxChars, maxLines) {
   let [end, lines] = [start, 0];
   const limit = Math.min(start + maxChars, text.length);
@@ -65,11 +65,11 @@ function chunkEnd(text, start, maxChars, maxLines) {
   return end + (/[\udc00-\udfff]/.test(text.charAt(end)) ? 1 : 0);
 }
 
-/** Control sequences, of which colours have group 1. Others hold text, and are not dropped. */
+/** Control sequences; group 1 matches colours. Control strings contain text and stay. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
 export const SEQUENCES = /\x1b\[(?:([\d;:]{0,64})m|[0-?]{0,64}[ -/]{0,4}[@-~])/g;
 
-/** A sequence in which a chunk ends, and which the next one may complete. */
+/** An incomplete sequence at the end of a chunk; the next chunk may complete it. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
 const OPEN_SEQUENCE = /\x1b(?:\[[0-?]{0,64}[ -/]{0,4})?$/;
 
@@ -96,10 +96,10 @@ function terminalWriter(parent) {
   };
 }
 
-/** Classes of the eight colours; black and white are that of the text. */
+/** Classes of the eight colours; black and white have the colour of text. */
 const COLOURS = ["", "error", "good", "bad", "blue", "error", "blue", ""];
 
-/** The style behind the codes of one SGR sequence (ECMA-48, 8.3.117), without backgrounds. */
+/** The style after the codes of one SGR sequence (ECMA-48, 8.3.117), without backgrounds. */
 function nextStyle(before, codes) {
   const numbers = codes.split(/[;:]/).slice(0, 32).map(Number);
   let style = before;
@@ -117,7 +117,7 @@ function nextStyle(before, codes) {
   return style;
 }
 
-/** A block that shows the replacement of one text by another. */
+/** A block that displays the replacement of one text by another. */
 export function replacementBlock(before, after) {
   const lines = (kind, sign, text) => {
     const texts = text.replace(/\n$/, "").split("\n");
@@ -137,7 +137,7 @@ function diffWriter(parent) {
   };
 }
 
-/** The beginnings of lines of a diff and their kinds; the first that fits counts. */
+/** Prefixes of lines of a diff and their kinds; the first match counts. */
 const LINE_KINDS = [
   [/^(?:diff --git |\*\*\* \w+ File)/, "file"],
   [/^(?:@@|---|\+\+\+|\*\*\*|\\ No newline|index |new |deleted |old |similarity |rename )/, "meta"],

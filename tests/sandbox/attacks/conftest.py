@@ -1,7 +1,9 @@
 """The arena in which attacks take place."""
 
+import asyncio
+import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import create_autospec
@@ -35,11 +37,25 @@ def arena(
         if kind == "image root":
             changes = _image_root(tmp_path_factory.mktemp("image"))
         elif kind == "harness":
-            requests = create_autospec(CapturedRequests, instance=True)
-            endpoint = stack.enter_context(closing(CaptureEndpoint(requests)))
+            endpoint = stack.enter_context(_running_endpoint())
             layer = Mount(source=tmp_path_factory.mktemp("layer"), target=LAYER)
             changes = {"forwards": {8765: endpoint.path}, "mounts": [layer]}
         yield Arena(stack, **changes)
+
+
+@contextmanager
+def _running_endpoint() -> Iterator[CaptureEndpoint]:
+    """Gives an endpoint whose event loop runs in a thread."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    endpoint = CaptureEndpoint(create_autospec(CapturedRequests, instance=True))
+    asyncio.run_coroutine_threadsafe(endpoint.start(), loop).result()
+    yield endpoint
+    asyncio.run_coroutine_threadsafe(endpoint.close(), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
 
 
 def _image_root(place: Path) -> dict[str, Any]:
