@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox.protocol import Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import check_env
-from coding_gym.sandbox.spec import SHELLS, SandboxLimits, SandboxSpec
+from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
 
 _TIMEOUT_S = 10.0
 _PORTS = range(1024, 1 << 16)
@@ -18,7 +18,7 @@ RUN_AGAIN = "run it again; if it keeps failing, report it with this message"
 
 
 def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None:
-    """Opens a throw-away sandbox, runs a command in it, closes it; returns the failure, if any."""
+    """Opens a temporary sandbox, runs a command in it, closes it; returns the failure, if any."""
     try:
         with open_sandbox(SandboxSpec()) as sandbox:
             result = sandbox.run("echo works", timeout_s=_TIMEOUT_S)
@@ -42,7 +42,7 @@ def check_spec(spec: SandboxSpec, *, has_network: bool = False) -> None:
 
     Raises:
         InvalidArgumentError: A layer, mount or socket does not exist, a variable cannot be passed
-            to a process, a port cannot be forwarded, or the kind of shell is unknown.
+            to a process, or a port cannot be forwarded.
     """
     check_env(spec.env)
     if (spec.forwards or spec.network) and not has_network:
@@ -58,12 +58,10 @@ def check_spec(spec: SandboxSpec, *, has_network: bool = False) -> None:
             raise InvalidArgumentError(f"a forwarded port must be 1024 to 65535, got {port!r}")
     if spec.forwards and spec.network:
         raise InvalidArgumentError("forwards need a sandbox without the host's network")
-    if spec.shell not in SHELLS:
-        raise InvalidArgumentError(f"shell must be one of {', '.join(SHELLS)}, got {spec.shell!r}")
 
 
 def checked_target(text: str, name: str = "a mount's target") -> str:
-    """Returns a path at which something can be mounted; raises InvalidArgumentError for others."""
+    """Returns a valid path of a mount; raises InvalidArgumentError for other texts."""
     target = PurePosixPath(text)
     if not target.is_absolute() or ".." in target.parts or target == PurePosixPath("/"):
         raise InvalidArgumentError(f"{name} must be an absolute path below /, got {text!r}")
@@ -71,7 +69,7 @@ def checked_target(text: str, name: str = "a mount's target") -> str:
 
 
 def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> None:
-    """Raises InvalidArgumentError for one of another backend or spec, or too large for its spec."""
+    """Raises InvalidArgumentError for another backend's or spec's snapshot, or a too large one."""
     if snapshot.backend != backend:
         raise InvalidArgumentError(
             f"a snapshot of a {snapshot.backend!r} sandbox cannot be restored into a "

@@ -152,7 +152,7 @@ def _image_errors(requested: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _files(image: Image, spec: SandboxSpec) -> Iterator[Any]:
-    """Yields a tar of the files that a container gets beside those of its image."""
+    """Yields a tar of the files that a container gets in addition to its image."""
     user, owner = image.user, (image.user.uid, image.user.gid)
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -203,7 +203,7 @@ def _add(
 
 
 def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str, Any]:
-    """Returns the keyword arguments of docker-py's ``create_container``, but for the image."""
+    """Returns the keyword arguments of docker-py's ``create_container``, except the image."""
     limits = spec.limits
     # Without `nproc` Podman asks for 2**20, which fails where its root may not raise limits.
     ulimits = {"core": 0, "fsize": limits.file_bytes, "nofile": limits.num_open_files}
@@ -272,7 +272,7 @@ class _Container(Channel):
         self._num_out_of_memory = 0
 
     def run(self, run: Run, output: BoundedOutput) -> ExecResult:
-        """Runs a command; what it prints goes to ``output``, not into the result.
+        """Runs a command; its output goes to ``output``, not into the result.
 
         Raises:
             SandboxError: The container ended, or its reply is late or malformed.

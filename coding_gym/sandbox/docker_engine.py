@@ -137,7 +137,7 @@ def connect(host: str) -> Engine:
 
 
 def _connect_once(url: str) -> None:
-    """Raises OSError where nothing listens; docker-py would leave a socket open then."""
+    """Raises OSError if nothing listens; docker-py would then leave a socket open."""
     kind, _, path = url.partition("://")
     if "unix" in kind:
         with socket.socket(socket.AF_UNIX) as stream:
@@ -145,7 +145,7 @@ def _connect_once(url: str) -> None:
 
 
 class Image(NamedTuple):
-    """An image of the daemon: its id, its variables, and what containers of it get."""
+    """An image of the daemon: its id and variables, and the user and files of its containers."""
 
     name: str
     env: Mapping[str, str]

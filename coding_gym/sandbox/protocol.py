@@ -219,7 +219,7 @@ class Probe:
 
 
 class SandboxBackend(Protocol):
-    """A way to make sandboxes."""
+    """A kind of isolation, which opens sandboxes."""
 
     @property
     def name(self) -> str:
@@ -231,11 +231,11 @@ class SandboxBackend(Protocol):
         ...
 
     def owner(self) -> tuple[int, int]:
-        """Returns the host uid and gid that must own the layers for commands to own them inside."""
+        """Returns the host uid and gid of commands, which must own the layers."""
         ...
 
     def image_id(self, image: str) -> str:
-        """Returns the digest that names the content of an image of `SandboxSpec.image`.
+        """Returns the digest of the content of an image that `SandboxSpec.image` names.
 
         Raises:
             InvalidArgumentError: There is no such image, or the backend runs no images.

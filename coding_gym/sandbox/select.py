@@ -80,7 +80,7 @@ def _made(name: str) -> SandboxBackend:
 
 @cache
 def _automatic() -> str:
-    """Returns the name of the best backend that works here."""
+    """Returns the name of the first backend that works here."""
     refusals: list[SandboxUnavailableError] = []
     for name in AUTOMATIC:
         try:

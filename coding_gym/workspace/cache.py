@@ -22,7 +22,7 @@ _FILES = ("logs", "plans")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheEntry:
-    """One thing in the cache.
+    """An entry of the cache.
 
     Attributes:
         kind: One of `KINDS`.

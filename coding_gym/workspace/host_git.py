@@ -23,7 +23,7 @@ GIT_SETTINGS = Path(__file__).with_name("host_git.ini")
 
 
 class HostGitError(Exception):
-    """A git command on the host failed; the message is git's complaint.
+    """A git command on the host failed; the message is that of git.
 
     Internal: the template store converts it to a `TemplateError` with the task's id.
     """
@@ -87,9 +87,9 @@ def _environment(network: bool) -> dict[str, str]:
 
 
 def git_complaint(output: str, otherwise: str = "no output") -> str:
-    """Returns the last of git's complaints in ``output``; its last line without any.
+    """Returns git's last error message in ``output``, or the last line if there is none.
 
-    Several lines of advice may follow a complaint.
+    Several lines of advice may follow an error message.
     """
     lines = [line for line in output.splitlines() if line.lstrip().startswith(_COMPLAINTS)]
     return last_line("\n".join(lines) or output, otherwise)

@@ -62,7 +62,7 @@ def diff(sandbox: Sandbox, template: Template) -> Patch:
 
 
 def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
-    """Returns the change that a patch's text makes of the base, written as `diff` does.
+    """Applies a patch's text to the base and returns the change in the form of `diff`.
 
     It is applied as SWE-bench's harness does (``run_evaluation.py``, ``GIT_APPLY_CMDS``): by git,
     else by the program ``patch`` with less context, from a clean tree each time. Unlike there, a

@@ -186,15 +186,15 @@ def test_a_missing_version_is_named() -> None:
 
 
 def test_every_other_installation_runs_inside() -> None:
-    found = {}
+    pythons = {}
     for minor in range(8, 15):
         try:
-            found[minor] = find_interpreter(f"3.{minor}")
+            pythons[minor] = find_interpreter(f"3.{minor}")
         except SandboxUnavailableError:
             continue
-    assert sys.version_info.minor in found
+    assert sys.version_info.minor in pythons
     script = "import sys, json; print(sys.prefix, '%d.%d.%d' % sys.version_info[:3])"
-    for python in found.values():
+    for python in pythons.values():
         with get_backend("namespace").open(SandboxSpec(python=python)) as sandbox:
             result = sandbox.run(f'python -c "{script}"')
             assert result.output == f"{python.prefix} {python.version}\n"
@@ -212,6 +212,6 @@ def test_a_toolchain_of_rustup_is_mounted(tmp_path: Path, monkeypatch: pytest.Mo
     for name in ("cargo", "rustc"):
         (proxies / name).symlink_to("rustup")
     monkeypatch.setenv("PATH", str(proxies))
-    found = find_toolchain("rust", visible_path=str(tmp_path / "none"))
-    assert [*found.folders.values()] == [real.parent, proxies.parent]
-    assert found.path == ("/opt/rust/bin", "/opt/rust1/bin")
+    toolchain = find_toolchain("rust", visible_path=str(tmp_path / "none"))
+    assert [*toolchain.folders.values()] == [real.parent, proxies.parent]
+    assert toolchain.path == ("/opt/rust/bin", "/opt/rust1/bin")

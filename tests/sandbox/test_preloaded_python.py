@@ -72,8 +72,8 @@ def test_a_module_of_equal_name_makes_runs_cold(
         assert sandbox.run_python(_IS_WARM).output == "False\n"
         sandbox.run("rm -r *; mkdir /tmp/own; touch /tmp/own/ahead.py")
         assert sandbox.run_python(_IS_WARM).output == "True\n"
-        own = {"PYTHONPATH": "/tmp/own"}
-        assert sandbox.run_python(_IS_WARM, env=own).output == "False\n"
+        shadowing = {"PYTHONPATH": "/tmp/own"}
+        assert sandbox.run_python(_IS_WARM, env=shadowing).output == "False\n"
 
 
 @pytest.mark.parametrize(

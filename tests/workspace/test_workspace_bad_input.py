@@ -90,6 +90,6 @@ def test_a_reverse_patch_follows_no_symlink(tmp_path: Path, refused: Refused, pa
     (source / "link").symlink_to(outside)
     (source / "leaf.py").symlink_to(outside / "evil.py")
     deletion = f"--- a/{path}\n+++ /dev/null\n@@ -1 +0,0 @@\n-evil\n"
-    said = refused(make_task(tree=FolderTree(str(source), deletion)))
-    assert path in said
+    message = refused(make_task(tree=FolderTree(str(source), deletion)))
+    assert path in message
     assert list(outside.iterdir()) == []

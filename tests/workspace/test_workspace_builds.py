@@ -58,9 +58,9 @@ _ABSENT = "0" * 39 + "1"
 
 def test_a_password_in_a_url_is_not_repeated(refused: Refused) -> None:
     url = "https://me:secret@127.0.0.1:1/none.git"
-    said = refused(make_task(tree=GitTree(url), base_commit=_ABSENT), TemplateError)
-    assert "secret" not in said
-    assert "https://127.0.0.1:1/none.git" in said
+    message = refused(make_task(tree=GitTree(url), base_commit=_ABSENT), TemplateError)
+    assert "secret" not in message
+    assert "https://127.0.0.1:1/none.git" in message
 
 
 def test_a_server_that_never_answers(fresh_folder: Path) -> None:

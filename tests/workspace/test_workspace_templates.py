@@ -1,4 +1,4 @@
-"""Templates are built once, whole or not at all, and found again at once."""
+"""Templates are built once, whole or not at all, and contents again at once."""
 
 import os
 import sys
@@ -68,8 +68,8 @@ def test_a_reverse_patch_is_taken_back(tmp_path: Path, store: TemplateStore) -> 
     tree = FolderTree(str(tmp_path), Patch.between(base, fixed).text)
     template = store.get(make_task(tree=tree))
     with open_sandbox(template.spec) as sandbox:
-        found = {name: sandbox.read_file(name).decode() for name in base}
-        assert found == base
+        contents = {name: sandbox.read_file(name).decode() for name in base}
+        assert contents == base
         assert sandbox.run("git ls-files").output.split() == sorted(base)
 
 

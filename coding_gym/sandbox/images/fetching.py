@@ -50,7 +50,7 @@ def fetch_image(image: str) -> Path:
 
 
 def remove_image(image: str) -> frozenset[str]:
-    """Removes a fetched image with the blobs that no other one has.
+    """Removes a fetched image, and the blobs that no other image uses.
 
     Returns:
         The digests of those blobs.

@@ -94,7 +94,7 @@ def _run_watchdog(channel: socket.socket, control: socket.socket, watched: int) 
 
 
 def _watch_over(channel: socket.socket, watched: int) -> None:
-    """Starts the server, waits for its or the owner's end, then removes processes and files.
+    """Starts the server, waits until it or the owner ends, then removes processes and files.
 
     This process keeps the channel open until then, so that its end tells the owner.
     """

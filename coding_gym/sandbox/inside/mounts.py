@@ -54,7 +54,7 @@ _DATE_NS = DATE_S * 10**9
 
 
 def map_user(outside: tuple[int, int], image: ImageRequest | None) -> None:
-    """Maps a uid and gid outside to the user of the image, or to the one of the host's root."""
+    """Maps an outside uid and gid to the user of the image, or of sandboxes without an image."""
     uid, gid = (image.uid, image.gid) if image else (UID, GID)
     with step("map the sandbox's user"):
         sc.write_text("/proc/self/setgroups", "deny")

@@ -20,10 +20,10 @@ def test_files_of_the_host_cannot_be_read(backend: SandboxBackend) -> None:
         assert "of the host" not in result.output
         output(sandbox, f"ln -s {outside}/secret link")
         try:
-            found = sandbox.read_file("link")
+            content = sandbox.read_file("link")
         except OSError:
-            found = b""
-        assert found == b""
+            content = b""
+        assert content == b""
 
 
 def test_files_of_the_host_cannot_be_written(backend: SandboxBackend) -> None:

@@ -99,16 +99,16 @@ def test_a_snapshot_holds_temporary_files(sandbox: Sandbox) -> None:
 def test_a_snapshot_of_another_backend_or_spec_is_refused(backend: SandboxBackend) -> None:
     with opened(backend, {"file": "x"}) as sandbox:
         output(sandbox, "echo changed > file")
-        own = sandbox.snapshot()
-        spec = dataclasses.replace(own.spec, env={"OTHER": "spec"})
+        snapshot = sandbox.snapshot()
+        spec = dataclasses.replace(snapshot.spec, env={"OTHER": "spec"})
         for other in (
-            dataclasses.replace(own, backend="another"),
-            dataclasses.replace(own, spec=spec),
+            dataclasses.replace(snapshot, backend="another"),
+            dataclasses.replace(snapshot, spec=spec),
         ):
             with pytest.raises(InvalidArgumentError):
                 sandbox.restore(other)
             with pytest.raises(InvalidArgumentError):
-                backend.open(own.spec, snapshot=other)
+                backend.open(snapshot.spec, snapshot=other)
         assert output(sandbox, "cat file") == "changed\n"
 
 

@@ -27,8 +27,8 @@ def unpack(tmp_path: Path, cache: Path) -> Unpack:
 
     def run(*entries: Entry) -> Path:
         image = oci_layout(tmp_path / "image", [tar_of(entries)])
-        found = ImageStore(cache).get(str(image), BACKEND)
-        return found.folder / found.layers[0]
+        image_of_one_layer = ImageStore(cache).get(str(image), BACKEND)
+        return image_of_one_layer.folder / image_of_one_layer.layers[0]
 
     return run
 

@@ -30,10 +30,10 @@ ETC = {"passwd": b"root:x:0:0:::\nme:x:7:8:::\n", "group": b"wheel:x:10:\n"}
 
 def test_a_layout_gives_layers_and_settings(tmp_path: Path) -> None:
     place = oci_layout(tmp_path / "image", LAYERS, Env=["PATH=/bin", "A=b=c"], User="me")
-    found = read_manifest(place)
-    assert found.layers == tuple(digest(gzip.compress(one, 1, mtime=0)) for one in LAYERS)
-    assert (found.env, found.user) == ({"PATH": "/bin", "A": "b=c"}, "me")
-    assert image_digest(str(place)) == found.digest
+    manifest = read_manifest(place)
+    assert manifest.layers == tuple(digest(gzip.compress(one, 1, mtime=0)) for one in LAYERS)
+    assert (manifest.env, manifest.user) == ({"PATH": "/bin", "A": "b=c"}, "me")
+    assert image_digest(str(place)) == manifest.digest
 
 
 def test_layouts_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,8 +101,8 @@ def test_the_user_is_looked_up_in_the_image() -> None:
         "me:wheel": (7, 10, "me"),
         "4000:5": (4000, 5, "4000"),
     }.items():
-        found = find_user(wanted, ETC.__getitem__)
-        assert (found.uid, found.gid, found.name) == user
+        result = find_user(wanted, ETC.__getitem__)
+        assert (result.uid, result.gid, result.name) == user
     for unknown in ("nobody-here", "me:nothing", "4294967295", "-1", "9" * 30):
         with pytest.raises(InvalidArgumentError, match=unknown):
             find_user(unknown, ETC.__getitem__)

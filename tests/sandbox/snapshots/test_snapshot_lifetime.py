@@ -5,9 +5,7 @@ import io
 import json
 import shutil
 import tarfile
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -193,24 +191,6 @@ def test_damaged_file_is_refused(
     damage(path)
     with pytest.raises(InvalidArgumentError):
         Snapshot.load(path, spec)
-
-
-def test_threads_save_to_one_path_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    both_written = threading.Barrier(2, timeout=60)
-    rename = Path.replace
-
-    def rename_together(self: Path, target: Path) -> Path:
-        both_written.wait()
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "replace", rename_together)
-    snapshots = [
-        Snapshot(backend="namespace", spec=SandboxSpec(), data=data) for data in (b"1", b"22")
-    ]
-    with ThreadPoolExecutor(2) as threads:
-        list(threads.map(lambda one: one.save(tmp_path / "saved"), snapshots))
-    assert Snapshot.load(tmp_path / "saved", SandboxSpec()) in snapshots
-    assert [one.name for one in tmp_path.iterdir()] == ["saved"]
 
 
 def test_no_mount_follows_a_symlink_of_the_workspace(make_layer: MakeLayer) -> None:
