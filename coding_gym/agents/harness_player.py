@@ -108,7 +108,11 @@ class HarnessPlayer(Player):
             raise requests.failure
         reason, error = self._outcome(requests, result)
         if result is not None and not (requests.replies or requests.failure or requests.limit):
-            raise HarnessError(f"{self.name} received no reply of the model: {error or reason}")
+            raise HarnessError(
+                f"{self.name} ended before a reply of the model: {error or reason}; remedy: make "
+                "its command run in the sandbox, which has the harness's files and none of this "
+                "machine's"
+            )
         await live.step(Stop(f"{self.name} has ended: {reason}"))
         live.chat["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:

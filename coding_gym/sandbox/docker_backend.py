@@ -255,19 +255,19 @@ class _Container(Channel):
     """
 
     def __init__(self, engine: Engine, image: Image, spec: SandboxSpec) -> None:
-        with engine.errors_as("start a container"), contextlib.ExitStack() as undo:
+        with engine.errors_as("start a container"), contextlib.ExitStack() as cleanup:
             self._engine = engine
             options = _create_options(engine, image, spec)
             self._id = engine.api.create_container(image.name, **options)["Id"]
-            undo.callback(engine.remove, self._id)
+            cleanup.callback(engine.remove, self._id)
             with _files(image, spec) as archive:
                 engine.api.put_archive(self._id, "/", archive)
-            stream = undo.enter_context(engine.attach(self._id))
+            stream = cleanup.enter_context(engine.attach(self._id))
             engine.api.start(self._id)
-            undo.pop_all()
+            cleanup.pop_all()
         # Closing needs no call of the daemon: at the end of its input the first process ends, and
         # with it the container.
-        super().__init__(stream, undo)
+        super().__init__(stream, cleanup)
         self._frames, self._payload = bytearray(), b""
         self._num_out_of_memory = 0
 

@@ -46,14 +46,14 @@ class HostFolder:
     host_paths: Mapping[str, str]
 
 
-def fill(folder: Path, spec: SandboxSpec, user: User, undo: ExitStack) -> HostFolder:
+def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> HostFolder:
     """Makes the files of a sandbox in an empty folder.
 
     Args:
         folder: The empty folder.
         spec: The sandbox's spec.
         user: The uid and gid of commands.
-        undo: Closed after the sandbox's end; releases shared copies.
+        cleanup: Closed after the sandbox's end; releases shared copies.
 
     Raises:
         OSError: A layer cannot be read, or the disk is full.
@@ -68,9 +68,9 @@ def fill(folder: Path, spec: SandboxSpec, user: User, undo: ExitStack) -> HostFo
     host_paths = {target: folder / name for name, target in _WRITABLE.items()}
     for mount in spec.mounts:
         source = mount.source.resolve()
-        host_paths[mount.target] = source if mount.writable else _reachable(source, user, undo)
+        host_paths[mount.target] = source if mount.writable else _reachable(source, user, cleanup)
     if spec.python is not None:
-        prefix = _reachable_python(spec.python.prefix.resolve(), user, undo)
+        prefix = _reachable_python(spec.python.prefix.resolve(), user, cleanup)
         host_paths[str(spec.python.prefix)] = prefix
         site = host_paths.get(str(spec.python.site_packages))
         _make_python(folder / "python", spec.python, prefix, site)
@@ -117,7 +117,7 @@ def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | N
         packages.symlink_to(site)
 
 
-def _reachable(path: Path, user: User, undo: ExitStack) -> Path:
+def _reachable(path: Path, user: User, cleanup: ExitStack) -> Path:
     """Returns a path at which a user can read a folder or file of the host: itself, or a copy.
 
     Commands run as another user, and cannot enter root's home, whatever Landlock allows.
@@ -125,11 +125,11 @@ def _reachable(path: Path, user: User, undo: ExitStack) -> Path:
     return (
         path
         if _parents_are_traversable(path, user)
-        else _copies(os.getpid()).borrow(path, user, undo)
+        else _copies(os.getpid()).borrow(path, user, cleanup)
     )
 
 
-def _reachable_python(prefix: Path, user: User, undo: ExitStack) -> Path:
+def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
     """Returns an interpreter's prefix, or a copy of it without third-party packages.
 
     Python finds its own modules by listing their folder. Landlock cannot allow the listing of a
@@ -139,7 +139,7 @@ def _reachable_python(prefix: Path, user: User, undo: ExitStack) -> Path:
     is_mixed = any((path.parent / "os.py").exists() for path in packages)
     if not is_mixed and _parents_are_traversable(prefix, user):
         return prefix
-    return _copies(os.getpid()).borrow(prefix, user, undo, _is_needed)
+    return _copies(os.getpid()).borrow(prefix, user, cleanup, _is_needed)
 
 
 def _parents_are_traversable(path: Path, user: User) -> bool:
@@ -180,10 +180,10 @@ class _Copies:
         self,
         source: Path,
         user: User,
-        undo: ExitStack,
+        cleanup: ExitStack,
         is_included: Callable[[Path], bool] = _everything,
     ) -> Path:
-        """Returns a copy whose folder the user's group can enter; ``undo`` releases it.
+        """Returns a copy whose folder the user's group can enter; ``cleanup`` releases it.
 
         Files keep owner and mode: a file that the user could not read stays unreadable.
         """
@@ -194,7 +194,7 @@ class _Copies:
                 self._made[key] = self._copy(source, user[1], is_included)
             self._made.move_to_end(key)
             self._num_users[key] += 1
-            undo.callback(self._release, key)
+            cleanup.callback(self._release, key)
             return self._made[key]
 
     def _copy(self, source: Path, gid: int, is_included: Callable[[Path], bool]) -> Path:

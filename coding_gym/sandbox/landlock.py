@@ -118,14 +118,14 @@ class LandlockBackend:
 
     def _start(self, spec: SandboxSpec) -> tuple[Channel, HostFolder]:
         with documented_errors():
-            with ExitStack() as undo:
-                user = _take_uid(undo), self.owner()[1]
+            with ExitStack() as cleanup:
+                user = _take_uid(cleanup), self.owner()[1]
                 folder = make_folder(self.name)
-                undo.callback(remove_folder, folder)
-                files = fill(folder, spec, user, undo)
+                cleanup.callback(remove_folder, folder)
+                files = fill(folder, spec, user, cleanup)
                 trainer = os.geteuid(), os.getegid()
-                stream = with_zygote("folder", *trainer, lambda zygote: zygote.open(None, undo))
-                channel = Channel(stream, undo)
+                stream = with_zygote("folder", *trainer, lambda zygote: zygote.open(None, cleanup))
+                channel = Channel(stream, cleanup)
             channel.wait_until_ready(self._request(spec, files, user))
         return channel, files
 
@@ -169,8 +169,8 @@ class LandlockBackend:
             )
 
 
-def _take_uid(undo: ExitStack) -> int:
-    """Returns a uid that no other sandbox of this machine has until ``undo`` is closed.
+def _take_uid(cleanup: ExitStack) -> int:
+    """Returns a uid that no other sandbox of this machine has until ``cleanup`` is closed.
 
     The name of an abstract UNIX socket reserves it: only one process can bind the name, and the
     kernel frees it when that process ends.
@@ -182,7 +182,7 @@ def _take_uid(undo: ExitStack) -> int:
         except OSError:
             reservation.close()
             continue
-        undo.callback(reservation.close)
+        cleanup.callback(reservation.close)
         return uid
     raise SandboxError(f"at most {len(_UIDS)} sandboxes can be open at a time on this machine")
 

@@ -132,15 +132,15 @@ class NamespaceBackend:
         snapshot: Snapshot | None,
         handle: Zygote,
     ) -> Channel:
-        with ExitStack() as undo:
+        with ExitStack() as cleanup:
             upper = None
             if (spec.layers or image) and self._is_on_disk(handle):
                 upper = make_upper(self.owner())
-                undo.callback(remove_folder, upper)
+                cleanup.callback(remove_folder, upper)
             restores = snapshot is not None
             request = _request(spec, mounts, network, upper, image=image, restores=restores)
-            stream = handle.open(request, undo)
-            channel = Channel(stream, undo, forks_python=handle.is_preloaded)
+            stream = handle.open(request, cleanup)
+            channel = Channel(stream, cleanup, forks_python=handle.is_preloaded)
         channel.wait_until_ready(snapshot=snapshot)
         if spec.forwards:
             channel.forward(spec.forwards)

@@ -44,7 +44,7 @@ class Channel:
 
     Args:
         stream: Connected to the first process, which is still being set up.
-        undo: The clean-up after the sandbox's end; owned by the channel.
+        cleanup: The clean-up after the sandbox's end; owned by the channel.
         forks_python: Whether the first process runs Python in forks of itself.
 
     Attributes:
@@ -52,11 +52,11 @@ class Channel:
     """
 
     def __init__(
-        self, stream: socket.socket, undo: contextlib.ExitStack, *, forks_python: bool = False
+        self, stream: socket.socket, cleanup: contextlib.ExitStack, *, forks_python: bool = False
     ) -> None:
         self.forks_python = forks_python
         self._stream = stream
-        self._undo = undo.pop_all()
+        self._cleanup = cleanup.pop_all()
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._is_closed = False
@@ -164,7 +164,7 @@ class Channel:
         try:
             for port, path in sockets.items():
                 routes[self._listener(port)] = path
-            self._undo.callback(Forwarder(routes).close)
+            self._cleanup.callback(Forwarder(routes).close)
         except BaseException:
             for listener in routes:
                 listener.close()
@@ -206,7 +206,7 @@ class Channel:
         if is_locked:
             self._lock.release()
         self._stream.close()
-        self._undo.close()
+        self._cleanup.close()
 
 
 @contextlib.contextmanager

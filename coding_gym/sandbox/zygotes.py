@@ -100,13 +100,13 @@ class Zygote:
             return True
         return bool(poll.poll(0))
 
-    def open(self, request: SandboxRequest | None, undo: contextlib.ExitStack) -> socket.socket:
+    def open(self, request: SandboxRequest | None, cleanup: contextlib.ExitStack) -> socket.socket:
         """Returns the channel of a new sandbox, which is still being set up.
 
         Args:
             request: A ``namespace`` sandbox; None for ``landlock``, whose request is sent over the
                 sandbox's channel.
-            undo: Closed after the sandbox's end; kills a watchdog that hangs.
+            cleanup: Closed after the sandbox's end; kills a watchdog that hangs.
 
         Raises:
             SetupError: A step failed; the zygote still works.
@@ -120,7 +120,7 @@ class Zygote:
                 if reply == b"+" and descriptors:
                     stream, *watchdog = descriptors
                     for descriptor in watchdog:
-                        undo.callback(_kill, descriptor)
+                        cleanup.callback(_kill, descriptor)
                     return socket.socket(fileno=stream)
                 if reply == b"-":
                     header = self._receive()
@@ -169,8 +169,8 @@ class Zygote:
         # A Python that is not installed system-wide may need it in order to start at all.
         env = env | {k: v for k, v in os.environ.items() if k == "LD_LIBRARY_PATH"}
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs, contextlib.ExitStack() as undo:
-            undo.callback(self._control.close)
+        with theirs, contextlib.ExitStack() as cleanup:
+            cleanup.callback(self._control.close)
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
                 [*python, *arguments],
                 env=env,
@@ -180,7 +180,7 @@ class Zygote:
                 close_fds=True,
                 start_new_session=True,
             )
-            undo.pop_all()
+            cleanup.pop_all()
 
     def _configure(self, config: dict[str, Any], errors: IO[bytes]) -> dict[str, Any]:
         """Sends the configuration and returns the reply, which may be an error."""

@@ -186,7 +186,7 @@ def _confine(request: FolderRequest) -> int:
             sc.personality(lockdown.NO_RANDOMIZATION)
         sc.set_capabilities(0, 0)
         sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
-    with step("end with the watchdog"):  # a change of the user would undo it
+    with step("end with the watchdog"):  # a change of the user would cleanup it
         sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGTERM)
     with step("set limits"):
         for kind, value in _limits(request.limits).items():

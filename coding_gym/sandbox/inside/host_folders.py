@@ -196,7 +196,7 @@ class MountedFolders:
         self._count = 0
         os.mkdir(MOUNTED)
 
-    def place(self, source: Source) -> str:
+    def name(self, source: Source) -> str:
         """Returns the name below `MOUNTED` at which a source is mounted."""
         if source not in self._names:
             with step(f"mount {source.path}", "request"):
@@ -223,7 +223,7 @@ class MountedFolders:
         finally:
             sc.enter_mounts(self._own_mounts)
         try:
-            name = self._place_for(is_folder=source.is_folder)
+            name = self._free_name(is_folder=source.is_folder)
             target = f"{MOUNTED}/{name}"
             sc.attach_tree(tree, target)
         finally:
@@ -234,7 +234,7 @@ class MountedFolders:
         sc.restrict(target, flags if source.writable else flags | sc.READ_ONLY)
         return name
 
-    def _place_for(self, *, is_folder: bool) -> str:
+    def _free_name(self, *, is_folder: bool) -> str:
         """Returns the name of a folder, or of a file, on which nothing is mounted."""
         if self._free[is_folder]:
             return self._free[is_folder].pop()

@@ -1,4 +1,4 @@
-"""A root made of an image's layers, in place of the allow-list.
+"""A root made of an image's layers, instead of the allow-list.
 
 An image, and the changes of a policy that a snapshot restores, can have symbolic links anywhere.
 They are followed only after the server's root is unmounted.
@@ -12,7 +12,7 @@ import stat
 from coding_gym.sandbox.inside import files, mounts
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.host_folders import ALLOWED, DATE_S, MOUNTED
-from coding_gym.sandbox.inside.mounts import EPISODE, OLD, Places, make_real
+from coding_gym.sandbox.inside.mounts import EPISODE, OLD, MountNames, make_real
 from coding_gym.sandbox.inside.request import ImageRequest, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
@@ -25,37 +25,37 @@ _FILES = {
 }
 
 
-def make_upper(request: SandboxRequest, image: ImageRequest, places: Places) -> str:
+def make_upper(request: SandboxRequest, image: ImageRequest, mount_names: MountNames) -> str:
     """Makes the folders that take the changes of the root; returns the one that holds them."""
-    upper, work = _changes(request, places)
+    upper, work = _changes(request, mount_names)
     os.mkdir(upper)
     os.mkdir(work)
-    top = os.stat(f"{MOUNTED}/{places[image.folder]}/{image.layers[0]}")
+    top = os.stat(f"{MOUNTED}/{mount_names[image.folder]}/{image.layers[0]}")
     os.chmod(upper, stat.S_IMODE(top.st_mode))
     os.utime(upper, ns=(top.st_mtime_ns, top.st_mtime_ns))
     return upper
 
 
-def build(request: SandboxRequest, image: ImageRequest, places: Places) -> None:
+def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames) -> None:
     """Makes the root of an image and changes to it; it stays writable, as in a container."""
-    changes, root = _changes(request, places), f"{EPISODE}/root"
+    changes, root = _changes(request, mount_names), f"{EPISODE}/root"
     with step("mount the image's overlay", "overlay"):
         times = _Times(os.stat(changes[0]).st_mtime)
         _remove(changes[0] + OLD)
-        folder = f"{MOUNTED}/{places[image.folder]}"
+        folder = f"{MOUNTED}/{mount_names[image.folder]}"
         mounts.mount_overlay(request, root, folder, image.layers, changes)
     with step("change the sandbox's root"):
         mounts.change_root(root)
     with step("fill the sandbox's root"):
         _fill(request, times)
-    mounts.mount_own_folders(request, places)
+    mounts.mount_own_folders(request, mount_names)
     with step("write the sandbox's files", "request"):
         mounts.make_links(request)
     alias = request.workspace_alias
     sources = [("/workspace", alias, True)] if alias else []
     for mount in request.mounts:
-        place = f"{OLD}{MOUNTED}/{places[mount.source]}"
-        sources.append((place, mount.target, mount.source.is_folder))
+        source = f"{OLD}{MOUNTED}/{mount_names[mount.source]}"
+        sources.append((source, mount.target, mount.source.is_folder))
     trees = [sc.clone_tree(source) for source, _, _ in sources]
     mounts.close_host()
     for tree, (_, target, is_folder) in zip(trees, sources, strict=True):
@@ -96,9 +96,9 @@ class _Times:
                 os.utime(path, (mtime, mtime))
 
 
-def _changes(request: SandboxRequest, places: Places) -> tuple[str, str]:
-    place = mounts.upper_folder(request, places)
-    return f"{place}/image-upper", f"{place}/image-work"
+def _changes(request: SandboxRequest, mount_names: MountNames) -> tuple[str, str]:
+    folder = mounts.upper_folder(request, mount_names)
+    return f"{folder}/image-upper", f"{folder}/image-work"
 
 
 def _fill(request: SandboxRequest, times: _Times) -> None:
@@ -119,16 +119,16 @@ def _fill(request: SandboxRequest, times: _Times) -> None:
 def _attach(tree: int, path: str, times: _Times, *, is_folder: bool, restores: bool) -> None:
     """Mounts a tree at a path, which symbolic links of the image may redirect."""
     try:
-        place = _resolved(path)
+        resolved = _resolved(path)
     except OSError:
         if not restores:
             raise
-        place = path  # a link that the policy made; it is replaced
-    times.note(place)
-    make_real(place if is_folder else os.path.dirname(place))
+        resolved = path  # a link that the policy made; it is replaced
+    times.note(resolved)
+    make_real(resolved if is_folder else os.path.dirname(resolved))
     if not is_folder:
-        mounts.make_file(place)
-    sc.attach_tree(tree, place)
+        mounts.make_file(resolved)
+    sc.attach_tree(tree, resolved)
     os.close(tree)
 
 
@@ -140,11 +140,11 @@ def _resolved(path: str) -> str:
     """
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)
-    place = os.path.realpath(path)
+    resolved = os.path.realpath(path)
     # Mounts there would cover what confines the sandbox.
-    if place == "/" or f"{place}/".startswith(("/dev/", "/proc/")):
-        raise OSError(errno.ELOOP, f"{path} leads to {place}")
-    return place
+    if resolved == "/" or f"{resolved}/".startswith(("/dev/", "/proc/")):
+        raise OSError(errno.ELOOP, f"{path} leads to {resolved}")
+    return resolved
 
 
 def _remove(path: str) -> None:
@@ -157,7 +157,7 @@ def _remove(path: str) -> None:
 
 def _write(path: str, text: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
-        return  # the image has a folder in its place
+        return  # the image has a folder there
     if os.path.lexists(path):
         os.unlink(path)
     sc.write_text(path, text)

@@ -1,7 +1,7 @@
 """The mounts of one sandbox: everything it can see, in a new mount namespace.
 
-`build_root` is the list for a root of the host's files, `image_root` that for an image. ``places``
-are the names below `MOUNTED` at which the sources of the request are mounted.
+`build_root` makes a root of the host's files, `image_root` one of an image. ``mount_names`` are the
+names below `MOUNTED` at which the sources of the request are mounted.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from coding_gym.sandbox.inside.host_folders import (
 from coding_gym.sandbox.inside.request import ImageRequest, SandboxRequest, Source
 from coding_gym.sandbox.inside.syscalls import step
 
-Places = Mapping[Source, str]
+MountNames = Mapping[Source, str]
 
 # EPISODE is the sandbox's tmpfs, seen from the server's root. OLD is the server's root, seen from
 # the sandbox until `close_host`.
@@ -62,7 +62,7 @@ def map_user(outside: tuple[int, int], image: ImageRequest | None) -> None:
         sc.write_text("/proc/self/gid_map", f"{gid} {outside[1]} 1")
 
 
-def make_tmpfs(request: SandboxRequest, places: Places) -> dict[str, str]:
+def make_tmpfs(request: SandboxRequest, mount_names: MountNames) -> dict[str, str]:
     """Mounts the sandbox's tmpfs at `EPISODE`; returns the folders that take its changes."""
     limits = request.limits
     size, num_inodes = limits["disk_bytes"], limits["num_inodes"]
@@ -76,12 +76,12 @@ def make_tmpfs(request: SandboxRequest, places: Places) -> dict[str, str]:
         os.mkdir(f"{EPISODE}/{name}")
         os.chmod(f"{EPISODE}/{name}", mode)
         _date(f"{EPISODE}/{name}", _DATE_NS)
-    upper = f"{upper_folder(request, places)}/upper"
+    upper = f"{upper_folder(request, mount_names)}/upper"
     _date(upper, _DATE_NS if request.workspace_time_ns is None else request.workspace_time_ns)
     return {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in _WRITABLE}}
 
 
-def build_root(request: SandboxRequest, places: Places) -> None:
+def build_root(request: SandboxRequest, mount_names: MountNames) -> None:
     """Makes a root of the host's files, and changes to it."""
     with step("change the sandbox's root"):
         root = f"{EPISODE}/root"
@@ -96,8 +96,8 @@ def build_root(request: SandboxRequest, places: Places) -> None:
         for folder in allowed_folders():
             os.mkdir(folder)
             sc.bind(OLD + ALLOWED + folder, folder)
-    mount_own_folders(request, places)
-    _mount_folders(request, places)
+    mount_own_folders(request, mount_names)
+    _mount_folders(request, mount_names)
     with step("write the sandbox's files", "request"):
         make_links(request)
         for count, (path, text) in enumerate(request.files.items()):
@@ -120,12 +120,14 @@ def change_root(root: str) -> None:
     sc.pivot(root, OLD[1:])
 
 
-def mount_own_folders(request: SandboxRequest, places: Places) -> None:
+def mount_own_folders(request: SandboxRequest, mount_names: MountNames) -> None:
     """Mounts the private folders of a sandbox: workspace, /tmp, home, terminals, /proc."""
-    upper, work = (f"{OLD}{upper_folder(request, places)}/{name}" for name in ("upper", "work"))
+    upper, work = (
+        f"{OLD}{upper_folder(request, mount_names)}/{name}" for name in ("upper", "work")
+    )
     with step("mount the overlay", "overlay"):
         if request.layers:
-            layers = [places[layer] for layer in request.layers]
+            layers = [mount_names[layer] for layer in request.layers]
             mount_overlay(request, "/workspace", OLD + MOUNTED, layers, (upper, work))
         else:
             sc.bind(upper, "/workspace", recursive=False)
@@ -168,7 +170,7 @@ def mount_overlay(
     os.chdir("/")
 
 
-def _mount_folders(request: SandboxRequest, places: Places) -> None:
+def _mount_folders(request: SandboxRequest, mount_names: MountNames) -> None:
     """Mounts the folders of the request, from the new root while the old one is still there."""
     for mount in request.mounts:
         source, target = mount.source, mount.target
@@ -184,7 +186,7 @@ def _mount_folders(request: SandboxRequest, places: Places) -> None:
             os.makedirs(folder, exist_ok=True)
             if not source.is_folder:
                 make_file(target)
-            sc.bind(f"{OLD}{MOUNTED}/{places[source]}", target)
+            sc.bind(f"{OLD}{MOUNTED}/{mount_names[source]}", target)
 
 
 def make_file(path: str) -> None:
@@ -229,11 +231,11 @@ def limit_restored(request: SandboxRequest) -> None:
             sc.mount("tmpfs", mounted, QUIET | sc.REMOUNT, options, tolerates=code)
 
 
-def upper_folder(request: SandboxRequest, places: Places) -> str:
+def upper_folder(request: SandboxRequest, mount_names: MountNames) -> str:
     """Returns the folder that holds the upper and work folders of the sandbox's overlays."""
     if request.upper is None:
         return EPISODE
-    return f"{MOUNTED}/{places[request.upper]}"
+    return f"{MOUNTED}/{mount_names[request.upper]}"
 
 
 @cache

@@ -62,7 +62,7 @@ class Entry(NamedTuple):
     """A file, folder or link of a snapshot.
 
     Attributes:
-        place: Name of the folder that it is in.
+        root: Name of the folder that it is in.
         path: Its path there: ``.``, or one that starts with ``./``.
         kind: One of `_KINDS`, or ``"link"`` for a further name of a file.
         mode: Its permissions.
@@ -73,7 +73,7 @@ class Entry(NamedTuple):
         extents: Offsets and lengths of its data; the rest are holes.
     """
 
-    place: str
+    root: str
     path: str
     kind: str
     mode: int
@@ -99,8 +99,8 @@ def send(changes: Changes, descriptor: int, channel: socket.socket) -> None:
     try:
         with mmap.mmap(descriptor, 0) as file:
             os.close(descriptor)
-            for place, folder in changes.folders.items():
-                _Packer(file, place, newest_first=changes.newest_first).pack(folder)
+            for root, folder in changes.folders.items():
+                _Packer(file, root, newest_first=changes.newest_first).pack(folder)
             file.write(_END)
             reply: dict[str, Any] = {"size": file.tell()}
     except OSError as error:
@@ -128,24 +128,24 @@ def restore(folders: Mapping[str, int], descriptor: int) -> None:
 
 
 class _Packer:
-    """Writes the folder of one place to a mapping, from within that folder."""
+    """Writes the folder of one root to a mapping, from within that folder."""
 
-    def __init__(self, file: mmap.mmap, place: str, *, newest_first: bool) -> None:
+    def __init__(self, file: mmap.mmap, root: str, *, newest_first: bool) -> None:
         self._file = file
-        self._place = place
+        self._root = root
         self._newest_first = newest_first
         self._first_names: dict[int, str] = {}  # of files with several, by inode
 
     def pack(self, folder: int) -> None:
         top, pending = os.fstat(folder), ["."]
-        with contextlib.ExitStack() as undo:
-            _open_up(folder, top, stat.S_IRWXU, undo)
+        with contextlib.ExitStack() as cleanup:
+            _open_up(folder, top, stat.S_IRWXU, cleanup)
             os.fchdir(folder)
             while pending:
                 path = pending.pop()
                 facts = top if path == "." else os.lstat(path)
                 if stat.S_ISDIR(facts.st_mode):
-                    _open_up(path, facts, stat.S_IRWXU, undo)
+                    _open_up(path, facts, stat.S_IRWXU, cleanup)
                     names = os.listdir(path)
                     # The one to make first is the last.
                     names = names if self._newest_first else names[::-1]
@@ -167,17 +167,17 @@ class _Packer:
             if first != path:
                 kind, target = _HARD_LINK, first
         mode = stat.S_IMODE(facts.st_mode)
-        entry = Entry(self._place, path, kind, mode, facts.st_mtime_ns, target)
+        entry = Entry(self._root, path, kind, mode, facts.st_mtime_ns, target)
         if kind == _FILE and facts.st_size:
             self._add_file(entry, facts)
         else:
             self._write(entry)
 
     def _add_file(self, entry: Entry, facts: os.stat_result) -> None:
-        with contextlib.ExitStack() as undo:
-            _open_up(entry.path, facts, stat.S_IRUSR, undo)
+        with contextlib.ExitStack() as cleanup:
+            _open_up(entry.path, facts, stat.S_IRUSR, cleanup)
             descriptor = os.open(entry.path, _QUIETLY)
-            undo.callback(os.close, descriptor)
+            cleanup.callback(os.close, descriptor)
             extents: Sequence[Sequence[int]] = [(0, facts.st_size)]
             if facts.st_blocks * _STAT_BLOCK_BYTES < facts.st_size:
                 extents = list(_extents(descriptor, facts.st_size))
@@ -195,13 +195,13 @@ class _Packer:
 
 
 def _open_up(
-    path: str | int, facts: os.stat_result, needed: int, undo: contextlib.ExitStack
+    path: str | int, facts: os.stat_result, needed: int, cleanup: contextlib.ExitStack
 ) -> None:
-    """Gives this process permissions on an entry until ``undo`` is closed."""
+    """Gives this process permissions on an entry until ``cleanup`` is closed."""
     mode = stat.S_IMODE(facts.st_mode)
     if mode & needed != needed:
         os.chmod(path, mode | needed)
-        undo.callback(os.chmod, path, mode)
+        cleanup.callback(os.chmod, path, mode)
 
 
 def _extents(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
@@ -222,7 +222,7 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
     """Fills empty folders, by the names of their places, with the files of a snapshot.
 
     The stream is not trusted: an entry is made in a folder that was made before, never through
-    a symbolic link, and never in place of another.
+    a symbolic link, and never instead of another.
 
     Raises:
         OSError: Something could not be made, as when the disk is full.
@@ -235,29 +235,29 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
         entry = Entry(*json.loads(line))
         if not (isinstance(entry.path, str) and isinstance(entry.target, str)):
             raise ValueError(f"an entry like {line[:99]!r}")
-        if entry.place != current:
-            os.fchdir(folders[entry.place])
-            current = entry.place
+        if entry.root != current:
+            os.fchdir(folders[entry.root])
+            current = entry.root
         if entry.path != ".":
-            _require_made(made, entry.place, entry.path)
+            _require_made(made, entry.root, entry.path)
             _make(file, entry, made)
         if entry.kind == _FOLDER:
-            made[entry.place, entry.path] = entry
-    if missing := [place for place in folders if (place, ".") not in made]:
+            made[entry.root, entry.path] = entry
+    if missing := [root for root in folders if (root, ".") not in made]:
         raise ValueError(f"it lacks {' and '.join(missing)}")
     # Last: entries change the times of their folder, and a mode may exclude even its owner.
     for entry in reversed(made.values()):
-        os.fchdir(folders[entry.place])
+        os.fchdir(folders[entry.root])
         if entry.target:
             os.setxattr(entry.path, _OPAQUE, entry.target.encode())
         os.chmod(entry.path, entry.mode & 0o7777)
         _set_time(entry.path, entry)
 
 
-def _require_made(made: Mapping[tuple[str, str], Entry], place: str, path: str) -> None:
+def _require_made(made: Mapping[tuple[str, str], Entry], root: str, path: str) -> None:
     """Raises ValueError for the path of an entry whose folder does not precede it."""
     above, _, name = path.rpartition("/")
-    if (place, above) not in made or name in ("", ".", ".."):
+    if (root, above) not in made or name in ("", ".", ".."):
         raise ValueError(f"an entry at {path[:99]!r}")
 
 
@@ -271,7 +271,7 @@ def _make(file: BinaryIO, entry: Entry, made: Mapping[tuple[str, str], Entry]) -
         os.mkdir(path, 0o700)
         return
     if kind == _HARD_LINK:
-        _require_made(made, entry.place, entry.target)
+        _require_made(made, entry.root, entry.target)
         os.link(entry.target, path, follow_symlinks=False)
         return
     if kind == _SYMLINK:

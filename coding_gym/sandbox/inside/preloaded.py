@@ -69,7 +69,7 @@ def _show(mounts: Iterable[MountRequest], mounted: MountedFolders) -> None:
         sc.bind(ALLOWED + folder, EPISODE + folder)
     for mount in mounts:
         os.makedirs(EPISODE + mount.target, exist_ok=True)
-        sc.bind(f"{MOUNTED}/{mounted.place(mount.source)}", EPISODE + mount.target)
+        sc.bind(f"{MOUNTED}/{mounted.name(mount.source)}", EPISODE + mount.target)
 
 
 class Forked(BaseException):

@@ -28,7 +28,7 @@ from coding_gym.sandbox.inside import (
 )
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.host_folders import MountedFolders
-from coding_gym.sandbox.inside.mounts import Places
+from coding_gym.sandbox.inside.mounts import MountNames
 from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.preloaded import Forked, ForkLauncher
 from coding_gym.sandbox.inside.request import Preload, SandboxRequest
@@ -192,7 +192,7 @@ def _open(
 ) -> tuple[int]:
     """Clones a sandbox's first process and returns the owner's end of its channel."""
     request = SandboxRequest.from_json(data)
-    places = {source: mounted.place(source) for source in request.sources()}
+    mount_names = {source: mounted.name(source) for source in request.sources()}
     user = os.getuid(), os.getgid()
     with step("create a sandbox's namespaces"):
         owners_end, channel = socket.socketpair()
@@ -200,7 +200,7 @@ def _open(
             if sc.clone(_SANDBOX_NAMESPACES | (0 if request.network else sc.NEW_NET)) == 0:
                 owners_end.detach()
                 os.dup2(channel.detach(), control.fileno(), inheritable=False)
-                _run_init(control, request, partial(_set_up, request, places, user), launcher)
+                _run_init(control, request, partial(_set_up, request, mount_names, user), launcher)
     mounted.trim()
     return (owners_end.detach(),)
 
@@ -234,7 +234,7 @@ def _run_init(
 
 
 def _set_up(
-    request: SandboxRequest, places: Places, user: tuple[int, int], channel: socket.socket
+    request: SandboxRequest, mount_names: MountNames, user: tuple[int, int], channel: socket.socket
 ) -> Changes:
     """Makes this process, just cloned, the first of a sandbox; returns where its changes are."""
     with step("leave the server behind"):
@@ -242,16 +242,16 @@ def _set_up(
         sc.reset_signal(signal.SIGCHLD)
     mounts.map_user(user, request.image)
     with step("mount the sandbox's tmpfs"):
-        folders = mounts.make_tmpfs(request, places)
+        folders = mounts.make_tmpfs(request, mount_names)
         if request.image is not None:
-            folders["image"] = image_root.make_upper(request, request.image, places)
+            folders["image"] = image_root.make_upper(request, request.image, mount_names)
         changes = packing.opened(folders, newest_first=mounts.lists_newest_first())
     if request.restores:  # before anything is mounted on these folders
         packing.restore(changes.folders, wire.receive_file(channel))
     if request.image is None:
-        mounts.build_root(request, places)
+        mounts.build_root(request, mount_names)
     else:
-        image_root.build(request, request.image, places)
+        image_root.build(request, request.image, mount_names)
     lockdown.set_network(shared=request.network)
     lockdown.drop_privileges(request.limits)
     return changes

@@ -112,7 +112,7 @@ def test_nothing_is_made_through_a_symlink(world: Path, target: str) -> None:
         (),
         (_PLACE,),
         (_END,),
-        (_PLACE, _entry(".", "folder", place="other"), _END),
+        (_PLACE, _entry(".", "folder", root="other"), _END),
         (_entry("./a", "folder"), _END),
         (_PLACE, _entry("./a", "folder"), _entry("./a", "folder"), _END),
         (_PLACE, _entry("./a", "folder"), _entry("./a"), _END),
@@ -129,7 +129,7 @@ def test_nothing_is_made_through_a_symlink(world: Path, target: str) -> None:
         (_PLACE, _entry("./x", size=9, extents=[9]), _END),
         (_PLACE, ["place", "./x", "symlink", 0, 0, 7], _END),
         (_PLACE, ["place", 7, "file", 0, 0], _END),
-        (_PLACE, _entry("./x", place=[]), _END),
+        (_PLACE, _entry("./x", root=[]), _END),
         (_PLACE, ["place"], _END),
     ],
 )
