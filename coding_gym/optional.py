@@ -12,7 +12,7 @@ def import_extra(module: str, extra: str, hint: str = "") -> Any:
     Args:
         module: The name of the module.
         extra: The extra.
-        hint: The end of the ``pip install`` line in the error, such as other packages.
+        hint: The end of the ``pip install`` line in the error, such as another package.
 
     Raises:
         MissingDependencyError: It is not installed; the message says how to install it.

@@ -206,11 +206,11 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     ) -> list[Env]:
         return make_envs(num_envs, wrappers, env_kwargs)
 
-    def _idle_slot(self, what: str, index: int) -> Slot:
+    def _idle_slot(self, name: str, index: int) -> Slot:
         """Returns one slot; EpisodeError if an action is pending there."""
         self._check_open()
         (slot,) = self._chosen([index])
-        _check_idle(what, [slot])
+        _check_idle(name, [slot])
         return slot
 
     def _check_open(self) -> None:
@@ -306,12 +306,12 @@ def make_vec(
     return cast("CodingRepairVectorEnv", env)
 
 
-def _check_idle(what: str, slots: Sequence[Slot]) -> None:
+def _check_idle(name: str, slots: Sequence[Slot]) -> None:
     """Raises EpisodeError if an action is pending in one of the slots."""
     busy = [slot.index for slot in slots if slot.pending is not None]
     if busy:
         raise EpisodeError(
-            f"{what} needs idle envs, got pending actions in envs {busy}; recv them first, or reset"
+            f"{name} needs idle envs, got pending actions in envs {busy}; recv them first, or reset"
         )
 
 
