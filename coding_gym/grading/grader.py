@@ -243,9 +243,10 @@ class _Challenge:
     def verdict(self, challenge: str) -> Grade:
         """Returns the grade by runs of two opposite versions of the test files.
 
-        The first run has the tests of the bug and a sample of the others, the second one has all
-        tests if those of the bug ended right in the first. Each drawn unit is original in one run
-        and negated in the other. Without units there is one run, of all tests.
+        The first run has the tests of the bug, a sample of the others, and the tests that share
+        units with these. The second run has all tests if those of the bug ended right in the first.
+        Each drawn unit is original in one run and negated in the other.
+        Without units there is one run, of all tests.
         """
         kept = tuple(t for t in self.task.pass_to_pass if t not in self.plan.excluded)
         self.task = replace(self.task, pass_to_pass=kept)
@@ -255,10 +256,11 @@ class _Challenge:
         is_alone, needs_whole = self.plan.is_alone, challenge == "resolved"
         bug = list(self.task.fail_to_pass if is_alone else self.task.expected_tests)
         rest = [test for test in kept if is_alone]
-        sample = self._sample(rest)
-        first, second = self.plan.challenge.draw([*bug, *sample], self.rng)
-        self.drawn = {t for t in (*bug, *sample) if self.plan.challenge.units_of([t])}
-        run = self._play(first, [*bug, *sample])
+        units = self.plan.challenge.units
+        first, second = self.plan.challenge.draw([*bug, *self._sample(rest)], self.rng)
+        # Tests outside the sample can share its units; one version alone may hide their originals.
+        self.drawn = {test for number in first | second for test in units[number].tests}
+        run = self._play(first, [*bug, *(test for test in rest if test in self.drawn)])
         is_early = self._are_right(bug)
         if run.is_whole and (is_early or not needs_whole):
             run = self._play(second, [*bug, *rest] if is_early else bug)

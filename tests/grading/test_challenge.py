@@ -269,6 +269,37 @@ def test_refusal_by_the_first_wrong_version_says_the_same_for_every_draw(
     assert set(verdicts[0].fail_to_pass.values()) == {TestStatus.UNDECIDED}
 
 
+_SHARED = """\
+import pytest
+
+from cart import count, total
+
+
+def test_bug():
+    assert total([9], 2) == 7
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_kept(number):
+    assert count([1] * number) == number
+"""
+
+
+@pytest.mark.parametrize("challenge", ["resolved", "passed"])
+def test_broken_test_that_shares_its_assertion_with_a_sampled_one_fails(
+    store: TemplateStore, challenge: str
+) -> None:
+    task = with_hidden(_SHARED, "test_bug")
+    kept = tuple(f"tests/test_hidden.py::test_kept[{number}]" for number in range(40))
+    task = replace(task, pass_to_pass=kept)
+    broken = FIXED.replace("return len(prices)", "return len(prices) % 39")
+    for draw in range(5):
+        rng = Random(draw)
+        verdict = grade(task, store.get(task), _patch(broken), challenge=challenge, rng=rng)
+        assert verdict.reason is GradeReason.TESTS_FAILED, draw
+        assert verdict.pass_to_pass[kept[39]] is TestStatus.FAILED
+
+
 _UNUSUAL = {
     "inherited": (
         "from cart import total\n\n\nclass TestBase:\n    price = 9\n\n"
