@@ -17,6 +17,7 @@ from coding_gym.evaluation import (
     leaderboard,
     report,
 )
+from coding_gym.evaluation.atif_in import import_atif
 from coding_gym.evaluation.regrade import regrade
 from coding_gym.rollout import RunFolder
 
@@ -93,6 +94,21 @@ def regrade_run(
     console.print(total, style="bold")
     if num_flips or any(result.problem for result in results):
         raise typer.Exit(1)
+
+
+def import_run(
+    paths: Annotated[
+        list[Path], typer.Argument(help="ATIF trajectories, or folders of them: Harbor's jobs.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the run; a new one.")],
+    source: options.Source = "bundled",
+) -> None:
+    """Make a run of ATIF trajectories, for view, show, regrade and export.
+
+    Example: coding-gym import jobs/mine --tasks rows.jsonl --out runs/theirs
+    """
+    folder = import_atif(paths, out, source)
+    terminal().print(f"{len(folder.keys())} attempts in {out}")
 
 
 def export_run(

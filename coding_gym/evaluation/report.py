@@ -233,14 +233,18 @@ def _episodes(
         grade_reason = str(record.grade.reason if record.grade else "no grade")
         values = record.task_id, record.attempt, record.seed, stop_reason, grade_reason
         labels = dict(zip(_LABELS, values, strict=True))
-        episodes.append(labels | episode_metrics(record, task))
+        measures = episode_metrics(record, task)
+        if record.grade is None and not run.config.get("episode"):  # nobody graded this run
+            measures.pop("resolved", None)
+        episodes.append(labels | measures)
     if changed:
         caveats.append(
             f"{len(changed)} tasks, such as {min(changed)}, changed after the run or were recorded "
             "by an older version: their attempts are not compared with gold patches."
         )
     if ungraded:
-        caveats.append(f"{ungraded} attempts were not graded, and count as not resolved.")
+        counted = ", and count as not resolved" * any("resolved" in one for one in episodes)
+        caveats.append(f"{ungraded} attempts were not graded{counted}.")
     if unchallenged:
         caveats.append(
             f"{unchallenged} attempts are resolved by tests that were not negated "

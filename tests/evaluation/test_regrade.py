@@ -1,4 +1,4 @@
-"""Recorded patches graded again, and the health of a run."""
+"""Recorded patches graded again, runs made of ATIF trajectories, and the health of a run."""
 
 import json
 from collections import Counter
@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from episodes import run_command
 from made_runs import make_run, resolved_episode
-from sandbox_fixtures import write_rows
 
 from coding_gym.calls import ToolCall
-from coding_gym.evaluation import report
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.evaluation import export, report
+from coding_gym.evaluation.atif_in import from_atif, import_atif
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.health import health_counts, symptoms
 from coding_gym.evaluation.regrade import regrade
@@ -50,17 +51,50 @@ def test_flips_after_a_change_of_the_tests_are_named(
     assert "2 flips" in printed
 
 
-def test_one_missing_task_does_not_hide_the_others(
-    rows: Path, tiny_row: dict[str, Any], tmp_path: Path
+def test_attempts_at_missing_tasks_are_problems_and_no_flips(run: RunFolder) -> None:
+    results = regrade(run, tasks=[])
+    assert all(one.problem and one.after is None and not one.is_flip for one in results)
+
+
+def test_atif_comes_back_as_a_run_that_can_be_graded(
+    run: RunFolder, rows: Path, tiny_row: dict[str, Any], tmp_path: Path
 ) -> None:
-    write_rows(rows, tiny_row, tiny_row | {"instance_id": "gone"})
-    run = evaluate(tmp_path / "run", "gold", tasks=str(rows))
-    write_rows(rows, tiny_row)
-    results = {result.task_id: result for result in regrade(run)}
+    export(run.path, "atif", tmp_path / "job")
+    back = import_atif([tmp_path / "job"], tmp_path / "back", tasks=str(rows))
+    (first, _), (record, _) = run.trajectories(), back.trajectories()
+    assert record.patch == first.patch != ""
+    assert (record.task_id, record.agent, record.grade) == ("shapes-area", "gold", None)
+    assert [turn.calls[0].name for turn in record.turns] == [
+        turn.calls[0].name for turn in first.turns
+    ]
+    assert [dict(turn.calls[0].arguments) for turn in record.turns] == [
+        dict(turn.calls[0].arguments) for turn in first.turns
+    ]
+    assert [(one["role"], one["content"]) for one in record.messages] == [
+        (one["role"], one["content"]) for one in first.messages
+    ]
+    results = regrade(back, [Task.from_row(tiny_row)])
+    assert [one.after is not None and one.after.resolved for one in results] == [True, True]
+    assert "2 resolved, 0 flips" in run_command("regrade", back.path)
+
+
+def test_one_missing_task_does_not_hide_the_others(
+    run: RunFolder, tiny_row: dict[str, Any], tmp_path: Path
+) -> None:
+    export(run.path, "atif", tmp_path / "job")
+    harbor_trial(tmp_path / "job/other")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(tiny_row) + "\n", encoding="utf-8")
+    back = import_atif([tmp_path / "job"], tmp_path / "back", tasks=str(rows))
+    results = {one.task_id: one for one in regrade(back)}
+    assert results.keys() == {"shapes-area"}  # the other has no patch
+    (record, *_) = (one for one in back.trajectories() if one.task_id == "shapes-area")
+    lost = replace(record, task_id="gone")
+    with back.writer() as writer:
+        writer.add(lost)
+    results = {one.task_id: one for one in regrade(back)}
     assert results["shapes-area"].after is not None
-    gone = results["gone"]
-    assert gone.problem
-    assert (gone.after, gone.is_flip) == (None, False)
+    assert results["gone"].problem
 
 
 def test_a_run_without_grades_has_no_flips_and_its_own_sandbox(
@@ -80,6 +114,76 @@ def test_a_run_without_grades_has_no_flips_and_its_own_sandbox(
     assert result.after is not None
     assert result.after.resolved
     assert [spec.limits.num_open_files for spec in specs] == [99]
+
+
+def harbor_trial(folder: Path, **extra: Any) -> Path:
+    """A trial of another program: parts of a message, results without ids, no known extras."""
+    steps = [
+        {"step_id": 1, "source": "user", "message": [{"type": "text", "text": "Repair it."}]},
+        {
+            "step_id": 2,
+            "source": "agent",
+            "message": "Look.",
+            "tool_calls": [
+                {"tool_call_id": "c", "function_name": "bash", "arguments": {"command": "ls"}}
+            ],
+            "observation": {"results": [{"content": "a.py"}, {"content": None}]},
+            "metrics": {"prompt_tokens": 7, "extra": {}},
+        },
+    ]
+    agent = {"name": "terminus", "version": "1"}
+    value = {"schema_version": "ATIF-v1.4", "agent": agent, "steps": steps, **extra}
+    (folder / "agent").mkdir(parents=True)
+    (folder / "agent/trajectory.json").write_text(json.dumps(value), encoding="utf-8")
+    (folder / "config.json").write_text('{"task": {"path": "tasks/shapes"}}', encoding="utf-8")
+    return folder
+
+
+def test_trials_of_other_programs_are_read(tmp_path: Path) -> None:
+    for number in range(2):
+        harbor_trial(tmp_path / f"job/trial-{number}")
+    folder = import_atif([tmp_path / "job"], tmp_path / "run")
+    records = [*folder.trajectories()]
+    assert [(one.task_id, one.attempt) for one in records] == [("shapes", 0), ("shapes", 1)]
+    (turn,) = records[0].turns
+    assert turn.calls == (ToolCall("bash", {"command": "ls"}, "c"),)
+    assert turn.observation == "a.py\n"
+    assert turn.model_call is not None
+    assert turn.model_call.prompt_tokens == 7
+    assert [one["role"] for one in records[0].messages] == ["user", "assistant", "user", "user"]
+    assert report(folder).num_attempts == 0  # nobody has graded them
+
+
+CALL = {"tool_call_id": "c", "function_name": "bash", "arguments": {}}
+
+
+def of_calls(**changes: Any) -> dict[str, Any]:
+    step = {"step_id": 1, "source": "agent", "message": "", "tool_calls": [{**CALL, **changes}]}
+    return {"agent": {"name": "x"}, "steps": [step]}
+
+
+def test_deep_and_odd_files_are_no_trajectories(tmp_path: Path) -> None:
+    step = {"step_id": 1, "source": "user", "message": "go"}
+    endless = {"agent": {"name": "x"}, "steps": [step], "extra": {"attempt": float("inf")}}
+    tools = {"agent": {"name": "x", "tool_definitions": [{"name": "bash"}]}, "steps": [step]}
+    odd = [endless, tools, of_calls(arguments="ls"), of_calls(tool_call_id=3)]
+    for number, text in enumerate(["[" * 200_000, *map(json.dumps, odd)]):
+        file = tmp_path / f"{number}.json"
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(InvalidArgumentError, match=rf"{number}\.json"):
+            import_atif([file], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("value", [[], {}, {"agent": {"name": "x"}, "steps": [3]}, {"steps": []}])
+def test_other_files_are_no_trajectories(value: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="ATIF"):
+        from_atif(value)
+    file = tmp_path / "trajectory.json"
+    file.write_text(json.dumps(value), encoding="utf-8")
+    with pytest.raises(InvalidArgumentError, match=r"trajectory\.json"):
+        import_atif([tmp_path], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_every_symptom_is_counted_with_a_remedy() -> None:

@@ -1,0 +1,177 @@
+"""ATIF trajectories, Harbor's and other programs', as a run to view, regrade and export."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import Any
+
+from coding_gym import __version__
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.rollout import RunFolder
+from coding_gym.trajectory import Message, ModelCall, StopReason, Trajectory, Turn
+
+
+def import_atif(
+    paths: Iterable[str | Path], out: str | Path, tasks: str | Mapping[str, Any] = "bundled"
+) -> RunFolder:
+    """Makes a run of ATIF trajectories, and returns it.
+
+    The task of a trajectory is ``extra.task_id``, else what Harbor's ``config.json`` beside it
+    says, else its folder's name. ATIF has no field for the patch: one in ``extra.patch``, where
+    ``coding-gym export`` writes it, can be graded by ``coding-gym regrade``.
+
+    Args:
+        paths: Files, or folders that hold ``trajectory.json`` at any depth.
+        out: A new folder.
+        tasks: Where the tasks are, as `coding_gym.load_tasks` takes it.
+
+    Raises:
+        InvalidArgumentError: A file is no ATIF trajectory, no file is found, or ``out`` is a run.
+    """
+    files = [file for path in map(Path, paths) for file in _files(path)]
+    if not files:
+        raise InvalidArgumentError("there is no ATIF trajectory; name files or folders of them")
+    numbers = Counter[str]()
+    records = []
+    for file in files:
+        record = _read(file, numbers)
+        numbers[record.task_id] += 1
+        records.append(record)
+    source = {"source": tasks} if isinstance(tasks, str) else dict(tasks)
+    now = datetime.now(UTC)
+    config = {
+        "run_id": f"{Path(out).absolute().name}-{now:%Y%m%d-%H%M%S}",
+        "created_at": now.isoformat(timespec="seconds"),
+        "agent": {"name": records[0].agent, "model": records[0].model},
+        "tasks": {**source, "task_ids": sorted(numbers)},
+        "attempts": max(numbers.values()),
+        "seed": 0,
+        "episode": {},
+        "versions": {"coding-gym": __version__},
+    }
+    folder = RunFolder.create(out, config)
+    with folder.writer() as writer:
+        for record in records:
+            writer.add(record)
+    return folder
+
+
+def from_atif(value: Mapping[str, Any]) -> Trajectory:
+    """Returns an ATIF trajectory, a JSON object, as an episode without a grade.
+
+    Steps of the agent are its turns. Token ids, rewards and verdicts are not read; the patch can be
+    graded.
+
+    Raises:
+        ValueError: The object is no ATIF trajectory.
+    """
+    try:
+        agent, steps = value["agent"], value["steps"]
+        extra = {**(value.get("extra") or {})}
+        messages: list[Message] = []
+        turns = []
+        for step in steps:
+            messages += (read := _messages(step))
+            if step["source"] == "agent":
+                turns.append(_turn(step, read))
+        return Trajectory(
+            task_id=str(extra.get("task_id", "")),
+            attempt=int(extra.get("attempt", 0)),
+            agent=str(agent["name"]),
+            model=str(agent.get("model_name") or ""),
+            messages=tuple(messages),
+            tools=tuple(agent.get("tool_definitions") or ()),
+            turns=tuple(turns),
+            stop_reason=StopReason.SUBMITTED,
+            patch=str(extra.get("patch", "")),
+            started_at=str(steps[0].get("timestamp") or ""),
+        )
+    except (LookupError, TypeError, AttributeError, OverflowError) as problem:
+        raise ValueError(f"not in the form of ATIF ({type(problem).__name__}: {problem})") from None
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(path.rglob("trajectory.json")) if path.is_dir() else [path]
+
+
+def _read(file: Path, numbers: Mapping[str, int]) -> Trajectory:
+    try:
+        record = from_atif(json.loads(file.read_bytes()))
+        record = Trajectory.from_json(record.to_json())  # as every later command reads it
+        _ = [tool["function"]["name"] for tool in record.tools]
+    except (OSError, ValueError, RecursionError, LookupError, TypeError) as problem:
+        raise InvalidArgumentError(f"{file} is no ATIF trajectory: {problem}") from None
+    task_id = record.task_id or _task_of_trial(file)
+    return replace(record, task_id=task_id, attempt=numbers.get(task_id, 0))
+
+
+def _task_of_trial(file: Path) -> str:
+    """Returns the task of a Harbor trial, which has the trajectory in its folder ``agent``."""
+    trial = file.parent.parent if file.parent.name == "agent" else file.parent
+    try:
+        task = json.loads((trial / "config.json").read_bytes())["task"]
+        return PurePath(task.get("path") or task["name"]).name
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return trial.name
+
+
+def _messages(step: Mapping[str, Any]) -> list[Message]:
+    """Returns the chat messages of a step: what was said, and results of its calls."""
+    role = {"agent": "assistant", "system": "system"}.get(step["source"], "user")
+    message: Message = {"role": role, "content": _text(step.get("message"))}
+    if thought := step.get("reasoning_content"):
+        message["reasoning_content"] = str(thought)
+    if calls := step.get("tool_calls"):
+        message["tool_calls"] = [
+            {
+                "id": call["tool_call_id"],
+                "type": "function",
+                "function": {
+                    "name": call["function_name"],
+                    "arguments": json.dumps(call["arguments"]),
+                },
+            }
+            for call in calls
+        ]
+    results: list[Message] = []
+    for result in (step.get("observation") or {}).get("results") or ():
+        content = _text(result.get("content"))
+        if call_id := result.get("source_call_id"):
+            results.append({"role": "tool", "content": content, "tool_call_id": call_id})
+        else:
+            results.append({"role": "user", "content": content})
+    return [message, *results]
+
+
+def _turn(step: Mapping[str, Any], messages: list[Message]) -> Turn:
+    said, *results = messages
+    metrics = step.get("metrics") or {}
+    return Turn(
+        action=said["content"],
+        carries_calls=True,
+        calls=tuple(
+            ToolCall(call["function_name"], call["arguments"], call["tool_call_id"])
+            for call in step.get("tool_calls") or ()
+        ),
+        results=tuple(
+            ToolResult(one["content"], None, one.get("tool_call_id", "")) for one in results
+        ),
+        observation="\n".join(one["content"] for one in results),
+        model_call=ModelCall(
+            prompt_tokens=metrics.get("prompt_tokens"),
+            completion_tokens=metrics.get("completion_tokens"),
+            cached_tokens=metrics.get("cached_tokens"),
+            cost=metrics.get("cost_usd"),
+        ),
+    )
+
+
+def _text(content: Any) -> str:
+    """Returns the text of a message, which may be a list of parts, images among them."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or f"[{part['type']}]") for part in content)
+    return "" if content is None else str(content)
