@@ -1,6 +1,8 @@
 """Episodes as ATIF trajectories, the format of Harbor and of its readers."""
 
+import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from coding_gym import __version__
@@ -88,12 +90,20 @@ def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
 def read_calls(message: Message, turn: Turn | None) -> Iterator[ToolCall]:
     """Yields the calls of a reply as the episode parsed them, with the ids of the chat.
 
-    ``arguments_text`` is the text of the model.
+    Calls of an imported chat, which no episode parsed, are read as JSON. ``arguments_text`` is the
+    text of the model.
     """
-    written = message.get("tool_calls") or ()
-    for one, call in zip(written, turn.calls if turn else (), strict=False):
-        text = one["function"]["arguments"]
-        yield ToolCall(call.name, dict(call.arguments), one["id"], call.error, text)
+    parsed = turn.calls if turn else ()
+    for place, written in enumerate(message.get("tool_calls") or ()):
+        name, text = written["function"]["name"], written["function"]["arguments"]
+        call = ToolCall(name, error="not a JSON object")
+        if place < len(parsed):
+            call = parsed[place]
+        else:
+            with suppress(ValueError, RecursionError):
+                arguments = json.loads(text)
+                call = ToolCall(name, arguments) if isinstance(arguments, dict) else call
+        yield ToolCall(name, dict(call.arguments), written["id"], call.error, text)
 
 
 def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
