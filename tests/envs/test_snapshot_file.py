@@ -4,6 +4,7 @@ import io
 import json
 import tarfile
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -144,8 +145,14 @@ def test_an_env_with_other_tasks_continues_only_the_episode(
     assert env.step(SUBMIT)[1] == 1.0
 
 
-def test_a_missing_or_truncated_file_is_refused(make: Make, saved: Path) -> None:
+def test_a_damaged_or_missing_file_is_refused(make: Make, saved: Path) -> None:
     env, whole = make(), saved.read_bytes()
+    changed = [at for at in range(0, len(whole), len(whole) // 40) if whole[at]]  # tar pads by 0
+    assert len(changed) > 3
+    for at in changed:
+        saved.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(InvalidArgumentError):
+            EnvSnapshot.load(saved, env)
     for kept in (0, 1, 512, len(whole) // 2):
         saved.write_bytes(whole[:kept])
         with pytest.raises(InvalidArgumentError):
@@ -155,11 +162,13 @@ def test_a_missing_or_truncated_file_is_refused(make: Make, saved: Path) -> None
 
 
 def _replace_document(path: Path, document: Any) -> None:
-    """Replaces the JSON document of a snapshot."""
+    """Replaces the JSON document of a snapshot, with a digest that fits."""
     with tarfile.open(path) as tar:
         contents = {name: tar.extractfile(name) for name in tar.getnames()}
         members = {name: file.read() for name, file in contents.items() if file}
     members["env.json"] = json.dumps(document).encode()
+    digests = (sha256(members[name]).hexdigest() for name in ("env.json", "data"))
+    members["digest"] = " ".join(digests).encode()
     with tarfile.open(path, "w") as tar:
         for name, content in members.items():
             entry = tarfile.TarInfo(name)
