@@ -1,5 +1,6 @@
 """Runs on the nodes of a Ray cluster, with the same results as on one machine."""
 
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,8 @@ from coding_gym.task import Task
 from coding_gym.trajectory import Trajectory
 from coding_gym.vector.ray_nodes import MAX_LOSSES, RayNodes
 
+_KEY = "OPENAI_API_KEY"
+
 
 @dataclass(kw_only=True)
 class RayRunner(Runner):
@@ -21,7 +24,7 @@ class RayRunner(Runner):
 
     Every node builds the templates of its tasks, and needs this package and the files of the tasks
     at the same paths. An attempt of a lost node is played on another node, and new nodes are used.
-    API keys are environment variables of each node.
+    A node without ``OPENAI_API_KEY`` gets that of the driver.
 
     Attributes:
         address: The cluster, as for `ray.init`: ``"auto"``, ``"local"``, or an address.
@@ -40,7 +43,8 @@ class RayRunner(Runner):
             InvalidArgumentError: The cluster is unknown, or the agent cannot be pickled.
             SandboxUnavailableError: No remaining node can run the sandbox.
         """
-        self._nodes = RayNodes(self.address, _Player, (self._pickled(),), self.concurrency)
+        arguments = self._pickled(), os.environ.get(_KEY, "")
+        self._nodes = RayNodes(self.address, _Player, arguments, self.concurrency)
         try:
             await super().run(attempts, on_done)
         finally:
@@ -106,7 +110,9 @@ class RayRunner(Runner):
 class _Player:
     """The actor: plays the attempts of a node in one event loop."""
 
-    def __init__(self, runner: bytes) -> None:
+    def __init__(self, runner: bytes, api_key: str) -> None:
+        if api_key:
+            os.environ.setdefault(_KEY, api_key)
         self._pickled = runner
         self._threads = ThreadPoolExecutor(MAX_THREADS)
 

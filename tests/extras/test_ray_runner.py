@@ -19,6 +19,7 @@ from coding_gym.agents.players import get_player
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.evaluation import evaluate
 from coding_gym.rollout import RunFolder
+from coding_gym.rollout.ray_runner import _Player
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
 
@@ -129,3 +130,12 @@ def test_node_that_cannot_open_sandboxes_is_left_out(cluster: Any, tmp_path: Pat
     assert len(list(folder.trajectories())) == 2 * len(TASKS)
     with pytest.raises(SandboxUnavailableError, match="no user namespaces here"):
         evaluate(tmp_path / "none", Choosy(None), tasks=TASKS, ray=cluster.address)
+
+
+def test_a_node_without_a_key_gets_the_drivers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "node's")
+    _Player(b"", "driver's")
+    assert os.environ["OPENAI_API_KEY"] == "node's"
+    del os.environ["OPENAI_API_KEY"]
+    _Player(b"", "driver's")
+    assert os.environ["OPENAI_API_KEY"] == "driver's"
