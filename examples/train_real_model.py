@@ -238,15 +238,18 @@ class Recipe:
             drawn = [tasks[order[place % len(tasks)]] for place in places]
             folder = self.work / "grpo-episodes" / f"{step:04}"
             shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
-            settings = {"attempts": ATTEMPTS, "concurrency": GROUPS * ATTEMPTS, "seed": step}
-            episode = self.episode(grading="cached" if by_tests else "none")
-            run = evaluate(folder, agent, tasks=drawn, episode=episode, **settings)
+            settings: dict[str, Any] = {"attempts": ATTEMPTS, "concurrency": GROUPS * ATTEMPTS}
+            settings["episode"] = self.episode(grading="cached" if by_tests else "none")
+            run = evaluate(folder, agent, tasks=drawn, seed=step, **settings)
             records = list(run.trajectories())  # without infrastructure failures
             rewards, loss = [], 0.0
             for task in drawn:
                 group = [record for record in records if record.task_id == task.task_id]
-                likeness = [line_similarity(task.gold_patch, record.patch) for record in group]
-                scores = np.array([g.total_reward for g in group] if by_tests else likeness)
+                scores = np.array([line_similarity(task.gold_patch, one.patch) for one in group])
+                if self.args.reward == "gold":
+                    scores = np.floor(scores)
+                elif by_tests:
+                    scores = np.array([one.total_reward for one in group])
                 rewards += scores.tolist()
                 if len(set(scores)) > 1:
                     advantages = (scores - scores.mean()) / scores.std() / GROUPS
@@ -308,22 +311,23 @@ class Recipe:
         self._draw_curve()
 
     def _draw_curve(self) -> None:
-        """Draws the mean reward of GRPO's episodes, and the share that repairs its bug."""
+        """Draws the loss of SFT, then the mean reward of GRPO's episodes; means of ten updates."""
         lines = (self.work / "curve.jsonl").read_text(encoding="utf-8").splitlines()
-        points = [point for point in map(json.loads, lines) if point["stage"] == "grpo"]
-        right = 40 + 10 * len(points)
-        drawn = [f'<path d="M40 10V190H{right}" fill="none" stroke="#888"/>']
-        drawn += [f'<text x="8" y="{194 - 360 * share}">{share}</text>' for share in (0, 0.25, 0.5)]
-        for name, color in (("reward", "#888"), ("repaired", "#06c")):
-            line, mean = "", 0.0
-            for number in range(len(points)):
-                near = points[max(0, number - 9) : number + 1]
-                mean = 190 - 360 * sum(point[name] for point in near) / len(near)
-                line += f"{40 + 10 * number},{mean:.0f} "
+        points = [json.loads(line) for line in lines]
+        drawn = [f'<path d="M40 10V190H{40 + 4 * len(points)}" fill="none" stroke="#888"/>']
+        drawn += [f'<text x="8" y="{194 - 120 * mark}">{mark}</text>' for mark in (0, 0.5, 1, 1.5)]
+        x = 40
+        for stage, name, color in (("sft", "loss", "#888"), ("grpo", "reward", "#06c")):
+            values = [point[name] for point in points if point["stage"] == stage]
+            means = [float(np.mean(values[max(0, n - 9) : n + 1])) for n in range(len(values))]
+            line = " ".join(
+                f"{x + 4 * n},{190 - 120 * min(m, 1.5):.0f}" for n, m in enumerate(means)
+            )
             drawn.append(f'<polyline points="{line}" fill="none" stroke="{color}"/>')
-            drawn.append(f'<text x="{right}" y="{mean:.0f}" fill="{color}">{name}</text>')
-        drawn.append(f'<text x="40" y="208">{len(points)} updates; means of ten</text>')
-        size = f'viewBox="0 0 {right + 80} 215" font-family="sans-serif" font-size="12"'
+            label = f"{stage}: {name}, {len(values)} updates"
+            drawn.append(f'<text x="{x}" y="208" fill="{color}">{label}</text>')
+            x += 4 * len(values)
+        size = f'viewBox="0 0 {x + 180} 215" font-family="sans-serif" font-size="12"'
         text = "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', *drawn, "</svg>\n"])
         (self.work / "curve.svg").write_text(text, encoding="utf-8")
 
@@ -335,9 +339,9 @@ class Recipe:
             evaluate(folder, player, resume=True)
             return report(folder)
         attempts = 1 if name == "downloaded" else self.args.attempts
-        settings = {"attempts": attempts, "concurrency": 32, "seed": self.args.seed}
-        episode, tasks = self.episode(tokenizer=player.tokenizer), str(self.work / "test.jsonl")
-        evaluate(folder, player, tasks=tasks, episode=episode, **settings)
+        settings: dict[str, Any] = {"attempts": attempts, "concurrency": 32, "seed": self.args.seed}
+        settings["episode"] = self.episode(tokenizer=player.tokenizer)
+        evaluate(folder, player, tasks=str(self.work / "test.jsonl"), **settings)
         return report(folder)
 
 
@@ -354,9 +358,9 @@ def main() -> None:
     parser.add_argument("--tool-format", default="pythonic", help="NanoAgent writes hermes")
     parser.add_argument("--sft-steps", type=int, default=140, help="updates of 8 demonstrations")
     parser.add_argument("--sft-learning-rate", type=float, default=4e-4, help="the highest of SFT")
-    parser.add_argument("--grpo-steps", type=int, default=22, help="updates of 32 episodes")
-    parser.add_argument("--grpo-learning-rate", type=float, default=1.5e-4, help="of GRPO")
-    parser.add_argument("--reward", choices=("similarity", "tests"), default="similarity")
+    parser.add_argument("--grpo-steps", type=int, default=15, help="updates of 32 episodes")
+    parser.add_argument("--grpo-learning-rate", type=float, default=1e-4, help="of GRPO")
+    parser.add_argument("--reward", choices=("gold", "similarity", "tests"), default="gold")
     parser.add_argument("--attempts", type=int, default=2, help="at each held-out bug")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
