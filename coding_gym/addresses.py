@@ -14,7 +14,7 @@ def is_url(repository: str, *, base: Path | None = None) -> bool:
 
     Args:
         repository: A URL or a path.
-        base: The folder of relative paths; the current folder by default.
+        base: The folder that relative paths start from; the current folder by default.
     """
     if not repository.isprintable() or not _URL.match(repository):
         return False
@@ -29,7 +29,7 @@ def find_repository(path: str | Path, *, base: Path | None = None) -> Path | Non
 
     Args:
         path: The path; ``~`` is the home folder.
-        base: The folder of relative paths; the current folder by default.
+        base: The folder that relative paths start from; the current folder by default.
     """
     try:
         folder = Path(base or "", Path(path).expanduser()).resolve()

@@ -12,7 +12,7 @@ class ToolCall(JsonRecord):
     """One call of one tool, as read from a policy's text.
 
     Attributes:
-        name: The tool's name; a tool of this name may not exist.
+        name: The tool's name; a tool of this name need not exist.
         arguments: The arguments by name, JSON values.
         call_id: Identifies the call in the message of its result.
         error: The parse error of the arguments, or "".
@@ -56,7 +56,7 @@ class ExecResult:
     Attributes:
         exit_code: The shell's exit status, 0 to 255; 128 + n after signal n, 124 after a timeout.
         output: Standard output and error, merged in order, decoded as UTF-8; invalid bytes become
-            U+FFFD. Of more than ``max_output_bytes`` only the head and the tail are kept, with a
+            U+FFFD. If longer than ``max_output_bytes``, only its head and its tail are kept, with a
             line between them that has the number of omitted bytes.
         timed_out: Whether the command was killed at its time limit.
         truncated: Whether output was omitted.

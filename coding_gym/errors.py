@@ -56,7 +56,7 @@ class UnknownNameError(CodingGymError, LookupError):
 
 
 class InvalidArgumentError(CodingGymError, ValueError):
-    """The caller passed an argument that cannot work."""
+    """The caller passed an invalid argument."""
 
 
 class EpisodeError(CodingGymError, ResetNeeded):

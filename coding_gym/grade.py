@@ -35,7 +35,7 @@ class GradeReason(StrEnum):
 
 
 class Level(StrEnum):
-    """The kinds of negation of a test, which a correct program must fail; the strongest first."""
+    """The kinds of negation, the strongest first; a correct program fails a negated test."""
 
     VALUE = "value"  # another value is expected
     ERROR = "error"  # another error is expected

@@ -49,7 +49,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     except after an infrastructure failure.
 
     *info* holds, at every step, ``task_id, text, observation_cut, messages`` (new chat messages,
-    OpenAI's form), ``turn, tool_calls, budget`` (the rest of each limit, None for unbounded),
+    OpenAI's form), ``turn, tool_calls, budget`` (the remainder of each limit, None without),
     ``stop_reason, reward_parts, error, mask_sample``; at the end also ``resolved``, ``patch``
     (text) and ``grade`` (a `Grade`, None after an infrastructure failure), which names hidden
     tests: not for a policy.

@@ -88,8 +88,8 @@ def _read(path: Path) -> _Document:
         data = json.loads(state)
         if data["format"] != _FORMAT:
             raise ValueError(
-                f"its format must be {_FORMAT}, got {data['format']!r}; take it again with this "
-                "version"
+                f"its format must be {_FORMAT}, got {data['format']!r}; save a new one with "
+                "this version"
             )
         return read_record(_Document, data)
     except (ValueError, LookupError, TypeError) as problem:

@@ -41,7 +41,7 @@ class Usage:
     format_errors: int = 0
 
     def left(self, limits: Limits) -> dict[str, int | float | None]:
-        """Returns the rest of each limit by name, at least 0; None without a bound.
+        """Returns the remaining amount of each limit by name, at least 0; None without a bound.
 
         ``tokens`` includes the reserve; ``seconds`` is rounded up; ``repeats`` and
         ``format_errors`` are numbers of further consecutive ones until the episode ends.
@@ -118,7 +118,7 @@ class Usage:
 
 
 def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:
-    """Returns the warning before a tool's result, or ""; tokens precede calls.
+    """Returns the warning before a tool's result, or ""; that about tokens takes precedence.
 
     Wording, order and thresholds are nano-agent 5.0.0's (``agent.py``, ``Agent._tool_reply``).
 

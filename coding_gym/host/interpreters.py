@@ -24,7 +24,7 @@ kind += "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
 print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", sys.prefix),
                   "%d.%d.%d" % sys.version_info[:3], existing[0], kind]))
 """
-# Packages for a version fit this kind only, not PyPy and not builds without the lock.
+# Packages for a version fit this kind only, not PyPy and not free-threaded builds.
 _USUAL = "cpython"
 _VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?")
 
@@ -48,7 +48,7 @@ class Interpreter:
 
 @cache
 def default_interpreter() -> Interpreter:
-    """Returns the installation that runs this process, looking through virtual environments.
+    """Returns the installation that runs this process; for a virtual environment, its base.
 
     Raises:
         SandboxUnavailableError: It cannot be run again, as in a frozen program.
@@ -117,7 +117,7 @@ def describe(executable: Path, *, usual: bool = True) -> Interpreter | None:
 
     Args:
         executable: The binary.
-        usual: Whether it must be a CPython, with its lock.
+        usual: Whether it must be a CPython with the global interpreter lock.
     """
     env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     try:

@@ -96,5 +96,5 @@ def _package_folders(env: Mapping[str, str]) -> Iterator[Path]:
         parts = urlsplit(word)
         if parts.scheme in {"", "file"}:
             folder = Path(unquote(parts.path)).expanduser()
-            # A simple index links to files beside itself.
+            # A simple index can link to files in its parent folder.
             yield folder.parent if folder.name == "simple" else folder

@@ -84,16 +84,16 @@ class DockerBackend:
     """Sandboxes in containers, each with one loop that runs its commands.
 
     Covered: files, processes, the network, capabilities, system calls (the daemon's filter),
-    memory, numbers of processes. Not covered: the size of what is written to the
-    workspace and to home (`Probe.missing`), and holes in the kernel or the daemon.
+    memory, the number of processes. Not covered: the size of files in the workspace and in home
+    (`Probe.missing`), and vulnerabilities of the kernel or the daemon.
 
     Commands run as the image's user; where that is root, as an ordinary user. Mounts need a daemon
     that shares this process's files.
 
     Args:
-        image: The root where a spec names none; needs bash, and for more than the simplest
-            commands the usual small programs.
-        host: The daemon, such as ``unix:///run/docker.sock``; "" for that of ``DOCKER_HOST``.
+        image: The image of specs that name none; it needs bash, and for all but the simplest
+            commands the usual command-line programs.
+        host: The daemon, such as ``unix:///run/docker.sock``; "" for the value of ``DOCKER_HOST``.
     """
 
     name = "docker"
@@ -237,7 +237,7 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
         "hostname": "sandbox",
         "working_dir": "/",
         "stdin_open": True,
-        "healthcheck": {"test": ["NONE"]},  # that of an image would run beside the commands
+        "healthcheck": {"test": ["NONE"]},  # an image's health check would run beside the commands
         "host_config": engine.api.create_host_config(**host_config),
     }
 
@@ -398,7 +398,7 @@ class DockerSandbox(Sandbox):
         run = Run(script, None, {}, stdin, _SCRIPT_TIMEOUT_S, max_output_bytes)
         result = self._container.run(run, kept)
         if result.timed_out:
-            raise self._container.give_up("the sandbox's files do not answer")
+            raise self._container.give_up("a request for the sandbox's files timed out")
         if kept.num_bytes > max_output_bytes:
             raise SandboxError(f"the sandbox sent more than {max_output_bytes} bytes")
         return result.exit_code, b"".join(kept.parts())

@@ -21,7 +21,7 @@ _UNLESS = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIM
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
 _START = (
     "start it with `sudo systemctl start docker`, or install it (Debian: `apt-get install "
-    "docker.io`); a daemon elsewhere is named by DOCKER_HOST"
+    "docker.io`); for a daemon elsewhere set DOCKER_HOST"
 )
 _JOIN = "run `sudo usermod -aG docker $USER` and log in again"
 _API_TIMEOUT_S = 60
@@ -33,7 +33,7 @@ class Engine:
     """A connection to a daemon.
 
     Args:
-        host: Such as ``unix:///run/docker.sock``; "" for that of the DOCKER_* variables.
+        host: The address, such as ``unix:///run/docker.sock``; "" for the DOCKER_* variables.
 
     Attributes:
         url: The daemon's address.

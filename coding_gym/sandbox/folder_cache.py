@@ -18,11 +18,11 @@ USED = ".used"
 class FolderCache:
     """Keeps built folders by key.
 
-    A folder is built under a temporary name and renamed when complete, under a lock on its key: the
-    folder of a killed build is never used, and two processes build once.
+    A folder is built under a temporary name and renamed when complete, so the folder of a killed
+    build is never used. A lock on its key ensures that only one process builds it.
 
     Args:
-        folder: Their parent; created by the first build.
+        folder: The parent of these folders; created by the first build.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -57,7 +57,7 @@ class FolderCache:
         """Removes the folder of ``key``, if it exists; a process that uses it loses its files.
 
         Args:
-            key: As that of `get`.
+            key: As for `get`.
             timeout_s: How long to wait for its build; negative for no limit.
 
         Raises:

@@ -21,7 +21,7 @@ class Forwarder:
     """Accepts connections, in a thread for each port, until it is closed.
 
     Args:
-        routes: The UNIX socket of each listening socket; owned by the forwarder.
+        routes: The UNIX socket for each listening socket; `close` closes the latter.
     """
 
     def __init__(self, routes: Mapping[socket.socket, Path]) -> None:

@@ -38,7 +38,7 @@ class HostFolder:
     Attributes:
         path: The folder of all that the sandbox writes; removed with it.
         writable: Its folders that commands may write, by name.
-        host_paths: Host paths by the paths that the spec gives them.
+        host_paths: Host paths by the paths in the spec.
     """
 
     path: Path
@@ -183,7 +183,7 @@ class _Copies:
         cleanup: ExitStack,
         is_included: Callable[[Path], bool] = _everything,
     ) -> Path:
-        """Returns a copy whose folder the user's group can enter; ``cleanup`` releases it.
+        """Returns a copy in a folder that the user's group can enter; ``cleanup`` releases it.
 
         Files keep owner and mode: a file that the user could not read stays unreadable.
         """

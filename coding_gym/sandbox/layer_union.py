@@ -61,7 +61,7 @@ def copy(
         folders: The topmost first.
         target: The folder that the entries go to.
         owner: The uid and gid of the copies; None keeps those of the originals.
-        is_included: As that of `united`.
+        is_included: As for `united`.
 
     Raises:
         OSError: A file cannot be read, or the disk is full.

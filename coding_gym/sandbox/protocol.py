@@ -1,4 +1,4 @@
-"""The contract that every sandbox backend keeps. It does not depend on git or tasks."""
+"""The interface that every sandbox backend implements. It does not depend on git or tasks."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -63,8 +63,8 @@ class Sandbox:
         """Runs ``command`` with ``bash -c``; kills its remaining processes when the shell exits.
 
         Args:
-            command: Shell text, at most 1 MiB in UTF-8. With ``stdin`` the kernel refuses one of
-                more than 131,071 bytes, with exit code 126.
+            command: Shell text, at most 1 MiB in UTF-8. With ``stdin`` the kernel refuses a
+                command of more than 131,071 bytes, with exit code 126.
             timeout_s: After this many seconds everything the command started is killed.
             max_output_bytes: Size limit of the merged output: half of it head, half tail.
             cwd: Where to run, relative to the workspace or absolute; the workspace by default.
@@ -90,11 +90,12 @@ class Sandbox:
         stdin: bytes = b"",
         env: dict[str, str] | None = None,
     ) -> ExecResult:
-        """Runs Python source in the workspace as ``python -I -S -c`` would; else as `run`.
+        """Runs Python source in the workspace as ``python -I -S -c`` would; otherwise like `run`.
 
-        The backend may do it in a fork of an interpreter that has imported the modules of the
-        spec's ``preload`` already, unless the workspace or another folder of ``PYTHONPATH`` has a
-        module of such a name. The source still puts their folder on ``sys.path`` and imports them.
+        The backend may run it in a fork of an interpreter that has already imported the modules of
+        the spec's ``preload``, unless the workspace or another folder of ``PYTHONPATH`` has a
+        module of the same name. The source must still put their folder on ``sys.path`` and import
+        them.
         In a fork the hash seed is fixed, and ``sys.flags`` does not say that it is isolated.
 
         Args:
@@ -123,7 +124,7 @@ class Sandbox:
             OSError: As ``open`` would: FileNotFoundError, IsADirectoryError, PermissionError; EFBIG
                 above ``max_bytes``; EINVAL for anything but a regular file.
             SandboxError: The sandbox is closed or died.
-            InvalidArgumentError: ``path`` cannot be a path, or ``max_bytes`` is below 0.
+            InvalidArgumentError: ``path`` is not a valid path, or ``max_bytes`` is below 0.
         """
         check_path(path)
         return self._read(path, at_least(0, "max_bytes", max_bytes))
@@ -134,7 +135,7 @@ class Sandbox:
         Raises:
             OSError: As ``open`` would; ENOSPC or EDQUOT when the sandbox is full.
             SandboxError: The sandbox is closed or died.
-            InvalidArgumentError: ``path`` cannot be a path, or ``data`` is more than 64 MiB.
+            InvalidArgumentError: ``path`` is not a valid path, or ``data`` is more than 64 MiB.
         """
         check_path(path)
         check_data(data)

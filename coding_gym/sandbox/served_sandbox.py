@@ -155,7 +155,7 @@ class Channel:
             return wire.receive(self._stream, max_body_bytes=max_body_bytes, deadline=deadline)
 
     def forward(self, sockets: Mapping[int, Path]) -> None:
-        """Forwards ports of the sandbox to UNIX sockets of the host; closes it if that fails.
+        """Forwards ports of the sandbox to UNIX sockets of the host; a failure closes the sandbox.
 
         Raises:
             SandboxError: A port is in use, or as `call`.
@@ -240,7 +240,7 @@ class ServedSandbox(Sandbox):
         backend: Name of the backend.
         spec: The spec that it was opened with.
         channel: To its first process, which is ready.
-        host_paths: Host paths by the paths that the spec gives them.
+        host_paths: Host paths by the paths in the spec.
         start: Starts another first process with the files of a snapshot; None if the inner server
             restores them.
 
@@ -347,7 +347,7 @@ class ServedSandbox(Sandbox):
             raise
 
     def _restore_in_place(self, snapshot: Snapshot) -> None:
-        """Has the inner server replace all files."""
+        """Makes the inner server replace all files."""
         with memory_file(snapshot.data) as file:
             self._call({"op": "restore"}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
 
@@ -388,7 +388,7 @@ def translated(path: str, host_paths: Mapping[str, str]) -> str:
     pure_path = PurePosixPath(path)
     for target in sorted(host_paths, key=len, reverse=True):
         if pure_path.is_relative_to(target):
-            # As text: what is below may hold `..`, which must resolve where it is used.
+            # As text: the rest of the path may have `..`, which is resolved at its use.
             return host_paths[target] + path[len(target) :] if path.startswith(target) else path
     return path
 

@@ -78,7 +78,7 @@ class Snapshot:
             raise InvalidArgumentError(f"{path} is not a snapshot, or damaged: {error}") from error
         if version != _FORMAT:
             raise InvalidArgumentError(
-                f"a snapshot's format must be {_FORMAT}, got {version!r} in {path}; take it again"
+                f"a snapshot's format must be {_FORMAT}, got {version!r} in {path}; save a new one"
             )
         if digest != _digest(spec):
             raise InvalidArgumentError(

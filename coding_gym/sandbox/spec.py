@@ -27,7 +27,7 @@ _VARIABLES = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
-    # Programs with a prompt would wait until the time limit. Not CI, where projects skip tests.
+    # A prompt would wait until the time limit. `CI` is not set: projects skip tests if it is.
     "EDITOR": "true",
     "GIT_EDITOR": "true",
     "npm_config_yes": "true",
@@ -107,11 +107,11 @@ class SandboxSpec:
         path: Folders put in front of ``PATH``.
         env: Environment variables on top of the fixed ones.
         limits: Upper bounds.
-        network: Whether the host's network is reachable. Only ``namespace`` has it, for builds.
+        network: Whether the host's network is reachable. Only for builds, with ``namespace``.
         image: The root: for ``namespace`` an OCI layout folder or the name of a stored image, for
             ``docker`` the name of an image of its daemon; "" for the backend's default.
-        workspace_alias: A second path of the workspace, such as where the image has the project
-            installed from; "" for none.
+        workspace_alias: A second path of the workspace, such as the path from which the image
+            installed the project; "" for none.
         shell: ``"fresh"`` starts a bash per command. ``"persistent"`` also does, and restores the
             folder, variables, functions and options of the previous one. A call with its own
             ``cwd``, ``env`` or ``stdin`` always has a fresh bash.
@@ -121,7 +121,7 @@ class SandboxSpec:
         sockets: UNIX sockets of the host by absolute path inside; commands connect to those that
             their user may write.
         forwards: UNIX sockets of the host by port: commands reach each at that port of
-            ``127.0.0.1``, from 1024 on. ``namespace`` alone has them.
+            ``127.0.0.1``, from 1024 on. Only ``namespace`` supports them.
     """
 
     layers: tuple[Path, ...] = ()

@@ -59,7 +59,7 @@ class Tokenizer(ABC):
         name: The name for `get_tokenizer`.
         backend: The ``tiktoken.Encoding``, or the tokenizer of ``transformers``.
         vocab_size: One more than the largest id, added tokens included.
-        pad_id: The id that fills arrays; the end-of-text id, or 0, for lack of a padding token.
+        pad_id: The id that fills arrays; without a padding token, the end-of-text id or 0.
         special_tokens: The control tokens and their ids, such as ``<|im_end|>``.
         end_ids: The ids that end a reply: padding, end of text, ``<|im_end|>`` if it exists.
     """

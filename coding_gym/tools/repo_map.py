@@ -71,7 +71,7 @@ def uses(tree: ast.Module) -> Counter[str]:
 
 
 def ranked(all_definitions: list[Definition], counts: dict[str, Counter[str]]) -> list[Definition]:
-    """Orders definitions by the square roots of how often other files use their names.
+    """Orders definitions by the uses of their names in other files: the sum of square roots.
 
     Files that define the same name share its uses; tests and common names count a tenth.
     """

@@ -119,7 +119,7 @@ class KnownTools:
         return tuple(name for name in self.names if not self._parameters[name].get("required"))
 
     def resolve(self, name: str) -> str:
-        """Returns a tool's name without additions of models.
+        """Returns a tool's name without the prefixes and suffixes that models add.
 
         Examples are ``functions.shell:0``, ``default_api.shell`` and
         ``shell<|channel|>commentary``.

@@ -110,7 +110,7 @@ _SUBMISSION = ToolCall("submit")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Toolset:
-    """A set of tools under one name; one instance serves every episode, in threads too.
+    """A set of tools under one name; all episodes and threads share one instance.
 
     Attributes:
         name: The name that ``toolset=`` takes.

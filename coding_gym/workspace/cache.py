@@ -53,11 +53,11 @@ def list_cache(
     Args:
         folder: The cache folder, which need not exist.
         kinds: Only these kinds; all if empty.
-        older_than_days: Only entries that were not used for so many days.
+        older_than_days: Only entries that were not used for this number of days.
 
     Raises:
         UnknownNameError: There is no such kind.
-        InvalidArgumentError: ``folder`` is no folder.
+        InvalidArgumentError: ``folder`` is not a folder.
         OSError: The folder cannot be read.
     """
     for kind in kinds:
@@ -79,9 +79,9 @@ def clear_cache(
     it open loses its files.
 
     Args:
-        folder: As that of `list_cache`.
-        kinds: As those of `list_cache`.
-        older_than_days: As that of `list_cache`.
+        folder: As for `list_cache`.
+        kinds: As for `list_cache`.
+        older_than_days: As for `list_cache`.
 
     Returns:
         The removed entries.

@@ -29,7 +29,7 @@ _LIMITS = SandboxLimits(
 
 @dataclass(frozen=True, slots=True)
 class Environments:
-    """Builds environments and keeps them.
+    """Builds environments and caches them.
 
     Attributes:
         cache: Keeps them.

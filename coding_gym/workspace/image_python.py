@@ -60,8 +60,8 @@ class ImagePythons:
     def get(self, task: Task, identity: str) -> tuple[str, SandboxSpec]:
         """Returns the key of the Python of a task's commands, and a spec with it in ``PATH``.
 
-        That is its folder if the task names it, and the folder of a script ``python`` if the image
-        has no program of that name.
+        ``PATH`` gets the folder of the Python if the task names it, and a folder with a script
+        ``python`` if the image has no program of that name.
 
         Args:
             task: A task in an image.

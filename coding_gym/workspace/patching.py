@@ -52,8 +52,8 @@ def diff(sandbox: Sandbox, template: Template) -> Patch:
 
     Raises:
         PatchError: A file of the base or the patch is larger than `MAX_PATCH_BYTES`, it takes too
-            long, or the sandbox's disk is full; or a program that this takes is gone from the
-            task's image, where a policy can remove it.
+            long, or the sandbox's disk is full; or a required program is missing in the task's
+            image, where a policy can remove it.
         MissingDependencyError: git or findutils is not installed on this machine.
         SandboxError: The sandbox is closed or died.
     """
@@ -67,8 +67,8 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
     It is applied as SWE-bench's harness does (``run_evaluation.py``, ``GIT_APPLY_CMDS``): by git,
     else by the program ``patch`` with less context, from a clean tree each time. Unlike there, a
     hunk that seems to be applied already is not reversed. New files that install commands made
-    are not part of the change. A text may read as a change of one file and be applied as one of
-    another.
+    are not part of the change. A text that seems to change one file may be applied to another
+    file.
 
     Args:
         sandbox: A sandbox opened from ``template.spec``, with a clean tree.
@@ -138,7 +138,7 @@ def _text(output: str) -> str:
     try:
         return base64.b64decode(output).decode("utf-8", "surrogateescape")
     except ValueError as error:  # of an image's git that a policy replaced
-        raise PatchError(f"{_NOT_COMPUTED}: it is no base64: {error}") from error
+        raise PatchError(f"{_NOT_COMPUTED}: it is not base64: {error}") from error
 
 
 def _run_indexed(

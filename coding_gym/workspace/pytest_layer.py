@@ -87,7 +87,7 @@ def pytest_distributions(python_version: str) -> tuple[Distribution, ...]:
 
 
 class PytestLayers:
-    """Makes pytest layers and keeps them.
+    """Builds pytest layers and caches them.
 
     Args:
         cache: Keeps them.

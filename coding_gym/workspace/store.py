@@ -33,7 +33,7 @@ from coding_gym.workspace.pytest_layer import PytestLayers
 from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
 from coding_gym.workspace.template import BASE_GIT, Template
 
-# Part of every key: raised whenever the result of a build changes.
+# Part of every key; increase it whenever the result of a build changes.
 _SCHEMA = 3
 _FACTS = "template.json"
 _REMEMBERED = 4096
@@ -51,8 +51,8 @@ class TemplateStore:
         folder: The cache folder; that of the user by default.
         depth: Generations of history that a task from a git repository gets, its base commit
             included; with merges these are many more commits. None for all of them.
-        build_timeout_s: How long all install commands of a task may take together, and how long a
-            fetch of its repository from elsewhere.
+        build_timeout_s: Time limit of all install commands of a task together, and of a fetch
+            of its repository from a URL.
 
     Raises:
         InvalidArgumentError: An argument is out of range.

@@ -10,7 +10,7 @@ ENVIRONMENT = "/opt/env"
 IMAGE_BIN = "/opt/image/bin"
 PYTEST_BIN = "/opt/pytest/bin"
 
-# Inside the second git folder, beside what git keeps there.
+# Inside the second git folder, next to git's own files.
 BASE_PATHS = "base-paths"
 BASE_IGNORES = "base-ignores"
 

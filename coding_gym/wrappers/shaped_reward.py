@@ -41,8 +41,8 @@ class ShapedReward(
     tree, divided by the number of visible tests; it is 0 at the start and after the end. The parts
     of an episode, discounted by ``gamma``, sum to 0, and the optimal policy does not change. The
     tests run as for a grade, in a clean sandbox with the files of the base, after each turn that
-    changed the tree. If this fails for the infrastructure, the next action ends the episode, with
-    ``mask_sample``.
+    changed the tree. After an infrastructure failure in such a run, the next action ends the
+    episode, with ``mask_sample``.
     Source: Ng, Harada and Russell, "Policy invariance under reward transformations", ICML 1999.
 
     A resolved episode always earns more than an unresolved one: the sum of all weights, each times
@@ -160,7 +160,7 @@ class ShapedReward(
         return observation, total, terminated, truncated, _with_parts(info, parts)
 
     def snapshot_state(self) -> tuple[float, float | None]:
-        """Returns the potential of the tree and the last part of a turn, for snapshots."""
+        """Returns the tree's potential and the last ``visible_tests`` part, for snapshots."""
         return self._potential, self._visible_part
 
     def _final_parts(self) -> dict[str, float]:

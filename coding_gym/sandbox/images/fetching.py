@@ -25,7 +25,7 @@ def fetch_image(image: str) -> Path:
     """Returns the layout folder of an image; fetches it if it is missing.
 
     Args:
-        image: A name as of ``docker pull``: ``python:3.12``, ``ghcr.io/owner/name@sha256:…``.
+        image: A name as for ``docker pull``: ``python:3.12``, ``ghcr.io/owner/name@sha256:…``.
             Mirrors and credentials of registries are those that skopeo reads, from
             ``registries.conf``, ``skopeo login`` and ``docker login``.
 

@@ -37,7 +37,7 @@ class Manifest:
     """The layers of an image, and the part of its configuration that a sandbox needs.
 
     Attributes:
-        digest: Of the configuration, ``sha256:…``: the image's id.
+        digest: The digest of the configuration, ``sha256:…``, which is the image's id.
         layers: Digests of the layers, the lowest first.
         env: Environment variables.
         user: ``name``, ``uid``, ``name:group`` …, unparsed; "" for root.
@@ -63,7 +63,7 @@ def full_name(image: str) -> str:
     """Returns an image's name with its tag, which is ``latest`` where it has none.
 
     Raises:
-        InvalidArgumentError: It is no name.
+        InvalidArgumentError: It is not a valid name.
     """
     if not _NAME.fullmatch(image) or not image.isascii() or ".." in PurePosixPath(image).parts:
         raise InvalidArgumentError(

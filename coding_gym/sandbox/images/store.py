@@ -37,7 +37,7 @@ from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits, SandboxSpec
 
-# Part of every key: raised whenever the result of unpacking changes.
+# Part of every key; increase it whenever the result of unpacking changes.
 _SCHEMA = 2
 # The number of keys that fit on one page of mount options.
 _MAX_LAYERS = 140
@@ -89,8 +89,8 @@ def build_sandbox(
 
     Args:
         backend: Opens the sandbox.
-        spec: The rest of the sandbox.
-        folders: By path inside, such as `BUILT`; missing ones are made.
+        spec: The other settings of the sandbox.
+        folders: Host folders by path inside, such as `BUILT`; missing ones are created.
 
     Raises:
         SandboxError: As `SandboxBackend.open`.
@@ -110,7 +110,7 @@ class Image:
     Attributes:
         digest: Its id, ``sha256:…``.
         folder: Holds the layers.
-        layers: Names of their folders there, the topmost first.
+        layers: Names of the layers' folders in ``folder``, the topmost first.
         env: Environment variables of its commands.
         user: The user of its commands.
     """
@@ -123,10 +123,10 @@ class Image:
 
 
 class ImageStore:
-    """Unpacks images and remembers them.
+    """Unpacks images and caches them.
 
     Args:
-        folder: Where the layers lie; the user's cache by default.
+        folder: The folder of the layers; by default in the user's cache.
 
     Attributes:
         folder: As the argument.
@@ -170,7 +170,7 @@ class ImageStore:
 
         Args:
             image: The name of an image that was fetched.
-            backend: As that of `get`; no sandbox may run the image.
+            backend: As for `get`; no sandbox may run the image.
 
         Raises:
             OSError: A file cannot be removed.

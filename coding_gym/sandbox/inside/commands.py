@@ -39,8 +39,8 @@ class Launcher:
         """Starts bash in a new session and returns its process id.
 
         Args:
-            arguments: All of them, its name first.
-            env: All its environment variables.
+            arguments: All arguments of bash, beginning with its name.
+            env: All environment variables of bash.
             descriptors: This process's descriptors by number in bash, which gets no others.
 
         Raises:
@@ -67,7 +67,7 @@ class Enclosure:
 
     Attributes:
         launcher: Starts bash.
-        list_pids: Lists the ids of all that runs in the sandbox.
+        list_pids: Lists the ids of all processes of the sandbox.
         open_file: Opens files for the owner.
     """
 
@@ -89,9 +89,9 @@ class Bash:
 
     Args:
         launcher: Starts it.
-        arguments: Those that follow its name.
+        arguments: The arguments after its name.
         env: All its environment variables.
-        stdin: A descriptor of its standard input; below 0 it is empty.
+        stdin: The descriptor of its standard input; a number below 0 means empty input.
 
     Attributes:
         pid: Its process id.

@@ -67,7 +67,7 @@ def write(path: str, data: bytes, opener: Opener = os.open) -> None:
 
 
 def _make_folders(folder: str, opener: Opener) -> None:
-    """Makes a folder and those above it, one by one: a path may hold more than a stack does."""
+    """Makes a folder and those above it without recursion, because a path can be very deep."""
     missing = []
     while folder and not os.path.isdir(folder):
         missing.append(folder)

@@ -100,7 +100,7 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
     """
     message, _ = wire.receive(channel, max_body_bytes=0)
     request = FolderRequest.from_json(message)
-    with step("adopt what the sandbox leaves behind"):
+    with step("become the subreaper of the sandbox"):
         sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
     with step("start the server"):
         pid = os.fork()
@@ -131,7 +131,7 @@ def _end_user(uid: int) -> None:
 def _serve(control: socket.socket, request: FolderRequest) -> None:
     """Confines this process, reports it, and serves until the owner closes the channel."""
     try:
-        with step("adopt what commands leave behind"):
+        with step("become the subreaper of commands"):
             sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
         inner = _confine(request)
         # The watchdog ended, or a user sent it: kill all processes in both cases.
@@ -186,7 +186,7 @@ def _confine(request: FolderRequest) -> int:
             sc.personality(lockdown.NO_RANDOMIZATION)
         sc.set_capabilities(0, 0)
         sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
-    with step("end with the watchdog"):  # a change of the user would cleanup it
+    with step("end with the watchdog"):  # a change of the user would clear it
         sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGTERM)
     with step("set limits"):
         for kind, value in _limits(request.limits).items():
@@ -232,7 +232,7 @@ def _opener(granted: list[str]) -> Opener:
 
 def _snapshot(folders: Mapping[str, str], request: dict[str, Any], channel: socket.socket) -> None:
     """Writes everything in some folders to the owner's file."""
-    # As a tmpfs lists; in other file systems the order of creation does not decide.
+    # As on a tmpfs; on other file systems the order of creation has no effect.
     with closing(packing.opened(folders, newest_first=True)) as changes:
         packing.send(changes, request["file"], channel)
 

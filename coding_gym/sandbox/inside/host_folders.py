@@ -1,6 +1,6 @@
 """Folders of the host in the server's root, from which sandboxes get them.
 
-The allow-list is the same for all and prepared once: all other paths do not exist inside.
+The allow-list is the same for all sandboxes and prepared once: no other host path exists inside.
 Its folders are mounted read-only; the files of ``/etc`` are copies or written here; folders with
 third-party Python packages, and those that the owner's configuration hides, are covered by an empty
 one. Layers, interpreters and mounts are added when a sandbox needs them.

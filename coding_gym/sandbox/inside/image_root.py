@@ -141,7 +141,7 @@ def _resolved(path: str) -> str:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)
     resolved = os.path.realpath(path)
-    # Mounts there would cover what confines the sandbox.
+    # Mounts there would hide the mounts that confine the sandbox.
     if resolved == "/" or f"{resolved}/".startswith(("/dev/", "/proc/")):
         raise OSError(errno.ELOOP, f"{path} leads to {resolved}")
     return resolved

@@ -95,7 +95,7 @@ class DomainLauncher(Launcher):
     """Starts bash by fork: only the new process itself can enter a domain.
 
     Args:
-        ruleset: Descriptor of the rules that commands live under.
+        ruleset: Descriptor of the rules that apply to commands.
     """
 
     def __init__(self, ruleset: int) -> None:

@@ -70,7 +70,7 @@ def _block_abstract_sockets() -> None:
 
 
 def drop_privileges(limits: Mapping[str, int]) -> None:
-    """Drops privileges for good.
+    """Drops privileges permanently.
 
     The kernel lets a process change another's priority or affinity only if its permitted
     capabilities are a superset. Init keeps its capabilities and commands lose theirs at exec, so

@@ -153,11 +153,11 @@ def mount_overlay(
     """Mounts an overlay.
 
     Args:
-        request: That of the sandbox.
+        request: The request of the sandbox.
         target: Where to.
         folder: The folder of the layers.
-        layers: Their names there, the topmost first; so one page of options holds them.
-        changes: The folder for what is changed, and the one beside it that the kernel works in.
+        layers: Their names there, the topmost first; names are short, to fit the page of options.
+        changes: The overlay's upper folder, and its work folder.
     """
     upper, work = changes
     options = f"lowerdir={':'.join(layers)},upperdir={upper},workdir={work},userxattr"

@@ -147,7 +147,7 @@ class _Packer:
                 if stat.S_ISDIR(facts.st_mode):
                     _open_up(path, facts, stat.S_IRWXU, cleanup)
                     names = os.listdir(path)
-                    # The one to make first is the last.
+                    # The last name of the list is the first that is made.
                     names = names if self._newest_first else names[::-1]
                     pending += [f"{path}/{name}" for name in names]
                 self._add(path, facts)

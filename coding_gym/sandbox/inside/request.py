@@ -15,7 +15,7 @@ class Source:
         inode: Number of its inode; a new one at the same path is another source.
         is_folder: Whether it is a folder.
         writable: Whether commands may write to it.
-        hides_packages: Whether third-party packages in it are covered.
+        hides_packages: Whether third-party packages in it are hidden.
         single_use: Whether no other sandbox uses it.
     """
 
@@ -119,7 +119,7 @@ class FolderRequest:
         uid: User id of commands.
         gid: Group id of commands.
         folder: Holds all that the sandbox writes; removed with it.
-        writable: Its folders that commands may write, by name.
+        writable: Its folders that commands may write to, by name.
         grants: Keys of `landlock_rules.GRANTS` and paths.
         abi: The version of Landlock to use.
         env: The variables of commands.

@@ -1,4 +1,4 @@
-"""The filters on system calls that init and every command live under.
+"""The filters on system calls that apply to init and to every command.
 
 Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-bit arguments).
 `program` is the filter of every sandbox. It is based on Docker's default profile, and also refuses:
@@ -50,7 +50,7 @@ _REFUSED = {
 # The first two would write out all unwritten data of the machine; no file of a sandbox has to last.
 # The others only advise, and evict or load pages of files that sandboxes share.
 _IGNORED = ("sync", "syncfs", "fadvise64", "readahead")
-# Memory behind a descriptor is in no process's sum unless mapped: none could be held to a limit.
+# Unmapped memory of such a file counts for no process, so no limit could bound it.
 _MEMORY_FILES = ("memfd_create", "memfd_secret")
 _CACHE_STATES = ("mincore", "cachestat")
 _SOCKETS = ("socket", "connect")
@@ -96,8 +96,8 @@ def no_sockets(machine: str) -> bytes:
     """Returns a filter that allows only pairs of connected UNIX sockets.
 
     There is no private network namespace, and Landlock up to ABI 7 controls neither datagrams nor
-    UNIX sockets with paths, such as that of a container engine. A pair of
-    datagram sockets is refused too: each end could still be sent from to any path.
+    UNIX sockets with paths, such as that of a container engine. A pair of datagram sockets is
+    refused too, because each end could still send to any path.
     """
     pair = [_argument(1), (_AND, 0, 0, _TYPE_BITS), *_refuse((_DATAGRAM,), _EACCES)]
     return _assembled(machine, _answers(_SOCKETS, _EACCES) | {"socketpair": [*pair, _ALLOWED]})
@@ -185,7 +185,7 @@ def _answers(names: Iterable[str], answer: int) -> dict[str, _Block]:
 
 
 def _argument(index: int, *, high: bool = False) -> _Instruction:
-    """Loads half of an argument; the kernel looks at the low half alone, but for pointers."""
+    """Loads half of an argument; except for pointers, the kernel reads only the low half."""
     return (_LOAD, 0, 0, 16 + 8 * index + (4 if high != (sys.byteorder == "big") else 0))
 
 

@@ -1,6 +1,6 @@
-"""The zygote of the ``namespace`` engine: two processes.
+"""The zygote of the ``namespace`` backend: two processes.
 
-The first one leaves the host's namespaces, and dies with the owner. It never serves anything. Its
+The first one leaves the host's namespaces, and ends when the owner ends. It serves nothing. Its
 child, the server, is pid 1 of the new pid namespace, so the end of the server is the end of every
 sandbox, whatever state they are in. It opens sandboxes on request.
 """
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _leave_host(uid: int, gid: int) -> None:
-    """Enters new namespaces in which ``uid`` is mapped, and root too if root asks."""
+    """Enters new namespaces that map ``uid``, and also uid 0 if this process has another uid."""
     if os.getuid() == uid:
         with step("create a user namespace", "namespaces"):
             sc.unshare(_NAMESPACES)

@@ -34,7 +34,7 @@ class Commands:
     Args:
         env: The variables of commands.
         memory_bytes: Limit on the memory of all processes together.
-        channel: To the owner; this process ends with it.
+        channel: The channel to the owner; this process ends when it closes.
         workspace: The folder in which commands start.
         enclosure: Starts and lists processes.
 

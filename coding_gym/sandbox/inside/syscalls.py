@@ -1,4 +1,4 @@
-"""System calls: the numbers of all, functions for those that Python lacks, named steps of a set-up.
+"""System calls: their numbers, functions for calls that Python lacks, named steps of a set-up.
 
 Everything goes through ``ctypes.PyDLL``, which keeps the interpreter's lock: a raw ``clone`` is
 then as safe as ``os.fork`` in a process with one thread. Constants are those of linux/mount.h,
@@ -161,8 +161,8 @@ def call(name: str, *arguments: object, tolerates: int = 0) -> int:
     """Makes a system call and returns its result.
 
     Args:
-        name: Of the call.
-        arguments: Numbers, or texts and bytes, of which it gets the address. The message of an
+        name: The name of the call.
+        arguments: Numbers, or texts and bytes, which are passed by address. The message of an
             error contains the texts.
         tolerates: The number of an error that is no failure; the result is -1 then.
 
@@ -244,7 +244,7 @@ def prctl(option: int, *arguments: int) -> None:
 
 
 def set_user(uid: int, gid: int) -> None:
-    """Takes a user and one group; /proc still shows this process as that user's."""
+    """Switches to a user and one group; the user then owns this process's files in /proc."""
     os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)

@@ -101,7 +101,7 @@ def receive_file(channel: socket.socket) -> int:
 def receive_descriptors(
     channel: socket.socket, num_bytes: int, num_descriptors: int
 ) -> tuple[bytes, list[int]]:
-    """Returns at most so many bytes and close-on-exec descriptors.
+    """Receives bytes and close-on-exec descriptors, at most these numbers of them.
 
     `socket.recv_fds` ignores the flag for close-on-exec.
     """
@@ -136,7 +136,7 @@ def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes
 
 
 def _some(channel: socket.socket, max_bytes: int, deadline: float | None) -> bytes:
-    """Returns at most so many bytes, as soon as there are any."""
+    """Returns at most ``max_bytes`` bytes, as soon as any arrive."""
     if deadline is not None:
         remaining_s = deadline - time.monotonic()
         if remaining_s <= 0:

@@ -41,7 +41,7 @@ class FormatError(ValueError):
 
     @classmethod
     def at(cls, rule: str, text: str, position: int) -> "FormatError":
-        """Returns the error that ``text`` breaks a rule at ``position``."""
+        """Returns the error for a rule that ``text`` violates at ``position``."""
         excerpt = text[max(0, position - _NUM_QUOTED) : position + _NUM_QUOTED]
         is_end = not text[position : position + _NUM_QUOTED].strip() and _CUT_OFF not in rule
         return cls(f"{rule}, at {excerpt!r} (character {position}){_CUT_OFF if is_end else ''}")
