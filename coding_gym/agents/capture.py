@@ -43,7 +43,7 @@ class _Chat:
 class CapturedRequests:
     """Sends the requests of one episode's harness within the episode's limits.
 
-    Requests are sent one after another, so that none passes a limit. ``max_turns`` counts replies,
+    Requests are sent one after another, so that none exceeds a limit. ``max_turns`` counts replies,
     ``max_tokens`` bounds prompt and reply of the last request, and ``max_cost`` the cost of all.
 
     Args:

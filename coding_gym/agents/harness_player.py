@@ -93,7 +93,7 @@ class HarnessPlayer(Player):
             self._endpoints[live] = endpoint
 
     async def play(self, live: LiveEpisode) -> None:
-        """Runs the harness until it ends, and has the tree graded."""
+        """Runs the harness until it ends, then grades the tree."""
         endpoint = self._endpoints.pop(live)
         requests = endpoint.requests
         result: ExecResult | None = None

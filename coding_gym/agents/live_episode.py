@@ -108,7 +108,7 @@ class LiveEpisode:
         return self.episode.ended
 
     async def play(self, player: "Player") -> None:
-        """Has an agent play the episode to its end, and the tree graded."""
+        """Lets an agent play the episode to its end, and grades the tree."""
         try:
             if not self.episode.error:
                 await player.play(self)

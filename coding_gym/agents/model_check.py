@@ -71,7 +71,7 @@ async def probe_format(ask: Ask, toolset: Toolset, tool_format: str) -> FormatPr
 
 
 def server_ask(client: OpenAIClient, model: str, sampling: Sampling, toolset: Toolset) -> Ask:
-    """Returns a function that asks a server; requests have the tools unless the prompt has them."""
+    """Returns a function that asks a server; the request has the tools if the prompt has not."""
 
     async def ask(chat: Sequence[Message], tool_format: str, seed: int) -> tuple[str, ModelCall]:
         body: dict[str, Any] = {"model": model, "seed": seed, **sampling.body(), "messages": chat}

@@ -35,12 +35,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices(JsonRecord):
-    """Prices of a million tokens each, in one currency.
+    """Prices per million tokens, in one currency.
 
     Attributes:
         input: Tokens of prompts.
         output: Tokens of replies, reasoning included.
-        cached_input: Tokens of prompts that the server had in its cache; by default as ``input``.
+        cached_input: Tokens of prompts that the server read from its cache; by default the price of
+            ``input``.
     """
 
     input: float

@@ -22,7 +22,7 @@ Patches = Mapping[str, Sequence[str]]
 
 
 class PatchAgent(Player):
-    """Applies patches as `coding_gym.workspace.normalize` reads them, and has them graded.
+    """Applies patches as `coding_gym.workspace.normalize` reads them, and grades them.
 
     An empty patch, or one that does not apply, leaves the tree unchanged; the attempt is graded as
     not resolved.

@@ -45,7 +45,7 @@ def demo() -> None:
     player = get_player("template-repair")
     console.rule(f"the issue of {first.task_id}")
     console.print(first.problem_statement)
-    console.rule(f"the agent {player.name}: it tries small edits where failing tests lead")
+    console.rule(f"the agent {player.name}: it tries small edits at lines that failing tests run")
     runner = Runner(factory=factory, player=player, on_turn=show_turn)
     asyncio.run(runner.run([(first, 0)], show_end))
     console.rule("its patch")

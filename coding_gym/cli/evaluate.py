@@ -106,7 +106,7 @@ def eval_(
     sandbox: options.Sandbox = "auto",
     ray: Annotated[str | None, option(RUN, help="Address of a Ray cluster, or 'auto'.")] = None,
     pull_images: Annotated[
-        bool, option(RUN, "--pull-images", help="Pull images as needed; remove those done.")
+        bool, option(RUN, "--pull-images", help="Pull images as needed; remove used ones.")
     ] = False,
 ) -> None:
     """Play an agent on many tasks and report how many it resolves.

@@ -27,8 +27,8 @@ Source = Annotated[
     option(
         TASKS,
         "--tasks",
-        help="'bundled', 'polyglot', a path to rows or task folders, harbor:FOLDER, or a hub's "
-        "owner/name.",
+        help="'bundled', 'polyglot', a path to rows or task folders, harbor:FOLDER, or a "
+        "Hugging Face dataset as owner/name.",
     ),
 ]
 Sandbox = Annotated[

@@ -109,7 +109,7 @@ def plan_tasks(
     folder: Annotated[Path, typer.Argument(help="A task folder, or a folder of task folders.")],
     concurrency: options.TasksPerCore = options.NUM_CORES,
 ) -> None:
-    """Plan with the gold patch how hidden tests are negated; write plan.json next to task.toml."""
+    """Plan how hidden tests are negated, by runs of the gold patch; write plan.json files."""
     store = TemplateStore()
     console = terminal()
 

@@ -97,10 +97,10 @@ def validate(
 
 
 def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
-    """Returns the verdicts of earlier calls with the same checks, by task; makes a missing file.
+    """Returns the verdicts of earlier calls with the same checks, by task; creates a missing file.
 
-    A last line without an end, which a killed process leaves, is removed; all others stay, since
-    they may be the work of days.
+    An incomplete last line, left by a killed process, is removed; other lines are kept, because
+    they may have taken days.
     """
     with path.open("a+b") as file:
         file.seek(0)
@@ -113,8 +113,8 @@ def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
             reports += [ValidationReport.from_json(json.loads(line))] if line.strip() else []
         except (ValueError, RecursionError) as problem:
             raise InvalidArgumentError(
-                f"{path} line {number} is no report of this command ({problem}); fix or remove the "
-                "line, or name a new file (--out)"
+                f"{path} line {number} is not a report of this command ({problem}); fix or remove "
+                "the line, or name a new file (--out)"
             ) from None
     return {
         one.task_id: one

@@ -20,8 +20,8 @@ def import_atif(
 ) -> RunFolder:
     """Makes a run of ATIF trajectories, and returns it.
 
-    The task of a trajectory is ``extra.task_id``, else what Harbor's ``config.json`` beside it
-    says, else its folder's name. ATIF has no field for the patch: one in ``extra.patch``, where
+    The task of a trajectory is ``extra.task_id``, else the task in Harbor's ``config.json`` next to
+    it, else the name of its folder. ATIF has no field for the patch: one in ``extra.patch``, where
     ``coding-gym export`` writes it, can be graded by ``coding-gym regrade``.
 
     Args:
@@ -120,7 +120,7 @@ def _task_of_trial(file: Path) -> str:
 
 
 def _messages(step: Mapping[str, Any]) -> list[Message]:
-    """Returns the chat messages of a step: what was said, and results of its calls."""
+    """Returns the chat messages of a step: its text, and the results of its calls."""
     role = {"agent": "assistant", "system": "system"}.get(step["source"], "user")
     message: Message = {"role": role, "content": _text(step.get("message"))}
     if thought := step.get("reasoning_content"):

@@ -1,4 +1,4 @@
-"""Hidden tests in a second, clean sandbox: what a patch is worth, and whether it cheated."""
+"""Grading: runs hidden tests in a second, clean sandbox, and detects forged results."""
 
 from coding_gym.grading.grader import CHALLENGES, grade, new_plan
 from coding_gym.grading.plan import Plan, plan_key

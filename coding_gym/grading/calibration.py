@@ -1,4 +1,4 @@
-"""Makes the plan of a task by runs of its tests with the gold patch and at base."""
+"""Makes the plan of a task from test runs with the gold patch and on the base tree."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _MAX_WAYS = 8  # to negate one check
 
 @dataclass(slots=True)
 class _Site:
-    """A function of the tests, and its checks by their numbers."""
+    """A test function, and its checks by number."""
 
     location: str
     file: TestFile
@@ -35,7 +35,7 @@ class _Site:
 
 
 def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
-    """Returns the plan of a task; one that is not calibrated if no test passes with the gold patch.
+    """Returns the plan of a task; not calibrated if no test passes with the gold patch.
 
     Args:
         task: The task.
@@ -92,11 +92,11 @@ def _settle_negations(maker: "_Maker", steady: Sequence[str]) -> None:
 
 
 class _Maker:
-    """Makes a challenge by runs.
+    """Builds a challenge from test runs.
 
     Attributes:
         challenge: The challenge as calibrated so far.
-        is_plain: Whether pytest need not explain assertions that fail.
+        is_plain: Whether the tests run with ``--assert=plain``.
     """
 
     def __init__(self, task: Task, tree: TestTree, gold: Patch, first: Run, rng: Random) -> None:
@@ -104,7 +104,7 @@ class _Maker:
         self._first, self._rng, self._records = first, rng, tree.records
         self._functions = tree.functions(first.files)
         self._sites, self._locations = _sites(first.files, self._functions)
-        # For each slot, which is negated on its own: the remaining ways; the first one is used.
+        # The remaining ways to negate each slot; the first one is in use.
         self._ways: list[list[Unit]] = []
         self._places: list[int] = []  # the index of each slot in its function
         self._sizes: Counter[int] = Counter()
@@ -125,7 +125,7 @@ class _Maker:
         self.challenge = self._built({})
 
     def name(self, test: str, run: Run) -> str:
-        """Returns the name of a test in a run."""
+        """Returns the id under which a run reports a test."""
         return test if run is self._first else self._names.get(test, test)
 
     def settle_originals(self) -> list[Run]:
@@ -151,7 +151,7 @@ class _Maker:
         return [run, self._play(())]
 
     def find_slots(self, tests: Collection[str], run: Run) -> None:
-        """Finds what can be negated, by the checks that tests reach and the base's outputs."""
+        """Finds the slots, from the checks that tests reach and the base's outputs."""
         counts = self._counts(run)
         reached = {test: tuple(sorted(counts.get(test, ()))) for test in tests}
         if not self._records:
@@ -175,11 +175,14 @@ class _Maker:
 
     @property
     def num_slots(self) -> int:
-        """Number of slots: places that are negated on their own."""
+        """Number of slots: places that are negated independently of each other."""
         return len(self._ways)
 
     def kinds(self) -> list[set[int] | None]:
-        """Returns draws that negate any two units of a function apart; None for a random one."""
+        """Returns draws, one of which negates only one of any two units of a function.
+
+        None stands for a random draw.
+        """
         num_kinds = max(self._places, default=0).bit_length()
         places = list(enumerate(self._places))
         return [*({n for n, at in places if at >> bit & 1} for bit in range(num_kinds)), None]
@@ -193,14 +196,15 @@ class _Maker:
         return sorted(kind), [n for n in range(len(self._ways)) if n not in kind]
 
     def drop_negations(self) -> None:
-        """Leaves all checks as they are."""
+        """Removes all negations: every check stays as written."""
         self._ways = [[] for _ in self._ways]
         self.challenge = self._built(self.challenge.reached)
 
     def verify_alone(self, bug: Sequence[str], rest: Sequence[str]) -> bool:
         """Marks units that pass at base; returns whether fail-to-pass tests can run alone.
 
-        They can if all end as expected with the gold patch, and at base those of the bug do not.
+        They can if, run separately, all tests end as expected with the gold patch, and no
+        fail-to-pass test does so at base.
         """
         drawn = self.challenge.draw([*bug, *rest], self._rng)
         is_alone = self._records and bool(bug)
@@ -222,11 +226,11 @@ class _Maker:
         return run.is_whole and ends == {TestStatus.PASSED}
 
     def _named(self, tests: Sequence[str]) -> set[str]:
-        """Returns the ids of the functions of tests."""
+        """Returns the ids of the test functions of some tests."""
         return {name for test in tests for name in self._functions.get(test, ())}
 
     def _note_known(self, bug: Sequence[str], run: Run, negated: Collection[int]) -> set[str]:
-        """Notes units that work at base, and returns the tests that end as they should."""
+        """Marks units whose checks pass at base; returns the tests that end as expected."""
         right = set()
         for test in bug:
             outcome = self.challenge.outcome(test, run, negated)
@@ -259,7 +263,7 @@ class _Maker:
         )
 
     def is_clean(self, tests: Collection[str], negated: Collection[int]) -> bool:
-        """Whether a run ends as expected; if not, replaces the negations that explain it."""
+        """Whether a run ends as expected; if not, replaces the negations that prevented it."""
         live = [number for number in negated if self._ways[number]]
         run = self._play(live)
         culprits: set[int] = set()
@@ -286,7 +290,7 @@ class _Maker:
         return is_clean and not culprits
 
     def _blamed(self, live: Sequence[int]) -> int:
-        """Returns a negation that keeps a run from ending, or writes into the test files."""
+        """Returns a negation with which a run does not complete, or changes the test files."""
         while len(live) > 1:
             half = live[: len(live) // 2]
             live = live[len(half) :] if self._play(half).is_whole else half
@@ -295,7 +299,7 @@ class _Maker:
     def _suspects(
         self, test: str, counts: Mapping[int, object], numbers: Sequence[int], live: Sequence[int]
     ) -> list[int]:
-        """Returns the suspect negations of a failed test: the last executed, else its file's."""
+        """Returns likely causes of a failure: the last executed negation, or all of the file."""
         if numbers:  # the last one that was executed
             done = [
                 n for n in numbers if not counts or counts.keys() & set(self._ways[n][0].checks)
@@ -318,7 +322,7 @@ class _Maker:
         }
 
     def _drop(self, numbers: Collection[int]) -> None:
-        """Leaves some checks as they are written, and numbers the others anew."""
+        """Removes some checks, which stay as written, and renumbers the others."""
         new = 0
         for site in self._sites:
             kept = [check for number, check in site.checks.items() if number not in numbers]
@@ -327,7 +331,7 @@ class _Maker:
         self.challenge = self._built({})
 
     def _by_location(self, tests: Collection[str]) -> dict[str, tuple[int, ...]]:
-        """Returns the checks of the functions of tests, where these cannot tell."""
+        """Returns the checks in the source of each test, for runners that record no assertions."""
         known = {site.location: tuple(site.checks) for site in self._sites}
         checks = {}
         for test in tests:
@@ -357,7 +361,7 @@ class _Maker:
         }
 
     def _find_tables(self) -> None:
-        """Finds tables of parameters, whose rows get names that do not tell their values."""
+        """Finds parameter tables; the ids of their rows must not reveal the values."""
         reported = list(self._first.statuses)
         for at, site in enumerate(self._sites):
             table = site.file.table(site.node, list(site.checks.values()))
@@ -383,7 +387,7 @@ class _Maker:
         executing: Mapping[int, Sequence[str]],
         outputs: Mapping[tuple[str, int], Sequence[str]],
     ) -> set[int]:
-        """Adds a slot for each row of a table, and returns the checks that they are for."""
+        """Adds a slot for each row of a table, and returns the checks that use the table."""
         site = self._sites[at]
         table, rows = self._tables[at]
         checks = tuple(n for n, check in site.checks.items() if table.name in names_in(check))
@@ -425,7 +429,7 @@ class _Maker:
     def _built(
         self, reached: Mapping[str, tuple[int, ...]], *, is_final: bool = False
     ) -> Challenge:
-        """Returns the challenge; units keep their numbers until it is final."""
+        """Returns the challenge; the final one is without unused units, so numbers change."""
         nothing = Unit(path="", edits=(), level=Level.STRUCTURE)
         units = [ways[0] if ways else nothing for ways in self._ways]
         paths = sorted({site.file.path for site in self._sites})
@@ -440,14 +444,14 @@ class _Maker:
         )
 
     def _is_hidden(self, file: TestFile, way: Unit) -> bool:
-        """Whether only the test patch shows the lines that are negated."""
+        """Whether the negated lines are in the test patch, and so hidden from the policy."""
         return all(file.lines[start[0] - 1].strip() in self._hidden for start, _, _ in way.edits)
 
 
 def _sites(
     files: Mapping[str, bytes], functions: Mapping[str, Sequence[str]]
 ) -> tuple[list[_Site], dict[str, str]]:
-    """Returns the functions of the expected tests that can be read, and where each is by its id."""
+    """Returns the readable functions of the expected tests, and the location of each by its id."""
     read: dict[str, TestFile | None] = {}
     sites: dict[str, _Site] = {}
     locations: dict[str, str] = {}
@@ -469,4 +473,4 @@ def _test_file(path: str, files: Mapping[str, bytes]) -> TestFile | None:
     try:
         return TestFile.read(path, files[path]) if path.endswith(".py") and path in files else None
     except (SyntaxError, ValueError, RecursionError, LookupError):
-        return None  # another Python's syntax, or no text at all
+        return None  # the syntax of another Python version, or not a text

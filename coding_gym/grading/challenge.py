@@ -1,9 +1,9 @@
-"""The challenge: test files in two opposite versions, and what a correct program reports of them.
+"""The challenge: two opposite versions of the test files, and the results of a correct program.
 
-A *check* is an assertion that records its outcome and lets its test go on. A *unit* is a negation
-that is drawn on its own; it makes some checks fail in some tests. The two versions of the test
-files negate opposite units. A correct program passes each check where it is original and fails it
-where it is negated, so a program that reports what it likes has to guess every draw.
+A *check* is an assertion that records its outcome and lets its test continue. A *unit* is a
+negation with its own random draw; it makes some checks fail in some tests. The two versions of the
+test files negate opposite units. A correct program passes each original check and fails each
+negated one, so a program that forges its report has to guess every draw.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,12 +30,12 @@ class Outcome:
     """The status of a test in one run, and the checks that decided it.
 
     Attributes:
-        status: `TestStatus.PASSED` where every check ended as it should.
-        message: Why it did not.
-        passed: The checks that passed where they are original.
-        deceived: The checks that passed where they are negated.
-        failed: Whether a check failed where it is original, or the test itself did not pass.
-        first_wrong: The number of the first check that ended wrong; -1 where the test itself did.
+        status: `TestStatus.PASSED` if every check ended as expected.
+        message: The reason for another status.
+        passed: The original checks that passed.
+        deceived: The negated checks that passed.
+        failed: Whether an original check failed, or the test itself did not pass.
+        first_wrong: The number of the first check with a wrong result; -1 for the test itself.
     """
 
     status: TestStatus
@@ -47,21 +47,21 @@ class Outcome:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """Sort key of wrong outcomes, the same for both versions: failures first, then by check."""
+        """Sort key of wrong outcomes, equal in both versions: failures first, then by check."""
         return not self.failed, self.first_wrong
 
 
 @dataclass(frozen=True, kw_only=True)
 class Challenge:
-    """What is negated in the tests of a task.
+    """The negations in the tests of a task.
 
     Attributes:
         checks: The checks, by number.
         units: The units, by number.
         reached: The checks that each test reaches with a correct program.
-        names: Reported names of tests whose tables of parameters get other ids, by test id.
-        shape: Edits that both versions have, with their files.
-        digests: SHA-256 of the test files, by path; the edits fit no other content.
+        names: Reported ids, by test id, of parametrised tests whose ids are replaced.
+        shape: Edits that are in both versions, with their files.
+        digests: SHA-256 of the test files, by path; the edits are valid for no other content.
         is_recorded: Whether checks record their outcomes; if not, the first failure of a function
             ends its test, and each function has one check and one unit at most.
     """
@@ -80,16 +80,16 @@ class Challenge:
         return next((level for level in Level if level in levels), Level.STRUCTURE)
 
     def num_bits(self, tests: Collection[str]) -> int:
-        """Returns how many secret draws a program has to guess to forge all of some tests."""
+        """Returns how many secret draws a program has to guess to forge all of these tests."""
         return sum(unit.is_bit for unit in self.units_of(tests))
 
     def units_of(self, tests: Collection[str]) -> list[Unit]:
-        """Returns the units of some tests, in order."""
+        """Returns the units of these tests, in order."""
         numbers = {number for test in tests for number in self._units_by_test.get(test, ())}
         return [self.units[number] for number in sorted(numbers)]
 
     def draw(self, tests: Collection[str], rng: Random) -> tuple[frozenset[int], frozenset[int]]:
-        """Returns the units that two versions of the files negate, opposite ones for some tests."""
+        """Draws the units that each of two versions negates; each unit is in one of them."""
         numbers = {number for test in tests for number in self._units_by_test.get(test, ())}
         first = frozenset(number for number in sorted(numbers) if rng.getrandbits(1))
         return first, frozenset(numbers) - first
@@ -100,7 +100,7 @@ class Challenge:
         negated: Collection[int],
         more: Iterable[tuple[str, Edit]] = (),
     ) -> dict[str, bytes]:
-        """Returns the test files with some units negated, but for those with another content.
+        """Returns the test files with some units negated, without files whose content differs.
 
         Args:
             files: Content by path.

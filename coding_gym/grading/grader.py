@@ -33,7 +33,7 @@ CHALLENGES = ("resolved", "passed")
 
 _GOLD_FACTOR = 10.0
 _MAX_NAMED = 3
-_MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # of the tests to keep, at least eight and a fifth are negated
+_MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # of pass-to-pass tests: at least eight and a fifth are negated
 
 
 def grade(
@@ -50,7 +50,8 @@ def grade(
     Every expected test must be reported as passed, by name, in a fresh sandbox that holds the base
     tree, the hidden tests and the patch. Changes of tests and of their configuration are excluded
     from the patch and reported. A patch without other changes is not run. The graded change is the
-    text as git applies it, without new files that the base's ``.gitignore`` names.
+    diff that git makes after it has applied the patch, without new files that the base's
+    ``.gitignore`` names.
 
     At most four patches for each core are graded at a time; further threads wait.
 
@@ -71,8 +72,8 @@ def grade(
         template: Its template.
         patch: The change to grade, a diff against the base tree.
         backend: Name of the sandbox backend.
-        challenge: ``"resolved"`` stops at the first wrong version, which is enough where only a
-            whole repair earns anything. The grade then names no test whose result depends on the
+        challenge: ``"resolved"`` stops after the first version with a failure, enough if only a
+            complete repair has a reward. The grade then names no test whose result depends on the
             draw. ``"passed"`` always runs the tests of the bug in both versions, and names each
             that fails; if one of them passes, it runs the others too. ``"none"`` runs the
             original tests once, for trusted patches.
@@ -137,7 +138,7 @@ def _graded(
     challenge: str,
     rng: Random,
 ) -> Grade:
-    """Returns the grade, but for its duration."""
+    """Returns the grade, without its duration."""
     dropped: tuple[str, ...] = ()
     try:
         is_challenged = challenge != "none" and not task.impossible_test
@@ -185,10 +186,10 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
 
 
 def _check_dropped(task: Task, tree: TestTree, gold: Selection) -> None:
-    """Refuses a task whose gold patch needs its change of a file of expected tests.
+    """Refuses a task whose gold patch must change a file of expected tests.
 
     Raises:
-        GradingError: Without that change a test fails that must pass.
+        GradingError: Without that change, a fail-to-pass test fails.
     """
     files = {*tree.paths}.intersection(gold.dropped_paths)
     if not files:
@@ -204,7 +205,7 @@ def _check_dropped(task: Task, tree: TestTree, gold: Selection) -> None:
 
 
 def _unchallenged(task: Task, tree: TestTree, patch: Patch) -> Grade:
-    """Returns the grade by one run of the tests as they are."""
+    """Returns the grade from one run of the original tests."""
     run = tree.run(patch)
     levels = {str(Level.STRUCTURE): len(task.fail_to_pass)} if task.fail_to_pass else {}
     statuses = {test: run.status(test) for test in task.expected_tests}
@@ -229,7 +230,7 @@ class _Challenge:
 
     Attributes:
         outcomes: How each test ended in the runs so far.
-        drawn: Tests with units that are drawn, so that only both versions decide.
+        drawn: Tests with drawn units, which need a run in both versions.
     """
 
     task: Task
@@ -241,10 +242,10 @@ class _Challenge:
     drawn: set[str] = field(default_factory=set)
 
     def verdict(self, challenge: str) -> Grade:
-        """Returns the grade by runs of two opposite versions of the test files.
+        """Returns the grade from runs of two opposite versions of the test files.
 
         The first run has the tests of the bug, a sample of the others, and the tests that share
-        units with these. The second run has all tests if those of the bug ended right in the first.
+        units with these. The second run has all tests if those of the bug passed in the first.
         Each drawn unit is original in one run and negated in the other.
         Without units there is one run, of all tests.
         """
@@ -258,7 +259,7 @@ class _Challenge:
         rest = [test for test in kept if is_alone]
         units = self.plan.challenge.units
         first, second = self.plan.challenge.draw([*bug, *self._sample(rest)], self.rng)
-        # Tests outside the sample can share its units; one version alone may hide their originals.
+        # Tests outside the sample can share its units; one version may contain no original of them.
         self.drawn = {test for number in first | second for test in units[number].tests}
         run = self._play(first, [*bug, *(test for test in rest if test in self.drawn)])
         is_early = self._are_right(bug)
@@ -267,7 +268,7 @@ class _Challenge:
         if run.is_whole and needs_whole and not self._are_right(bug):
             return self._refused(run, bug)
         if run.is_whole and not any(map(self._is_right, self.task.fail_to_pass)):
-            for test in rest:  # whether they have run is chance
+            for test in rest:  # the draw decides whether they have run
                 self.outcomes.pop(test, None)
         elif run.is_whole and rest and not is_early:
             run = self._play(second, rest)
@@ -371,7 +372,7 @@ class _Challenge:
         return TestStatus.PASSED if is_decided else TestStatus.UNDECIDED
 
     def _is_forged(self, test: str) -> bool:
-        """Whether an assertion of a test passed in two versions that no honest value passes."""
+        """Whether an assertion passed in both versions, though no honest value can pass both."""
         outcomes = self.outcomes[test]
         units = self.plan.challenge.units_of([test])
         proofs = {number for unit in units if unit.is_proof for number in unit.checks}

@@ -1,8 +1,8 @@
 """The checks of test functions, and the ways to negate them.
 
-A *check* is an assertion that records its outcome and lets its test go on: an assert statement, a
-call of an assert method, a ``with raises`` block. It gets the same wrapper whether it is negated or
-not, on its own line, so that the wrapper does not tell which it is.
+A *check* is an assertion that records its outcome and lets its test continue: an assert statement,
+a call of an assert method, a ``with raises`` block. Negated and original checks have the same
+wrapper, on the line of the check, so the wrapper does not reveal which are negated.
 """
 
 import ast
@@ -29,7 +29,7 @@ from coding_gym.grading.wrong_values import (
 )
 from coding_gym.syntax import Function
 
-_MAX_OF_A_KIND = 5  # ways to negate one check; each may take a run with the gold patch
+_MAX_OF_A_KIND = 5  # ways to negate one check; each may need a run with the gold patch
 _OPPOSITES = (
     ("assertTrue", "assertFalse"),
     ("assertIn", "assertNotIn"),
@@ -58,19 +58,19 @@ _ERRORS = (
 _WARNINGS = ("DeprecationWarning", "FutureWarning", "RuntimeWarning", "BytesWarning")
 _CHECKING = re.compile(r"assert|check|verif|expect|same|equal", re.IGNORECASE)
 _SUPPRESSING = re.compile(r"suppress|raises|warns", re.IGNORECASE)
-# Ways to compare that forgive a difference.
+# Comparisons with a tolerance.
 _TOLERANT = re.compile(r"almost|approx|close", re.IGNORECASE)
 _ATOMS = ast.Name | ast.Attribute | ast.Subscript | ast.Call | ast.Constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckPlace:
-    """Where a check is.
+    """The location of a check.
 
     Attributes:
         path: The test file.
-        place: Where its wrapper goes.
-        is_item: Whether the wrapper is a further item of a ``with`` statement, which it begins.
+        place: The place at which its wrapper is inserted.
+        is_item: Whether the wrapper is inserted as the first item of a ``with`` statement.
         is_optional: Whether it is on a branch that another correct program may not take.
     """
 
@@ -89,8 +89,9 @@ class Check:
         where: Its place.
         actual: The value that is compared, if any.
         expected: The value that it is compared with.
-        others: Further arguments of a call that checks something.
-        is_ending: Whether it is not an assertion; an appended failing assertion negates it.
+        others: Further arguments of an assert call.
+        is_ending: Whether it is the last statement, not an assertion; an appended failing
+            assertion negates it.
     """
 
     node: ast.stmt
@@ -102,23 +103,24 @@ class Check:
 
     @property
     def is_exact(self) -> bool:
-        """Whether only a value that equals the expected one passes it."""
+        """Whether it compares without a tolerance."""
         return self.actual is not None and not _TOLERANT.search(ast.unparse(self.node))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A negation that is drawn on its own.
+    """A negation with its own random draw.
 
     Attributes:
         path: The test file.
-        edits: What negates it.
+        edits: The edits that negate its checks.
         checks: The numbers of the checks that it makes fail.
         tests: The tests in which they fail.
-        level: How strong it is.
+        level: Its strength.
         is_bit: Whether neither the source nor the base tells which version is the original.
         is_every: Whether the checks fail each time they are executed.
-        is_proof: Whether a value that passes both versions is forged: none equals two literals.
+        is_proof: Whether a value that passes both versions is forged, as no honest value equals
+            two different literals.
     """
 
     path: str
@@ -133,12 +135,12 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The column of a table of parameters that a test compares with.
+    """The column of a parameter table that has the expected values of a test.
 
     Attributes:
         name: The parameter.
         cells: Its values, by row.
-        ids: The edit that gives all rows names that do not tell their values, if it needs any.
+        ids: The edit that replaces ids of rows that would reveal the values; empty if not needed.
     """
 
     name: str
@@ -151,7 +153,7 @@ class TestFile:
     """A test file as Python source.
 
     Attributes:
-        path: Where it is in the tree.
+        path: Its path in the tree.
         lines: Its lines, with their line ends.
         tree: Its syntax tree.
     """
@@ -179,7 +181,7 @@ class TestFile:
             name: Names of the classes and of the function, ``::`` between them.
 
         Returns:
-            The place in the same form; "" where this file does not hold exactly one.
+            The place in the same form; "" unless this file has exactly one such function.
         """
         *classes, function = name.split("::")
         waiting = ["::".join(classes)]
@@ -283,7 +285,7 @@ class TestFile:
     def _unlikely(self, value: ast.expr, rng: Random, *, is_exact: bool) -> Unit:
         """Returns the negation that expects an improbable value.
 
-        An object that equals or contains everything passes it, but not a reversed check.
+        An object that equals or contains everything passes it, and fails a reversed check.
         """
         edit = (start_of(value), end_of(value), unlikely_value(value, rng))
         is_proof = is_exact and is_literal(value)
@@ -334,7 +336,7 @@ class TestFile:
         return not self.lines[line - 1].encode()[:column].strip()
 
     def _can_begin(self, item: ast.expr) -> bool:
-        """Whether another item can stand before the first one of a ``with`` statement."""
+        """Whether another item can be inserted before the first one of a ``with`` statement."""
         line, column = start_of(item)
         return self.lines[line - 1].encode()[:column].split() == [b"with"]
 
@@ -388,7 +390,7 @@ class TestFile:
         return text if isinstance(node, _ATOMS) and "\n" not in text else f"({text})"
 
     def _class(self, place: str) -> ast.Module | ast.ClassDef | None:
-        """A class of the file, which is itself at ""; None where it does not hold exactly one."""
+        """The class at a place, or the module at ""; None unless there is exactly one."""
         node: ast.Module | ast.ClassDef = self.tree
         for name in filter(None, place.split("::")):
             classes = [n for n in node.body if isinstance(n, ast.ClassDef) and n.name == name]
@@ -399,7 +401,7 @@ class TestFile:
 
 
 def decoded(data: bytes) -> tuple[str, str, bool]:
-    """Returns the text of a source with line feeds, its encoding, and whether it has CRLF ends.
+    """Returns source text with LF line ends, its encoding, and whether it had CRLF line ends.
 
     Raises:
         SyntaxError, ValueError, LookupError: It has no encoding that can be read.
@@ -419,7 +421,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def applied(lines: Sequence[str], edits: Sequence[Edit]) -> str:
-    """Returns a text with edits, the lines after each of them under their numbers as before."""
+    """Returns a text with edits; the lines after each edit keep their numbers."""
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line.encode()))
@@ -441,7 +443,7 @@ def names_in(check: Check) -> set[str]:
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Walks what belongs to a function itself, without functions and classes defined in it."""
+    """Walks the nodes of a function, without functions and classes defined in it."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
             yield child
@@ -506,12 +508,12 @@ def _expected_side(left: ast.expr, right: ast.expr) -> ast.expr:
         case ast.Call(
             func=ast.Attribute(attr="approx") | ast.Name(id="approx"), args=[value], keywords=[]
         ):
-            return value  # its own way to compare stays in use
+            return value  # the tolerance of ``approx`` stays in use
     return left if is_literal(left) and not is_literal(right) else right
 
 
 def _suppresses(statement: ast.With | ast.AsyncWith) -> bool:
-    """Whether a block may suppress a failure in it."""
+    """Whether a block may suppress a failure inside it."""
     items = (ast.unparse(item.context_expr) for item in statement.items)
     return any(map(_SUPPRESSING.search, items))
 
@@ -537,7 +539,7 @@ def _raising_calls(statement: ast.stmt) -> list[tuple[ast.Call, bool]]:
 
 
 def _other_kinds(call: ast.Call, expected: ast.expr) -> list[str]:
-    """Returns errors, or warnings, that a call does not name; some may be kinds of what it does."""
+    """Returns errors, or warnings, that a call does not name; some may be subclasses."""
     pool = _WARNINGS if _called(call) in _WARNS else _ERRORS
     named = {one.id for one in ast.walk(expected) if isinstance(one, ast.Name)}
     return [name for name in pool if name not in named]
@@ -551,7 +553,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _only_expected(node: Function, checks: Sequence[Check]) -> set[str]:
-    """Returns the names that a function reads in expected values alone."""
+    """Returns the names that a function reads only in expected values."""
     expected = {one for check in checks if check.expected for one in ast.walk(check.expected)}
     names = {name for check in checks for name in names_in(check)}
     others = (one for one in ast.walk(node) if isinstance(one, ast.Name) and one not in expected)

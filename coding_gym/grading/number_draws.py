@@ -1,7 +1,7 @@
-"""Draws replacement numbers that are as frequent in tests as the expected number.
+"""Draws replacement numbers that are as probable in tests as the expected number.
 
-A number is drawn as often as numbers like it are expected: by Benford's law and by its uses in the
-file. So a pair of numbers is as likely whichever of them is the original.
+The probability of a number comes from Benford's law and from the number of its uses in the file. So
+a reader of both numbers cannot infer which of them is the original.
 """
 
 import re
@@ -19,7 +19,7 @@ _WEIGHT = 6.0  # of Benford's law, in uses of a number in the file
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a reader sees around an expected number.
+    """The code around an expected number, which a reader may use to guess it.
 
     Attributes:
         function: Source of the test without the number.
@@ -38,8 +38,8 @@ class Surroundings:
 
         Args:
             original: Source of a literal that holds a number.
-            others: The same with another number in its place.
-            rng: Draws.
+            others: Sources with another number in its place.
+            rng: Source of the draws.
         """
         alike = [one for one in others if self._are_alike(original, one)]
         if not alike:
@@ -47,7 +47,7 @@ class Surroundings:
         weights = [self._weight(original, alike[0])]
         weights += [self._weight(one, original) for one in alike]
         shares = [weight / sum(weights) for weight in weights]
-        # Rejection sampling: a pair has the same probability from either of its numbers.
+        # Rejection sampling: a pair has the same probability, whichever number is the original.
         is_even = rng.random() * (1 - min(shares)) < 1 - shares[0]
         return rng.choices(alike, weights[1:])[0], is_even
 
@@ -62,7 +62,7 @@ class Surroundings:
         return is_one_number and len(one) == len(two) and self._marks(old[0]) == self._marks(new[0])
 
     def _marks(self, word: str) -> tuple[object, ...]:
-        """Returns facts that tell an original from other numbers."""
+        """Returns facts by which a reader could distinguish an original from other numbers."""
         function, _, outputs = self._uses
         number = int(word) if len(word) <= _MAX_DIGITS else 0
         return (

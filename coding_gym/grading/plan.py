@@ -47,18 +47,19 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """Names the content of the plan."""
+        """A hash of the content of the plan."""
         return hashlib.sha256(self.to_text("").encode()).hexdigest()[:16]
 
     def counts(self, tests: Collection[str]) -> dict[str, int]:
-        """Returns how many of some tests are negated at each level, the strongest first."""
+        """Returns how many of these tests are negated at each level, the strongest first."""
         counts = Counter(self.challenge.level(test) for test in tests)
         return {str(level): counts[level] for level in Level if level in counts}
 
     def num_bits(self, tests: Collection[str]) -> int:
-        """Returns how many secret draws a program has to guess to forge all of some tests.
+        """Returns how many secret draws a program has to guess to forge all of these tests.
 
-        A second run with the same draw may excuse an unstable test: two guesses cost one bit.
+        An unstable test may pass in a second run with the same draw, so a forger has two guesses:
+        that costs one bit.
         """
         has_second_try = not set(self.unstable).isdisjoint(tests)
         return max(self.challenge.num_bits(tests) - has_second_try, 0)
@@ -89,7 +90,7 @@ _STORED = TypeAdapter(tuple[str, Plan])
 
 
 def plan_key(task: Task, template: Template) -> str:
-    """Returns a digest of base, patches, tests, environment and `_VERSION`, which decide a plan.
+    """Returns a digest of base, patches, tests, environment and `_VERSION`, which determine a plan.
 
     It is the same on every machine: a plan that was made elsewhere may come with a task.
     """
@@ -100,7 +101,7 @@ def plan_key(task: Task, template: Template) -> str:
 
 
 def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Plan:
-    """Returns the plan that comes with a task, or one that is kept beside its template.
+    """Returns the plan in the row of a task, or the plan stored next to its template.
 
     A plan of another task or version is ignored; the first call makes a plan and stores it.
     """

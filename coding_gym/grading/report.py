@@ -1,4 +1,4 @@
-"""One run of tests: what it reported, and how that is judged."""
+"""The report of one run of tests, and the statuses in it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,13 +30,13 @@ class Run:
         runs: The forked runs; None for one whose process died or took too long.
         ended: Whether the run came to its own end.
         timed_out: Whether it was killed at its time limit.
-        out_of_memory: Whether everything was killed for the memory that it held.
+        out_of_memory: Whether all its processes were killed at the memory limit.
         is_lost: Whether the supervisor was stopped or killed, as code under test can.
         is_forged: Whether something other than the reporter wrote to the report, or flooded it.
         is_edited: Whether test files were changed while the tests ran.
         files: Content by path of the test files, with the patch and without any rewriting.
         cpu_s: Processor seconds that the tests used.
-        tail: The end of what the tests printed, for people.
+        tail: The end of the output of the tests, for error messages.
     """
 
     statuses: dict[str, TestStatus] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Run:
 
     @classmethod
     def from_records(cls, records: Iterable[Any], kinds: Sequence[str] = (), **facts: Any) -> "Run":
-        """Reads what a reporter sent; records of a wrong shape count as forged.
+        """Reads the records of a reporter; malformed records count as forged.
 
         Args:
             records: JSON; see the modules that send it, in ``inside/``.
@@ -72,7 +72,7 @@ class Run:
         return run
 
     def add(self, test_id: str, status: TestStatus, message: str = "") -> None:
-        """Adds the end of one test; a test that is reported twice has ended in an error."""
+        """Adds the end of one test; the status of a test that is reported twice is an error."""
         if test_id in self.statuses:
             status, message = TestStatus.ERROR, "it was reported more than once"
         self.statuses[test_id] = status
@@ -133,7 +133,7 @@ class Run:
 
     @cached_property
     def _spellings(self) -> Mapping[str, Sequence[str]]:
-        """Ids of reported tests by the other names that logs and tasks have for them."""
+        """Ids of reported tests by their other spellings in logs and tasks."""
         return grouped((other, name) for name in self.statuses for other in log_spellings(name))
 
     def _family(self, test_id: str) -> Sequence[str]:
@@ -175,7 +175,7 @@ def _is_check(row: object) -> bool:
 
 
 def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Returns the second values of pairs by the first ones, in order."""
+    """Groups the second values of pairs by the first ones, in order."""
     groups: dict[str, list[str]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -187,7 +187,7 @@ def _status(seen: Sequence[tuple[str, str, bool]]) -> TestStatus:
     outcomes: dict[str, str] = {}
     is_expected = subtest_failed = False
     for when, outcome, expected in seen:
-        if outcome == "rerun":  # by a marker of pytest-rerunfailures: all begins anew
+        if outcome == "rerun":  # by a marker of pytest-rerunfailures: the test starts again
             outcomes, is_expected, subtest_failed = {}, False, False
         elif when == "subtest":
             subtest_failed |= outcome == "failed" and not expected

@@ -19,11 +19,11 @@ _STARTUP_SUFFIXES = (".pth", ".egg-link", ".dist-info", ".egg-info", ".pyc")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A policy's patch, divided.
+    """The graded and the dropped parts of a policy's patch.
 
     Attributes:
-        patch: What is graded.
-        dropped_paths: Files whose changes are not, sorted.
+        patch: The graded part.
+        dropped_paths: Files whose changes are not graded, sorted.
     """
 
     patch: Patch

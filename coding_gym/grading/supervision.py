@@ -14,15 +14,15 @@ from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
 from coding_gym.grading.report import Run
 from coding_gym.sandbox.protocol import Sandbox
 
-# Time beyond the tests' limit: for starting Python twice and for sending the report.
+# Time in addition to the limit of the tests: to start Python twice and to send the report.
 _MARGIN_S = 20.0
 _MAX_OUTPUT_BYTES = 256 << 20
 # The modules of `inside` for forked runs, each after those that it imports.
 _FORKS = ("plugin", "forking", "time_limit", "forks")
 Modules = tuple[tuple[str, str], ...]
 """Names and texts of modules for the test process, each after those that it imports."""
-# Reads a program's length, the program, and leaves the rest of standard input to it: neither the
-# program nor its settings are ever in a file, an argument or the environment.
+# Reads the length of a program and the program, which reads the rest of standard input. The program
+# and its settings are never in a file, an argument or the environment.
 _LOADER = (
     "import sys;"
     "i=sys.stdin.buffer;"
@@ -32,17 +32,17 @@ _LOADER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkedRun:
-    """A run of tests in a fork of a process that has much of what they import already.
+    """A run of tests in a fork of a process that has imported most of their modules.
 
     Attributes:
         paths: Pytest's arguments: test files and options.
         files: Content, by path, that replaces files of the tree during the run.
         tests: Ids of the tests to run; None for all that are collected.
         reverse: Whether they run in the opposite order.
-        seed: Of the random generator that all tests share.
+        seed: Seed of the random generator that all tests share.
         cpu_s: Processor seconds that the run may take.
         limit_s: Processor seconds that one test may take; None for no limit.
-        trace: Whether executed lines are noted.
+        trace: Whether executed lines are recorded.
         compiles: Whether byte code is written.
     """
 
@@ -175,7 +175,7 @@ class TestRunner:
 
 @cache
 def _beginning(modules: Modules, has_own_pytest: bool) -> bytes:
-    """Returns the first part of the supervisor's input, which holds no secret."""
+    """Returns the first part of the supervisor's input, without secrets."""
     environment = {"PYTHONDONTWRITEBYTECODE": "1"}
     if not has_own_pytest:
         environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"

@@ -84,7 +84,7 @@ class TestTree:
         return self._runner.functions(self._task, files)
 
     def select(self, patch: Patch, *, is_challenged: bool = True) -> Selection:
-        """Divides a patch, by what git makes of its text in a clean sandbox.
+        """Selects the graded part of a patch, from the diff that git makes in a clean sandbox.
 
         Args:
             patch: The patch.
@@ -174,7 +174,7 @@ class TestTree:
                 # Git wrote the patch, so it can read both texts as one.
                 apply_patch(sandbox, Patch(patch.text + tests.text))
                 return sandbox
-            except PatchError:  # a part may be written; a clean tree shows which patch failed
+            except PatchError:  # a part may be applied; a clean tree shows which patch failed
                 opened.close()
                 sandbox = opened.enter_context(open_sandbox(spec, backend=self._backend))
         try:

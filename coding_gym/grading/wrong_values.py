@@ -1,9 +1,9 @@
-"""Near misses: wrong expected values like the right ones, some of which no reader tells from them.
+"""Near misses: wrong expected values that look like right ones; some are indistinguishable.
 
-A near miss has the type and the format of the right value. It changes a place where
-the output of the unrepaired program (the *base*) is wrong too, and lies as far from that output as
-the right value does, on the other side: an object that compares equal to everything near the base's
-output passes both, and the base's output itself passes neither.
+A near miss has the type and the format of the right value. It changes a place where the output of
+the unrepaired program (the *base*) is wrong too. Near miss and right value have the same distance
+from that output, on opposite sides: an object that equals everything near the base's output passes
+both versions, and the base's output itself passes neither.
 """
 
 import ast
@@ -30,7 +30,7 @@ _FORMS: dict[object, str] = {  # by the type of a literal, or of an expression
     ast.Set: "{{{}}}",
 }
 _DECIMAL = re.compile(r"\d+(\.\d+)?")
-# Letters and digits outside escapes; in the source of a format outside its fields, too.
+# Letters and digits outside escapes, and in f-strings also outside replacement fields.
 _LETTER = re.compile(r"\\.|([^\W_])")
 _LETTER_OF_FORMAT = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}|\\.|([^\W_])")
 _DIGITS = re.compile(r"\d{1,15}")
@@ -62,7 +62,7 @@ class _Part:
 
     @property
     def value(self) -> Any:
-        """Its value; `_UNKNOWN` for a format."""
+        """Its value; `_UNKNOWN` for an f-string."""
         return self.node.value if isinstance(self.node, ast.Constant) else _UNKNOWN
 
     @property
@@ -76,17 +76,17 @@ class _Part:
         return isinstance(self.value, str) and self.text[1:-1] == self.value
 
     def replaced(self, text: str) -> tuple[Edit, ...]:
-        """Returns the edit that writes something else in its place."""
+        """Returns the edit that replaces its source by ``text``."""
         return ((start_of(self.node), end_of(self.node), text),)
 
 
 def start_of(node: ast.expr | ast.stmt) -> Place:
-    """Returns where a node begins."""
+    """Returns the place where a node begins."""
     return node.lineno, node.col_offset
 
 
 def end_of(node: ast.expr | ast.stmt) -> Place:
-    """Returns where a node ends."""
+    """Returns the place where a node ends."""
     return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
@@ -189,7 +189,7 @@ def _with_other_digits(text: str, place: int) -> list[str]:
 
 
 def _with_mirrored_numbers(value: str, base: str) -> Iterator[str]:
-    """Yields a text with a number as far from the base's one on the other side."""
+    """Yields a text with a number at the same distance from the base's, on the other side."""
     numbers, others = [*_DIGITS.finditer(value)], [*_DIGITS.finditer(base)]
     if _DIGITS.sub("", value) != _DIGITS.sub("", base) or len(numbers) != len(others):
         return
@@ -202,7 +202,7 @@ def _with_mirrored_numbers(value: str, base: str) -> Iterator[str]:
 
 
 def _others(part: _Part, rng: Random) -> Iterator[str]:
-    """Yields sources of other values that a reader may tell from the right one."""
+    """Yields sources of other values that a reader may distinguish from the right one."""
     value, text = part.value, part.text
     if isinstance(value, bool):
         yield str(not value)
@@ -248,7 +248,7 @@ def _is_other(part: _Part, text: str) -> bool:
 def _surroundings(
     lines: Sequence[str], scope: Lines, node: ast.expr, outputs: Sequence[str]
 ) -> Surroundings:
-    """Returns what a reader sees around a node."""
+    """Returns the code around a node."""
     first, last = scope
     before = between(lines, (first, 0), start_of(node))
     after = between(lines, end_of(node), (last, len(lines[last - 1].encode())))
@@ -282,7 +282,7 @@ def _leaves(node: ast.expr, base: Any) -> Iterator[tuple[Leaf, Any]]:
 
 
 def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
-    """Returns what an expected value is made of, each part with the base's one."""
+    """Returns the parts of an expected value, each with the base's part."""
     match node:
         case ast.List(elts=parts) | ast.Tuple(elts=parts):
             fits = isinstance(base, list if isinstance(node, ast.List) else tuple)
@@ -310,6 +310,6 @@ def _lenient(value: str, base: str) -> list[str]:
 
 
 def unlikely_value(expected: ast.expr, rng: Random) -> str:
-    """Returns an improbable literal, of the expected type where the source tells the type."""
+    """Returns an improbable literal, of the expected type if the source reveals the type."""
     kind = type(expected.value if isinstance(expected, ast.Constant) else expected)
     return _FORMS.get(kind, "{}").format(rng.randrange(10_007, 99_991))

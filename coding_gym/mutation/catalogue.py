@@ -49,8 +49,9 @@ class Operator:
 
     Attributes:
         name: The name of the repair template, a value of `Candidate.template`.
-        prior: Estimated probability, from 0 to 1, that it is the repair if it applies.
-        risk: How easily a wrong repair of it passes tests; smaller ones are preferred.
+        prior: Estimated probability, from 0 to 1, that the repair is one of its changes, if it has
+            any at the statement.
+        risk: How easily a wrong change passes tests; smaller values are preferred.
         changes: Yields its changes of one statement.
     """
 

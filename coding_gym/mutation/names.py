@@ -69,7 +69,7 @@ def _is_called(site: Site, node: ast.expr) -> bool:
 
 
 def _is_base(site: Site, node: ast.expr) -> bool:
-    """Whether a name is called or has an attribute read; most replacements then fail at once."""
+    """Whether a name is called or has a read attribute; most replacements then fail at once."""
     return _is_called(site, node) or isinstance(site.parent(node), ast.Attribute)
 
 

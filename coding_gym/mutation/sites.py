@@ -29,8 +29,8 @@ class Change:
 
     Attributes:
         edits: The spans to replace.
-        weight: Estimated probability, from 0 to 1, that it is the repair if its operator is; 0 for
-            a change that is no repair.
+        weight: Estimated probability, from 0 to 1, that it is the repair, if the repair is a change
+            of its operator; 0 for a change that is no repair.
         bug: The kind of bug that it makes in a correct program; "" for an unrealistic bug.
     """
 

@@ -48,7 +48,7 @@ class CandidateTrials:
             SandboxError: The sandbox died.
         """
         failing = self._baseline.failing
-        if self._baseline.in_order:  # their results alone would differ
+        if self._baseline.in_order:  # alone, these tests would have other results
             return self.run_all(batch)
         cpu_s = _MIN_CPU_S + _CPU_FACTOR * self._baseline.cpu_s
         run = ForkedRun(paths=test_files(failing), tests=failing, cpu_s=cpu_s, limit_s=TEST_CPU_S)

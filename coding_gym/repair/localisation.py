@@ -35,7 +35,7 @@ class Baseline:
         passing: Ids of the tests that passed.
         arguments: The arguments of pytest.
         modules: Modules outside the program that the tests import.
-        in_order: Whether some tests fail only in the order of the whole suite.
+        in_order: Whether some tests fail only if the whole suite runs.
         cpu_s: Processor seconds of the failing tests without tracing, including the start of their
             process.
     """
@@ -166,7 +166,7 @@ def _chosen(run: SuiteRun) -> tuple[str, ...]:
 def _run_alone(
     tests: SuiteSandbox, failing: tuple[str, ...], modules: tuple[str, ...]
 ) -> tuple[bool, float]:
-    """Returns whether failing tests have other results alone, and their processor seconds."""
+    """Returns whether failing tests have other results alone, and the CPU seconds."""
     paths = test_files(failing)
     tests.compile(paths, _ALONE_CPU_S)
     before_s = tests.spent_s

@@ -26,7 +26,7 @@ class CandidateProgram:
         template: The program.
         backend: Name of the sandbox backend.
         arguments: Pytest's arguments for the visible tests.
-        num_slots: The most candidates.
+        num_slots: The maximal number of candidates.
         has_own_pytest: As `coding_gym.task.Task.has_own_pytest`.
     """
 

@@ -8,7 +8,7 @@ from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Localisation
 from coding_gym.synthesis.suite import ReplyError, SuiteSandbox
 
-# The count is reached first in most searches, so that results do not depend on the machine.
+# Most searches reach the limit on the count first, so results do not depend on the machine.
 _MAX_CANDIDATES = 1000
 _MAX_SEARCH_S = 45.0  # of the processor
 _EXTRA = 20  # candidates still tried after the first one that passes

@@ -12,7 +12,7 @@ from coding_gym.syntax import Function
 Line = tuple[str, int]
 """A path and a line from 1."""
 
-# A value bound outside functions is this much less suspicious than the code that reads it.
+# The suspiciousness of a value bound outside functions, relative to the code that reads it.
 _BOUND_OUTSIDE = 0.9
 
 

@@ -73,7 +73,7 @@ def line_similarity(gold: str, patch: str) -> float:
     matching lines, in their order (``difflib.SequenceMatcher.ratio`` over lines). A removed line
     matches the same line of the base, an added line matches an equal text. A block of added lines
     that removes none counts one more line, for its place in the base, which matches only together
-    with a line of the block. Context and headers do not count: two patches without a common changed
+    with a line of the block. Context and headers are ignored: two patches without a common changed
     line score 0, and only equal changes score 1. A file whose comparison takes too much work counts
     as a file without a common line, and a patch larger than `MAX_EDIT_CHARS` scores 0.
 

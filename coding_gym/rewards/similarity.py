@@ -28,7 +28,7 @@ MAX_LINE_COMPARISONS = 8_000_000
 FORMAT_ERROR = -1.0
 """SWE-RL's reward for a patch that cannot be read or applied."""
 
-_ELEMENT_WORK = 2  # what difflib does for one element of a search, in comparisons
+_ELEMENT_WORK = 2  # cost in difflib of one element of a search, in comparisons
 _FILE_START = re.compile(r"(?=^diff --git)", re.MULTILINE)
 _FILE_NAME = re.compile("diff --git a/(.*) b/")
 _HUNK_START = re.compile(r"^(@@ [^@\n]* @@).*$", re.MULTILINE)
@@ -37,7 +37,7 @@ _NO_NEWLINE = "\\ No newline at end of file"
 
 @dataclass(slots=True)
 class WorkBudget:
-    """The work that comparisons may still take; below 0 after they needed more."""
+    """The remaining work of comparisons; below 0 after they exceeded the budget."""
 
     left: int
 
@@ -87,7 +87,7 @@ def matching_blocks(
         a: A text, or lines or words.
         b: The same.
         budget: Work that the searches may take; it is reduced by theirs.
-        autojunk: Whether no match starts at an element that is frequent in ``b``, if that is long.
+        autojunk: Whether, as in difflib, no match starts at a frequent element of a long ``b``.
     """
     if budget.left < len(a) + len(b):
         budget.left = -1

@@ -2,7 +2,7 @@
 
     config.json                        the settings; see `coding_gym.evaluation.evaluate`
     attempts/<task>.<n>.json           attempt n at a task, with a verdict
-    attempts/<task>.<n>.error.json     an attempt that ended by an error; a resumed run repeats it
+    attempts/<task>.<n>.error.json     an attempt that ended with an error; a resumed run repeats it
     attempts/<task>.<n>.error1.json    the second error of the same attempt, and so on
     report.md, report.json             the report, after the end of the run
 
@@ -129,7 +129,7 @@ class RunFolder:
         return cls(path, config)
 
     def save_config(self) -> None:
-        """Writes ``config.json`` by a rename."""
+        """Writes ``config.json`` atomically."""
         write_whole(self.path / CONFIG, json.dumps(self.config, indent=2) + "\n")
 
     def keys(self) -> set[Key]:

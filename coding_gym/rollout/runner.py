@@ -65,9 +65,9 @@ class Runner:
         max_cost: No more episodes begin after the requests have cost this much; running episodes
             are played to their end.
         max_tokens: The same bound for tokens of prompts and replies.
-        max_lost: No more episodes begin after so many attempts in a row ended by an error.
-        num_lost: Number of the latest attempts in a row that ended by an error; at ``max_lost`` it
-            no longer changes.
+        max_lost: No more episodes begin after this many consecutive attempts ended with an error.
+        num_lost: Number of the latest consecutive attempts that ended with an error; at
+            ``max_lost`` it no longer changes.
         usage: Cost and tokens so far; a resumed run starts with those of its earlier episodes.
         on_turn: Called with every turn.
         stopping: If true, no more episodes begin.
@@ -162,7 +162,7 @@ class Runner:
         except Exception:  # noqa: BLE001 - an agent's code; a bad episode does not end a run
             error, error_class = traceback.format_exc(limit=-3), "agent"
         finally:
-            # On another thread: all of `threads` may wait for commands that this ends.
+            # On another thread, because all of `threads` may wait for commands that this call ends.
             await asyncio.shield(asyncio.to_thread(episode.close))
         if error:
             _log.info("%s, attempt %d: %s", task.task_id, attempt, error)

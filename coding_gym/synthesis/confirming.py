@@ -27,8 +27,8 @@ def confirm(
 ) -> str:
     """Returns the first problem that the grader finds in a task, or "".
 
-    This check is stricter than validation: every pass-to-pass test must pass at base. The bug ran
-    only with the tests that cover its lines, so other tests that it breaks were missed.
+    This check is stricter than validation: every pass-to-pass test must pass at base. The bug was
+    tried only with the tests that cover its lines, so it may break other tests.
 
     Args:
         task: The task.
@@ -58,14 +58,14 @@ def confirm(
             repaired.add(tested)
         return _base_problem(check(NO_REPAIR))
     except SandboxUnavailableError:
-        raise  # true of every task on this machine
+        raise  # the same for every task on this machine
     except (InfrastructureError, InvalidTaskError, PatchError) as error:
         return f"{type(error).__name__}: {error}"
 
 
 def _base_problem(base: Grade) -> str:
     if base.reason is not GradeReason.TESTS_FAILED:
-        return f"the base does not just fail its tests: {base.detail or base.reason}"
+        return f"the grade of the base is not tests_failed: {base.detail or base.reason}"
     passing = [t for t, status in base.fail_to_pass.items() if status is TestStatus.PASSED]
     broken = [t for t, status in base.pass_to_pass.items() if status is not TestStatus.PASSED]
     if passing:

@@ -89,7 +89,7 @@ class CoverageReport:
 def measure_coverage(tests: SuiteSandbox, paths: Sequence[str]) -> CoverageReport:
     """Runs all tests three times: normally, with line tracing, and in reverse order.
 
-    Each run has a random seed of its own, the same in every call; tests that use randomness run
+    Each run has a different random seed, the same in every call; tests that use randomness run
     more often.
 
     Args:

@@ -28,7 +28,7 @@ def read_environments(environments: Environments) -> dict[str, EnvironmentRow]:
     Args:
         environments: A ``.jsonl`` file of objects with an ``instance_id``, or such objects by id.
             They may hold ``interpreter`` (or ``python``), ``install_commands`` (``install_cmds``),
-            ``image``, ``image_path`` (with which the tree is the image's, unless one is given),
+            ``image``, ``image_path`` (the tree then comes from the image, unless the row has one),
             ``environment_setup_commit`` (``base_commit``), ``visible_test_command`` (``test_cmd``),
             ``runner``, ``test_command``, ``test_report``, ``grading_timeout_s`` (seconds)
             and ``excluded_tests`` (``p2p_bad``).

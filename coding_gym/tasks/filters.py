@@ -68,7 +68,7 @@ def challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
 
     Raises:
         InvalidArgumentError: The number is negative or no integer.
-        UnknownTaskError: No task has so many.
+        UnknownTaskError: No task has that many bits.
     """
     from coding_gym.grading import Plan  # imports sandboxes, which importing the package must not
 

@@ -171,14 +171,14 @@ def _check_tests(names: tuple[str, ...], tree: Path, hidden: dict[str, str], pat
 def _hidden_at_base(
     tree: Path, gold: Patch, hidden: dict[str, str], is_fixed: bool, gold_path: Path
 ) -> dict[str, str]:
-    """Returns the base's texts of those hidden files that the base has too.
+    """Returns the base versions of the hidden files that also exist in the base.
 
     Raises:
         InvalidTaskError: The gold patch, which is reversed to reach the base, changes one of them.
     """
     if is_fixed and (shared := sorted(gold.paths & hidden.keys())):
         raise InvalidTaskError(
-            f"{gold_path} changes {shared[0]}, which is in {_HIDDEN}/ too; a repair has no hidden "
-            "tests: remove the file from the patch, and from the tree where the base lacks it"
+            f"{gold_path} changes {shared[0]}, which is in {_HIDDEN}/ too; remedy: remove the "
+            "file from the patch, and from the tree if the base does not have it"
         )
     return {path: _read_text(tree / path) for path in hidden if (tree / path).is_file()}

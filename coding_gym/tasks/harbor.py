@@ -60,7 +60,7 @@ def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _row(path: Path) -> dict[str, Any]:
-    # Here, because it brings the sandbox along.
+    # Here, because it imports the sandbox.
     from coding_gym.grading.runners.harbor_runner import REWARD, TESTS
 
     folder = path.parent

@@ -54,8 +54,8 @@ def impossible(task: Task) -> Task:
 def with_impossible(tasks: Sequence[Task], share: float) -> tuple[Task, ...]:
     """Returns tasks; a share of them, chosen by their ids, is replaced by impossible ones.
 
-    An impossible task is graded by one plain run, which shows the other hidden tests; therefore the
-    original is not in the result.
+    An impossible task is graded by one plain run, in which code under test can read the other
+    hidden tests; therefore the original is not in the result.
 
     Args:
         tasks: The tasks.

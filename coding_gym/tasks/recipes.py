@@ -1,7 +1,7 @@
 """Recorded installations of projects as commands that need only pip.
 
 A specification is one entry of the tables of SWE-bench's harness: a Python version, conda packages,
-packages of pip, commands before and for the installation, and a test command. The harness runs them
+pip packages, commands before the installation and for it, and a test command. The harness runs them
 in conda environments of images; here pip installs them into a virtual environment. The build log
 names what is excluded: commands of the system's package manager, and conda's own packages.
 """
@@ -61,7 +61,7 @@ def make_recipe(
     commands += _install(from_pip)
     commands += without_root(before)
     commands += [install] if (install := part.text("install")) else []
-    if "pytest" in test_command:  # installed already, most often, and then this does nothing
+    if "pytest" in test_command:  # usually installed already; this then has no effect
         commands.append(INSTALL_PYTEST)
     entry = {"interpreter": part.text("python") or "base", "install_commands": commands}
     return entry | ({"visible_test_command": test_command} if test_command else {})

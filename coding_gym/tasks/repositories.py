@@ -1,4 +1,4 @@
-"""Finds the repository of a row among local clones."""
+"""Finds the local clone of the repository of a row."""
 
 import re
 from collections.abc import Mapping

@@ -31,7 +31,7 @@ def file_rows(path: Path) -> Iterator[Row]:
     """Yields (where, row) for every row of a ``.jsonl``, ``.json`` or ``.parquet`` file.
 
     A line that is no JSON is yielded as an InvalidTaskError, so it does not hide the others. If the
-    file has the name of a split, its rows without a split get that one.
+    file is named after a split, rows without a split get this one.
 
     Raises:
         InvalidTaskError: The file cannot be read.

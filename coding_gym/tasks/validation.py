@@ -28,7 +28,7 @@ from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
 
 _MAX_NAMED = 3
-_GOLD_TIMEOUT_S = 300.0  # on a busy machine; the base's limit follows from the measured time
+_GOLD_TIMEOUT_S = 300.0  # on a busy machine; the measured time determines the limit of the base
 
 
 def validate_task(
@@ -61,7 +61,7 @@ def validate_task(
         template = replace(template, spec=options.applied(template.spec))
         return replace(_measured(task, template, options.name, checks), template_s=template_s)
     except SandboxUnavailableError:
-        raise  # true of every task on this machine
+        raise  # the same for every task on this machine
     except (InfrastructureError, InvalidTaskError, PatchError) as error:
         return ValidationReport(
             task_id=task.task_id,
@@ -72,7 +72,7 @@ def validate_task(
 
 
 def _measured(task: Task, template: Template, backend: str, checks: Checks) -> ValidationReport:
-    # First the gold patch: its time limits the base's, and must not include that of the plan.
+    # First the gold patch: its time, without that of the plan, determines the limit of the base.
     patient = replace(task, grading_timeout_s=max(task.grading_timeout_s, _GOLD_TIMEOUT_S))
     make_plan = partial(new_plan, patient, template, backend=backend)
     unstable = stored_plan(task, template, make_plan).unstable
@@ -209,7 +209,7 @@ def _noop_problems(grades: tuple[Grade, ...], passing: tuple[str, ...]) -> list[
     if outliers:
         message = outliers[0].detail or str(outliers[0].reason)
         share = f"{len(outliers)} of {len(grades)} runs"
-        return [f"the base does not just fail its tests ({share}): {message}"]
+        return [f"the grade of the base is not tests_failed ({share}): {message}"]
     if not passing:
         return []
     return [f"fail-to-pass tests pass at base, so list them in pass_to_pass: {', '.join(passing)}"]

@@ -1,5 +1,5 @@
-"""What test programs print or leave behind, read as statuses by test id.
+"""Parsers of test output and report files: they return statuses by test id.
 
-All of this is text that the code under test could have printed itself. Each
+The code under test could have written all of this text. Each
 module describes the forgeries that it detects; ``docs/threat-model.md`` names those that remain.
 """

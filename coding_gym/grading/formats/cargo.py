@@ -2,8 +2,8 @@
 
 Ids are the file that a test program was made from and the test's path in it:
 ``tests/rounding.rs::half_cents``, ``src/lib.rs::till::tests::is_empty``. Crates of one workspace
-all have a ``src/lib.rs``: where two report the same id, the crate's name, as in the name of its
-program, stands in front: ``till_core/src/lib.rs::tests::is_empty``.
+all have a ``src/lib.rs``: if two report the same id, the id begins with the crate's name, as in
+the name of its test program: ``till_core/src/lib.rs::tests::is_empty``.
 """
 
 import re

@@ -1,13 +1,13 @@
 """SWE-bench's log formats, read as SWE-bench 4.1.0 reads them, and the format of each project.
 
-Its readers take what test programs print, line by line, and the last line about a test wins: it has
-passed where the log says PASSED or XFAIL. Whoever prints such a line last decides, and SWE-bench
-knows no defence against that: where a task can be run by another runner, use that instead. Ids of
-pytest are cut at the first white space. Rows' FAIL_TO_PASS and PASS_TO_PASS were made that way, so
-every oddity counts.
+The readers parse the output of test programs line by line. The last line about a test decides: the
+test has passed if the line says PASSED or XFAIL. Code under test can print such a line, and
+SWE-bench has no defence against it: if another runner can run a task, use that one. Ids of pytest
+are cut at the first white space. FAIL_TO_PASS and PASS_TO_PASS of rows were made by these parsers,
+so their oddities are kept.
 
 Most formats of SWE-bench Multilingual have one line for each test: a pattern with the groups
-``how`` and ``test``, and what the words mean. Blanks around a line do not count.
+``how`` and ``test``, and the status of each value of ``how``. Blanks around a line are ignored.
 
 Source: SWE-bench, ``harness/log_parsers/``.
 """
@@ -61,12 +61,12 @@ def read_pytest(log: str) -> dict[str, str]:
 
 
 def read_pytest_options(log: str) -> dict[str, str]:
-    """Reads the same, and cuts parameters that are absolute paths down to the last name."""
+    """Reads as `read_pytest`; of parameters that are absolute paths only the last name is kept."""
     return {_short(test): status for test, status in _summaries(log)}
 
 
 def read_pytest_v2(log: str) -> dict[str, str]:
-    """Reads the same in colour, and lines of pytest before 3 that end in the status."""
+    """Reads as `read_pytest`, also coloured text, and lines of pytest 2 that end in the status."""
     statuses = {}
     for raw in log.split("\n"):
         line = _COLOR.sub("", raw).translate(_CONTROL)
@@ -79,14 +79,14 @@ def read_pytest_v2(log: str) -> dict[str, str]:
 
 
 def read_matplotlib(log: str) -> dict[str, str]:
-    """Reads the same, with mouse buttons by number, as they were before they had names."""
+    """Reads as `read_pytest`; mouse buttons have their old ids, which are numbers."""
     return read_pytest(log.replace("MouseButton.LEFT", "1").replace("MouseButton.RIGHT", "3"))
 
 
 def log_spellings(node_id: str) -> set[str]:
-    """Returns the other ids of a pytest test in rows: those that its log displays.
+    """Returns the ids that SWE-bench reads from the log for a pytest test, if they differ.
 
-    Only those of tests with parameters differ: ``test_x[not a]`` is ``test_x[not``.
+    Only ids with parameters differ: ``test_x[not a]`` is ``test_x[not``.
     """
     if "[" not in node_id:
         return set()
@@ -122,7 +122,7 @@ def read_sympy(log: str) -> dict[str, str]:
 
 
 def read_django(log: str) -> dict[str, str]:
-    """Reads Django's runner at verbosity 2; tests may print before they say how they ended."""
+    """Reads Django's runner at verbosity 2; tests may print before their status."""
     statuses: dict[str, str] = {}
     began: str | None = None
     for line in map(str.strip, log.split("\n")):
@@ -178,7 +178,7 @@ def _django_line(line: str) -> Iterator[tuple[str, str]]:
 
 
 def _lines(pattern: str, passed: str, failed: str, skipped: str = "") -> Read:
-    """Returns a format of one line for each test, by its words, several of a kind with ``|``."""
+    """Returns a format of one line per test; ``|`` separates several words of one status."""
     kinds = ((passed, PASSED), (failed, FAILED), (skipped, SKIPPED))
     words = {word: status for text, status in kinds for word in text.split("|")}
     compiled = re.compile(pattern)
@@ -191,12 +191,12 @@ def _lines(pattern: str, passed: str, failed: str, skipped: str = "") -> Read:
 
 
 def _name(match: re.Match[str]) -> str:
-    # Redis says where a test failed, behind its name.
+    # Redis prints the place of a failure after the name of the test.
     return _WHERE.sub("", match["test"]) if match["how"] == "err" else match["test"]
 
 
 def read_maven(log: str) -> dict[str, str]:
-    """Reads one ``mvn -Dtest=NAME`` after the other, by whether the build succeeded."""
+    """Reads a log of ``mvn -Dtest=NAME`` commands; a test passes if its build succeeded."""
     statuses = {}
     test = "---NO TEST NAME FOUND YET---"
     for line in map(str.strip, log.split("\n")):
@@ -297,8 +297,8 @@ def read_log(log: str, name: str) -> dict[str, TestStatus]:
     """Returns the statuses that SWE-bench reads from a log, by test id.
 
     Args:
-        log: The output of the test command, or of a whole ``eval_script``, between whose marks it
-            then is.
+        log: The output of the test command, or of a whole ``eval_script``; of the latter only the
+            part between its markers is read.
         name: The format.
 
     Raises:

@@ -1,7 +1,7 @@
 """The Test Anything Protocol, versions 12 to 14.
 
 Ids are the descriptions, with the names of the subtests around them in front: ``OUTER > INNER``.
-Output without a plan, with another number of tests than planned, or that bails out is incomplete.
+Output is incomplete without a plan, with another number of tests than planned, or after a bail-out.
 """
 
 import re
@@ -46,7 +46,7 @@ def _around(titles: dict[int, str], depth: int) -> dict[int, str]:
 def _add(match: re.Match[str], titles: dict[int, str], run: Run) -> None:
     directive = _DIRECTIVE.search(match[4])
     name = _plain(match[4][: directive.start()] if directive else match[4]) or match[3] or ""
-    # Node names every test in a line before it; Perl only the test around others.
+    # Node prints the name of each test in a line before it; Perl does so only for outer tests.
     if titles.get(len(match[1])) == name:
         del titles[len(match[1])]
     status = TestStatus.FAILED if match[2] else TestStatus.PASSED

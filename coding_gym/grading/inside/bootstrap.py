@@ -42,7 +42,7 @@ class Reporter:
             data = data[self._write(self._descriptor, data) :]
 
     def finish(self, status: int) -> None:
-        """Says that the run came to its end, and ends the process.
+        """Reports that the run is complete, and ends the process.
 
         Exit handlers of the code under test are skipped; they could only delay the run.
         """
@@ -59,9 +59,10 @@ def _silence_stdin() -> None:
 
 
 def _above_the_limit(descriptor: int, lowest: int) -> int:
-    """Moves a descriptor out of the way of tests that count descriptors, or close all of them.
+    """Moves a descriptor to a number that tests which count or close all descriptors do not reach.
 
-    It is above the limit of open files that the tests see, and not inherited by what they start.
+    It is above the limit of open files that tests see, and programs that they start do not inherit
+    it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < _MAX_FILES:
@@ -76,12 +77,12 @@ def _above_the_limit(descriptor: int, lowest: int) -> int:
 
 
 def _load(modules: "list[tuple[str, str]]") -> "Any":
-    """Makes modules of texts, each of which may import those before it; returns the last one."""
+    """Makes modules from texts; each may import the earlier ones. Returns the last module."""
     module = sys.modules[_PACKAGE] = type(sys)(_PACKAGE)
     for name, text in modules:
         module = sys.modules[f"{_PACKAGE}.{name}"] = type(sys)(f"{_PACKAGE}.{name}")
         vars(module)["__package__"] = _PACKAGE
-        exec(compile(text, f"<{name}>", "exec"), vars(module))  # noqa: S102 — a text of ours
+        exec(compile(text, f"<{name}>", "exec"), vars(module))  # noqa: S102 — our own text
     return module
 
 
@@ -90,7 +91,7 @@ def _main() -> None:
     program = _load(start["modules"])
     config = json.loads(sys.stdin.buffer.read().decode())
     _silence_stdin()
-    importlib.invalidate_caches()  # those of a fork are older than the tree
+    importlib.invalidate_caches()  # the caches of a fork are older than the tree
     descriptor = _above_the_limit(start["descriptor"], config["lowest"])
     reporter = Reporter(descriptor, config["nonce"])
     reporter.send("ready")

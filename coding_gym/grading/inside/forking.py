@@ -1,4 +1,4 @@
-"""Runs a function in a child process of its own, with limits, and brings its result back."""
+"""Runs a function in a child process with limits, and returns its result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CHUNK_BYTES = 1 << 16
-# Processor time is what counts, as it is the same on a busy machine. This is for a child that
+# The main limit is processor time, which a busy machine does not change. This is for a child that
 # waits for ever; it grows with the load of the machine.
 _WALL_PER_CPU, _MIN_WALL_S = 2.0, 4.0
 _MEMORY_BYTES = 3 << 30

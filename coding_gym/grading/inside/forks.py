@@ -1,4 +1,4 @@
-"""Runs of tests in forks of one process that has all but the project imported already."""
+"""Runs of tests in forks of one process that has imported everything except the project."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from .time_limit import limited
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_FIRST_TIME = 1_000_000_000  # seconds; no file of a template is as old, so no byte code fits
+_FIRST_TIME = 1_000_000_000  # seconds; older than any file of a template, so no byte code matches
 
 
 def run(reporter: Any, settings: dict[str, Any]) -> int:
     """Runs tests of several requests and reports each run.
 
     Args:
-        reporter: Takes a record ``run`` of each request: the records of the run, None if its
-            process died or took too long; and the processor seconds that it used.
+        reporter: Receives one record ``run`` per request: the records of the run (None if its
+            process died or took too long), and the processor seconds that it used.
         settings: ``options``: see `Plugin`; ``modules``: modules to import first; ``requests``:
-            each with ``files`` (content by path, as Latin-1), ``paths`` (pytest's arguments),
-            ``tests``, ``reverse``, ``seed`` (of chance), ``cpu_s``, ``limit_s`` (of one test),
-            ``trace``, and ``compiles`` (whether byte code is written).
+            the fields of `coding_gym.grading.supervision.ForkedRun`, with the content of ``files``
+            as Latin-1.
     """
     _preload(settings["modules"])
     for number, request in enumerate(settings["requests"]):
@@ -94,7 +93,7 @@ def _written(files: dict[str, str], number: int) -> Iterator[None]:
 
 
 def _preload(names: Iterable[str]) -> None:
-    """Imports modules that tests need besides the project, so that forks have them already.
+    """Imports modules that tests need in addition to the project, once for all forks.
 
     A module that imports the project is removed again, since the project is not broken yet.
     """

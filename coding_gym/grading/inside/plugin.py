@@ -22,12 +22,12 @@ for plugin in getattr(pytest_config, "default_plugins", ()):
 _MAX_MESSAGE_CHARS = 300
 _NO_TESTS = 5  # pytest's exit code
 _MAX_VALUES, _MAX_VALUE_CHARS = 4, 4000
-# Exceptions that end a test early and are no failures of assertions.
+# Exceptions that end a test early without a failed assertion.
 _NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)
 
 
 class _Check:
-    """One assertion: counts how often it passed and failed, and lets its test go on."""
+    """One assertion: counts its passes and failures, and lets its test continue."""
 
     def __init__(self) -> None:
         self.counts = [0, 0]
@@ -51,7 +51,7 @@ class _Check:
         return True
 
     def see(self, value: "Any") -> "Any":
-        """Notes a value that an assertion compares."""
+        """Records a value that an assertion compares, and returns it."""
         if len(self.values) < _MAX_VALUES:
             self.values.append(_text(value))
         return value
@@ -61,11 +61,11 @@ class Plugin:
     """Chooses tests, and reports each phase of each test.
 
     Args:
-        reporter: Its ``send`` takes the records.
-        settings: ``options``: values of pytest's options, whatever the project's configuration
-            says; ``tests``: the tests to run, by id with or without parameters, None for all;
-            ``reverse``: whether they run in the opposite order; ``num_checks``: how many assertions
-            record their outcomes.
+        reporter: Its ``send`` receives the records.
+        settings: ``options``: values of pytest's options, which override the project's
+            configuration; ``tests``: the tests to run, by id with or without parameters, None
+            for all; ``reverse``: whether they run in the opposite order; ``num_checks``: how many
+            assertions record their outcomes.
     """
 
     def __init__(self, reporter: "Any", settings: "dict[str, Any]") -> None:
@@ -87,7 +87,7 @@ class Plugin:
             items.reverse()
 
     def _is_chosen(self, name: str) -> bool:
-        assert self._tests is not None  # noqa: S101 — the caller has looked
+        assert self._tests is not None  # noqa: S101 — the caller has checked
         return name in self._tests or name.partition("[")[0] in self._tests
 
     @pytest.hookimpl(hookwrapper=True)

@@ -1,8 +1,8 @@
 """The parent of a test process: collects its report over a pipe and prints it as one line.
 
-The line begins with a secret of the host. What the tests print is no result; only its end is kept,
-for people. Where pytest is imported already, the test process is a fork of this one, which has
-read no secret yet; otherwise it is a new interpreter.
+The line begins with a secret of the host. Results are never read from the output of the tests; only
+its end is kept, for error messages. If pytest is imported already, the test process is a fork of
+this one, made before the secret is read; otherwise it is a new interpreter.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def _prctl(option: int, value: int) -> None:
 
 def _hide() -> None:
     """Hides /proc/<pid> (memory, descriptors, text) from the tests, which have the same uid."""
-    # Without it the secret is only as safe as /proc makes it.
+    # If this has no effect, only the permissions of /proc protect the secret.
     _prctl(_PR_SET_DUMPABLE, 0)
 
 
@@ -60,10 +60,10 @@ def _say(line: str) -> None:
 
 
 def _spawn(start: "dict[str, Any]", report: int, output: int) -> "tuple[int, int]":
-    """Starts the test process, which imports its framework and then waits for the rest.
+    """Starts the test process, which imports the test framework and then waits for its settings.
 
     Returns:
-        Its process id, and where its standard input is written.
+        Its process id, and the descriptor that writes to its standard input.
     """
     reader, writer = os.pipe()
     pid = os.fork()
@@ -85,11 +85,11 @@ def _spawn(start: "dict[str, Any]", report: int, output: int) -> "tuple[int, int
     os.closerange(report + 1, _MAX_DESCRIPTORS)
     _prctl(_PR_SET_DUMPABLE, 1)
     exec(compile(start["loader"], "<string>", "exec"), vars(_new_main()))  # noqa: S102 — ours
-    sys.exit()  # the caller's code is the supervisor's
+    sys.exit()  # the caller would continue as the supervisor
 
 
 def _new_main() -> "Any":
-    """Makes this fork of an isolated interpreter what a new one would be; returns its main."""
+    """Gives this fork the state of a new, unisolated interpreter; returns its ``__main__``."""
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     time.tzset()
     sys.path[:0] = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
@@ -106,7 +106,7 @@ def _new_main() -> "Any":
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    with contextlib.suppress(BrokenPipeError):  # it ended; its output says why
+    with contextlib.suppress(BrokenPipeError):  # it ended; its output has the reason
         while data:
             data = data[os.write(descriptor, data) :]
 
@@ -208,7 +208,7 @@ def _main() -> None:
     child, writer = _spawn(start, report_end, output_end)
     os.close(report_end)
     os.close(output_end)
-    # All that is secret comes now, when the test process has its own memory.
+    # All secrets are read only now, when the test process has separate memory.
     config = json.loads(sys.stdin.buffer.read().decode())
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the input is a file, which could be read again
     frame = config["frame"]
@@ -228,7 +228,7 @@ def _main() -> None:
         "tail": tail.decode("utf-8", "replace"),
     }
     _say(f"{frame} {json.dumps(verdict)}")
-    os._exit(0)  # what an interpreter does at its end takes as long as some suites
+    os._exit(0)  # a normal exit of the interpreter can take as long as a small test suite
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A limit for one test, whether it computes for ever or waits for ever."""
+"""A time limit for one test, for endless computation and for endless waiting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# A process that computes gets more than this share of a processor, however busy the machine is.
+# On a machine of any load, a process that computes gets more than this share of a processor.
 _IDLE_SHARE = 0.05
 _SLACK_S = 1.0
 # Wall seconds per processor second, for a process on a busy machine.
@@ -25,7 +25,7 @@ class TestTookTooLong(BaseException):
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raises `TestTookTooLong` in the block, again and again, once it has taken too long.
+    """Raises `TestTookTooLong` in the block after its time limit, again and again until it ends.
 
     Args:
         seconds: Processor seconds that the block may use. It may also wait that long, and one

@@ -1,4 +1,4 @@
-"""Test runners, by the names that tasks give them."""
+"""Test runners, by the names in the field ``runner`` of tasks."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def get_runner(name: str) -> Runner:
 
 
 def missing_runtime(task: Task) -> str:
-    """Returns why the machine cannot run a task, with the remedy, or "" where it can.
+    """Returns why the machine cannot run a task, with the remedy, or "" if it can.
 
     A task with an image or install commands brings its own programs; building it reports problems.
     """

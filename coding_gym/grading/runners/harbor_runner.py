@@ -19,15 +19,16 @@ _COPY_TESTS = (
     "mkdir -p /tests /logs/agent /logs/verifier /logs/artifacts && "
     f"cp -R {TESTS}/. /tests/ && rm -r {TESTS.partition('/')[0]} && chmod -R u+x /tests"
 )
-_KILLED = 128  # and above: a signal ended the command
+_KILLED = 128  # exit codes from this one on: a signal ended the command
 _MAX_REWARD_BYTES = 1 << 20
 
 
 class HarborRunner(OutputRunner):
     """Runs ``test_command``, by default ``/tests/test.sh``, and reads the reward that it writes.
 
-    There is one test, ``reward``, which has passed with a reward of at least 1. The script runs as
-    the code under test does, so it must judge that from outside; its exit code does not count.
+    There is one test, ``reward``, which has passed with a reward of at least 1. The script runs
+    with the same privileges as the code under test, so it must not trust results from a process
+    of that code; the exit code of the script is ignored.
     """
 
     def __init__(self) -> None:
@@ -46,11 +47,11 @@ class HarborRunner(OutputRunner):
         return f"the only test is {REWARD!r}, got {wrong[0]!r}" if wrong else ""
 
     def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract, here and below
-        """Returns no file: the script names them."""
+        """Returns no files: the script itself names the test files."""
         return ()
 
     def patterns(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
-        """Returns the folder that the hidden tests come in."""
+        """Returns the folder of the hidden tests."""
         return (f"./{TESTS}/*",)
 
 

@@ -1,7 +1,7 @@
 """Runners of a task's own commands: they read its output, its report files or its exit code.
 
-Code under test can print what tests print, so these runners detect less than the pytest runner,
-which has a private channel: see ``docs/threat-model.md``.
+Code under test can print the same text as tests, so these runners detect less than the pytest
+runner, which has a private channel: see ``docs/threat-model.md``.
 """
 
 import re
@@ -48,11 +48,11 @@ class OutputRunner:
     ``FILE::NAME``.
 
     Attributes:
-        name: What ``Task.runner`` calls it.
-        read: Returns the outcomes of a run that was not cut short.
+        name: Its name in ``Task.runner``.
+        read: Returns the outcomes of a run that was not killed.
         prepare: Removes old reports before the run.
         report_problem: Returns what is wrong with a ``test_report``, or "".
-        default_command: What runs where the task has no command; "" where it must have one.
+        default_command: The command of tasks without one; "" if tasks must have one.
         names: Patterns of test files, and of files that configure the run.
         is_by_file: Whether ids are ``FILE::NAME`` without ``{file}``, too.
         negates: Whether `functions` knows Python functions of tests, so that they can be negated.
@@ -181,7 +181,7 @@ def _is_path(text: str) -> bool:
 
 
 def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
-    """Refuses a command whose program this machine lacks, before code under test could say so.
+    """Refuses a command whose program is missing, before code under test can fake that error.
 
     A program in the tree is not checked: the policy may have removed it, and no test passes then.
     """
@@ -218,7 +218,7 @@ class CommandRunner(OutputRunner):
         return f"expected test {wrong[0]!r} is no shell command" if wrong else ""
 
     def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract
-        """Returns none: a command is no file."""
+        """Returns no files: commands have none."""
         return ()
 
     def patterns(self, task: Task) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Glob patterns of protected files: tests by name, and files that test commands name or start.
 
-A command that collects tests may read all files that are named as tests of its language are. A
-runner that does not know the language protects the names of all languages.
+A command that collects tests may read every file with a test name of its language. A runner that
+does not know the language protects the test names of all languages.
 """
 
 import glob

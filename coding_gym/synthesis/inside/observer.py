@@ -26,7 +26,7 @@ class Observer:
 
     Args:
         root: The project's folder, with a slash at its end.
-        name: Returns the id of a test by pytest's.
+        name: Returns the id of a test from pytest's node id.
         limited: Returns a context with the time limit of a test.
         trace: Whether executed lines are recorded.
     """
