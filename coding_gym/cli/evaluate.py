@@ -19,7 +19,7 @@ from coding_gym.rollout.runner import Runner
 from coding_gym.trajectory import Trajectory
 
 _WITH_RESUME = {"out", "resume", "attempts", "concurrency", "max_cost", "max_tokens"}
-_WITH_RESUME |= {"max_lost", "ray", "pull_images"}
+_WITH_RESUME |= {"max_lost", "ray", "images_window"}
 
 
 def eval_(
@@ -31,7 +31,7 @@ def eval_(
             OUTPUT,
             "--resume",
             help="Continue the run in --out with the settings of its config.json. Only -c, --ray, "
-            "--pull-images, the limits --max-… of the run and a larger --attempts may be added.",
+            "--images-window, the limits --max-… of the run and a larger --attempts may be added.",
         ),
     ] = False,
     agent: Annotated[
@@ -105,9 +105,9 @@ def eval_(
     seed: Annotated[int, option(RUN, help="Seed of the run and of all its attempts.")] = 0,
     sandbox: options.Sandbox = "auto",
     ray: Annotated[str | None, option(RUN, help="Address of a Ray cluster, or 'auto'.")] = None,
-    pull_images: Annotated[
-        bool, option(RUN, "--pull-images", help="Pull images as needed; remove used ones.")
-    ] = False,
+    images_window: Annotated[
+        int | None, option(RUN, min=1, help="Number of images to pull at a time.")
+    ] = None,
 ) -> None:
     """Play an agent on many tasks and report how many it resolves.
 
@@ -117,7 +117,7 @@ def eval_(
     """
     bounds: dict[str, Any] = {"attempts": attempts, "concurrency": concurrency, "ray": ray}
     bounds |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_lost": max_lost}
-    bounds["pull_images"] = pull_images
+    bounds["images_window"] = images_window
     to_continue = f"to continue: coding-gym eval --out {out} --resume"
     if resume:
         _refuse_settings(context)

@@ -24,10 +24,10 @@ from coding_gym.arguments import at_least_one, check_arguments
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
+from coding_gym.rollout.image_windows import ImageWindows
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import CONFIG, Outcome, RunFolder
 from coding_gym.rollout.runner import Runner
-from coding_gym.rollout.task_images import TaskImages
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
@@ -58,7 +58,7 @@ def evaluate(
     max_tokens: int | None = None,
     max_lost: int | None = None,
     ray: str | None = None,
-    pull_images: bool = False,
+    images_window: int | None = None,
     resume: bool = False,
     on_start: Callable[[Runner, int, Sequence[Outcome]], None] = lambda *_: None,
     on_done: Callable[[Trajectory], None] = _log_error,
@@ -71,7 +71,7 @@ def evaluate(
     ``evaluate(out, resume=True)`` continues a run that Ctrl-C, a budget or SIGKILL ended, with the
     settings of its ``config.json``. Attempts with a verdict are kept; attempts that ended with an
     error are repeated. ``attempts`` may be larger than before, and ``concurrency``, ``max_cost``,
-    ``max_tokens``, ``max_lost``, ``ray`` and ``pull_images`` may change. A `Player` object and a
+    ``max_tokens``, ``max_lost``, ``ray`` and ``images_window`` may change. A `Player` object and a
     list of tasks must be passed again.
 
     Args:
@@ -92,9 +92,9 @@ def evaluate(
             the cause is the server or the machine.
         ray: The address of a Ray cluster whose nodes play the attempts, such as ``"auto"``; see
             `coding_gym.rollout.ray_runner.RayRunner`. By default this machine plays all attempts.
-        pull_images: Whether to pull each missing image of the tasks when its first attempt begins,
-            and to remove it after the last one; see `coding_gym.rollout.task_images.TaskImages`.
-            By default all images must be present.
+        images_window: Number of the tasks' images to pull at a time while the run plays; images
+            whose attempts have ended are removed. See
+            `coding_gym.rollout.image_windows.ImageWindows`. By default all images must be present.
         resume: Whether to continue the run in ``out``.
         on_start: Called before the first episode with the runner, the number of attempts of the
             whole run, and the outcomes in the folder.
@@ -107,8 +107,8 @@ def evaluate(
     counts = {"attempts": attempts, "concurrency": concurrency, "max_lost": max_lost}
     for name, value in counts.items():
         at_least_one(name, 1 if value is None else value)
-    if pull_images and ray:
-        raise InvalidArgumentError("pull_images and ray cannot be combined; remove one of them")
+    if images_window is not None and ray:
+        raise InvalidArgumentError("images_window and ray cannot be combined; remove one of them")
     bounds = {"concurrency": concurrency, "max_cost": max_cost, "max_tokens": max_tokens}
     bounds = {name: v for name, v in (bounds | {"max_lost": max_lost}).items() if v is not None}
     tasks = {"source": tasks} if isinstance(tasks, str) else tasks
@@ -145,17 +145,19 @@ def evaluate(
         on_start(runner, config["attempts"] * len(factory.tasks), outcomes)
 
         with ExitStack() as stack:
-            images = TaskImages(todo, factory.sandbox.name) if pull_images else None
-            if images:
-                stack.callback(images.close)
+            windows = None
+            if images_window is not None:
+                name, is_over = factory.sandbox.name, lambda: bool(runner.stop_reason)
+                windows = ImageWindows(todo, images_window, name, is_over)
+                stack.callback(windows.close)
 
             def keep(trajectory: Trajectory) -> None:
                 writer.add(trajectory)
                 on_done(trajectory)
-                if images:
-                    images.finish(trajectory.task_id)
+                if windows:
+                    windows.finish(trajectory.task_id)
 
-            _play(runner, images or todo, keep)
+            _play(runner, windows or todo, keep)
     return folder
 
 

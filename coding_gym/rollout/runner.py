@@ -137,6 +137,7 @@ class Runner:
                     for _ in range(self.concurrency):
                         group.create_task(work())
             except BaseExceptionGroup as failures:  # of this machine or the disk
+                self.stopping = True  # also for attempts that wait for an image
                 raise failures.exceptions[0] from None
             finally:
                 await self.player.close()

@@ -8,7 +8,7 @@ read and write all that root could. Set-user-id bits, device nodes and extended 
 dropped.
 """
 
-from coding_gym.sandbox.images.fetching import fetch_image
+from coding_gym.sandbox.images.fetching import fetch_image, layer_sizes
 from coding_gym.sandbox.images.layout import (
     find_image,
     image_digest,
@@ -28,5 +28,6 @@ __all__ = [
     "image_digest",
     "image_folder",
     "image_names",
+    "layer_sizes",
     "read_manifest",
 ]

@@ -4,15 +4,17 @@
 an interrupted copy leaves complete blobs, which the next try finds, and a folder that it removes.
 """
 
+import json
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, SandboxError, last_line
 from coding_gym.sandbox.folder_cache import FolderCache, key_lock
-from coding_gym.sandbox.images.layout import full_name, image_folder, layout_key
+from coding_gym.sandbox.images.layout import ARCHITECTURE, full_name, image_folder, layout_key
 
 _BLOBS = ".blobs"
 _NUM_RETRIES = 3
@@ -40,13 +42,35 @@ def fetch_image(image: str) -> Path:
         # A standard layout, with blobs that all images share.
         (folder / "blobs").symlink_to(Path("..", _BLOBS))
         with key_lock(image_folder(), _BLOBS):  # else `remove_image` could remove its blobs
-            _copy(name, folder)
+            _skopeo("copy --quiet", name, f"oci:{folder}")
 
     try:
         (image_folder() / _BLOBS).mkdir(parents=True, exist_ok=True)
         return FolderCache(image_folder()).get(layout_key(name), build)
     except OSError as error:
         raise SandboxError(f"image {image!r} cannot be fetched: {error}") from error
+
+
+def layer_sizes(image: str) -> dict[str, int]:
+    """Returns the compressed size in bytes of each layer of an image in its registry, by digest.
+
+    Raises:
+        InvalidArgumentError, MissingDependencyError, SandboxError: As `fetch_image`.
+    """
+    name = full_name(image)
+    document = json.loads(_skopeo("inspect --raw", name))
+    if "manifests" in document:  # of one image for each platform
+        head, slash, last = name.rpartition("/")
+        repository = f"{head}{slash}{last.partition('@')[0].partition(':')[0]}"
+        digests = [m["digest"] for m in document["manifests"] if _fits(m.get("platform", {}))]
+        if not digests:
+            raise SandboxError(f"image {image!r} has no variant for linux/{ARCHITECTURE}")
+        document = json.loads(_skopeo("inspect --raw", f"{repository}@{digests[0]}"))
+    return {layer["digest"]: layer["size"] for layer in document.get("layers", ())}
+
+
+def _fits(platform: Mapping[str, str]) -> bool:
+    return (platform.get("os"), platform.get("architecture")) == ("linux", ARCHITECTURE)
 
 
 def remove_image(image: str) -> frozenset[str]:
@@ -79,18 +103,18 @@ def _digests(layout: Path) -> frozenset[str]:
     return frozenset()
 
 
-def _copy(name: str, folder: Path) -> None:
-    """Copies an image of a registry into a folder."""
+def _skopeo(command: str, name: str, *to: str) -> str:
+    """Runs a command of skopeo on an image of a registry; returns its output."""
     program = shutil.which("skopeo")
     if program is None:
         raise MissingDependencyError(
             "skopeo is not installed; run: apt-get install skopeo (or dnf, brew, conda install "
             "-c conda-forge skopeo)"
         )
-    options = ["--quiet", f"--retry-times={_NUM_RETRIES}"]
-    options += ["--src-tls-verify=false"] if _LOCAL.match(name) else []
+    insecure = ["--src-tls-verify=false" if to else "--tls-verify=false"]
+    options = [f"--retry-times={_NUM_RETRIES}", *(insecure if _LOCAL.match(name) else ())]
     ended = subprocess.run(
-        [program, "copy", *options, "--", f"docker://{name}", f"oci:{folder}"],
+        [program, *command.split(), *options, "--", f"docker://{name}", *to],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
@@ -98,4 +122,6 @@ def _copy(name: str, folder: Path) -> None:
     if ended.returncode:
         line = last_line(ended.stderr.decode("utf-8", "replace"))
         message = _MESSAGE.search(line)
-        raise SandboxError(f"skopeo cannot copy {name}: {message[1] if message else line}")
+        action = command.partition(" ")[0]
+        raise SandboxError(f"skopeo cannot {action} {name}: {message[1] if message else line}")
+    return ended.stdout.decode("utf-8", "replace")

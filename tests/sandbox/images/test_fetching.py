@@ -16,7 +16,9 @@ from coding_gym.sandbox.images import (
     fetch_image,
     fetching,
     image_names,
+    layer_sizes,
 )
+from coding_gym.sandbox.images.layout import ARCHITECTURE
 
 pytestmark = pytest.mark.slow
 
@@ -58,6 +60,22 @@ def test_a_pulled_image_is_found_by_name_and_not_fetched_twice(
         assert fetch_image(name) == layout
         with pytest.raises(MissingDependencyError, match="apt-get install skopeo"):
             fetch_image("other:1")
+
+
+def test_sizes_are_those_of_this_machines_platform(monkeypatch: pytest.MonkeyPatch) -> None:
+    variants = [
+        {"digest": "sha256:a", "platform": {"os": "windows", "architecture": ARCHITECTURE}},
+        {"digest": "sha256:b", "platform": {"os": "linux", "architecture": ARCHITECTURE}},
+    ]
+    documents = {
+        "host/name:1": {"manifests": variants},
+        "host/other:1": {"manifests": variants[:1]},
+        "host/name@sha256:b": {"layers": [{"digest": "sha256:c", "size": 3}]},
+    }
+    monkeypatch.setattr(fetching, "_skopeo", lambda _, name: json.dumps(documents[name]))
+    assert layer_sizes("host/name:1") == {"sha256:c": 3}
+    with pytest.raises(SandboxError):
+        layer_sizes("host/other:1")
 
 
 def test_images_share_blobs(registry: Registry, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Runs in images that are pulled while the run plays and removed when they are done."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,11 +58,11 @@ def tasks(registry: Registry, make_image_task: MakeTask) -> list[Task]:
 
 
 def _play(out: Path, tasks: list[Task], **options: Any) -> list[Trajectory]:
-    run = evaluate(out, "gold", tasks=tasks, pull_images=True, **options)
+    run = evaluate(out, "gold", tasks=tasks, images_window=1, **options)
     return [*run.trajectories(), *run.errors()]
 
 
-def test_few_images_are_there_at_a_time_and_none_at_the_end(
+def test_two_windows_are_there_at_most_and_none_at_the_end(
     tmp_path: Path, cache: Path, tasks: list[Task], registry: Registry
 ) -> None:
     fetch_image(tasks[0].image)  # it stays
@@ -73,10 +74,10 @@ def test_few_images_are_there_at_a_time_and_none_at_the_end(
         played.append(int(record.task_id[-1]))
         held.append(len(image_names()))
 
-    options = {"attempts": 2, "concurrency": 1, "episode": _UNGRADED}
+    options = {"attempts": 2, "concurrency": 4, "episode": _UNGRADED}
     records = _play(tmp_path / "run", tasks, on_done=count, **options)
     assert [record.error for record in records] == [""] * 2 * _NUM_IMAGES
-    assert max(held) <= 2
+    assert max(held) <= 3
     assert sorted(played) == [number for number in range(_NUM_IMAGES) for _ in range(2)]
     assert image_names() == [tasks[0].image]
     blobs = {path.name for path in (image_folder() / ".blobs").glob("*/*")}
@@ -123,11 +124,13 @@ def test_a_stopped_run_leaves_no_pulled_image(
     assert image_names() == []
 
 
-def test_a_failing_run_removes_its_images(tmp_path: Path, cache: Path, tasks: list[Task]) -> None:
+def test_a_failing_run_does_not_wait_for_images(
+    tmp_path: Path, cache: Path, tasks: list[Task]
+) -> None:
     def fail(_: Trajectory) -> None:
         raise OSError("the disk is full")
 
-    with pytest.raises(OSError, match="full"):
+    with pytest.raises(OSError, match="full"):  # while the third attempt waits for its image
         _play(tmp_path / "run", tasks, concurrency=3, episode=_UNGRADED, on_done=fail)
     assert image_names() == []
 
@@ -136,5 +139,15 @@ def test_a_failing_run_removes_its_images(tmp_path: Path, cache: Path, tasks: li
 def test_runs_that_pull_no_images_are_refused(
     tmp_path: Path, cache: Path, tasks: list[Task], options: dict[str, Any]
 ) -> None:
-    with pytest.raises(InvalidArgumentError, match="pull_images"):
+    with pytest.raises(InvalidArgumentError, match="images_window"):
         _play(tmp_path / "run", tasks, **options)
+
+
+def test_a_small_disk_is_reported_before_the_first_pull(
+    tmp_path: Path, cache: Path, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1_000_000))
+    with pytest.raises(InvalidArgumentError, match=r"0\.001 GB are free"):
+        _play(tmp_path / "run", tasks)
+    assert not (image_folder() / ".blobs").exists()

@@ -1,0 +1,145 @@
+"""Runs whose images do not fit on the disk together: pulled and removed while the run plays."""
+
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Event
+
+from coding_gym.arguments import at_least_one
+from coding_gym.errors import CodingGymError, InvalidArgumentError, SandboxError
+from coding_gym.sandbox import get_backend
+from coding_gym.sandbox.images import ImageStore, fetch_image, find_image, image_folder, layer_sizes
+from coding_gym.task import Task
+
+_UNPACKED = 3  # bytes of a layer on the disk for each byte of its compressed blob, typically
+_POLL_S = 0.2
+_log = logging.getLogger(__name__)
+
+Attempt = tuple[Task, int]
+
+
+class ImageWindows:
+    """The attempts of a run, ordered by image, with the images of two windows on the disk.
+
+    While the attempts of one window play, a thread pulls the images of the next. It pulls no
+    further before the attempts of a window are over, and removes that window's images first. Images
+    that were there before stay. Iteration blocks until the images of the next attempt are there; an
+    image that cannot be pulled is logged, and its attempts fail on their own.
+
+    Args:
+        attempts: Tasks, with the number of the attempt.
+        size: Images of a window.
+        sandbox: Name of the run's backend, which must be ``namespace`` or become it.
+        is_over: Whether no more attempts begin.
+
+    Raises:
+        InvalidArgumentError: The images of two windows do not fit on the disk, or the backend does
+            not use pulled images.
+        MissingDependencyError: skopeo is not installed.
+    """
+
+    def __init__(
+        self, attempts: Iterable[Attempt], size: int, sandbox: str, is_over: Callable[[], bool]
+    ) -> None:
+        at_least_one("images_window", size)
+        self._backend = get_backend(sandbox)
+        self._store = ImageStore()
+        if self._backend.name != "namespace":
+            raise InvalidArgumentError(
+                f"images_window needs the 'namespace' sandbox, got {self._backend.name!r}"
+            )
+        attempts = list(attempts)
+        images = list(dict.fromkeys(task.image for task, _ in attempts if _is_absent(task.image)))
+        self._images = [images[start : start + size] for start in range(0, len(images), size)]
+        number_of = {name: n for n, names in enumerate(self._images) for name in names}
+        self._window_of = {task.task_id: number_of.get(task.image, 0) for task, _ in attempts}
+        self._attempts = sorted(attempts, key=lambda one: self._window_of[one[0].task_id])
+        self._left = Counter(self._window_of[task.task_id] for task, _ in attempts)
+        self._done = [Event() for _ in self._images]
+        self._pulled: dict[int, list[str]] = {}
+        self._is_over = is_over
+        _check_space([name for names in self._images[:2] for name in names])
+        self._puller = ThreadPoolExecutor(1, "coding_gym-images")
+        self._pulls = [self._puller.submit(self._pull, number) for number in range(len(self._done))]
+
+    def __iter__(self) -> Iterator[Attempt]:
+        """Yields the attempts, each once its image is there or the run is over."""
+        for task, attempt in self._attempts:
+            if self._pulls:
+                self._pulls[self._window_of[task.task_id]].result()
+            yield task, attempt
+
+    def finish(self, task_id: str) -> None:
+        """Counts an attempt at a task as over; is called by one thread at a time."""
+        number = self._window_of[task_id]
+        self._left[number] -= 1
+        if self._done and not self._left[number]:
+            self._done[number].set()
+
+    def close(self) -> None:
+        """Waits for the image that is being pulled, and removes all; no attempt may run then."""
+        self._is_over = lambda: True
+        self._puller.shutdown()
+        for number in list(self._pulled):
+            self._remove(number)
+
+    def _pull(self, number: int) -> None:
+        """Pulls a window, once the one before the last is done and removed."""
+        if number > 1:
+            while not self._done[number - 2].wait(_POLL_S):
+                if self._is_over():
+                    return
+            self._remove(number - 2)
+        names = self._images[number]
+        self._pulled[number] = [one for one in names if not self._is_over() and _fetch(one)]
+
+    def _remove(self, number: int) -> None:
+        for name in self._pulled.pop(number, ()):
+            try:
+                self._store.remove(name, self._backend)
+            except OSError as problem:
+                _log.warning("image %r cannot be removed: %s", name, problem)
+
+
+def _fetch(name: str) -> bool:
+    try:
+        fetch_image(name)
+    except CodingGymError as problem:
+        _log.warning("%s", problem)
+        return False
+    return True
+
+
+def _is_absent(image: str) -> bool:
+    if not image:
+        return False
+    try:
+        find_image(image)
+    except InvalidArgumentError:
+        return True
+    return False
+
+
+def _check_space(images: Sequence[str]) -> None:
+    """Raises InvalidArgumentError where images do not fit on the disk, with the figures."""
+    sizes: dict[str, int] = {}
+    for name in images:
+        with suppress(InvalidArgumentError, SandboxError):  # reported when it is pulled
+            sizes |= layer_sizes(name)
+    total = sum(sizes.values())
+    needed: Counter[int] = Counter()
+    places = {}
+    for folder, factor in ((image_folder(), 1), (ImageStore().folder, _UNPACKED)):
+        place = next(path for path in (folder, *folder.parents) if path.exists())
+        places[device := place.stat().st_dev] = place
+        needed[device] += total * factor
+    for device, place in places.items():
+        size, free = needed[device], shutil.disk_usage(place).free
+        if size > free:
+            raise InvalidArgumentError(
+                f"the images of two windows need about {size / 1e9:.3g} GB in {place}, where "
+                f"{free / 1e9:.3g} GB are free; remedy: a smaller images_window, or free space"
+            )
