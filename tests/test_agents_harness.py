@@ -238,7 +238,8 @@ def test_harness_that_misbehaves_is_ended_and_graded(
         scripted(message("Hm.")),
         tiny_row,
         tmp_path / "run",
-        episode={"max_turns": 1, "limits": {"max_seconds": 5 if "while" in end else 60}},
+        episode={"max_turns": 1, "limits": {"max_seconds": 5 if reason == "max_time" else 60}},
+        grace_s=0.2,
     )
     assert (record.error_class, record.stop_reason, record.resolved) == ("", reason, True)
     assert bool(record.error) == (reason == "stopped")

@@ -1,6 +1,7 @@
 """Limits and records of the model requests that the harness of one episode sends."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,6 +59,7 @@ class CapturedRequests:
             is no failure of the episode.
         limit: The limit that a request was refused for, or None.
         replies: Replies so far.
+        refused: Is set when no further request is sent.
     """
 
     def __init__(
@@ -69,6 +71,8 @@ class CapturedRequests:
         self.failure: Exception | None = None
         self.limit: StopReason | None = None
         self.replies: list[Reply] = []
+        self.refused = asyncio.Event()
+        self._begin_s = time.monotonic()
         self._live, self._complete, self._settings = live, complete, settings
         self._sending = asyncio.Lock()
         self._num_tokens, self._cost = 0, 0.0
@@ -76,6 +80,10 @@ class CapturedRequests:
         self._messages: list[Message] = []
         self._answers: dict[int, list[Message]] = {}  # the messages after each reply, by its number
         self._chats = [_Chat()]
+
+    def begin(self) -> None:
+        """Starts the clock of ``max_seconds``, when the harness starts."""
+        self._begin_s = time.monotonic()
 
     async def ask(self, body: dict[str, Any]) -> Reply:
         """Returns the reply to a request, and records it as a turn.
@@ -87,6 +95,7 @@ class CapturedRequests:
         async with self._sending:
             self.limit = self.limit or self._spent()
             if self.limit:
+                self.refused.set()
                 raise EpisodeError(f"the episode is over: {self.limit}")
             if self.failure is not None and not isinstance(self.failure, PromptTooLongError):
                 raise self.failure
@@ -95,6 +104,8 @@ class CapturedRequests:
             except Exception as failure:  # kept for the record, and raised again
                 if not (isinstance(failure, RequestRefusedError) and self.replies):
                     self.failure = failure
+                    if not isinstance(failure, PromptTooLongError):
+                        self.refused.set()
                 raise
 
     async def _sent(self, body: dict[str, Any]) -> Reply:
@@ -112,6 +123,7 @@ class CapturedRequests:
             (bounds.max_turns, len(self.replies), StopReason.MAX_TURNS),
             (bounds.max_tokens, self._num_tokens, StopReason.MAX_TOKENS),
             (bounds.max_cost, self._cost, StopReason.MAX_COST),
+            (bounds.max_seconds, time.monotonic() - self._begin_s, StopReason.MAX_TIME),
         ):
             if bound is not None and used >= bound:
                 return reason

@@ -22,8 +22,12 @@ from coding_gym.agents.live_episode import (
 )
 from coding_gym.agents.responses_api import chat_body, response_body, response_events
 
+END_PATH = "/end"
+"""A request for this path gets its response when the harness has to end."""
+
 _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 _MAX_BODY_BYTES = 8 << 20
+_MAX_DIGITS = 20  # of a length; longer numbers are larger than any limit
 _MAX_CONNECTIONS = 64
 _MAX_READ = 4  # requests that are read at one time; parsed JSON takes 20 times its size
 # Fields of a response that are recorded but not sent to the harness.
@@ -51,11 +55,13 @@ class CaptureEndpoint:
     Attributes:
         path: The UNIX socket.
         api_key: The bearer token; requests with any other token get 401.
+        ending: Set it to answer the request for ``END_PATH``.
     """
 
     def __init__(self, requests: CapturedRequests) -> None:
         self.requests = requests
         self.api_key = secrets.token_urlsafe(32)
+        self.ending = asyncio.Event()
         self._folder = tempfile.TemporaryDirectory(prefix="coding_gym-")
         self.path = Path(self._folder.name, "model.sock")
         self._reading = asyncio.Semaphore(_MAX_READ)
@@ -112,10 +118,13 @@ class CaptureEndpoint:
             raise _HTTPError(401, "the API key is not that of this episode")
         method, target, *_ = [*line.decode("latin-1").split(" "), ""]
         route = target.partition("?")[0]
+        if (method, route) == ("GET", END_PATH):
+            await self.ending.wait()
+            return "application/json", "{}"
         if method != "POST" or route not in (_CHAT, _RESPONSES):
             raise _HTTPError(404, "unknown path")
         length = headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > _MAX_BODY_BYTES:
+        if not length.isdecimal() or int(length[:_MAX_DIGITS]) > _MAX_BODY_BYTES:
             raise _HTTPError(413, f"the body needs a length of at most {_MAX_BODY_BYTES} bytes")
         async with self._reading:
             data = await reader.readexactly(int(length))

@@ -1,5 +1,6 @@
 """Plays episodes by a command-line agent in the sandbox, whose only connection is the model."""
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,7 +8,7 @@ from typing import Any
 
 from coding_gym.action import Stop
 from coding_gym.agents.capture import CapturedRequests
-from coding_gym.agents.capture_server import CaptureEndpoint
+from coding_gym.agents.capture_server import END_PATH, CaptureEndpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, with_layer
 from coding_gym.agents.live_episode import LiveEpisode, Player, PromptTooLongError, public_text
@@ -24,6 +25,21 @@ _PORT = 8765
 _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
 _TIMEOUT_S = 3600.0  # of an episode without `max_seconds`
 _TAIL_CHARS = 2000
+# The subshell ends the command when the endpoint answers. It has its own connection.
+_SCRIPT = f"""
+(
+  exec 3<>/dev/tcp/127.0.0.1/{_PORT} || exit
+  printf '%s\\r\\n' 'GET {END_PATH} HTTP/1.1' 'Authorization: Bearer {{api_key}}' '' >&3
+  read -r -n 1 <&3 && kill -KILL $$
+) > /dev/null 2>&1 &
+watch=$!
+(
+{{command}}
+)
+code=$?
+kill -KILL $watch
+exit $code
+"""
 
 
 class HarnessError(CodingGymError, RuntimeError):
@@ -34,15 +50,16 @@ class HarnessPlayer(Player):
     """Plays episodes by a harness that runs in the episode's sandbox.
 
     Each episode has its own endpoint and token. The model's sampling settings replace those of the
-    harness. After a limit of the episode all requests get errors; ``max_seconds``, by default an
-    hour, ends a harness that still runs. The tree is then graded. Chat, tools and turns of the
-    record come from the requests.
+    harness. After a limit of the episode or a failure of the model all requests get errors, and
+    ``grace_s`` later the harness is ended. ``max_seconds`` is an hour by default. The tree is then
+    graded. Chat, tools and turns of the record come from the requests.
 
     Args:
         harness: The harness.
         client: A client of the model's server, or a local model, such as the agent ``hf``.
         model: The model's name on the server; ignored for a local model.
         sampling: Sampling settings for a server; the harness decides on settings that are None.
+        grace_s: Seconds that a harness has to end after its first refused request.
     """
 
     def __init__(
@@ -52,11 +69,13 @@ class HarnessPlayer(Player):
         *,
         model: str = "",
         sampling: Sampling | None = None,
+        grace_s: float = 30.0,
     ) -> None:
         self.model = model if isinstance(client, OpenAIClient) else client.model
         self.name = harness.name
         self._harness, self._client = harness, client
         self._sampling = sampling or Sampling()
+        self._grace_s = grace_s
         self._endpoints: dict[LiveEpisode, CaptureEndpoint] = {}
 
     def describe(self) -> Mapping[str, Any]:
@@ -96,12 +115,14 @@ class HarnessPlayer(Player):
         """Runs the harness until it ends, then grades the tree."""
         endpoint = self._endpoints.pop(live)
         requests = endpoint.requests
+        ender = asyncio.ensure_future(self._end(endpoint))
         result: ExecResult | None = None
         try:
             result = await live.in_thread(self._run, live, endpoint)
         except InfrastructureError:
             pass  # the episode records it
         finally:
+            ender.cancel()
             await endpoint.close()
             live.chat = {**requests.record(), "toolset": self.name}
         if requests.failure and not isinstance(requests.failure, PromptTooLongError):
@@ -125,13 +146,22 @@ class HarnessPlayer(Player):
         values = {"base_url": _BASE_URL, "api_key": endpoint.api_key, "model": self.model}
         harness = self._harness.filled(values)
         command = harness.shell_command(live.task.problem_statement)
-        timeout_s = live.episode.bounds.max_seconds or _TIMEOUT_S
+        bound_s = live.episode.bounds.max_seconds
+        timeout_s = _TIMEOUT_S if bound_s is None else bound_s + self._grace_s
+        script = _SCRIPT.format(api_key=endpoint.api_key, command=command)
+        endpoint.requests.begin()
         with live.episode.access() as context:
             sandbox = context.sandbox
             home = sandbox.run('printf %s "$HOME"').output
             for path, text in harness.files.items():
                 sandbox.write_file(f"{home}/{path}", text.encode())
-            return sandbox.run(command, timeout_s=timeout_s, env=dict(harness.env))
+            return sandbox.run(script, timeout_s=timeout_s, env=dict(harness.env))
+
+    async def _end(self, endpoint: CaptureEndpoint) -> None:
+        """Ends the harness some time after a request was refused."""
+        await endpoint.requests.refused.wait()
+        await asyncio.sleep(self._grace_s)
+        endpoint.ending.set()
 
     def _outcome(
         self, requests: CapturedRequests, result: ExecResult | None

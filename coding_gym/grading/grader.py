@@ -161,8 +161,9 @@ def _graded(
 
 def _not_graded(paths: Sequence[str]) -> str:
     """Returns the end of a grade's detail, which names files of a patch that were not graded."""
-    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-    return f"; not graded: changes of {', '.join(paths[:_MAX_NAMED])}{more}" if paths else ""
+    names = [path if path.isprintable() else repr(path) for path in paths]
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return f"; not graded: changes of {', '.join(names[:_MAX_NAMED])}{more}" if names else ""
 
 
 def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grade:
