@@ -49,6 +49,7 @@ class Rollout:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._was_ready = False
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -58,8 +59,8 @@ class Rollout:
     def reset(self, **row: Any) -> str:
         """Starts an episode and returns the issue; the previous episode is discarded.
 
-        Other infrastructure failures are not raised, because they would stop the training. The text
-        is then a notice, and the rollout is masked.
+        An infrastructure failure is not raised, because it would stop the training. The text is
+        then a notice, and the rollout is masked.
 
         Args:
             **row: The columns of the dataset, with ``task_id`` or ``task`` (an object, or JSON
@@ -68,11 +69,14 @@ class Rollout:
         Raises:
             InvalidArgumentError: The row has neither or both of the columns.
             UnknownTaskError, InvalidTaskError: The task is unknown or malformed.
-            SandboxUnavailableError: This machine cannot run the sandbox.
+            SandboxUnavailableError: This machine cannot run the sandbox, and no earlier reset
+                opened one.
         """
         self._session.start(**task_options(row))
-        if isinstance(self._session.failure, SandboxUnavailableError):
-            raise self._session.failure
+        failure = self._session.failure
+        if isinstance(failure, SandboxUnavailableError) and not self._was_ready:
+            raise failure
+        self._was_ready = self._was_ready or failure is None
         return self._session.text
 
     def get_reward(self) -> float | None:

@@ -99,23 +99,24 @@ def validate(
 def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
     """Returns the verdicts of earlier calls with the same checks, by task; creates a missing file.
 
-    An incomplete last line, left by a killed process, is removed; other lines are kept, because
-    they may have taken days.
+    An incomplete last line, left by a killed process, is removed if all other lines are reports;
+    these are kept, because they may have taken days. A file of another kind is not changed.
     """
+    reports: list[ValidationReport] = []
     with path.open("a+b") as file:
         file.seek(0)
         lines = file.readlines()
-        if lines and not lines[-1].endswith(b"\n"):
-            file.truncate(file.tell() - len(lines.pop()))
-    reports: list[ValidationReport] = []
-    for number, line in enumerate(lines, 1):
-        try:
-            reports += [ValidationReport.from_json(json.loads(line))] if line.strip() else []
-        except (ValueError, RecursionError) as problem:
-            raise InvalidArgumentError(
-                f"{path} line {number} is not a report of this command ({problem}); fix or remove "
-                "the line, or name a new file (--out)"
-            ) from None
+        is_cut = len(lines) > 1 and not lines[-1].endswith(b"\n")
+        for number, line in enumerate(lines[:-1] if is_cut else lines, 1):
+            try:
+                reports += [ValidationReport.from_json(json.loads(line))] if line.strip() else []
+            except (ValueError, RecursionError) as problem:
+                raise InvalidArgumentError(
+                    f"{path} line {number} is not a report of this command ({problem}); fix or "
+                    "remove the line, or name a new file (--out)"
+                ) from None
+        if is_cut:
+            file.truncate(file.tell() - len(lines[-1]))
     return {
         one.task_id: one
         for one in reports

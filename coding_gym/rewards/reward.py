@@ -78,8 +78,8 @@ class Reward:
         score: Returns the value of a finished episode.
         lowest: The smallest value.
         highest: The largest value.
-        needs: The required `NEEDS`: a ``gold_patch`` or ``test_patch`` of the task, a ``grade``
-            with a challenge of all its tests, or a grade that is only ``resolved`` or not.
+        needs: The required `NEEDS`: a ``gold_patch`` or ``test_patch`` of the task, a ``grade`` of
+            single tests (``challenge="passed"``), or a grade that is only ``resolved`` or not.
     """
 
     name: str

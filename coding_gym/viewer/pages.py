@@ -341,6 +341,7 @@ def _turn(turn: Turn, thought: str, opening: str, convert: Callable[[str], Any])
         for call, result in zip_longest(turn.calls, turn.results[: len(turn.calls)])
     ]
     return {
+        "digest": turns.digest(turn),
         "opening": convert(opening),
         "thought": convert(thought),
         "action": convert(turn.action),

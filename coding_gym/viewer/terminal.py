@@ -127,7 +127,9 @@ def _grade(grade: Grade) -> Iterator[RenderableType]:
     yield coloured(grade.detail)
     if grade.challenge:
         yield Text(f"tests of the bug: {grade.challenge}", "dim")
-    yield from (Text(f"not graded: {_line(path)}", "yellow") for path in grade.dropped_paths)
+    for path in grade.dropped_paths:
+        if path not in grade.detail:  # a detail names the first ones
+            yield Text(f"not graded: {_line(path)}", "yellow")
     lists = {"fail_to_pass": grade.fail_to_pass, "pass_to_pass": grade.pass_to_pass}
     for name, statuses in lists.items():
         for test, status in statuses.items():

@@ -1,5 +1,6 @@
 """The parts of a record for display in a browser or in a terminal."""
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -57,6 +58,12 @@ def reply_note(turn: Turn) -> str:
         note += f" ({number(tokens / call.duration_s)}/s)" if tokens is not None else ""
     is_ordinary = call.finish_reason in ("", "stop", "tool_calls")
     return note if is_ordinary else f"{note}, stopped by {call.finish_reason:.40}"
+
+
+def digest(turn: Turn) -> str:
+    """Returns a digest of a turn's whole action and observation, which pages may truncate."""
+    text = f"{turn.action}\0{turn.observation}".encode(errors="replace")
+    return hashlib.sha256(text).hexdigest()[:12]
 
 
 def argument_text(value: object) -> str:

@@ -20,6 +20,7 @@ from coding_gym.errors import (
     InvalidArgumentError,
     InvalidTaskError,
     SandboxError,
+    SandboxUnavailableError,
     UnknownNameError,
     UnknownTaskError,
 )
@@ -116,6 +117,20 @@ def test_a_sandbox_that_fails_gives_no_reward(make: Make, monkeypatch: pytest.Mo
     assert rollout.get_reward() is None
     rollout.reset(**ROW)
     assert rollout.get_reward() == 0.0
+
+
+def test_an_unavailable_sandbox_raises_only_before_one_has_opened(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollout, unavailable = make(), raising(SandboxUnavailableError("no user namespaces"))
+    with monkeypatch.context() as patch:
+        patch.setattr("coding_gym.episode.config.open_sandbox", unavailable)
+        with pytest.raises(SandboxUnavailableError):
+            rollout.reset(**ROW)
+    rollout.reset(**ROW)
+    monkeypatch.setattr("coding_gym.episode.config.open_sandbox", unavailable)
+    rollout.reset(**ROW)
+    assert rollout.get_reward() is None
 
 
 def test_a_dropped_rollout_leaves_no_process(make: Make) -> None:

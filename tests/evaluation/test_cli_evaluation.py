@@ -9,6 +9,7 @@ import pytest
 from episodes import raising
 from model_server import Answer, ChatServer, message
 from sandbox_fixtures import commit
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from coding_gym.cli.app import app
@@ -122,6 +123,11 @@ def test_settings_are_pairs_or_json(text: str) -> None:
 def test_settings_that_are_neither_are_refused(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match="--sampling"):
         parse_object("--sampling", text)
+
+
+def test_eval_has_at_most_28_options() -> None:
+    command = get_command(app).commands["eval"]  # type: ignore[attr-defined]
+    assert len([option for option in command.params if option.name != "help"]) <= 28
 
 
 @pytest.mark.parametrize(

@@ -116,11 +116,19 @@ BROKEN = [
 @pytest.mark.parametrize("line", BROKEN)
 def test_file_with_a_broken_report_is_not_continued(line: str, many: Path, tmp_path: Path) -> None:
     path = tmp_path / "odd.jsonl"
-    content = f"\n{line}\n{{}}\n".encode(errors="surrogateescape")
-    path.write_bytes(content)
-    (message,) = validated(many, "--out", path, code=2)
-    assert "odd.jsonl line 2" in message
-    assert path.read_bytes() == content
+    for end in ("\n", ""):
+        content = f"\n{line}\n{{}}{end}".encode(errors="surrogateescape")
+        path.write_bytes(content)
+        (message,) = validated(many, "--out", path, code=2)
+        assert "odd.jsonl line 2" in message
+        assert path.read_bytes() == content
+
+
+def test_file_of_one_foreign_line_is_not_changed(many: Path, tmp_path: Path) -> None:
+    path = tmp_path / "predictions.json"
+    path.write_text("[]")
+    validated(many, "--out", path, code=2)
+    assert path.read_text() == "[]"
 
 
 def test_long_reason_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from synthetic_runs import HOSTILE_TASK, TASK, config, make_hostile_run, make_ru
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.cli.view import show
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.grade import Grade, GradeReason
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.terminal import coloured
 
@@ -83,6 +84,21 @@ def test_long_texts_are_cut_and_arguments_optional(
     text = capsys.readouterr().out
     assert "980,000" in text
     assert len(text) < 100_000
+
+
+def test_each_path_that_is_not_graded_is_printed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = ("tests/test_a.py", "tests/test_b.py")
+    detail = f"no changes; not graded: changes of {paths[0]} and 1 more"
+    grade = Grade(
+        resolved=False, reason=GradeReason.EMPTY_PATCH, detail=detail, dropped_paths=paths
+    )
+    record = Trajectory(task_id=TASK, turns=(), grade=grade)
+    write_run(tmp_path / "run", config("run", "model", "rows", [TASK]), [record])
+    show(tmp_path / "run")
+    text = capsys.readouterr().out
+    assert [text.count(path) for path in paths] == [1, 1]
 
 
 def test_unknown_episodes_are_refused(runs: Path, tmp_path: Path) -> None:

@@ -93,9 +93,17 @@ def test_a_relative_path_stays_where_it_was(
 
 def test_an_invalid_folder_is_refused(core: CodingRepairEnv, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for bad in (tmp_path / "file", tmp_path / "file" / "below", "~nobody-here/file"):
+    for bad in (tmp_path / "file", tmp_path / "file" / "below", "", 3, "a\0b", "~nobody-here/file"):
         with pytest.raises(InvalidArgumentError):
-            RecordTrajectory(core, bad)
+            RecordTrajectory(core, bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["agent", "model", "run_id"])
+def test_a_label_that_is_not_a_string_is_refused(
+    name: str, core: CodingRepairEnv, folder: Path
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=name):
+        RecordTrajectory(core, folder, **{name: None})  # type: ignore[arg-type]
 
 
 def test_a_record_that_cannot_be_written_raises(core: CodingRepairEnv, folder: Path) -> None:

@@ -76,15 +76,9 @@ async function openSide(letter, text) {
   return { letter, place, episode, turns: episode.turns };
 }
 
-/** The action, calls and observation of a turn as one key, without times. */
-function turnKey(turn) {
-  const calls = turn?.calls.map((call) => [call.name, call.arguments, call.output]);
-  return JSON.stringify([turn?.action, calls, turn?.observation]);
-}
-
 /** The number of equal turns with which both episodes begin. */
 function commonTurns([a, b]) {
-  const first = a.turns.findIndex((turn, i) => turnKey(turn) !== turnKey(b.turns[i]));
+  const first = a.turns.findIndex((turn, i) => turn.digest !== b.turns[i]?.digest);
   return first < 0 ? a.turns.length : first;
 }
 
