@@ -1,4 +1,4 @@
-"""Runs shell commands of a policy, for all toolsets with a shell."""
+"""Shell commands of a policy, as every toolset with a shell runs them."""
 
 from dataclasses import replace
 

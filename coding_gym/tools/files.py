@@ -1,4 +1,4 @@
-"""Reads, changes and lists files and folders of the workspace, for tools.
+"""Text files and folders of the workspace, as tools read, change and list them.
 
 Reading, writing and listing take one request to the sandbox each. The sandbox resolves paths and
 links and enforces access; these functions refuse no path. An edit keeps bytes that are not UTF-8,

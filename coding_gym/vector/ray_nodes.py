@@ -60,18 +60,29 @@ class RayNodes:
             except (ConnectionError, ValueError) as problem:
                 raise InvalidArgumentError(f"cannot use {address!r}: {problem}") from None
 
-    def place(self) -> Node:
-        """Returns the node with the fewest episodes per CPU, and counts an episode there.
+    def place(self, previous: Node | None = None) -> Node:
+        """Returns the node with the fewest episodes per CPU, and counts the new episode.
+
+        Args:
+            previous: The node of the previous episode; the episode is removed from its count. Among
+                equally busy nodes this node is chosen.
 
         Raises:
             SandboxUnavailableError: No node is left that can run the sandbox.
         """
         with self._lock:
-            node = min(
-                self._usable(), key=lambda node: (node.num_running / node.num_cpus, node.node_id)
+            if previous is not None:
+                previous.num_running -= 1
+            chosen = min(
+                self._usable(),
+                key=lambda node: (
+                    node.num_running / node.num_cpus,
+                    node is not previous,
+                    node.node_id,
+                ),
             )
-            node.num_running += 1
-            return node
+            chosen.num_running += 1
+            return chosen
 
     def release(self, node: Node) -> None:
         """Removes an ended episode from the count of the node."""

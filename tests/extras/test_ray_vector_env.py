@@ -65,6 +65,20 @@ def test_methods_and_attributes_are_those_on_the_nodes(make: Make) -> None:
         env.call("no_such_method")
 
 
+def test_an_env_that_returns_to_a_node_plays_on(make: Make) -> None:
+    env = make(1)
+    (slot,) = env.envs
+    first, second = (slot._nodes.place() for _ in range(2))
+    nodes = iter([first, second, first])
+    slot._nodes.place = lambda *_, **__: next(nodes)
+    env.reset(seed=0)
+    env.call("set_limits", max_turns=7)
+    for _ in range(2):  # the env on the first node is closed, and used again
+        assert env.reset(seed=0)[1]["budget"]["turns"].tolist() == [7]
+    assert env.step([FIX])[4]["turn"].tolist() == [1]
+    assert env.step([SUBMIT])[1].tolist() == [1.0]
+
+
 def test_recv_returns_ready_envs_and_a_mistake_raises(make: Make) -> None:
     env = make(3)
     env.reset(seed=0)
