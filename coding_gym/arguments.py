@@ -30,7 +30,7 @@ def at_least(least: int, name: str, value: Any) -> int:
     """Returns ``value`` if it is an integer of at least ``least``.
 
     Raises:
-        InvalidArgumentError: It is not.
+        InvalidArgumentError: The value is invalid.
     """
     if not is_integer(value) or value < least:
         raise InvalidArgumentError(f"{name} must be an integer of at least {least}, got {value!r}")
@@ -46,7 +46,7 @@ def true_or_false(name: str, value: Any) -> bool:
     """Returns ``value`` if it is a bool; other values, such as the text "false", are refused.
 
     Raises:
-        InvalidArgumentError: It is not.
+        InvalidArgumentError: The value is invalid.
     """
     if not isinstance(value, bool | np.bool_):
         raise InvalidArgumentError(f"{name} must be true or false, got {value!r}")
@@ -57,7 +57,7 @@ def positive_seconds(name: str, value: Any) -> float:
     """Returns ``value`` if it is a number of seconds above 0 that a clock can wait for.
 
     Raises:
-        InvalidArgumentError: It is not.
+        InvalidArgumentError: The value is invalid.
     """
     if not is_number(value) or not 0 < value <= MAX_SECONDS:
         raise InvalidArgumentError(

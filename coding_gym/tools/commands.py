@@ -1,4 +1,4 @@
-"""Shell commands of a policy, as every toolset with a shell runs them."""
+"""Runs shell commands of a policy, for all toolsets with a shell."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Text files and folders of the workspace, as tools read, change and list them.
+"""Reads, changes and lists files and folders of the workspace, for tools.
 
 Reading, writing and listing take one request to the sandbox each. The sandbox resolves paths and
 links and enforces access; these functions refuse no path. An edit keeps bytes that are not UTF-8,

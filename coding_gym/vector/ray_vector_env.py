@@ -16,9 +16,10 @@ class RayVectorEnv(CodingRepairVectorEnv):
     """N ``CodingRepair-v0`` envs whose episodes run on the nodes of a Ray cluster.
 
     Interface and results equal those of `CodingRepairVectorEnv`, including ``send`` and ``recv``.
-    Each episode starts on the node with the fewest episodes per CPU. The samplers run in this
-    process, so equal seeds select equal tasks on any node. If a node dies, its running episodes
-    are truncated with ``mask_sample`` True in their infos, and the next ones start on other nodes.
+    Each episode starts on the node with the fewest episodes per CPU, or on a node that has the
+    environment or image of its task. The samplers run in this process, so equal seeds select equal
+    tasks on any node. If a node dies, its running episodes are truncated with ``mask_sample`` True
+    in their infos, and the next ones start on other nodes.
 
     Each node needs this package and the files of the tasks at the same paths; it builds the
     templates of its tasks.
@@ -52,7 +53,7 @@ class RayVectorEnv(CodingRepairVectorEnv):
         It has no sampler, so `restore` refuses it.
 
         Raises:
-            EpisodeError: No episode is running in it, or an action is pending.
+            EpisodeError: The env has no running episode, or an action is pending.
         """
         env = self._idle_slot("snapshot", index).env
         assert isinstance(env, RemoteEnv)  # noqa: S101 - all envs of this class are

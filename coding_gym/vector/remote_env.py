@@ -13,7 +13,12 @@ import gymnasium as gym
 
 from coding_gym.envs.snapshot import EnvSnapshot, snapshot
 from coding_gym.episode import Limits
-from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.errors import (
+    EpisodeError,
+    InvalidArgumentError,
+    SandboxError,
+    SandboxUnavailableError,
+)
 from coding_gym.trajectory import StopReason
 from coding_gym.vector.ray_nodes import MAX_LOSSES, Node, RayNodes
 from coding_gym.vector.sub_envs import Env, make_envs
@@ -25,10 +30,10 @@ Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
 class RemoteEnv(gym.Env[Any, Any]):
-    """An env whose episodes run on the least busy nodes of a cluster.
+    """An env whose episodes run on nodes of a cluster; each reset chooses a node for its task.
 
     Calls block. If the node of a running episode dies, the next result truncates the episode, with
-    ``mask_sample`` True in its info; a reset goes to another node.
+    ``mask_sample`` True in its info; the next reset chooses another node.
 
     Args:
         index: The number of the env, which names it on the nodes.
@@ -48,16 +53,18 @@ class RemoteEnv(gym.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode on the least busy node; see `CodingRepairEnv.reset`."""
+        """Starts an episode on the best node for its task; see `CodingRepairEnv.reset`."""
         start = self._core.choose(seed=seed, options=options)
         if isinstance(start, EnvSnapshot):
-            options = {"snapshot": _without_sampler(start)}
-        elif "task" not in (options or {}):
-            options = {"task_id": start.task_id}
+            task, options = start.episode.task, {"snapshot": _without_sampler(start)}
+        else:
+            task = start
+            if "task" not in (options or {}):
+                options = {"task_id": task.task_id}
         limits, num_lost = self._core.config.limits, 0
         while True:
             previous, self._node = self._node, None
-            self._node = node = self._nodes.place(previous)
+            self._node = node = self._nodes.place(task, previous=previous)
             if previous is not None and previous is not node:
                 with suppress(SandboxError):  # the node is lost, and the episode with it
                     self._ask(previous, methodcaller("close"))
@@ -122,8 +129,9 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     def _ask(self, node: Node | None, function: Callable[[Env], Any]) -> Any:
         """Returns the result of a function of the env on a node, or raises its exception."""
-        assert node is not None  # noqa: S101 - the vector env resets first
         errors = self._nodes.ray.exceptions
+        if node is None:
+            raise EpisodeError("there is no episode; call reset first")
         try:
             return self._nodes.ray.get(node.actor.apply.remote(self.index, function))
         except errors.RayTaskError as failure:
@@ -165,7 +173,7 @@ class Worker:
         self._lock = Lock()  # two calls of an env can overlap
 
     def apply(self, index: int, function: Callable[[Env], Any]) -> Any:
-        """Returns the result of a function for the env of a number."""
+        """Returns the result of a function of the env with this number."""
         with self._lock:
             if index not in self._envs:
                 from ray import cloudpickle

@@ -168,7 +168,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         """Returns a snapshot of one env with its wrappers: `coding_gym.snapshot`.
 
         Raises:
-            EpisodeError: No episode is running in it, or an action is pending.
+            EpisodeError: The env has no running episode, or an action is pending.
         """
         return snapshot(self._idle_slot("snapshot", index).env)
 

@@ -86,7 +86,7 @@ class TranscriptObservation(
         return super().step(action)
 
     def observation(self, observation: Observation) -> Observation:
-        """Returns the observation with the chat in it."""
+        """Returns the observation with the ids of the chat."""
         episode = self._core.episode
         if episode is not self._episode:
             self._episode = episode
