@@ -61,7 +61,7 @@ class RayRunner(Runner):
         problem: Exception | None = None
         num_lost = 0
         while num_lost < MAX_LOSSES:
-            node = self._nodes.place()
+            node = self._nodes.place(task)
             try:
                 record: Trajectory = await node.actor.play.remote(task, attempt)
             except SandboxUnavailableError as failure:

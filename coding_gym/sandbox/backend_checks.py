@@ -1,5 +1,6 @@
 """Shared by all backends: the probe, checks of specs and snapshots, decoding of output."""
 
+from codecs import getincrementaldecoder
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import PurePosixPath
@@ -7,13 +8,15 @@ from pathlib import PurePosixPath
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox.protocol import Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import check_env
-from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
+from coding_gym.sandbox.spec import SHELLS, SandboxLimits, SandboxSpec
 
 _TIMEOUT_S = 10.0
 _PORTS = range(1024, 1 << 16)
 # Size of one entry of a snapshot without its data.
 _SNAPSHOT_ENTRY_BYTES = 4 << 10
 _SNAPSHOT_SLACK_BYTES = 1 << 20
+# The first two bits of each byte of a UTF-8 character after its first byte.
+_CONTINUATION_BITS, _CONTINUATION = 0xC0, 0x80
 RUN_AGAIN = "run it again; if it keeps failing, report it with this message"
 
 
@@ -42,9 +45,11 @@ def check_spec(spec: SandboxSpec, *, has_network: bool = False) -> None:
 
     Raises:
         InvalidArgumentError: A layer, mount or socket does not exist, a variable cannot be passed
-            to a process, or a port cannot be forwarded.
+            to a process, a port cannot be forwarded, or the kind of shell is unknown.
     """
     check_env(spec.env)
+    if spec.shell not in SHELLS:
+        raise InvalidArgumentError(f"shell must be one of {', '.join(SHELLS)}, got {spec.shell!r}")
     if (spec.forwards or spec.network) and not has_network:
         raise InvalidArgumentError("forwards and network need the 'namespace' sandbox")
     for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
@@ -94,10 +99,15 @@ def max_snapshot_bytes(limits: SandboxLimits) -> int:
 
 def render_output(head: bytes, tail: bytes, num_bytes: int) -> tuple[str, bool]:
     """Returns a command's output as text, and whether its middle was omitted."""
-    num_omitted = num_bytes - len(head) - len(tail)
-    if not num_omitted:
+    if len(head) + len(tail) == num_bytes:
         return (head + tail).decode("utf-8", "replace"), False
-    # Parts of a character that is split by the truncation are dropped.
-    first = head.decode("utf-8", "replace").rstrip("\ufffd")
-    last = tail.decode("utf-8", "replace").lstrip("\ufffd")
+    # Parts of a character that is split by the truncation are omitted and counted.
+    decoder = getincrementaldecoder("utf-8")("replace")
+    first = decoder.decode(head)
+    pending, _ = decoder.getstate()
+    start = 0
+    while start < min(3, len(tail)) and tail[start] & _CONTINUATION_BITS == _CONTINUATION:
+        start += 1
+    last = tail[start:].decode("utf-8", "replace")
+    num_omitted = num_bytes - len(head) - len(tail) + len(pending) + start
     return f"{first}\n[... {num_omitted} bytes omitted ...]\n{last}", True

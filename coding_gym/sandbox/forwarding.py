@@ -48,22 +48,26 @@ class Forwarder:
                 except OSError:  # closed, or no descriptor is free
                     time.sleep(_RETRY_S)
                     continue
-                if self._free.acquire(blocking=False):
-                    _started(self._relay, client, path)
-                else:
+                if not self._free.acquire(blocking=False):
                     client.close()
+                    continue
+                try:
+                    _started(self._relay, client, path)
+                except RuntimeError:  # no thread is free
+                    client.close()
+                    self._free.release()
 
     def _relay(self, client: socket.socket, path: Path) -> None:
         """Copies bytes in both directions until both have ended, or the forwarder stops."""
         ends = {client}
-        with client, suppress(OSError), socket.socket(socket.AF_UNIX) as server:
+        with client, suppress(OSError, RuntimeError), socket.socket(socket.AF_UNIX) as server:
             ends.add(server)
             with self._lock:
                 if self._is_closed:
                     return
                 self._sockets |= ends
             server.connect(str(path))  # waits while the server's queue is full
-            answers = _started(_copy, server, client)
+            answers = _started(_copy, server, client)  # RuntimeError: no thread is free
             _copy(client, server)
             answers.join()
         with self._lock:

@@ -1,5 +1,8 @@
 """Runs programs of the host, outside any sandbox, within a time limit."""
 
+import contextlib
+import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,18 +14,23 @@ def run_program(
     """Runs a program to its end and returns its exit status, standard output and error.
 
     Raises:
-        TimeoutError: It took longer, and was killed.
+        TimeoutError: It took longer, and was killed with its process group.
     """
-    try:
-        return subprocess.run(
-            arguments,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-            start_new_session=True,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise TimeoutError(f"it took more than {timeout_s:g} s") from error
+    with subprocess.Popen(
+        arguments,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout_s)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise TimeoutError(f"it took more than {timeout_s:g} s") from error
+            raise
+    return subprocess.CompletedProcess(arguments, process.returncode, output, errors)

@@ -11,8 +11,9 @@ tiktoken and transformers are imported only if a name needs them, since both tak
 """
 
 import base64
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -27,6 +28,7 @@ from coding_gym.text.truncate import well_formed
 DEFAULT_TOKENIZER = "coding_gym_16k"
 PAD_TOKENS = ("<|pad|>", "<|endoftext|>")
 END_TOKENS = (*PAD_TOKENS, "<|im_end|>")
+DOWNLOAD_TIMEOUT_S = 20.0  # tiktoken's downloads have no time limit
 
 # The bundled vocabulary is a byte-level BPE. ``scripts/train_tokenizer.py`` made the ranks with the
 # split pattern below; a change of the pattern requires a new training.
@@ -198,9 +200,9 @@ def _load_tiktoken(name: str) -> TiktokenTokenizer:
 
     bare = name.removeprefix("tiktoken:")
     # The bundled vocabulary is loaded directly, without tiktoken's plug-ins.
-    is_bundled = bare == DEFAULT_TOKENIZER
-    encoding = tiktoken.Encoding(**bundled_encoding()) if is_bundled else _get_encoding(bare)
-    special = {token: encoding.encode_single_token(token) for token in encoding.special_tokens_set}
+    arguments = bundled_encoding() if bare == DEFAULT_TOKENIZER else _download(bare)
+    special: dict[str, int] = arguments["special_tokens"]
+    encoding = tiktoken.Encoding(**arguments)
     return TiktokenTokenizer(
         name,
         encoding,
@@ -211,21 +213,35 @@ def _load_tiktoken(name: str) -> TiktokenTokenizer:
     )
 
 
-def _get_encoding(name: str) -> Any:
-    """Returns an encoding of tiktoken, which downloads it once."""
-    import tiktoken
+def _download(name: str) -> dict[str, Any]:
+    """Returns the keyword arguments of an encoding of tiktoken, which downloads it once."""
+    from tiktoken import registry
 
-    names = tiktoken.list_encoding_names()
-    if name not in names:
+    names = registry.list_encoding_names()
+    constructors: Mapping[str, Callable[[], dict[str, Any]]] = registry.ENCODING_CONSTRUCTORS or {}
+    if name not in constructors:
         raise unknown_name("tokenizer", name, {DEFAULT_TOKENIZER, *names, "hf:/path/to/tokenizer"})
-    try:
-        return tiktoken.get_encoding(name)
-    except Exception as error:  # a plug-in or the network raises any exception
-        raise TokenizerError(
-            f"the vocabulary of {name} is not cached on this machine and its download failed "
-            f"({type(error).__name__}); set TIKTOKEN_CACHE_DIR to a folder with the vocabulary, or "
-            f"use the bundled {DEFAULT_TOKENIZER}"
-        ) from error
+    arguments: dict[str, Any] = {}
+    failures: list[Exception] = []
+
+    def construct() -> None:
+        try:
+            arguments.update(constructors[name]())
+        except Exception as error:  # noqa: BLE001 - a plug-in or the network raises any exception
+            failures.append(error)
+
+    # tiktoken.get_encoding would hold its lock during a stuck download and block other threads.
+    thread = threading.Thread(target=construct, name=f"load-{name}", daemon=True)
+    thread.start()
+    thread.join(DOWNLOAD_TIMEOUT_S)
+    if not thread.is_alive() and not failures:
+        return arguments
+    reason = type(failures[0]).__name__ if failures else f"no reply in {DOWNLOAD_TIMEOUT_S:g} s"
+    raise TokenizerError(
+        f"the vocabulary of {name} is not cached on this machine and its download failed "
+        f"({reason}); set TIKTOKEN_CACHE_DIR to a folder with the vocabulary, or use the bundled "
+        f"{DEFAULT_TOKENIZER}"
+    ) from (failures[0] if failures else None)
 
 
 def _load_huggingface(name: str) -> HuggingFaceTokenizer:

@@ -1,14 +1,18 @@
 """The nodes of a Ray cluster, one actor on each node, and the placement of episodes."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from importlib import import_module
 from threading import Lock
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_extra
+from coding_gym.task import Task
 
 MAX_LOSSES = 3  # after this many, the episode is the probable cause, such as memory exhaustion
+
+_SPREAD = 1.0  # extra episodes per CPU before a node without the environment is used
 
 
 @dataclass(slots=True, eq=False)
@@ -20,12 +24,14 @@ class Node:
         actor: The handle of the actor on the node.
         num_cpus: Number of CPUs of the node in Ray's resources.
         num_running: Number of episodes on the node.
+        environments: Keys of the environments and images of tasks that were placed on the node.
     """
 
     node_id: str
     actor: Any
     num_cpus: float
     num_running: int = 0
+    environments: set[str] = field(default_factory=set)
 
 
 class RayNodes:
@@ -60,18 +66,39 @@ class RayNodes:
             except (ConnectionError, ValueError) as problem:
                 raise InvalidArgumentError(f"cannot use {address!r}: {problem}") from None
 
-    def place(self) -> Node:
-        """Returns the node with the fewest episodes per CPU, and counts an episode there.
+    def place(self, task: Task, previous: Node | None = None) -> Node:
+        """Returns the node with the fewest episodes per CPU, and counts the new episode.
+
+        A task with an environment or image goes to the least busy node that has it, unless that
+        node is much busier than the least busy one.
+
+        Args:
+            task: The task of the episode.
+            previous: The node of the previous episode; the episode is removed from its count. Among
+                equally busy nodes this node is chosen.
 
         Raises:
             SandboxUnavailableError: No node is left that can run the sandbox.
         """
+        environment = environment_of(task)
         with self._lock:
-            node = min(
-                self._usable(), key=lambda node: (node.num_running / node.num_cpus, node.node_id)
+            if previous is not None:
+                previous.num_running -= 1
+            nodes = self._usable()
+            least = min(_load(node) for node in nodes)
+            nodes_with_environment = [
+                node
+                for node in nodes
+                if environment in node.environments and _load(node) <= least + _SPREAD
+            ]
+            chosen = min(
+                nodes_with_environment or nodes,
+                key=lambda node: (_load(node), node is not previous, node.node_id),
             )
-            node.num_running += 1
-            return node
+            chosen.num_running += 1
+            if environment:
+                chosen.environments.add(environment)
+            return chosen
 
     def release(self, node: Node) -> None:
         """Removes an ended episode from the count of the node."""
@@ -132,3 +159,18 @@ class RayNodes:
             "scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(node_id, soft=False),
         }
         return self.ray.remote(self._actor).options(**options).remote(*self._arguments)
+
+
+def environment_of(task: Task) -> str:
+    """Returns a key of the environment of a task; "" for that of the interpreter."""
+    if task.image:
+        return task.image
+    if task.interpreter == "base" and not task.install_commands:
+        return ""
+    commit = task.environment_setup_commit
+    parts = (task.repo, task.version, commit, task.interpreter, *task.install_commands)
+    return json.dumps(parts)
+
+
+def _load(node: Node) -> float:
+    return node.num_running / node.num_cpus

@@ -16,10 +16,10 @@ class RayVectorEnv(CodingRepairVectorEnv):
     """N ``CodingRepair-v0`` envs whose episodes run on the nodes of a Ray cluster.
 
     Interface and results equal those of `CodingRepairVectorEnv`, including ``send`` and ``recv``.
-    Each env is placed at its first reset, on the node with the fewest envs per CPU. The samplers
-    run in this process, so equal seeds select equal tasks on any node. If a node dies, its running
-    episodes are truncated with ``mask_sample`` True in their infos, and its envs are placed on
-    other nodes.
+    Each episode starts on the node with the fewest episodes per CPU, or on a node that has the
+    environment or image of its task. The samplers run in this process, so equal seeds select equal
+    tasks on any node. If a node dies, its running episodes are truncated with ``mask_sample`` True
+    in their infos, and the next ones start on other nodes.
 
     Each node needs this package and the files of the tasks at the same paths; it builds the
     templates of its tasks.

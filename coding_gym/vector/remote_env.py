@@ -30,10 +30,10 @@ Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
 class RemoteEnv(gym.Env[Any, Any]):
-    """An env whose episodes run on one node of a cluster, which the first reset chooses.
+    """An env whose episodes run on nodes of a cluster; each reset chooses a node for its task.
 
-    Calls block. If the node dies, the next result truncates the running episode, with
-    ``mask_sample`` True in its info, and the next reset chooses another node.
+    Calls block. If the node of a running episode dies, the next result truncates the episode, with
+    ``mask_sample`` True in its info; the next reset chooses another node.
 
     Args:
         index: The number of the env, which names it on the nodes.
@@ -53,22 +53,25 @@ class RemoteEnv(gym.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode; see `CodingRepairEnv.reset`."""
+        """Starts an episode on the best node for its task; see `CodingRepairEnv.reset`."""
         start = self._core.choose(seed=seed, options=options)
         if isinstance(start, EnvSnapshot):
-            options = {"snapshot": _without_sampler(start)}
-        elif "task" not in (options or {}):
-            options = {"task_id": start.task_id}
-        function = partial(_reset, self._core.config.limits, seed, options)
-        num_lost = 0
+            task, options = start.episode.task, {"snapshot": _without_sampler(start)}
+        else:
+            task = start
+            if "task" not in (options or {}):
+                options = {"task_id": task.task_id}
+        limits, num_lost = self._core.config.limits, 0
         while True:
-            if self._node is None:
-                self._node = self._nodes.place()
+            previous, self._node = self._node, None
+            self._node = node = self._nodes.place(task, previous=previous)
+            if previous is not None and previous is not node:
+                with suppress(SandboxError):  # the node is lost, and the episode with it
+                    self._ask(previous, methodcaller("close"))
             try:
-                self._last = self._ask(function)
+                self._last = self._ask(node, partial(_reset, limits, seed, options))
             except SandboxUnavailableError as failure:
-                self._nodes.discard(self._node, failure, is_unusable=True)
-                self._node = None
+                self._nodes.discard(node, failure, is_unusable=True)
             except _LostNodeError:
                 num_lost += 1
                 if num_lost == MAX_LOSSES:
@@ -79,7 +82,7 @@ class RemoteEnv(gym.Env[Any, Any]):
     def step(self, action: Any) -> Step:
         """Plays one action; the class documents the case that the node dies."""
         try:
-            result: Step = self._ask(partial(_step, action))
+            result: Step = self._ask(self._node, partial(_step, action))
         except _LostNodeError as failure:
             result = self._lost(failure)
         else:
@@ -95,7 +98,7 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     def snapshot(self) -> EnvSnapshot:
         """Returns a snapshot of the running episode without a sampler, for resets."""
-        taken: EnvSnapshot = self._ask(_snapshot)
+        taken: EnvSnapshot = self._ask(self._node, _snapshot)
         return taken
 
     def get_wrapper_attr(self, name: str) -> Any:
@@ -105,10 +108,10 @@ class RemoteEnv(gym.Env[Any, Any]):
         """
         if self._node is None or name == "set_limits":  # limits of the next episode, on any node
             return self.env.get_wrapper_attr(name)
-        return lambda *args, **kwargs: self._ask(partial(_call, name, args, kwargs))
+        return lambda *args, **kwargs: self._ask(self._node, partial(_call, name, args, kwargs))
 
     def set_wrapper_attr(self, name: str, value: Any, **_force: bool) -> bool:
-        """Raises InvalidArgumentError, because the env can move to another node."""
+        """Raises InvalidArgumentError, because the next episode can run on another node."""
         raise InvalidArgumentError(
             f"attributes of envs on other nodes cannot be set, got {name}={value!r:.80}; use "
             "arguments of the env, or a wrapper"
@@ -122,11 +125,11 @@ class RemoteEnv(gym.Env[Any, Any]):
     def _end(self, function: Callable[[Env], None]) -> None:
         if self._node is not None:
             with suppress(Exception):  # the node is lost, and the episode with it
-                self._ask(function)
+                self._ask(self._node, function)
 
-    def _ask(self, function: Callable[[Env], Any]) -> Any:
-        """Returns the result of a function of the env on its node, or raises its exception."""
-        node, errors = self._node, self._nodes.ray.exceptions
+    def _ask(self, node: Node | None, function: Callable[[Env], Any]) -> Any:
+        """Returns the result of a function of the env on a node, or raises its exception."""
+        errors = self._nodes.ray.exceptions
         if node is None:
             raise EpisodeError("there is no episode; call reset first")
         try:
@@ -135,7 +138,6 @@ class RemoteEnv(gym.Env[Any, Any]):
             raise failure.cause from None
         except errors.RayError as failure:
             self._nodes.discard(node, failure)
-            self._node = None
             reason = next(iter(str(failure).splitlines()), "")
             raise _LostNodeError(f"the node of the episode was lost: {reason}") from None
 

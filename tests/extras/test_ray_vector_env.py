@@ -9,8 +9,11 @@ from episodes import FIX, SUBMIT, TRUE, Closing, assert_same, shell
 
 pytest.importorskip("ray")
 
-from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxError
+from coding_gym.task import Task
+from coding_gym.tasks import load_tasks
 from coding_gym.vector import RayVectorEnv, make_vec
+from coding_gym.vector.ray_nodes import environment_of
 
 pytestmark = pytest.mark.trainer
 
@@ -65,6 +68,20 @@ def test_methods_and_attributes_are_those_on_the_nodes(make: Make) -> None:
         env.call("no_such_method")
 
 
+def test_an_env_that_returns_to_a_node_plays_on(make: Make) -> None:
+    env = make(1)
+    (slot,) = env.envs
+    first, second = (slot._nodes.place(task) for task in load_tasks("bundled", limit=2))
+    nodes = iter([first, second, first])
+    slot._nodes.place = lambda *_, **__: next(nodes)
+    env.reset(seed=0)
+    env.call("set_limits", max_turns=7)
+    for _ in range(2):  # the env on the first node is closed, and used again
+        assert env.reset(seed=0)[1]["budget"]["turns"].tolist() == [7]
+    assert env.step([FIX])[4]["turn"].tolist() == [1]
+    assert env.step([SUBMIT])[1].tolist() == [1.0]
+
+
 def test_recv_returns_ready_envs_and_a_mistake_raises(make: Make) -> None:
     env = make(3)
     env.reset(seed=0)
@@ -113,3 +130,35 @@ def test_a_lost_node_masks_its_episodes_and_its_slots_open_elsewhere(
     assert not env.recv(min_envs=4)[4]["mask_sample"].any()
     env.send([SUBMIT] * 4, lost)
     assert env.recv(min_envs=4)[1].tolist() == [1.0] * 4
+
+
+def test_a_step_after_a_failed_call_of_a_lost_node_is_masked(make: Make) -> None:
+    env = make(1)
+    env.reset(seed=0)
+    (slot,) = env.envs
+    slot._nodes.ray.kill(slot._node.actor)
+    for call in (lambda: env.snapshot(0), lambda: env.call("render")):
+        with pytest.raises(SandboxError):
+            call()
+    _, _, _, truncated, infos = env.step([TRUE])
+    assert truncated.all()
+    assert infos["mask_sample"].all()
+    assert env.step([TRUE])[4]["turn"].tolist() == [0]  # the next episode
+
+
+def test_tasks_of_an_environment_share_nodes(cluster: Any) -> None:
+    from coding_gym.vector.ray_nodes import RayNodes
+    from coding_gym.vector.remote_env import Worker
+
+    (plain,) = load_tasks("bundled", limit=1)
+    built = Task(task_id="a", tree=plain.tree, problem_statement="", image="python:3.12")
+    assert environment_of(plain) == ""
+    nodes = RayNodes(cluster.address, Worker, (b"",), 1)
+    try:
+        first = nodes.place(built)
+        assert nodes.place(built) is first  # not much busier than the other, of two CPUs
+        assert nodes.place(plain) is not first
+        placed = [nodes.place(built) for _ in range(4)]
+        assert {node.node_id for node in placed} != {first.node_id}
+    finally:
+        nodes.close()

@@ -69,6 +69,14 @@ def test_only_the_allow_list_of_folders_exists(sandbox: Sandbox) -> None:
     assert top <= made | libraries | set(prefix[1:2])
 
 
+@pytest.mark.parametrize("name", ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"])
+def test_a_sandbox_has_a_private_namespace(name: str) -> None:
+    with make_sandbox() as one, make_sandbox() as other:
+        link = f"/proc/self/ns/{name}"
+        ids = [sandbox.run(f"readlink {link}").output.strip() for sandbox in (one, other)]
+    assert len({*ids, str(Path(link).readlink())}) == 3
+
+
 @pytest.mark.slow
 def test_our_own_package_is_covered(make_layer: MakeLayer, monkeypatch: pytest.MonkeyPatch) -> None:
     prefix = make_layer({"share/kept": "y"})

@@ -178,6 +178,26 @@ print(num_answered)
     wait_until(lambda: num_descriptors() < before)
 
 
+@pytest.mark.parametrize("num_started", [0, 1])
+def test_forwarding_continues_after_threads_ran_out(
+    num_started: int, serve: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, starts = threading.Thread.start, iter([True] * num_started + [False])
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name == "sandbox-forwarder" and not next(starts, True):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with BACKEND.open(replace(_SPEC, forwards={_PORT: serve("one")})) as sandbox:
+        before = num_descriptors()
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", limited)
+            assert sandbox.run_python(_GET).exit_code == 1
+        assert num_descriptors() == before
+        assert python_output(sandbox, _GET) == "one /name"
+
+
 @pytest.mark.parametrize(
     ("backend", "changes"),
     [
