@@ -61,7 +61,7 @@ NOT_LIBRARY = re.compile("test|site-packages|dist-packages|idlelib|lib2to3|turtl
 HELD_OUT_PER_PROGRAM = 8
 BATCH = 8  # demonstrations in an update of SFT
 GROUPS, ATTEMPTS = 4, 8  # tasks in an update of GRPO, and episodes of each
-SAVE_STEPS = 20  # updates between two saved states
+SAVE_STEPS = 5  # updates between two saved states
 SAMPLING = Sampling(temperature=1.0, top_p=1.0, top_k=0, max_tokens=48)
 
 

@@ -10,6 +10,7 @@ from coding_gym.action import Completion
 from coding_gym.agents.capture import segments
 from coding_gym.agents.local_chat import LocalChat, LocalModel
 from coding_gym.agents.responses_api import chat_body
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.neutral import ZERO_WIDTH_SPACE
 from coding_gym.trajectory import Message, ModelCall, Trajectory, Turn
 
@@ -125,3 +126,11 @@ def test_only_the_models_own_replies_keep_control_tokens() -> None:
     assert contents[0] == model.text
     assert [ZERO_WIDTH_SPACE in one for one in contents[1:]] == [True, True]
     assert not [one for one in contents[1:] if "<|im_end|>" in one]
+
+
+def test_requests_that_need_stored_responses_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="previous_response_id"):
+        chat_body({"model": "m", "input": [], "previous_response_id": "r"})
+    assert chat_body({"model": "m", "input": "Hi."})["messages"] == [
+        {"role": "user", "content": "Hi."}
+    ]

@@ -19,15 +19,21 @@ from coding_gym.trajectory import Message
 Body = dict[str, Any]
 
 _SAME = ("model", "temperature", "top_p", "parallel_tool_calls", "tool_choice")
+_STORED = ("previous_response_id", "conversation", "background", "prompt")
 
 
 def chat_body(body: Mapping[str, Any]) -> Body:
     """Converts a request for a response to a request for a chat completion.
 
     Raises:
-        InvalidArgumentError: An item is not a message, reasoning or a function call, or a tool is
-            not a function.
+        InvalidArgumentError: The request refers to stored responses, an item is not a message,
+            reasoning or a function call, or a tool is not a function.
     """
+    stored = [name for name in _STORED if body.get(name)]
+    if stored:
+        raise InvalidArgumentError(
+            f"responses are not stored, got {', '.join(stored)}; send the whole input"
+        )
     chat: Body = {name: body[name] for name in _SAME if body.get(name) is not None}
     if body.get("max_output_tokens"):
         chat["max_tokens"] = body["max_output_tokens"]
@@ -36,7 +42,8 @@ def chat_body(body: Mapping[str, Any]) -> Body:
     messages: list[Message] = []
     if body.get("instructions"):
         messages.append({"role": "system", "content": body["instructions"]})
-    for item in body["input"]:
+    items = body["input"]
+    for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
         _add(messages, item)
     chat["messages"] = messages
     if body.get("tools"):
