@@ -40,7 +40,7 @@ class Hunk(NamedTuple):
     body: list[str]
 
     def lines(self) -> Iterator[str]:
-        """Yields the lines with their signs and line ends; the last line may have no line end."""
+        """Yields the lines with their signs and line ends; the last line can lack its line end."""
         for line, following in pairwise([*self.body, ""]):
             if line != _NO_NEWLINE:
                 yield line if following == _NO_NEWLINE else f"{line}\n"

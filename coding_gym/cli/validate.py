@@ -100,7 +100,7 @@ def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
     """Returns the verdicts of earlier calls with the same checks, by task; creates a missing file.
 
     An incomplete last line, left by a killed process, is removed if all other lines are reports;
-    these are kept, because they may have taken days. A file of another kind is not changed.
+    these are kept, because they can be the work of days. A file of another kind is not changed.
     """
     reports: list[ValidationReport] = []
     with path.open("a+b") as file:

@@ -388,7 +388,7 @@ def translated(path: str, host_paths: Mapping[str, str]) -> str:
     pure_path = PurePosixPath(path)
     for target in sorted(host_paths, key=len, reverse=True):
         if pure_path.is_relative_to(target):
-            # As text: the rest of the path may have `..`, which is resolved at its use.
+            # As text: the rest of the path can contain `..`, which is resolved at its use.
             return host_paths[target] + path[len(target) :] if path.startswith(target) else path
     return path
 

@@ -87,7 +87,7 @@ def _environment(network: bool) -> dict[str, str]:
 
 
 def git_complaint(output: str, otherwise: str = "no output") -> str:
-    """Returns git's last error message in ``output``, or the last line if there is none.
+    """Returns git's last error message in ``output``, or the last line without one.
 
     Several lines of advice may follow an error message.
     """

@@ -139,7 +139,7 @@ class _Report:
         return self._num_bytes > _MAX_REPORT_BYTES
 
     def finish(self) -> None:
-        """Checks the rest of the input; half a line is allowed, as the reporter may have died."""
+        """Checks the rest of the input; half a line is allowed, because the reporter can die."""
         if self._rest and not self._rest.startswith(self._prefix[: len(self._rest)]):
             self.has_strays = True
 

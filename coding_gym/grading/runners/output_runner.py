@@ -183,7 +183,7 @@ def _is_path(text: str) -> bool:
 def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
     """Refuses a command whose program is missing, before code under test can fake that error.
 
-    A program in the tree is not checked: the policy may have removed it, and no test passes then.
+    A program in the tree is not checked: the policy can remove it, and no test passes then.
     """
     words = [word for word in command.split() if "=" not in word]
     program = words[0] if words else ""

@@ -61,7 +61,7 @@ def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames)
     for tree, (_, target, is_folder) in zip(trees, sources, strict=True):
         with step(f"mount at {target}", "request"):
             _attach(tree, target, times, is_folder=is_folder, restores=request.restores)
-    if not request.restores and not os.path.exists("/bin/bash"):  # a policy may have removed it
+    if not request.restores and not os.path.exists("/bin/bash"):  # a policy can remove it
         raise SetupError("find bash in the image", 0, "there is no /bin/bash in it", "bash")
     mounts.limit_restored(request)
     with step("date the image's folders"):
