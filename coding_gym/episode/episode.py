@@ -117,7 +117,7 @@ class Episode:
         self._context: ToolContext | None = None
         self._patch = Patch()
         self._closed = False
-        self._lock = threading.Lock()  # guards the next attribute
+        self._lock = threading.Lock()  # guards the sandbox and the next attribute
         self._num_users = 0  # calls that use the sandbox; -1: an action, which runs alone
         self._count: ChatCount | None = None
         if self.bounds.counts_tokens:
@@ -227,10 +227,14 @@ class Episode:
                 if isinstance(failure, TemplateError):  # a second build would fail too
                     break
             else:
-                self.template, self.error = template, ""
                 is_changed = partial(_is_changed, sandbox, template)
-                self._context = ToolContext(sandbox, self.config.command_timeout_s, is_changed)
-                return
+                context = ToolContext(sandbox, self.config.command_timeout_s, is_changed)
+                with self._lock:
+                    if not self._closed:
+                        self._context, self.template, self.error = context, template, ""
+                        return
+                sandbox.close()
+                raise EpisodeError("the episode was closed while it started; start another one")
         _log.error("%s could not be started: %s", task_id, self.error)
 
     def step(self, action: str) -> Turn:
@@ -314,7 +318,8 @@ class Episode:
             self._free()
 
     def _free(self) -> None:
-        context, self._context, self.template = self._context, None, None
+        with self._lock:
+            context, self._context, self.template = self._context, None, None
         if context is not None:
             context.sandbox.close()
 
@@ -535,7 +540,8 @@ class Episode:
 
     def close(self) -> None:
         """Frees the sandbox without grading; idempotent."""
-        self._closed = True
+        with self._lock:  # a start in another thread must see it
+            self._closed = True
         self._free()
 
     @contextmanager

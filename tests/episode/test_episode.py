@@ -76,6 +76,23 @@ def test_a_failed_template_is_not_tried_twice(make: Make, monkeypatch: pytest.Mo
     assert episode.error == "pip said no"
 
 
+def test_an_episode_closed_while_it_starts_leaves_no_sandbox(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    episode = make()
+    sandboxes = []
+
+    def open_and_close(*_: Any, **__: Any) -> Any:
+        sandboxes.append(mock.Mock())
+        episode.close()  # as by another thread
+        return sandboxes[-1], mock.Mock()
+
+    monkeypatch.setattr(EpisodeConfig, "open", open_and_close)
+    with pytest.raises(EpisodeError, match="closed while it started"):
+        episode.start()
+    assert [sandbox.close.call_count for sandbox in sandboxes] == [1]
+
+
 def test_episodes_are_made_from_json(tiny_row: dict[str, Any]) -> None:
     limits = {"max_tool_calls": 2, "warn_tool_calls": True}
     config = {"tasks": [tiny_row], "limits": limits, "sandbox": "auto"}
