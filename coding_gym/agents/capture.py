@@ -45,7 +45,8 @@ class CapturedRequests:
     """Sends the requests of one episode's harness within the episode's limits.
 
     Requests are sent one after another, so that none exceeds a limit. ``max_turns`` counts replies,
-    ``max_tokens`` bounds prompt and reply of the last request, and ``max_cost`` the cost of all.
+    ``max_tokens`` bounds prompt and reply of the last request, ``max_cost`` the cost of all, and
+    ``max_seconds`` the time since `begin`. Other limits have no effect.
 
     Args:
         live: The episode.
@@ -59,7 +60,7 @@ class CapturedRequests:
             is no failure of the episode.
         limit: The limit that a request was refused for, or None.
         replies: Replies so far.
-        refused: Is set when no further request is sent.
+        refused: An event that is set as soon as no further request will be sent.
     """
 
     def __init__(

@@ -51,8 +51,8 @@ class HarnessPlayer(Player):
 
     Each episode has its own endpoint and token. The model's sampling settings replace those of the
     harness. After a limit of the episode or a failure of the model all requests get errors, and
-    ``grace_s`` later the harness is ended. ``max_seconds`` is an hour by default. The tree is then
-    graded. Chat, tools and turns of the record come from the requests.
+    ``grace_s`` seconds later the harness is killed. The default of ``max_seconds`` is an hour. At
+    the end the tree is graded. Chat, tools and turns of the record come from the requests.
 
     Args:
         harness: The harness.

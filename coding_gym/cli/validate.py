@@ -153,7 +153,7 @@ def summarise(reports: Iterable[ValidationReport]) -> None:
 
 
 def _cheats_table(cheats: Iterable[CheatResult]) -> Table:
-    """Returns the number of tasks that each kind of cheat passes, by the way of grading."""
+    """Returns a table: for each kind of cheat, the tasks that it passes by each way to grade."""
     table = Table("cheat that passes", box=None)
     for column in ("tasks", "by exit code", "by reports", "challenged"):
         table.add_column(column, justify="right")

@@ -18,7 +18,7 @@ from coding_gym.trajectory import Message, ModelCall, StopReason, Trajectory, Tu
 def import_atif(
     paths: Iterable[str | Path], out: str | Path, tasks: str | Mapping[str, Any] = "bundled"
 ) -> RunFolder:
-    """Makes a run of ATIF trajectories, and returns it.
+    """Writes ATIF trajectories as a new run and returns the run.
 
     The task of a trajectory is ``extra.task_id``, else the task in Harbor's ``config.json`` next to
     it, else the name of its folder. ATIF has no field for the patch: one in ``extra.patch``, where
@@ -27,10 +27,11 @@ def import_atif(
     Args:
         paths: Files, or folders that hold ``trajectory.json`` at any depth.
         out: A new folder.
-        tasks: Where the tasks are, as `coding_gym.load_tasks` takes it.
+        tasks: The source of the tasks, as for `coding_gym.load_tasks`.
 
     Raises:
-        InvalidArgumentError: A file is no ATIF trajectory, no file is found, or ``out`` is a run.
+        InvalidArgumentError: A file is not an ATIF trajectory, there is no file, or ``out`` is not
+            empty.
     """
     files = [file for path in map(Path, paths) for file in _files(path)]
     if not files:
@@ -102,7 +103,7 @@ def _read(file: Path, numbers: Mapping[str, int]) -> Trajectory:
     try:
         record = from_atif(json.loads(file.read_bytes()))
         record = Trajectory.from_json(record.to_json())  # as every later command reads it
-        _ = [tool["function"]["name"] for tool in record.tools]
+        _ = [tool["function"]["name"] for tool in record.tools]  # raises for a malformed tool
     except (OSError, ValueError, RecursionError, LookupError, TypeError) as problem:
         raise InvalidArgumentError(f"{file} is no ATIF trajectory: {problem}") from None
     task_id = record.task_id or _task_of_trial(file)
