@@ -1,6 +1,7 @@
 """Refusals in the servers' own words, and replies whose fields cannot be trusted."""
 
 import asyncio
+import math
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Reply, read_reply
 from coding_gym.agents.refusals import model_error
 from coding_gym.calls import ToolCall
+from coding_gym.errors import InvalidArgumentError
 
 REQUEST = {"model": "tiny", "messages": [], "max_tokens": 4096, "seed": 1}
 
@@ -130,6 +132,9 @@ def test_an_error_in_a_successful_response_keeps_its_kind() -> None:
         {"token_ids": [None, 2], "logprobs": {"content": [{"logprob": None}, {}]}},
         {"token_ids": "12", "meta_info": None},
         {"meta_info": {"output_token_logprobs": [[-0.5, None, "x"]]}},
+        {"meta_info": {"output_token_logprobs": [None, [-0.5]]}},
+        {"meta_info": {"output_token_logprobs": 5}},
+        {"logprobs": {"content": 5}},
     ],
 )
 def test_ids_that_are_not_numbers_are_ignored(fields: dict[str, Any]) -> None:
@@ -137,6 +142,26 @@ def test_ids_that_are_not_numbers_are_ignored(fields: dict[str, Any]) -> None:
     data["choices"][0].update(fields)
     reply = read_reply(data)
     assert (reply.action, reply.prompt_ids) == ("hi", ())
+
+
+@pytest.mark.parametrize("content", [5, {"text": "x"}, [{"text": 5}], [None]])
+def test_content_that_is_no_text_is_empty(content: Any) -> None:
+    assert read_reply(message() | {"choices": [{"message": {"content": content}}]}).action == ""
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, math.inf, True, -1, [3]])
+def test_counts_that_are_no_numbers_are_unknown(number: Any) -> None:
+    call = read_reply(message() | {"usage": {"prompt_tokens": number, "cost": number}}).call
+    assert (call.prompt_tokens, call.cost) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "address", ["https://:hunter2@host/v1", "https://user@host/v1", "https://host/v1?key=hunter2"]
+)
+def test_an_address_with_a_secret_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    with pytest.raises(InvalidArgumentError, match="must not contain a user, a password"):
+        OpenAIClient(address)
 
 
 @pytest.mark.parametrize("entry", [None, 5, {"id": "a", "function": None}])

@@ -54,7 +54,7 @@ class OpenAIClient:
         self._refused: frozenset[str] = frozenset()  # fields that the server refuses
         self._limit_name = "max_tokens"
         address = urlsplit(self.base_url)
-        if address.username or address.query:
+        if "@" in address.netloc or address.query:
             raise InvalidArgumentError(
                 "base_url is written to records, so it must not contain a user, a password or a "
                 "query; set the environment variable OPENAI_API_KEY"

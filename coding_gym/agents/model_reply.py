@@ -1,6 +1,7 @@
 """A chat model's reply, read from the JSON that a server sent, and its price."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,10 +9,12 @@ from typing import Any
 from coding_gym.action import Completion
 from coding_gym.agents.live_episode import ModelError
 from coding_gym.agents.refusals import INVALID, model_error
+from coding_gym.arguments import is_number
 from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats import message_calls
 from coding_gym.trajectory import ModelCall
 
+_MAX_DIGITS = 20  # of a count that a server writes as text
 _MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls", "function_call")
 
 
@@ -84,7 +87,7 @@ def read_reply(
         raise ModelError("the server's content policy withheld the reply", "refused")
     text = content_text(message.get("content"))
     reasoning = message.get("reasoning_content") or message.get("reasoning")
-    calls = message_calls(message) if isinstance(message.get("tool_calls", []), list) else []
+    calls = message_calls(message | {"tool_calls": _list(message.get("tool_calls"))})
     prompt_ids = _ids(data.get("prompt_token_ids")) or _ids(choice.get("prompt_token_ids"))
     ids = _ids(choice.get("token_ids")) or _ids(choice.get("response_token_ids"))
     ids = ids or _meta_ids(choice) or _ids([entry.get("id") for entry in _entries(choice)])
@@ -132,10 +135,9 @@ def _usage(usage: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int)
 
 def _number(value: Any) -> Any:
     """Returns a number of a response, which some servers write as text; None for other values."""
-    if isinstance(value, str) and value.isdecimal():
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _MAX_DIGITS:
         return int(value)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and value >= 0 else None
+    return value if is_number(value) and 0 <= value < math.inf else None
 
 
 def _ids(value: Any) -> tuple[int, ...]:
@@ -145,17 +147,18 @@ def _ids(value: Any) -> tuple[int, ...]:
 
 
 def content_text(content: Any) -> str:
-    """Returns the text of a message's content, which may be a list of parts or None."""
-    if isinstance(content, str | None):
-        return content or ""
-    return "".join(part.get("text") or "" for part in content if isinstance(part, Mapping))
+    """Returns the text of a message's content, which may be a list of parts; else an empty text."""
+    if isinstance(content, str):
+        return content
+    texts = [part.get("text") for part in _list(content) if isinstance(part, Mapping)]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _meta_ids(choice: Mapping[str, Any]) -> tuple[int, ...]:
     """Returns the ids in SGLang's entries ``[logprob, id, text]``."""
     meta = choice.get("meta_info")
     entries = meta.get("output_token_logprobs") if isinstance(meta, Mapping) else None
-    return _ids([entry[1] for entry in entries or ()])
+    return _ids([_list(entry)[1] if len(_list(entry)) > 1 else None for entry in _list(entries)])
 
 
 def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
@@ -169,4 +172,9 @@ def _entries(choice: Mapping[str, Any]) -> Sequence[Any]:
     """Returns the entries of a response's sampled tokens."""
     logprobs = choice.get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    return [entry for entry in content or () if isinstance(entry, Mapping)]
+    return [entry for entry in _list(content) if isinstance(entry, Mapping)]
+
+
+def _list(value: Any) -> list[Any]:
+    """Returns a list of a response; empty for other values."""
+    return value if isinstance(value, list) else []
