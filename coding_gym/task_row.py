@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any, TypeVar
+from urllib.parse import quote
 
 from pydantic import (
     AfterValidator,
@@ -26,7 +27,8 @@ from coding_gym.errors import InvalidTaskError
 from coding_gym.json_record import first_problem
 from coding_gym.task import FilesTree, FolderTree, GitTree, ImageTree, Task, Tree, default_url
 
-_MAX_NAME, _MAX_PROBLEM = 255, 400
+_MAX_NAME = 200  # of a file name, which has 255 bytes and needs some for its end
+_MAX_PROBLEM = 400
 _MILLISECONDS = 10**11  # an integer date above it counts milliseconds, else seconds
 
 Row = Mapping[str, Any]
@@ -43,9 +45,9 @@ def _passable(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    if text.strip() and text.isprintable() and len(text) <= _MAX_NAME:
+    if text.strip() and text.isprintable() and len(quote(text, safe="")) <= _MAX_NAME:
         return text
-    raise ValueError(f"must be a name of at most {_MAX_NAME} printable characters")
+    raise ValueError(f"must be a printable name of at most {_MAX_NAME} percent-encoded bytes")
 
 
 def _free(value: Any) -> str:

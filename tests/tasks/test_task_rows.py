@@ -10,8 +10,10 @@ from rows import loaded, refusal, row
 
 from coding_gym.errors import MissingDependencyError
 from coding_gym.patch import Patch
+from coding_gym.rollout import RunFolder
 from coding_gym.task import FolderTree, GitTree, Task
 from coding_gym.tasks import load_tasks
+from coding_gym.trajectory import Trajectory
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,18 @@ def test_unknown_keys_are_ignored_and_numbers_are_versions():
     assert Task.from_row(row(extra=1, version=3.1)).version == "3.1"
     for written, read in ((0, 0.0), (2.5, 2.5), (None, 0.0)):
         assert Task.from_row(row(gold_duration_s=written)).gold_duration_s == read
+
+
+@pytest.mark.parametrize("task_id", ["修" * 27, "n" * 201, "/" * 67])
+def test_id_that_is_too_long_for_a_file_name_is_refused(task_id):
+    assert "field 'instance_id' must be a printable name" in refusal([row(instance_id=task_id)])
+
+
+def test_longest_id_is_the_name_of_a_record(tmp_path):
+    task_id = loaded(row(instance_id="修" * 22 + "aa")).task_id
+    with RunFolder.create(tmp_path / "run", {}).writer() as folder:
+        folder.add(Trajectory(task_id=task_id, attempt=10**8, error_class="sandbox"))
+    assert [record.task_id for record in folder.errors()] == [task_id]
 
 
 def test_logged_task_reveals_no_test_or_repair():
