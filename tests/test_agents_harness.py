@@ -16,7 +16,7 @@ from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, get_harness, harness_names
 from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
-from coding_gym.errors import CodingGymError
+from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.metrics import episode_metrics
 from coding_gym.trajectory import Trajectory
@@ -343,6 +343,71 @@ chat(CHAT)
     (record,) = play(code, ChatServer(answer), tiny_row, tmp_path / "run")
     assert (record.error, record.usage["model_calls"]) == ("", 1)
     assert str(record.turns[0].action) == "Done."
+
+
+def test_requests_that_clients_abandon_reach_the_limits(tiny_row: Any, tmp_path: Path) -> None:
+    code = """
+import socket
+for _ in range(9):
+    with socket.create_connection(("127.0.0.1", 8765)) as leaving:
+        body = json.dumps({"messages": [{"role": "user", "content": "word " * 800}]})
+        lines = ["POST /v1/chat/completions HTTP/1.1", "Authorization: Bearer " + KEY]
+        text = "\\r\\n".join([*lines, f"Content-Length: {len(body)}", "", body])
+        leaving.sendall(text.encode())
+        leaving.settimeout(2)
+        try:
+            assert not leaving.recv(4096) or sys.exit()
+        except TimeoutError:
+            pass
+"""
+    limits = {"max_cost": 1.5, "input_price": 1e3}  # a prompt costs about 1
+    never = ChatServer(lambda _: Answer(message("Done."), delay_s=math.inf))
+    (record,) = play(code, never, tiny_row, tmp_path / "run", episode={"limits": limits})
+    assert (record.error, record.stop_reason, len(never.requests)) == ("", "max_cost", 2)
+    never = ChatServer(lambda _: Answer(message("Done."), delay_s=math.inf))
+    (record,) = play(code, never, tiny_row, tmp_path / "turns", episode={"max_turns": 3})
+    assert (record.error, record.stop_reason, len(never.requests)) == ("", "max_turns", 3)
+
+
+@pytest.mark.parametrize(
+    ("limits", "num_calls"),
+    [({"max_tool_calls": 3}, 2), ({"max_tokens": 40, "reserve_tokens": 25}, 1)],
+)
+def test_other_limits_hold_between_requests(
+    limits: Any, num_calls: int, tiny_row: Any, tmp_path: Path
+) -> None:
+    server = scripted(message(calls={"shell": {"cmd": "ls"}, "submit": {}}))
+    code = "while chat(CHAT) != 401: pass"
+    options = {"limits": limits, "tokenizer": "coding_gym_16k"}
+    (record,) = play(code, server, tiny_row, tmp_path / "run", episode=options)
+    assert record.stop_reason in ("max_tool_calls", "max_tokens")
+    assert record.usage["tool_calls"] == 2 * len(server.requests) == 2 * num_calls
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max_repeats": 2}, {"max_format_errors": 2}, {"warn_tool_calls": True}]
+)
+def test_limits_that_a_harness_cannot_keep_are_refused(limits: Any, tmp_path: Path) -> None:
+    player = HarnessPlayer(harness(""), OpenAIClient("http://127.0.0.1:1"), model="tiny")
+    with pytest.raises(InvalidArgumentError, match=next(iter(limits))):
+        evaluate(tmp_path / "run", player, tasks="bundled", episode={"limits": limits})
+    assert not (tmp_path / "run").exists()
+
+
+def test_reply_without_a_role_or_an_id_is_no_error_of_the_agent(
+    tiny_row: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    code = """
+chat(CHAT)
+assert chat(CHAT) == chat(CHAT)
+assert ask("/responses", {"input": CHAT})[0] == 502
+"""
+    reply = message("Hm.", calls={"shell": {"cmd": "ls"}})
+    answer = reply["choices"][0]["message"]
+    del answer["role"], answer["tool_calls"][0]["id"]
+    (record,) = play(code, scripted(reply), tiny_row, tmp_path / "run")
+    assert (record.error, record.stop_reason, record.usage["model_calls"]) == ("", "submitted", 4)
+    assert "cannot be converted" in caplog.text
 
 
 def test_token_of_another_episode_is_refused(tiny_row: Any, tmp_path: Path) -> None:

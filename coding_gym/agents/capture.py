@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from coding_gym.action import Completion
@@ -12,41 +11,24 @@ from coding_gym.agents.live_episode import (
     PromptTooLongError,
     RequestRefusedError,
 )
-from coding_gym.agents.model_reply import Reply, content_text
+from coding_gym.agents.model_reply import Reply
+from coding_gym.agents.past_chats import PastChats, plain_message
 from coding_gym.calls import ToolResult
-from coding_gym.episode.transcript import seen_text
+from coding_gym.episode import transcript
 from coding_gym.errors import EpisodeError
+from coding_gym.tools.formats import ParsedAction
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 
-_KEPT = ("tool_calls", "tool_call_id", "reasoning_content")  # of a message, for the record
-
-
-@dataclass
-class _Chat:
-    """A chat that ends with a reply; a harness appends to it.
-
-    Attributes:
-        messages: All messages; none before the first request.
-        turn: Number of the last reply in the episode.
-    """
-
-    messages: list[Message] = field(default_factory=list)
-    turn: int = -1
-
-    def is_start_of(self, messages: Sequence[Message]) -> bool:
-        """Whether messages begin with the whole chat."""
-        return len(messages) >= len(self.messages) and all(
-            _content(old) == _content(new)
-            for old, new in zip(self.messages, messages, strict=False)
-        )
+_TOKEN_CHARS = 4  # in a token, for an estimate
 
 
 class CapturedRequests:
     """Sends the requests of one episode's harness within the episode's limits.
 
-    Requests are sent one after another, so that none exceeds a limit. ``max_turns`` counts replies,
-    ``max_tokens`` bounds prompt and reply of the last request, ``max_cost`` the cost of all, and
-    ``max_seconds`` the time since `begin`. Other limits have no effect.
+    Requests are sent one after another, and the limits are checked before each. Turns are the
+    replies, tool calls those in the replies, and tokens the prompt and reply of the last request;
+    the time begins with `begin`. A request whose client leaves before the reply counts as a turn,
+    and its prompt is paid for.
 
     Args:
         live: The episode.
@@ -71,20 +53,20 @@ class CapturedRequests:
     ) -> None:
         self.failure: Exception | None = None
         self.limit: StopReason | None = None
-        self.replies: list[Reply] = []
+        self.replies: list[Completion] = []
         self.refused = asyncio.Event()
         self._begin_s = time.monotonic()
         self._live, self._complete, self._settings = live, complete, settings
         self._sending = asyncio.Lock()
-        self._num_tokens, self._cost = 0, 0.0
         self._tools: list[dict[str, Any]] = []
         self._messages: list[Message] = []
         self._answers: dict[int, list[Message]] = {}  # the messages after each reply, by its number
-        self._chats = [_Chat()]
+        self._chats = PastChats[int]()  # the number of the last reply
 
     def begin(self) -> None:
         """Starts the clock of ``max_seconds``, when the harness starts."""
         self._begin_s = time.monotonic()
+        self._live.episode.usage.tokens = 0  # the harness does not send the episode's prompt
 
     async def ask(self, body: dict[str, Any]) -> Reply:
         """Returns the reply to a request, and records it as a turn.
@@ -94,7 +76,9 @@ class CapturedRequests:
             ModelError: This or an earlier request failed.
         """
         async with self._sending:
-            self.limit = self.limit or self._spent()
+            usage, bounds = self._live.episode.usage, self._live.episode.bounds
+            usage.seconds = time.monotonic() - self._begin_s
+            self.limit = self.limit or usage.spent(bounds)
             if self.limit:
                 self.refused.set()
                 raise EpisodeError(f"the episode is over: {self.limit}")
@@ -102,6 +86,10 @@ class CapturedRequests:
                 raise self.failure
             try:
                 return await self._sent(body)
+            except asyncio.CancelledError:  # the client left; the model may have worked
+                usage.turns += 1
+                usage.charge(bounds, len(str(body)) // _TOKEN_CHARS, 0)
+                raise
             except Exception as failure:  # kept for the record, and raised again
                 if not (isinstance(failure, RequestRefusedError) and self.replies):
                     self.failure = failure
@@ -118,84 +106,63 @@ class CapturedRequests:
         self._record(body, reply)
         return reply
 
-    def _spent(self) -> StopReason | None:
-        bounds = self._live.episode.bounds
-        for bound, used, reason in (
-            (bounds.max_turns, len(self.replies), StopReason.MAX_TURNS),
-            (bounds.max_tokens, self._num_tokens, StopReason.MAX_TOKENS),
-            (bounds.max_cost, self._cost, StopReason.MAX_COST),
-            (bounds.max_seconds, time.monotonic() - self._begin_s, StopReason.MAX_TIME),
-        ):
-            if bound is not None and used >= bound:
-                return reason
-        return None
-
     def _record(self, body: Mapping[str, Any], reply: Reply) -> None:
-        call, bounds, messages = reply.call, self._live.episode.bounds, body["messages"]
-        prompt = call.prompt_tokens or len(reply.prompt_ids or ())
-        completion = call.completion_tokens or len(getattr(reply.action, "token_ids", ()))
-        self._num_tokens = prompt + completion
-        priced = (prompt * bounds.input_price + completion * bounds.output_price) / 1e6
-        self._cost += priced if call.cost is None else call.cost
-        self._live.count(reply.action, call, reply.prompt_ids)
+        action = reply.action if isinstance(reply.action, Completion) else Completion(reply.action)
+        calls = action.calls or ()
+        self._live.count(action, reply.call, reply.prompt_ids)
+        self._count(reply, len(action.token_ids), len(calls))
         self._tools = body.get("tools") or self._tools
-        chat = next(one for one in reversed(self._chats) if one.is_start_of(messages))
-        new = messages[len(chat.messages) :]
-        if chat.messages:
-            self._answers[chat.turn] = new
+        messages = [plain_message(message) for message in body["messages"]]
+        parsed = ParsedAction(calls, action.strip(), reasoning=action.reasoning)
+        answer = transcript.assistant(str(action), parsed)
+        length, turn = self._chats.find(messages)
+        if turn is not None:
+            self._answers[turn] = messages[length:]
+        self._messages += [*messages[length:], answer]
+        self._chats.add([*messages, answer], len(self.replies))
+        self.replies.append(action)
+
+    def _count(self, reply: Reply, num_ids: int, num_calls: int) -> None:
+        """Counts a reply as used."""
+        call, usage, bounds = reply.call, self._live.episode.usage, self._live.episode.bounds
+        num_prompt = call.prompt_tokens or len(reply.prompt_ids)
+        num_sampled = call.completion_tokens or num_ids
+        usage.turns += 1
+        usage.tool_calls += num_calls
+        usage.tokens = num_prompt + num_sampled
+        if call.cost is None:
+            usage.charge(bounds, num_prompt, num_sampled)
         else:
-            chat = _Chat()
-            self._chats.append(chat)
-        reply_message = reply.response["choices"][0]["message"]
-        chat.messages, chat.turn = [*messages, reply_message], len(self.replies)
-        self._messages += [*new, reply_message]
-        self.replies.append(reply)
+            usage.cost += call.cost
 
     def record(self) -> dict[str, Any]:
-        """Returns the fields of the record: chat, tools and turns; counts them as used.
+        """Returns the fields of the record: chat, tools and turns.
 
         A request that does not continue an earlier chat, such as one after a summary, adds all its
         messages to the record's chat; any other request adds its new messages.
         """
         turns = tuple(
-            self._turn(reply, self._answers.get(number, ()))
-            for number, reply in enumerate(self.replies)
+            self._turn(action, self._answers.get(number, ()))
+            for number, action in enumerate(self.replies)
         )
-        usage = self._live.episode.usage
-        usage.turns += len(turns)
-        usage.tool_calls += sum(len(turn.calls) for turn in turns)
-        messages = tuple(map(_plain, self._messages))
-        return {"messages": messages, "turns": turns, "tools": tuple(self._tools)}
+        return {"messages": tuple(self._messages), "turns": turns, "tools": tuple(self._tools)}
 
-    def _turn(self, reply: Reply, answers: Sequence[Message]) -> Turn:
-        action, encode = reply.action, self._live.episode.tokenizer.encode
-        if not isinstance(action, Completion):
-            action = Completion(action, encode(action), calls=())
-        plain = [_plain(each) for each in answers]
+    def _turn(self, action: Completion, answers: Sequence[Message]) -> Turn:
+        encode = self._live.episode.tokenizer.encode
         return Turn(
             action=str(action),
-            token_ids=tuple(action.token_ids or encode(action.full_text)),
-            exact=action is reply.action and bool(action.token_ids),
+            token_ids=action.token_ids or tuple(encode(action.full_text)),
+            exact=bool(action.token_ids),
             logprobs=action.logprobs,
             calls=action.calls or (),
             carries_calls=bool(action.calls),
             results=tuple(
                 ToolResult(each["content"], None, each.get("tool_call_id", ""))
-                for each in plain
+                for each in answers
                 if each["role"] == "tool"
             ),
-            observation=seen_text(plain),
+            observation=transcript.seen_text(answers),
         )
-
-
-def _content(message: Message) -> tuple[Any, ...]:
-    calls = message.get("tool_calls") or ()
-    return message["role"], content_text(message.get("content")), [one.get("id") for one in calls]
-
-
-def _plain(message: Message) -> Message:
-    kept = {key: message[key] for key in _KEPT if message.get(key)}
-    return {"role": message["role"], "content": content_text(message.get("content")), **kept}
 
 
 def longest_segment(trajectory: Trajectory) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import asyncio
 import hmac
 import http.client
 import json
+import logging
 import secrets
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,6 +22,8 @@ from coding_gym.agents.live_episode import (
     public_text,
 )
 from coding_gym.agents.responses_api import chat_body, response_body, response_events
+
+_log = logging.getLogger(__name__)
 
 END_PATH = "/end"
 """A request for this path gets its response when the harness has to end."""
@@ -135,15 +138,19 @@ class CaptureEndpoint:
             except _UNREADABLE as problem:
                 raise _HTTPError(400, f"the request cannot be read: {problem}") from None
         completion = await self._while_connected(request, reader)
-        if route == _RESPONSES:
-            response = response_body(completion)
-            events: Iterable[dict[str, Any]] = response_events(response)
-        else:
-            response = completion
-            events = _chunks(completion, has_usage=bool(options.get("include_usage")))
-        if streams:
-            return "text/event-stream", _stream(events, end="[DONE]" if route == _CHAT else "")
-        return "application/json", json.dumps(response, default=str)
+        try:
+            if route == _RESPONSES:
+                response = response_body(completion)
+                events: Iterable[dict[str, Any]] = response_events(response)
+            else:
+                response = completion
+                events = _chunks(completion, has_usage=bool(options.get("include_usage")))
+            if streams:
+                return "text/event-stream", _stream(events, "[DONE]" if route == _CHAT else "")
+            return "application/json", json.dumps(response, default=str)
+        except _UNREADABLE as problem:  # such as a call without an id
+            _log.warning("the model's reply cannot be converted: %r", problem)
+            raise _HTTPError(502, f"the model's reply cannot be converted: {problem!r}") from None
 
     async def _while_connected(
         self, request: dict[str, Any], reader: asyncio.StreamReader

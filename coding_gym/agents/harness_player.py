@@ -15,7 +15,8 @@ from coding_gym.agents.live_episode import LiveEpisode, Player, PromptTooLongErr
 from coding_gym.agents.local_chat import LocalChat, LocalModel
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.calls import ExecResult
-from coding_gym.errors import CodingGymError, InfrastructureError
+from coding_gym.episode import Limits
+from coding_gym.errors import CodingGymError, InfrastructureError, InvalidArgumentError
 from coding_gym.sandbox import SandboxSpec, get_backend
 from coding_gym.trajectory import StopReason
 
@@ -23,6 +24,7 @@ _log = logging.getLogger(__name__)
 
 _PORT = 8765
 _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
+_NOT_KEPT = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors")
 _TIMEOUT_S = 3600.0  # of an episode without `max_seconds`
 _TAIL_CHARS = 2000
 # The subshell ends the command when the endpoint answers. It has its own connection.
@@ -85,6 +87,14 @@ class HarnessPlayer(Player):
             return {**shared.describe(), "harness": self._harness.to_json()}
         settings = {"base_url": shared.base_url, "sampling": self._sampling.body()}
         return {**settings, "harness": self._harness.to_json()}
+
+    def check(self, limits: Limits) -> None:
+        """Raises InvalidArgumentError for limits that need the text of the harness's tools."""
+        if names := [name for name in _NOT_KEPT if getattr(limits, name)]:
+            raise InvalidArgumentError(
+                f"a harness runs and reads its calls itself, so {', '.join(names)} cannot be kept; "
+                "remove these limits"
+            )
 
     async def start(self, live: LiveEpisode) -> None:
         """Starts the episode in a sandbox that has the harness and its endpoint."""

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 import coding_gym
 from coding_gym.action import Completion, Stop
-from coding_gym.episode import Episode
+from coding_gym.episode import Episode, Limits
 from coding_gym.errors import CodingGymError
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Turn
@@ -179,6 +179,9 @@ class Player(Protocol):
     def describe(self) -> Mapping[str, Any]:
         """Returns the agent's settings for the run's config, as JSON values without secrets."""
         return {}
+
+    def check(self, limits: Limits) -> None:
+        """Raises InvalidArgumentError for limits that the agent's episodes cannot keep."""
 
     async def start(self, live: LiveEpisode) -> None:
         """Starts an episode, as `Episode.start` does."""

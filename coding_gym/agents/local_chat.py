@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 from coding_gym.action import Completion
 from coding_gym.agents.live_episode import ModelError
-from coding_gym.agents.model_reply import Reply, content_text, read_reply
+from coding_gym.agents.model_reply import Reply, read_reply
+from coding_gym.agents.past_chats import PastChats, message_key, plain_message
 from coding_gym.envs.chat_request import normalised_for_templates
 from coding_gym.episode import transcript
 from coding_gym.errors import InvalidArgumentError
@@ -54,10 +55,9 @@ class LocalModel(Protocol):
         ...
 
 
-class _PastChat(NamedTuple):
-    """A chat that ends with a sampled reply, and the ids of prompt and reply."""
+class _Past(NamedTuple):
+    """The tools of an earlier request, and the ids of its prompt and reply."""
 
-    messages: list[Message]
     tools: Tools
     prompt_ids: list[int]
     completion_ids: list[int]
@@ -71,9 +71,9 @@ class LocalChat:
     tokens are neutralised in the tools and in all messages that the model did not write: a harness
     can change or invent messages of ``assistant``.
 
-    Calls are read in the format ``auto``. A reply with an unreadable call is returned as plain
-    text, and reasoning stays in the text. The agent's sampling settings apply; a request can only
-    lower ``max_tokens``.
+    Calls are read in the format ``auto`` if the request has tools. A reply with an unreadable call
+    is returned as plain text, and reasoning stays in the text. The agent's sampling settings apply;
+    a request can only lower ``max_tokens``.
 
     Args:
         agent: The model. Episodes that share it are generated in batches.
@@ -83,7 +83,8 @@ class LocalChat:
         self._agent = agent
         self._tokenizer = get_tokenizer(agent.tokenizer)
         self._control = [token for token in self._tokenizer.special_tokens if len(token) > 1]
-        self._past_chats: list[_PastChat] = []
+        self._past_chats = PastChats[_Past]()
+        self._replies: dict[str, Message] = {}  # by their keys
         self._num_replies = 0
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
@@ -103,7 +104,7 @@ class LocalChat:
                 f"a local model does not support {', '.join(unsupported)}; serve the model",
                 "refused",
             )
-        messages = [_plain(message) for message in request["messages"]]
+        messages = [plain_message(message) for message in request["messages"]]
         tools = request.get("tools") or []
         prompt_ids = await asyncio.to_thread(self._prompt, messages, tools)
         turn, self._num_replies = self._num_replies, self._num_replies + 1
@@ -112,7 +113,8 @@ class LocalChat:
         )
         ids = list(completion.token_ids)
         message = self._message(completion, tools, messages)
-        self._past_chats.append(_PastChat([*messages, _plain(message)], tools, prompt_ids, ids))
+        self._past_chats.add([*messages, message], _Past(tools, prompt_ids, ids))
+        self._replies[message_key(message)] = message
         response = {
             "id": f"chatcmpl-{turn}",
             "object": "chat.completion",
@@ -140,14 +142,10 @@ class LocalChat:
 
     def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
         """Returns the ids of a chat; they continue those of the longest earlier chat, if any."""
-        keys = [_key(message) for message in messages]
-        past_chats = [
-            chat
-            for chat in self._past_chats
-            if chat.tools == tools and [*map(_key, chat.messages)] == keys[: len(chat.messages)]
-        ]
-        last = max(reversed(past_chats), key=lambda chat: len(chat.messages), default=None)
-        new = messages if last is None else messages[len(last.messages) :]
+        length, last = self._past_chats.find(messages)
+        if last is not None and last.tools != tools:
+            length, last = 0, None
+        new = messages[length:]
         if all(message["role"] in ("system", "user", "tool") for message in new):
             try:
                 chat = get_chat(self._tokenizer, tools)
@@ -160,10 +158,9 @@ class LocalChat:
                 after = chat.join(last.completion_ids, part.ids)
                 return [*last.prompt_ids, *after, *part.prompt]
         try:
-            replies = [_key(chat.messages[-1]) for chat in self._past_chats]
             safe = [
-                deepcopy(message) if key in replies else self._neutral(message)
-                for message, key in zip(messages, keys, strict=True)
+                deepcopy(self._replies.get(message_key(message))) or self._neutral(message)
+                for message in messages
             ]
             return self._agent.render(normalised_for_templates(safe), self._neutral(tools) or None)
         except Exception as problem:  # a template is a program, and raises any exception
@@ -181,24 +178,6 @@ class LocalChat:
         """Returns a reply as a message of chat completions."""
         call_ids = {call["id"] for message in messages for call in message.get("tool_calls", ())}
         parsed = ReplyParser("auto", tools).read(text, call_ids)
-        if any(call.error for call in parsed.calls):
+        if not tools or any(call.error for call in parsed.calls):
             return {"role": "assistant", "content": str(text)}
         return transcript.assistant(str(text), parsed)
-
-
-def _plain(message: Message) -> Message:
-    """Returns a message with the fields of chat templates, and its content as text."""
-    kept = ("tool_calls", "tool_call_id", "name", "reasoning_content")
-    role = "system" if message["role"] == "developer" else message["role"]
-    plain = {"role": role, "content": content_text(message.get("content"))}
-    return plain | {key: message[key] for key in kept if message.get(key)}
-
-
-def _key(message: Message) -> tuple[Any, ...]:
-    """Returns the fields by which equal messages are recognised; call ids may differ."""
-    calls = [call["function"] for call in message.get("tool_calls", ())]
-    return (
-        message["role"],
-        message["content"],
-        [(call["name"], call["arguments"]) for call in calls],
-    )

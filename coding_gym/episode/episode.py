@@ -327,7 +327,7 @@ class Episode:
         """Counts the tokens of a reply; returns the reply with its calls, parsed if necessary."""
         if self._count is not None:
             ids = self._ids_of(reply)
-            self.usage.charge(self.bounds, len(ids))
+            self.usage.charge(self.bounds, self.usage.tokens, len(ids))
             self.usage.tokens += self._count.reply(ids)
         parsed = self._parser.read(str(reply), self._call_ids, reply.calls)
         self._call_ids.update([call.call_id for call in parsed.calls])

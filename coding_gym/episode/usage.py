@@ -72,9 +72,9 @@ class Usage:
             return None
         return max(0, math.floor((limits.max_seconds - self.seconds) * 1000)) / 1000
 
-    def charge(self, limits: Limits, reply_tokens: int) -> None:
-        """Adds the cost of a reply: the whole chat before it as input, the reply as output."""
-        millionths = self.tokens * limits.input_price + reply_tokens * limits.output_price
+    def charge(self, limits: Limits, prompt_tokens: int, reply_tokens: int) -> None:
+        """Adds the cost of a reply and its prompt."""
+        millionths = prompt_tokens * limits.input_price + reply_tokens * limits.output_price
         self.cost += millionths / _PRICED_TOKENS
 
     def note_call(self, call: ToolCall) -> None:

@@ -205,6 +205,7 @@ def _create(
     check_arguments("episode", episode, sorted(known))
     episode = {"challenge": "passed", **episode}  # failing grades name every failing test
     factory = _factory(source, episode)
+    chosen.check(factory.limits)
     created = datetime.now(UTC)
     config = {
         "run_id": f"{Path(out).absolute().name}-{created:%Y%m%d-%H%M%S}",

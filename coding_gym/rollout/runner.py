@@ -111,8 +111,10 @@ class Runner:
             on_done: Called with each record, by one thread at a time.
 
         Raises:
+            InvalidArgumentError: The agent cannot keep a limit of the episodes.
             SandboxUnavailableError: This machine cannot run the sandbox at all.
         """
+        self.player.check(self.factory.limits)
         waiting = iter(attempts)
         num_threads = min(self.concurrency, MAX_THREADS)
         with (
