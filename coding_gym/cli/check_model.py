@@ -3,7 +3,9 @@
 import asyncio
 import shlex
 import sys
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -11,15 +13,28 @@ from rich.text import Text
 
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.model_check import FormatProbe, local_ask, probe_format, server_ask
+from coding_gym.agents.local_chat import LocalChat
 from coding_gym.agents.model_client import get_client
+from coding_gym.agents.model_reply import Reply
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.cli.options import MODEL, SAMPLING, option
-from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import check_format
+from coding_gym.errors import CodingGymError
+from coding_gym.text.chat import get_chat
+from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.tools import Toolset, get_toolset
+from coding_gym.tools.formats import ReplyParser, check_format, explains_format, with_instructions
+
+Complete = Callable[[Mapping[str, Any]], Awaitable[Reply]]
+"""Returns the reply to a request, as `OpenAIClient.complete` does."""
 
 _FORMATS = ["auto", "json", "hermes", "pythonic"]
+_REPORTS = (
+    "`area(2, 3)` in shapes.py returns 5 instead of 6.",
+    "The test tests/test_parser.py::test_empty fails with an IndexError.",
+    "Dates before 1970 are formatted with the wrong year.",
+    "`python -m tool --help` ends with a KeyError.",
+)
 
 
 def check_model(
@@ -46,33 +61,33 @@ def check_model(
 
     Example: coding-gym check-model --base-url http://localhost:8000/v1 --model NAME
     """
-    tools, formats = get_toolset(toolset), tool_format or _FORMATS
-    for name in formats:
-        check_format(name, tools.schemas)
+    tools, probes = get_toolset(toolset), [_Probe(name) for name in tool_format or _FORMATS]
+    for probe in probes:
+        check_format(probe.tool_format, tools.schemas)
 
-    async def probe() -> tuple[list[FormatProbe], int | None]:
+    async def ask() -> int | None:
         sampling = Sampling(max_tokens=max_tokens)
-        if hf:
-            agent = HuggingFaceAgent(model, sampling)
-            ask = local_ask(agent, tools)
-            return [await probe_format(ask, tools, name) for name in formats], agent.context
-        client = get_client(base_url)
+        shared = HuggingFaceAgent(model, sampling) if hf else get_client(base_url)
+        complete = _local(shared) if isinstance(shared, HuggingFaceAgent) else shared.complete
         try:
-            ask = server_ask(client, model, sampling, tools)
-            probes = [await probe_format(ask, tools, name) for name in formats]
-            return probes, await client.context(model)
+            for probe in probes:
+                await probe.ask(complete, {"model": model, **sampling.body()}, tools)
+            context = shared.context
+            return context if isinstance(context, int) else await context(model)
         finally:
-            await client.close()
+            await shared.close()
 
-    console = terminal()
-    probes, context = asyncio.run(probe())
-    console.print(_table(probes))
+    context, console = asyncio.run(ask()), terminal()
+    table = Table("format", "readable calls", "ids", "cut", "tokens/s", box=None)
+    for probe in probes:
+        table.add_row(*probe.row())
+    console.print(table)
     limit = f"{context:,} tokens" if context and context < sys.maxsize else "unknown"
     console.print(f"context: {limit}; a reply: at most {max_tokens} tokens (--max-tokens)")
-    for one in probes:
-        if one.problem:
-            console.print(Text(f"{one.tool_format}: {one.problem[:200]!r}"))
-    best = max(probes, key=lambda one: one.num_parsed / max(len(one.replies), 1))
+    for probe in probes:
+        if probe.problem:
+            console.print(Text(f"{probe.tool_format}: {probe.problem[:200]!r}"))
+    best = max(probes, key=lambda probe: probe.num_parsed / max(len(probe.replies), 1))
     if not best.num_parsed:
         console.print(
             "no reply contains a readable call: fine-tune the model on demonstrations first"
@@ -84,15 +99,52 @@ def check_model(
     console.print(Text(f"{shlex.join(command)} --out runs/mine"), soft_wrap=True)
 
 
-def _table(probes: list[FormatProbe]) -> Table:
-    table = Table("format", "readable calls", "ids", "cut", "tokens/s", box=None)
-    for probe in probes:
-        num_with_ids = sum(bool(getattr(reply, "token_ids", ())) for reply, _ in probe.replies)
-        calls = [call for _, call in probe.replies]
+def _local(agent: HuggingFaceAgent) -> Complete:
+    """Returns the function that asks a local model; it refuses unsuitable chat templates."""
+    tokenizer, chat = get_tokenizer(agent.tokenizer), LocalChat(agent)
+
+    async def complete(request: Mapping[str, Any]) -> Reply:
+        get_chat(tokenizer, request.get("tools", ()))
+        return await chat.complete(request)
+
+    return complete
+
+
+@dataclass(slots=True)
+class _Probe:
+    """The first turns of a model in one tool format."""
+
+    tool_format: str
+    replies: list[Reply] = field(default_factory=list)
+    num_parsed: int = 0
+    problem: str = ""  # the error that ended the probe, else the first unreadable reply
+
+    async def ask(self, complete: Complete, settings: Mapping[str, Any], toolset: Toolset) -> None:
+        """Asks for the turns; the request has the tools if the prompt does not explain them."""
+        schemas = list(toolset.schemas)
+        system = with_instructions(toolset.prompt(keeps_shell=False), self.tool_format, schemas)
+        parser = ReplyParser(self.tool_format, schemas, text_formats=toolset.text_formats)
+        tools = {} if explains_format(self.tool_format) else {"tools": schemas}
+        for seed, report in enumerate(_REPORTS):
+            chat = [{"role": "system", "content": system}, {"role": "user", "content": report}]
+            try:
+                reply = await complete({**settings, "seed": seed, "messages": chat, **tools})
+            except CodingGymError as problem:
+                self.problem = str(problem)
+                break
+            action = parser.read(reply.action, calls=getattr(reply.action, "calls", None))
+            errors = [action.error, *(call.error for call in action.calls)]
+            is_parsed = bool(action.calls) and not any(errors)
+            self.replies.append(reply)
+            self.num_parsed += is_parsed
+            self.problem = self.problem or ("" if is_parsed else str(reply.action))
+
+    def row(self) -> list[str]:
+        """Returns the row of the table."""
+        calls = [reply.call for reply in self.replies]
+        num_with_ids = sum(bool(getattr(reply.action, "token_ids", ())) for reply in self.replies)
         num_cut = sum(call.finish_reason == "length" for call in calls)
-        counts = (probe.num_parsed, num_with_ids, num_cut)
-        duration_s = sum(call.duration_s for call in calls)
-        rate = sum(call.completion_tokens or 0 for call in calls) / (duration_s or 1.0)
-        shares = (f"{count}/{len(calls)}" for count in counts)
-        table.add_row(probe.tool_format, *shares, f"{rate:.1f}")
-    return table
+        counts = (self.num_parsed, num_with_ids, num_cut)
+        num_tokens = sum(call.completion_tokens or 0 for call in calls)
+        rate = num_tokens / (sum(call.duration_s for call in calls) or 1.0)
+        return [self.tool_format, *(f"{n}/{len(calls)}" for n in counts), f"{rate:.1f}"]

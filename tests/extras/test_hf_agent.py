@@ -186,3 +186,9 @@ def test_check_model_tells_the_context_and_asks_in_this_process(model: str) -> N
     printed = run_command("check-model", *options, "--max-tokens", "8", code=1)
     assert "0/4" in printed
     assert "context: 8,192 tokens; a reply: at most 8" in printed
+
+
+def test_check_model_names_a_template_that_omits_the_tools(model: str, tmp_path: Path) -> None:
+    folder = with_template(model, TEMPLATE.replace("if tools", "if false"), tmp_path / "model")
+    options = ("--hf", "--model", folder, "--tool-format", "auto", "--max-tokens", "8")
+    assert "omits the tools" in run_command("check-model", *options, code=1)
