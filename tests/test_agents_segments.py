@@ -178,31 +178,54 @@ def test_calls_that_a_harness_writes_anew_continue_the_sampled_ids() -> None:
     assert model.prompts == []
 
 
-def test_past_prompts_take_little_memory() -> None:
-    """The prompt of a harness's last request contains all earlier ones."""
-    prompt = list(range(1000, 21_000))
+def captured(reply: Any, requests: Sequence[list[Message]]) -> CapturedRequests:
+    """Returns the record of requests to a server whose replies a function returns."""
 
     async def complete(request: Mapping[str, Any]) -> Reply:
-        number = len(request["messages"])
-        return read_reply(json.loads(json.dumps(message("Hm.", ids=(prompt, [number])))))
+        return read_reply(json.loads(json.dumps(reply(len(request["messages"])))))
 
     fields = {"bounds": Limits(), "usage": Usage(), "tokenizer": get_tokenizer("coding_gym_16k")}
     episode: Any = SimpleNamespace(**fields)
+
+    async def ask(capture: CapturedRequests) -> None:
+        for messages in requests:
+            await capture.ask({"messages": messages})
+
     with ThreadPoolExecutor(1) as threads:
-        requests = CapturedRequests(LiveEpisode(episode, threads), complete, {})
+        capture = CapturedRequests(LiveEpisode(episode, threads), complete, {})
+        asyncio.run(ask(capture))
+    return capture
 
-    async def ask() -> None:
-        for number in range(1, 31):
-            await requests.ask({"messages": [{"role": "user", "content": str(number)}] * number})
 
+def test_past_prompts_take_little_memory() -> None:
+    """The prompt of a harness's last request contains all earlier ones."""
+    prompt = list(range(1000, 21_000))
+    user: Message = {"role": "user", "content": "Go on."}
+    requests = [[user] * number for number in range(1, 31)]
     tracemalloc.start()
     try:
-        asyncio.run(ask())
+        capture = captured(lambda number: message("Hm.", ids=(prompt, [number])), requests)
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(requests.replies) == 30
+    assert len(capture.replies) == 30
     assert held < 5 << 20  # one prompt takes 0.7 MB
+
+
+def test_second_try_of_a_request_continues_the_same_chat() -> None:
+    first: Message = {"role": "user", "content": "Repair it."}
+    call = message("I look.", calls={"shell": {"cmd": "ls"}})
+    reply = call["choices"][0]["message"]
+    result: Message = {"role": "tool", "tool_call_id": "call_0", "content": "a.py"}
+    again = [first, reply, {**result, "content": "a.py, again"}]
+    capture = captured(
+        lambda number: call if number == 1 else message("Done."),
+        [[first], [first, reply, result], again],
+    )
+    fields = capture.record()
+    contents = [one["content"] for one in fields["messages"]]
+    assert contents == ["Repair it.", "I look.", "a.py", "Done.", "a.py, again", "Done."]
+    assert [one.content for one in fields["turns"][0].results] == ["a.py"]
 
 
 def test_requests_that_need_stored_responses_are_refused() -> None:

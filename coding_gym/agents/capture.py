@@ -117,7 +117,7 @@ class CapturedRequests:
         answer = transcript.assistant(str(action), parsed)
         length, turn = self._chats.find(messages)
         if turn is not None:
-            self._answers[turn] = messages[length:]
+            self._answers.setdefault(turn, messages[length:])
         self._messages += [*messages[length:], answer]
         self._chats.add([*messages, answer], len(self.replies))
         self.replies.append(action)
@@ -139,7 +139,8 @@ class CapturedRequests:
         """Returns the fields of the record: chat, tools and turns.
 
         A request that does not continue an earlier chat, such as one after a summary, adds all its
-        messages to the record's chat; any other request adds its new messages.
+        messages to the record's chat; any other request adds its new messages. The results of a
+        turn are those in the first request that continues it.
         """
         turns = tuple(
             self._turn(action, self._answers.get(number, ()))

@@ -125,9 +125,9 @@ def next_edit(before: str, after: str, *, is_unique: bool = True) -> Edit:
     middle = "".join(new[new_start:new_end])
     above, below = start, end
     while above > 0 or below < len(old):
-        found = "".join(old[above:below])
-        is_only = before.find(found, before.find(found) + 1) < 0  # count misses overlaps
-        if found and (is_only or not is_unique):
+        text = "".join(old[above:below])
+        is_only = before.find(text, before.find(text) + 1) < 0  # count misses overlaps
+        if text and (is_only or not is_unique):
             break
         above, below = max(0, above - 1), below + (above == 0)
     head, tail = "".join(old[above:start]), "".join(old[end:below])
@@ -182,10 +182,10 @@ def _parameters(schema: Schema) -> set[str]:
 
 
 def _argument_names(schema: Schema) -> tuple[str, str, str] | None:
-    """Returns a tool's names for path, old and new text; None where it lacks one."""
+    """Returns a tool's names for path, old and new text, or None."""
     known: Mapping[str, object] = schema["function"]["parameters"]["properties"]
-    found = [next((n for n in names if n in known), "") for names in (_PATHS, _OLD, _NEW)]
-    return (found[0], found[1], found[2]) if all(found) else None
+    path, old, new = (next((n for n in names if n in known), "") for names in (_PATHS, _OLD, _NEW))
+    return (path, old, new) if path and old and new else None
 
 
 def _text(episode: Episode, path: str | None) -> str | None:
