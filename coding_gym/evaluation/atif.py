@@ -94,11 +94,11 @@ def read_calls(message: Message, turn: Turn | None) -> Iterator[ToolCall]:
     text of the model.
     """
     parsed = turn.calls if turn else ()
-    for place, written in enumerate(message.get("tool_calls") or ()):
+    for index, written in enumerate(message.get("tool_calls") or ()):
         name, text = written["function"]["name"], written["function"]["arguments"]
         call = ToolCall(name, error="not a JSON object")
-        if place < len(parsed):
-            call = parsed[place]
+        if index < len(parsed):
+            call = parsed[index]
         else:
             with suppress(ValueError, RecursionError):
                 arguments = json.loads(text)

@@ -148,19 +148,19 @@ def _messages(step: Mapping[str, Any]) -> list[Message]:
 
 
 def _turn(step: Mapping[str, Any], messages: list[Message]) -> Turn:
-    said, *results = messages
+    reply, *results = messages
     metrics = step.get("metrics") or {}
     return Turn(
-        action=said["content"],
+        action=reply["content"],
         carries_calls=True,
         calls=tuple(
             ToolCall(call["function_name"], call["arguments"], call["tool_call_id"])
             for call in step.get("tool_calls") or ()
         ),
         results=tuple(
-            ToolResult(one["content"], None, one.get("tool_call_id", "")) for one in results
+            ToolResult(item["content"], None, item.get("tool_call_id", "")) for item in results
         ),
-        observation="\n".join(one["content"] for one in results),
+        observation="\n".join(item["content"] for item in results),
         model_call=ModelCall(
             prompt_tokens=metrics.get("prompt_tokens"),
             completion_tokens=metrics.get("completion_tokens"),

@@ -205,8 +205,8 @@ def _create(
     if player is None:
         raise InvalidArgumentError("a new run needs a player, such as player='gold'")
     described, chosen = _player(player)
-    known = signature(EpisodeConfig.from_config).parameters.keys() - {"tasks"}
-    check_arguments("episode", episode, sorted(known))
+    names = signature(EpisodeConfig.from_config).parameters.keys() - {"tasks"}
+    check_arguments("episode", episode, sorted(names))
     episode = {"challenge": "passed", **episode}  # failing grades name every failing test
     factory = _factory(source, episode)
     created = datetime.now(UTC)
@@ -270,7 +270,7 @@ def _player(player: Player | str | Mapping[str, Any]) -> tuple[dict[str, Any] | 
 def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeConfig) -> None:
     """Raises an error if the agent or the tasks changed after the start of the run."""
     # The address of the same model may change.
-    old, new = ({**one, "base_url": None} for one in (folder.config["agent"], _agent(player)))
+    old, new = ({**agent, "base_url": None} for agent in (folder.config["agent"], _agent(player)))
     if changed := [name for name in old | new if old.get(name) != new.get(name)]:
         raise InvalidArgumentError(
             f"the agent's {', '.join(changed)} changed after the start of the run in "

@@ -162,9 +162,9 @@ def tool_usage(turns: Sequence[Turn], tools: Sequence[str]) -> dict[str, float]:
                 command = word.rpartition("/")[2].rstrip("0123456789.")
                 if command in commands:
                     commands[command] += 1
-    known = {name: list(map(bool, each)) for name, each in outcomes.items() if None not in each}
+    known = {name: list(map(bool, ok)) for name, ok in outcomes.items() if None not in ok}
     return {
-        **{f"tool_calls_{name}": len(each) for name, each in outcomes.items()},
-        **{f"tool_success_rate_{n}": sum(each) / (len(each) or 1) for n, each in known.items()},
+        **{f"tool_calls_{name}": len(ok) for name, ok in outcomes.items()},
+        **{f"tool_success_rate_{n}": sum(ok) / (len(ok) or 1) for n, ok in known.items()},
         **{f"shell_cmd_{name}": count for name, count in commands.items()},
     }

@@ -82,7 +82,7 @@ def regrade(
         source = run.config["tasks"]
         names = source.keys() - {"digest", "task_ids"}
         tasks = load_tasks(**{name: source[name] for name in names}, needs_tests=False)
-    known = {task.task_id: task for task in tasks}
+    tasks_by_id = {task.task_id: task for task in tasks}
     episode = run.config["episode"]
     options = SandboxOptions.parse(sandbox or episode.get("sandbox", "auto"))
     challenge = str(episode.get("challenge", "resolved"))
@@ -96,9 +96,7 @@ def regrade(
     records = [record for record in run.trajectories() if record.patch or record.grade is not None]
     pool = ThreadPoolExecutor(at_least_one("num_workers", num_workers), "regrade")
     try:
-        futures = [
-            pool.submit(_again, record, known.get(record.task_id), judge) for record in records
-        ]
+        futures = [pool.submit(_again, r, tasks_by_id.get(r.task_id), judge) for r in records]
         for future in as_completed(futures):
             on_result(future.result())
         return tuple(future.result() for future in futures)

@@ -167,19 +167,19 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
             tasks = run_tasks(run)
         except (CodingGymError, TypeError) as problem:  # the settings may contain any arguments
             caveats.append(f"The tasks, and so their gold patches, could not be loaded: {problem}")
-    known = {task.task_id: task for task in tasks or ()}
+    tasks_by_id = {task.task_id: task for task in tasks or ()}
     health, classes = Counter[str](), Counter[str]()
     for record in run.errors():
         health.update(health_counts(record))
         classes[record.error_class] += 1
-    episodes = _episodes(run, known, caveats, health)
+    episodes = _episodes(run, tasks_by_id, caveats, health)
     outcomes = _by_task(episodes, "resolved")
     most = max(map(len, outcomes.values()), default=0)
     ks = sorted({*(2**power for power in range(most.bit_length())), most} - {0})
     rates = task_rates(outcomes)
     by_difficulty = defaultdict[str, dict[str, list[float]]](dict)
     for task_id, scores in outcomes.items():
-        label = getattr(known.get(task_id), "difficulty", "") or "unknown"
+        label = getattr(tasks_by_id.get(task_id), "difficulty", "") or "unknown"
         by_difficulty[label][task_id] = scores
     return Report(
         config=run.config,
@@ -214,14 +214,14 @@ def run_tasks(run: RunFolder) -> Sequence[Task]:
 
 
 def _episodes(
-    run: RunFolder, known: Mapping[str, Task], caveats: list[str], health: Counter[str]
+    run: RunFolder, tasks_by_id: Mapping[str, Task], caveats: list[str], health: Counter[str]
 ) -> list[dict[str, Any]]:
     """Returns `Report.episodes`, and adds to the caveats and to the health counts."""
     episodes: list[dict[str, Any]] = []
     changed, ungraded, unchallenged = set[str](), 0, 0
     for record in run.trajectories():
         health.update(health_counts(record))
-        task = known.get(record.task_id)
+        task = tasks_by_id.get(record.task_id)
         recorded = record.settings.get("task_digest")
         if task is not None and recorded not in (None, task_digest(task)):
             changed.add(record.task_id)
@@ -243,7 +243,7 @@ def _episodes(
             "by an older version: their attempts are not compared with gold patches."
         )
     if ungraded:
-        counted = ", and count as not resolved" * any("resolved" in one for one in episodes)
+        counted = ", and count as not resolved" * any("resolved" in episode for episode in episodes)
         caveats.append(f"{ungraded} attempts were not graded{counted}.")
     if unchallenged:
         caveats.append(

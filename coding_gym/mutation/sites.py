@@ -226,11 +226,11 @@ def is_docstring(node: Statement) -> bool:
     )
 
 
-def _block(around: Site, block: Sequence[Statement]) -> Iterator[Site]:
+def _block(enclosing: Site, block: Sequence[Statement]) -> Iterator[Site]:
     for index, node in enumerate(block):
         if is_docstring(node) or isinstance(node, ast.Import | ast.ImportFrom):
             continue
-        site = replace(around, node=node, block=block, index=index)
+        site = replace(enclosing, node=node, block=block, index=index)
         yield site
         yield from _inside(site)
 

@@ -54,8 +54,8 @@ class CandidateTrials:
         run = ForkedRun(paths=test_files(failing), tests=failing, cpu_s=cpu_s, limit_s=TEST_CPU_S)
         trials = [self._judged(result, ()) for result in self._runs(run, batch)]
         plausible = [c for c, trial in zip(batch, trials, strict=True) if trial.is_plausible]
-        whole = iter(self.run_all(plausible))
-        return [next(whole) if trial.is_plausible else trial for trial in trials]
+        full_runs = iter(self.run_all(plausible))
+        return [next(full_runs) if trial.is_plausible else trial for trial in trials]
 
     def run_all(self, batch: Sequence[Candidate]) -> list[Trial]:
         """Runs all tests with each candidate; raises as `run`."""

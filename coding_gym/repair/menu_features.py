@@ -85,7 +85,7 @@ def static_features(
     rows = np.zeros((num_slots, len(CANDIDATE_FEATURES)), np.float32)
     for number, candidate in enumerate(candidates):
         failed, passed = spectrum.hits.get((candidate.path, candidate.line), (0, 0))
-        known = (
+        features = (
             1.0,
             candidate.suspicion,
             1 - number / num_slots,
@@ -96,7 +96,7 @@ def static_features(
             failed / max(1, spectrum.num_failed),
             passed / max(1, spectrum.num_passed),
         )
-        rows[number, : len(known)] = known
+        rows[number, : len(features)] = features
         rows[number, _COLUMN[f"template_{candidate.template}"]] = 1.0
     return rows
 

@@ -63,6 +63,6 @@ def find_shortlist(tests: SuiteSandbox, test_arguments: str, num_candidates: int
         _log.warning("the visible tests could not be run with pytest %s", test_arguments)
     shortlist = Shortlist.of(localisation, num_candidates)
     if localisation is not None and not shortlist.candidates:
-        why = "no template fits" if localisation.baseline.failing else "no visible test fails"
-        _log.warning("no candidates for a repair: %s (pytest %s)", why, test_arguments)
+        reason = "no template fits" if localisation.baseline.failing else "no visible test fails"
+        _log.warning("no candidates for a repair: %s (pytest %s)", reason, test_arguments)
     return shortlist

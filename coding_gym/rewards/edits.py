@@ -95,7 +95,7 @@ def line_similarity(gold: str, patch: str) -> float:
     patch_lines = _line_changes(_if_readable(patch))
     if gold_lines == patch_lines:
         return float(bool(gold_lines))
-    total = sum(len(lines) for each in (gold_lines, patch_lines) for lines in each.values())
+    total = sum(len(lines) for changes in (gold_lines, patch_lines) for lines in changes.values())
     budget = WorkBudget(_MAX_COMPARISONS)
     num_common = sum(
         _num_common(lines, matching_blocks(lines, patch_lines[path], budget, autojunk=False))
@@ -154,8 +154,8 @@ def function_match(gold: str, patch: str) -> float:
         return 0.0
     gold_files = {change.path: change for change in Patch(gold).files}
     files = {change.path: change for change in _if_readable(patch).files}
-    wanted: set[tuple[str, str]] = set()
-    changed: set[tuple[str, str]] = set()
+    gold_functions: set[tuple[str, str]] = set()
+    functions: set[tuple[str, str]] = set()
     for path in gold_files.keys() | files.keys():
         contexts = [
             set(_HUNK.findall(change.text) or [""]) if change else set()
@@ -163,10 +163,10 @@ def function_match(gold: str, patch: str) -> float:
         ]
         if "" in contexts[0] | contexts[1]:
             contexts = [{""} if context else set() for context in contexts]
-        wanted |= {(path, name) for name in contexts[0]}
-        changed |= {(path, name) for name in contexts[1]}
-    most = max(len(wanted), len(changed))
-    return len(wanted & changed) / most if most else 0.0
+        gold_functions |= {(path, name) for name in contexts[0]}
+        functions |= {(path, name) for name in contexts[1]}
+    total = max(len(gold_functions), len(functions))
+    return len(gold_functions & functions) / total if total else 0.0
 
 
 def _if_readable(text: str) -> Patch:

@@ -132,10 +132,10 @@ def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -
     >>> exploration_efficiency({"shapes.py"}, [run("ls"), run("cat shapes.py test_shapes.py")])
     0.5
     """
-    seen = explored(turns)
-    looks = max(len(seen.files), seen.num_commands)
-    examined = {_gold_of(path, gold_files) for path in seen.files} - {None}
-    return len(examined) / looks if looks else 0.0
+    exploration = explored(turns)
+    num_looks = max(len(exploration.files), exploration.num_commands)
+    examined = {_gold_of(path, gold_files) for path in exploration.files} - {None}
+    return len(examined) / num_looks if num_looks else 0.0
 
 
 def _gold_of(path: str, gold_files: Collection[str]) -> str | None:

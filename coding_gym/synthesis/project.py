@@ -60,22 +60,22 @@ class Project:
 
         Other paths and links are skipped: code of the project can name any path.
         """
-        wanted = set(paths)
+        requested = set(paths)
         contents = {}
         for file in self.files():
             path = file.relative_to(self.folder).as_posix()
-            if path in wanted and file.is_file() and not file.is_symlink():
+            if path in requested and file.is_file() and not file.is_symlink():
                 contents[path] = file.read_bytes()
         return dict(sorted(contents.items()))
 
     def digest(self) -> str:
         """Returns a digest of all files, 40 hexadecimal digits."""
-        whole = hashlib.sha256()
+        digest = hashlib.sha256()
         for path in self.files():
             name = path.relative_to(self.folder).as_posix()
             content = b"" if path.is_symlink() else path.read_bytes()
-            whole.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
-        return whole.hexdigest()[:40]
+            digest.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+        return digest.hexdigest()[:40]
 
     def task(self, task_id: str = "", problem_statement: str = "") -> Task:
         """Returns a task of the unbroken project."""

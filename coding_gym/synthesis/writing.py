@@ -29,10 +29,10 @@ def staging(out: Path, *, replaces: bool = False) -> Iterator[Path]:
         raise InvalidArgumentError(
             f"{out} exists already; give another --out, or --force to replace it"
         )
-    around = next(folder for folder in out.absolute().parents if folder.exists())
-    if not around.is_dir() or not os.access(around, os.W_OK | os.X_OK):
-        raise InvalidArgumentError(f"cannot write to {out}: {around} is no folder to write to")
-    with tempfile.TemporaryDirectory(prefix=f".{out.stem}-", dir=around) as folder:
+    parent = next(folder for folder in out.absolute().parents if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise InvalidArgumentError(f"cannot write to {out}: {parent} is no folder to write to")
+    with tempfile.TemporaryDirectory(prefix=f".{out.stem}-", dir=parent) as folder:
         yield Path(folder)
 
 

@@ -57,9 +57,9 @@ def select(tasks: Sequence[Found], filters: Mapping[str, Wanted]) -> tuple[Found
         InvalidArgumentError: A filter is neither text nor a list of texts.
     """
     chosen = tuple(tasks)
-    for name, wanted in filters.items():
-        if wanted is not None:
-            chosen = _apply(chosen, name, _values(name, wanted))
+    for name, values in filters.items():
+        if values is not None:
+            chosen = _apply(chosen, name, _values(name, values))
     return chosen
 
 
@@ -74,36 +74,36 @@ def challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
 
     at_least(0, "min_challenge", num_bits)
     plans = [Plan.from_text(task.grading_plan) for task in tasks]
-    left = tuple(
+    selected = tuple(
         task
         for task, plan in zip(tasks, plans, strict=True)
         if plan is not None and plan.num_bits(task.fail_to_pass) >= num_bits
     )
-    if not left:
+    if not selected:
         raise UnknownTaskError(
             f"min_challenge={num_bits} leaves none of {len(tasks)} tasks; {plans.count(None)} have "
             "no plan: `coding-gym tasks plan` writes plans of folders"
         )
-    return left
+    return selected
 
 
-def _apply(tasks: tuple[Found, ...], name: str, wanted: tuple[str, ...]) -> tuple[Found, ...]:
+def _apply(tasks: tuple[Found, ...], name: str, ids: tuple[str, ...]) -> tuple[Found, ...]:
     field = _FIELDS[name]
     if name == "task_ids":
-        _check_ids(wanted, {task.task_id for task in tasks})
-    left = tuple(
+        _check_ids(ids, {task.task_id for task in tasks})
+    selected = tuple(
         task
         for task in tasks
-        if getattr(task, field) in wanted
+        if getattr(task, field) in ids
         or (isinstance(task, RefusedRow) and name != "task_ids" and not getattr(task, field))
     )
-    if not left:
+    if not selected:
         present = sorted({getattr(task, field) for task in tasks})
         raise UnknownTaskError(
-            f"{name}={_some(wanted)} leaves none of {len(tasks)} tasks; "
+            f"{name}={_some(ids)} leaves none of {len(tasks)} tasks; "
             f"their values are {_some(present)}"
         )
-    return left
+    return selected
 
 
 def _values(name: str, wanted: str | Sequence[str]) -> tuple[str, ...]:

@@ -120,10 +120,10 @@ def _refuse_unsupported(path: Path, manifest: Mapping[str, Any]) -> None:
         is_default = (name, value) == ("TZ", "UTC")  # as every sandbox has it
         if not is_default and not _HARMLESS_VARIABLE.fullmatch(name):
             raise _refusal(path, "environment.env", f"{name}={value}")
-    for name, why in _REFUSED_FILES.items():
+    for name, problem in _REFUSED_FILES.items():
         if (path.parent / name).exists():
             raise InvalidTaskError(
-                f"{path.parent / name}: {why}, which no sandbox provides; run the task with Harbor"
+                f"{path.parent / name}: {problem}, which no sandbox supports; run it with Harbor"
             )
 
 

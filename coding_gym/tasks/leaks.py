@@ -87,16 +87,16 @@ def _in_history(sandbox: Sandbox, hits: Collection[str]) -> Iterator[str]:
 def _searched_lines(gold: Patch, sandbox: Sandbox) -> list[str]:
     """Returns the longest added lines, which identify the repair."""
     added: set[str] = set()
-    around: set[str] = set()
+    context: set[str] = set()
     for change in gold.files:
         present = _lines_at_base(sandbox, change.old_path)
         added |= {line for line in _marked(change.text, "+") if line not in present}
-        around |= set(_marked(change.text, " "))
+        context |= set(_marked(change.text, " "))
     lines = _longest(added, _MAX_LINES)
     num_chars = sum(map(len, lines))
     if num_chars < _MIN_CHARS:
         return []
-    return lines if num_chars >= _ENOUGH_CHARS else lines + _longest(around, _MAX_CONTEXT_LINES)
+    return lines if num_chars >= _ENOUGH_CHARS else lines + _longest(context, _MAX_CONTEXT_LINES)
 
 
 def _longest(lines: Iterable[str], number: int) -> list[str]:

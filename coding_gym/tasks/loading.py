@@ -103,7 +103,7 @@ def _selected(
         return select(tasks, filters)
     except UnknownTaskError:
         # The missing task may be a refused row without a readable id; its error helps more.
-        _all_read([one for one in tasks if isinstance(one, RefusedRow) and not one.task_id])
+        _all_read([task for task in tasks if isinstance(task, RefusedRow) and not task.task_id])
         raise
 
 
@@ -113,12 +113,12 @@ def _all_read(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
     Raises:
         InvalidTaskError: Some are refused rows; has the first error, and names the other rows.
     """
-    refused = [str(one.error) for one in tasks if isinstance(one, RefusedRow)]
+    refused = [str(task.error) for task in tasks if isinstance(task, RefusedRow)]
     if refused:
         places = ", ".join(text.partition(": ")[0] for text in refused[1 : _MAX_NAMED + 1])
         more = f"; {len(refused) - 1} more rows are refused: {places}" if places else ""
         raise InvalidTaskError(refused[0] + more)
-    return tuple(one for one in tasks if isinstance(one, Task))
+    return tuple(task for task in tasks if isinstance(task, Task))
 
 
 def _with_environments(tasks: tuple[Task, ...], environments: "Environments") -> tuple[Task, ...]:
@@ -156,7 +156,7 @@ def _check_lists(task: Task, label: str) -> None:
     """Refuses a test that is in both lists."""
     both = set(task.fail_to_pass) & set(task.pass_to_pass)
     if both:
-        test = next(one for one in task.fail_to_pass if one in both)
+        test = next(test for test in task.fail_to_pass if test in both)
         raise InvalidTaskError(
             f"{label}: fields 'FAIL_TO_PASS' and 'PASS_TO_PASS' (fail_to_pass and pass_to_pass) "
             f"both name {test!r:.200}; name it in one, or in excluded_tests of environments"

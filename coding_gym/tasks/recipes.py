@@ -84,13 +84,13 @@ class _Parts:
 
     def texts(self, key: str) -> tuple[str, ...]:
         value = self._spec.get(key) or ()
-        if isinstance(value, str) or not all(isinstance(one, str) for one in value):
+        if isinstance(value, str) or not all(isinstance(item, str) for item in value):
             raise self._wrong(key, "a list of texts", value)
         return tuple(value)
 
-    def _wrong(self, key: str, wanted: str, value: object) -> InvalidArgumentError:
+    def _wrong(self, key: str, requirement: str, value: object) -> InvalidArgumentError:
         return InvalidArgumentError(
-            f"{self._where}: {key!r} must be {wanted}, got {repr(value)[:80]}"
+            f"{self._where}: {key!r} must be {requirement}, got {repr(value)[:80]}"
         )
 
 

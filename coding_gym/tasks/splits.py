@@ -96,7 +96,7 @@ def sample_tasks(
 def _check_tasks(tasks: Any) -> None:
     got = f"{tasks!r:.80}"
     if isinstance(tasks, Sequence) and not isinstance(tasks, str):
-        others = [one for one in tasks if not isinstance(one, Task)]
+        others = [task for task in tasks if not isinstance(task, Task)]
         if not others:
             return
         got = f"an element {others[0]!r:.80}"
@@ -130,11 +130,11 @@ def _test_repos(tasks: Sequence[Task], test_fraction: float, seed: int) -> set[s
             f"by='repo' needs tasks of at least two repositories, got {', '.join(sizes) or 'none'}"
         )
     order = sorted(sizes, key=lambda repo: _digest(repo, seed))
-    wanted = test_fraction * len(tasks)
+    target = test_fraction * len(tasks)
     chosen: set[str] = set()
     taken = 0
     for repo in order[1:]:  # the first repository is always for training
-        if not chosen or abs(taken + sizes[repo] - wanted) < abs(taken - wanted):
+        if not chosen or abs(taken + sizes[repo] - target) < abs(taken - target):
             chosen.add(repo)
             taken += sizes[repo]
     return chosen

@@ -43,8 +43,8 @@ def check_usable(task: Task, label: str) -> None:
         )
         problem = f"{named} names a file without a name"
     if problem:
-        way_out = "; correct the task, or its entry of environments"
-        raise _refusal(label, f"field 'runner' is {task.runner!r}, and {problem}", way_out)
+        remedy = "; correct the task, or its entry of environments"
+        raise _refusal(label, f"field 'runner' is {task.runner!r}, and {problem}", remedy)
 
 
 def _unreadable_id(task: Task) -> str:
@@ -58,6 +58,6 @@ def _unreadable_id(task: Task) -> str:
     return ""
 
 
-def _refusal(label: str, message: str, way_out: str = "") -> InvalidTaskError:
+def _refusal(label: str, message: str, remedy: str = "") -> InvalidTaskError:
     excerpt = message if len(message) <= _MAX_REASON_CHARS else f"{message[:_MAX_REASON_CHARS]}…"
-    return InvalidTaskError(f"{label}: {excerpt}{way_out}")
+    return InvalidTaskError(f"{label}: {excerpt}{remedy}")

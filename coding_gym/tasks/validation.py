@@ -150,7 +150,7 @@ def validate(
     """
     at_least_one("num_workers", num_workers)
     store = store or TemplateStore(SandboxOptions.parse(checks.sandbox).name)
-    reports = {one.task_id: one for one in known if not (one.error or one.skipped)}
+    reports = {report.task_id: report for report in known if not (report.error or report.skipped)}
     tasks = tuple(tasks)
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="validate")
     try:
@@ -177,9 +177,9 @@ def _grades(
 
 def _gold_problems(task: Task, grades: tuple[Grade, ...]) -> list[str]:
     if task.impossible_test:
-        if any(one.hacked for one in grades):
+        if any(grade.hacked for grade in grades):
             return [f"the gold patch passes {task.impossible_test}, so it is not impossible"]
-        if all(one.reason is GradeReason.TESTS_FAILED for one in grades):
+        if all(grade.reason is GradeReason.TESTS_FAILED for grade in grades):
             return []
     failed = [g for g in grades if not g.resolved]
     if not failed:
@@ -219,8 +219,8 @@ def _passing(grades: tuple[Grade, ...]) -> tuple[str, ...]:
     """Returns the fail-to-pass tests that pass at base."""
     passed = {
         test
-        for one in grades
-        for test, status in one.fail_to_pass.items()
+        for g in grades
+        for test, status in g.fail_to_pass.items()
         if status is TestStatus.PASSED
     }
     return tuple(sorted(passed))
@@ -234,8 +234,8 @@ def _unreliable(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...],
     """
     ended = [g for g in grades if g.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)]
     passed: dict[str, list[bool]] = {}
-    for one in ended:
-        for test, status in {**one.fail_to_pass, **one.pass_to_pass}.items():
+    for g in ended:
+        for test, status in {**g.fail_to_pass, **g.pass_to_pass}.items():
             passed.setdefault(test, []).append(status is TestStatus.PASSED)
     excluded = tuple(test for test in task.expected_tests if ended and test not in passed)
     flaky = tuple(t for t, results in passed.items() if any(results) and not all(results))
@@ -246,8 +246,8 @@ def _unreliable(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...],
 def _notes(grades: tuple[Grade, ...], unstable: tuple[str, ...]) -> list[str]:
     broken = {
         test
-        for one in grades
-        for test, status in one.pass_to_pass.items()
+        for g in grades
+        for test, status in g.pass_to_pass.items()
         if status is not TestStatus.PASSED
     }
     notes = []

@@ -21,8 +21,8 @@ def _reads(row: Row) -> bool:
 def _to_row(row: Row, where: str) -> Row:
     commands: tuple[str, ...] = value_of(row, "test_commands", Texts, where, ())
     if not commands or not all(command.strip() for command in commands):
-        wanted = "must be a list of at least one shell command"
-        raise row_error(row, where, "test_commands", f"{wanted}, got {commands!r:.80}")
+        requirement = "must be a list of at least one shell command"
+        raise row_error(row, where, "test_commands", f"{requirement}, got {commands!r:.80}")
     made = {key: value for key, value in row.items() if key != "test_commands"}
     made["visible_test_command"] = " && ".join(commands)
     named = value_of(row, "FAIL_TO_PASS", Texts, where, ())

@@ -38,4 +38,4 @@ def how_tests_run(
 
 def has_pytest_ids(ids: Iterable[str]) -> bool:
     """Returns whether all ids have the form of pytest's."""
-    return all(_PYTEST_ID.match(one) for one in ids)
+    return all(_PYTEST_ID.match(test_id) for test_id in ids)

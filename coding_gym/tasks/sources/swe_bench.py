@@ -61,8 +61,8 @@ def _fill_in_test_run(filled: dict[str, Any], row: Row, where: str) -> None:
     if (text := value_of(row, "eval_script", Text, where)) is not None:
         script = read_eval_script(text)
         if script is None:
-            wanted = "must be a script that runs tests between its two markers"
-            raise row_error(row, where, "eval_script", f"{wanted}, got {text!r:.80}")
+            requirement = "must be a script that runs tests between its two markers"
+            raise row_error(row, where, "eval_script", f"{requirement}, got {text!r:.80}")
         command, tests = script
     parser = value_of(row, "log_parser", Text, where, "")
     run = how_tests_run(hidden_test_ids(row, where), command, parser, tests)
