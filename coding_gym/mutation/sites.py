@@ -29,8 +29,8 @@ class Change:
 
     Attributes:
         edits: The spans to replace.
-        weight: Estimated probability, from 0 to 1, that it is the repair, if the repair is a change
-            of its operator; 0 for a change that is no repair.
+        weight: Estimated probability, from 0 to 1, that this change is the repair, if the repair is
+            a change of its operator; 0 for a change that is no repair candidate.
         bug: The kind of bug that it makes in a correct program; "" for an unrealistic bug.
     """
 
@@ -213,7 +213,7 @@ def own_nodes(statement: Statement) -> Iterator[ast.expr]:
 
 
 def is_bound_by(node: ast.AST) -> TypeGuard[ast.Name]:
-    """Whether a node is a name that is assigned there."""
+    """Whether a node is a name in an assignment target."""
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 

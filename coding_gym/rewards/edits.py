@@ -1,6 +1,6 @@
 """Rewards that compare the lines and functions of the base tree that two patches change.
 
-``gold`` is the reference patch, ``patch`` the one to score.
+``gold`` is the reference patch, ``patch`` the patch to score.
 """
 
 import re
@@ -15,7 +15,7 @@ MAX_EDIT_CHARS = 500_000
 """Characters of a patch that is compared line by line."""
 
 Run = tuple[int, list[str], list[str]]
-"""A block of changed lines: its first line in the base, the removed lines, the added lines."""
+"""A block of changed lines: the number of its first line in the base, removed and added lines."""
 
 _MAX_COMPARISONS = 8_000_000  # of lines, for one pair of patches
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)$", re.MULTILINE)
@@ -25,14 +25,14 @@ def changed_runs(change: FileChange) -> Iterator[Run]:
     r"""Yields every run of changed lines of a file, without its context.
 
     Raises:
-        PatchError: A hunk is shorter than its header says.
+        PatchError: A hunk has fewer lines than its header states.
 
     >>> text = "diff --git a/x b/x\n@@ -3,3 +3,3 @@\n same\n-old\n+new\n same\n"
     >>> list(changed_runs(FileChange("x", "x", text)))
     [(4, ['old'], ['new'])]
     """
     for start, _, body in change.hunks():
-        # A hunk that removes nothing names the line before it.
+        # The header of a hunk that removes nothing has the number of the line before it.
         line = start if any(text[0] in " -" for text in body) else start + 1
         old: list[str] = []
         new: list[str] = []
@@ -49,7 +49,7 @@ def changed_runs(change: FileChange) -> Iterator[Run]:
 
 
 def exact_match(gold: str, patch: str) -> float:
-    r"""Returns 1 if a patch replaces the same lines by the same lines as the gold, else 0.
+    r"""Returns 1 if a patch replaces the same lines by the same lines as the gold patch, else 0.
 
     Other text of the diff (index lines, section names, context) does not count.
 
@@ -71,14 +71,14 @@ def line_similarity(gold: str, patch: str) -> float:
 
     It is 2 M / T: T is the number of lines that the two patches remove and add, M the number of
     matching lines, in their order (``difflib.SequenceMatcher.ratio`` over lines). A removed line
-    matches the same line of the base, an added line matches an equal text. A block of added lines
-    that removes none counts one more line, for its place in the base, which matches only together
-    with a line of the block. Context and headers are ignored: two patches without a common changed
+    matches the same line of the base, an added line matches an equal text. A block that only
+    adds lines counts one more line, for its position in the base, which matches only together with
+    a line of the block. Context and headers are ignored: two patches without a common changed
     line score 0, and only equal changes score 1. A file whose comparison takes too much work counts
     as a file without a common line, and a patch larger than `MAX_EDIT_CHARS` scores 0.
 
     Source: the reward of CodeRepairRL's thesis, equation 3.1: 1 for an identical patch, line-level
-    similarity for one that is right in part, else 0. How lines are matched is this project's.
+    similarity for a partly right patch, else 0. The matching of lines is this project's.
 
     Raises:
         PatchError: The gold patch cannot be read.
@@ -106,7 +106,7 @@ def line_similarity(gold: str, patch: str) -> float:
 
 
 def _num_common(lines: list[str], blocks: list[Match] | None) -> int:
-    """Returns the number of matched lines; a place counts if an added line after it matches too."""
+    """Returns the number of matched lines; a position counts if an added line after it matches."""
     matched = {block.a + n for block in blocks or () for n in range(block.size)}
     num_common, is_added_matched = 0, False
     for n in reversed(range(len(lines))):
@@ -134,7 +134,7 @@ def function_match(gold: str, patch: str) -> float:
     r"""Returns the share of functions that both patches change, from 0 to 1.
 
     It is the number of functions that both patches change, divided by the number of functions of
-    the patch that changes more. A function is the text that git writes behind the numbers of a
+    the patch that changes more. A function is the text that git writes after the numbers in a
     hunk's header, which names the last function (in Python: the last top-level function or class)
     that starts before the hunk's first line. If a hunk of the gold or of the patch has no such
     text, the file counts as a whole.

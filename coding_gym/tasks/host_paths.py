@@ -9,7 +9,7 @@ from coding_gym.task import FolderTree, GitTree, Task
 from coding_gym.tasks.repositories import local_repository
 
 _MAX_VALUE_CHARS = 80
-# Other schemes make git use files of this machine or keys of its user.
+# With other schemes git uses files of this machine or keys of its user.
 _PUBLIC = ("https://", "http://")
 
 
@@ -18,7 +18,7 @@ def with_paths(task: Task, base: Path | None, label: str) -> Task:
 
     Args:
         task: The task of a row.
-        base: The folder that relative paths start from. None refuses paths, for untrusted rows: a
+        base: The folder that relative paths start from. None forbids paths, for untrusted rows: a
             policy could read the named files, and install commands could send them anywhere.
         label: Names the row in errors.
 

@@ -1,4 +1,4 @@
-"""Opens a source of tasks: a name, a path or a list of rows."""
+"""Reads a source of tasks: a name, a path or a list of rows."""
 
 import difflib
 import hashlib
@@ -23,7 +23,7 @@ from coding_gym.tasks.rows import Row, file_rows, plain, row_files
 from coding_gym.tasks.sources import ROW_FORMATS, RowFormat, unified_row
 
 _HARBOR = "harbor"
-# A source with one of these suffixes is a file, even if it does not exist.
+# A source with one of these suffixes is a file name, even if the file does not exist.
 _FILES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
 
 
@@ -32,8 +32,8 @@ class Opened:
     """A source that was read.
 
     Attributes:
-        tasks: All its tasks and refused rows, in its order.
-        locations: The position of each task in it, by id.
+        tasks: All its tasks and refused rows, in the order of the source.
+        locations: The position of each task in the source, by id.
         usable: Ids of the tasks that passed `check_usable`.
     """
 
@@ -66,7 +66,7 @@ def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
 
 
 def _fingerprint(source: Any, split: Wanted) -> Hashable:
-    """Returns a value that differs between two sources, and between two states of one."""
+    """Returns a value that identifies a source and the state of its files."""
     if isinstance(source, list | tuple):  # relative paths in rows start at the current folder
         return Path.cwd(), hashlib.sha256(pickle.dumps(source)).digest()
     name, location = _named(source)
@@ -82,13 +82,13 @@ def _fingerprint(source: Any, split: Wanted) -> Hashable:
 
 
 def _top(location: str | Path) -> Path:
-    """Returns the file or folder that is read; for a manifest, the task's folder."""
+    """Returns the file or folder to read; the task's folder for a manifest."""
     path = Path(location).expanduser().absolute()
     return path.parent if path.name == MANIFEST and path.is_file() else path
 
 
 def _is_self_contained(source: Any, opened: Opened) -> bool:
-    """Whether the fingerprint covers every file that was read; a task's tree may lie outside."""
+    """Whether the fingerprint covers all files of the tasks; trees can be in other folders."""
     if isinstance(source, list | tuple):
         return True
     top = _top(_named(source)[1]).resolve()
@@ -101,16 +101,16 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
     """Reads all tasks of a source.
 
     Args:
-        source: As `load_tasks` takes it.
-        split: Which splits to download, where the source is a dataset of the Hugging Face hub.
+        source: The source; see `load_tasks`.
+        split: The splits to download, for datasets of the Hugging Face hub.
 
     A malformed row or folder, or a repeated id, becomes a `RefusedRow`.
 
     Raises:
         UnknownTaskError: There is no such source.
-        InvalidTaskError: It holds no tasks, or a file cannot be read.
-        InvalidArgumentError: It is neither a name nor a path nor a list.
-        MissingDependencyError: It needs a package that is not installed.
+        InvalidTaskError: The source has no tasks, or a file cannot be read.
+        InvalidArgumentError: The source is neither a name nor a path nor a list.
+        MissingDependencyError: The source needs a package that is not installed.
     """
     if source == BUNDLED:
         return Opened(read_bundled())
@@ -138,9 +138,9 @@ def _named(source: str | Path) -> tuple[str, str | Path]:
 
 
 def _rows(name: str, location: str | Path, split: Wanted) -> tuple[Iterable[Row], Path | None]:
-    """Returns the rows of a source, and the folder that their relative paths start from.
+    """Returns the rows of a source, and the folder of their relative paths.
 
-    The folder is None for rows of the hub, which must not name paths of this machine.
+    The folder is None for rows of the hub, which must not contain paths of this machine.
     """
     path = Path(location).expanduser()
     if name == _HARBOR and not path.is_dir():
@@ -222,7 +222,7 @@ def _read(
         locations[task.task_id] = where
         tasks.append(task)
     if not tasks:
-        raise InvalidTaskError(f"{source} holds no tasks")
+        raise InvalidTaskError(f"{source} contains no tasks")
     return Opened(tuple(tasks), locations)
 
 

@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-# The first release that is excluded, and its day on the package index.
+# The first excluded release of each package, with the day of its upload.
 _BREAKING = (
     ("docutils", "0.18", "2021-10-26"),
     ("markupsafe", "2.1", "2022-02-17"),

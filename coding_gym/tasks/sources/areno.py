@@ -1,7 +1,7 @@
 """AReno's coding rows: the whole program inline, and commands that pass after the repair.
 
-They have no gold patch and no hidden tests. If a row names tests of pytest, these decide the grade;
-otherwise each command is a test with itself as id, and passes with exit code 0.
+These rows have no gold patch and no hidden tests. If a row names tests of pytest, they decide the
+grade; otherwise each command is a test, whose id is the command, and passes with exit code 0.
 
 The tests are in the tree, and no patch can change them; see
 `coding_gym.grading.runners.output_runner` for the protected files. A row whose command starts the

@@ -58,7 +58,7 @@ def _to_row(row: Row, where: str) -> Row:
 
 
 def _image(name: str) -> str:
-    """Returns the published name of a row's image; older rows have its name before publication."""
+    """Returns the published name of a row's image; older rows have an unpublished name."""
     return name if not name or "/" in name else f"jyangballin/{name.replace('__', '_1776_')}:latest"
 
 
