@@ -1,4 +1,4 @@
-"""Comparison of two runs on the tasks that both have attempted, and a ranking of runs."""
+"""Compares two runs on the tasks that both have attempted, and ranks runs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ _COMPARED = ("agent", "tasks", "attempts", "seed", "episode", "versions")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(JsonRecord):
-    """The difference between two runs; positive numbers mean more in the second run, b.
+    """The difference between two runs; positive numbers mean that the second run, b, has more.
 
     Attributes:
         run_a: Id and model of the first run.
         run_b: Id and model of the second run.
-        measure: The compared rate: ``"resolved"``, or ``"hacked"`` for runs of impossible tasks.
+        measure: The compared rate: ``"resolved"``, or ``"hacked"`` for runs on impossible tasks.
         paired: The paired comparison of this rate.
         warnings: Other possible causes of the difference: settings other than the model, tasks that
             only one run has, and caveats of both runs.
@@ -80,7 +80,7 @@ def compare(a: str | Path | Report, b: str | Path | Report) -> Comparison:
         b: The folder or the report of the second run.
 
     Raises:
-        InvalidArgumentError: A folder holds no run, or the runs have no task in common.
+        InvalidArgumentError: A folder contains no run, or the runs have no task in common.
     """
     first, second = (run if isinstance(run, Report) else report(run) for run in (a, b))
     are_resolved = [bool(run.values("resolved")) for run in (first, second)]
@@ -127,7 +127,7 @@ def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields nested settings with their names joined by dots."""
+    """Yields nested settings; their names are joined by dots."""
     for name, value in config.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{name}.")
@@ -153,7 +153,7 @@ def leaderboard(reports: Iterable[Report]) -> str:
 
 
 def _mean(report: Report, *names: str) -> float | None:
-    """Returns the sum of the means of some measures; None for a run without them."""
+    """Returns the sum of the means of some measures; None for a run without these measures."""
     means = [report.metrics[name].value for name in names if name in report.metrics]
     return sum(means) if means else None
 

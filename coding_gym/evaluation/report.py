@@ -1,4 +1,4 @@
-"""The report on one run: rates with intervals, measures, stop reasons, errors and caveats."""
+"""Reports on a run: rates with intervals, measures, stop reasons, errors and caveats."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 
 FEW_TASKS = 10
-"""With fewer successes or failures, in tasks, the coverage of intervals may be below 95 %."""
+"""With fewer successes or failures, in tasks, the coverage of intervals can be below 95 %."""
 
 _LABELS = ("task_id", "attempt", "seed", "stop_reason", "grade_reason")
 
@@ -153,20 +153,20 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
 
     Args:
         run: The run, or its folder.
-        tasks: The tasks, for gold patches, repositories and labels; by default they are loaded as
-            the run's settings say. Attempts at a task that cannot be loaded, or changed after the
-            run, are not compared with its gold patch; a caveat reports this.
+        tasks: The tasks, for gold patches, repositories and labels; by default they are loaded from
+            the source in the run's settings. Attempts at a task that cannot be loaded, or changed
+            after the run, are not compared with its gold patch; a caveat reports this.
 
     Raises:
-        InvalidArgumentError: The folder holds no run.
+        InvalidArgumentError: The folder contains no run.
     """
     run = run if isinstance(run, RunFolder) else RunFolder.open(run)
     caveats: list[str] = []
     if tasks is None:
         try:
             tasks = run_tasks(run)
-        except (CodingGymError, TypeError) as problem:  # the settings may contain any arguments
-            caveats.append(f"The tasks, and so their gold patches, could not be loaded: {problem}")
+        except (CodingGymError, TypeError) as problem:  # the settings can contain any arguments
+            caveats.append(f"The tasks with their gold patches could not be loaded: {problem}")
     tasks_by_id = {task.task_id: task for task in tasks or ()}
     health, classes = Counter[str](), Counter[str]()
     for record in run.errors():
@@ -234,7 +234,7 @@ def _episodes(
         values = record.task_id, record.attempt, record.seed, stop_reason, grade_reason
         labels = dict(zip(_LABELS, values, strict=True))
         measures = episode_metrics(record, task)
-        if record.grade is None and not run.config.get("episode"):  # nobody graded this run
+        if record.grade is None and not run.config.get("episode"):  # the run was not graded
             measures.pop("resolved", None)
         episodes.append(labels | measures)
     if changed:
@@ -247,8 +247,8 @@ def _episodes(
         caveats.append(f"{ungraded} attempts were not graded{counted}.")
     if unchallenged:
         caveats.append(
-            f"{unchallenged} attempts are resolved by tests that were not negated "
-            f"({Level.STRUCTURE}): such a success may be forged."
+            f"{unchallenged} attempts are resolved by tests that cannot be negated "
+            f"({Level.STRUCTURE}): these successes may be forged."
         )
     calls = any(episode["tool_calls"] for episode in episodes)
     if episodes and not calls and run.config["agent"]["name"] in ("chat", "hf"):
@@ -336,7 +336,7 @@ def percent(value: float) -> str:
 
 
 def cells(estimate: Estimate | None, written: Callable[[float], str] = number) -> tuple[str, str]:
-    """Returns a mean and its interval as two cells of a table; a missing one is a dash."""
+    """Returns a mean and its interval as two cells of a table; a missing value is a dash."""
     if estimate is None:
         return "-", "-"
     ends = [written(end) for end in (estimate.low, estimate.high) if end is not None]
