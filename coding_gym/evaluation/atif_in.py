@@ -30,14 +30,11 @@ def import_atif(
         tasks: The source of the tasks; see `coding_gym.load_tasks`.
 
     Raises:
-        InvalidArgumentError: A file is not an ATIF trajectory, no file is found, or ``out`` is a
-            run.
+        InvalidArgumentError: A file is not an ATIF trajectory, none is found, or ``out`` is a run.
     """
     files = [file for path in map(Path, paths) for file in _files(path)]
     if not files:
-        raise InvalidArgumentError(
-            "no ATIF trajectory found; name files, or folders that contain them"
-        )
+        raise InvalidArgumentError("no ATIF trajectory found; name files or folders with files")
     numbers = Counter[str]()
     records = []
     for file in files:
