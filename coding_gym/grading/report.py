@@ -10,6 +10,8 @@ from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.swebench import log_spellings
 
 _PHASES = ("setup", "call", "teardown")
+# A test that stands for several has the status that is last here.
+_SEVERITY = ("passed", "xfailed", "skipped", "missing", "error", "failed")
 _MAX_MESSAGE_CHARS = 300
 _MAX_TAIL_CHARS = 4096
 
@@ -109,11 +111,9 @@ class Run:
 
         SWE-bench cuts ids at the first white space, so ``test_x[not`` may be ``test_x[not a]`` and
         ``test_x[not b]``. An id that no report has stands for all reported tests whose shortened
-        id is the same, and has passed only if all of these passed.
+        id is the same, and has the worst status of these.
         """
-        family = [self.statuses[name] for name in self._family(test_id)]
-        worst = [s for s in family if s is not TestStatus.PASSED]
-        return (worst or family or [TestStatus.MISSING])[0]
+        return self.statuses.get(self._worst(test_id), TestStatus.MISSING)
 
     def checks(self, test_id: str) -> dict[int, CheckReport]:
         """Returns the assertions that an expected test executed, by number."""
@@ -127,14 +127,18 @@ class Run:
 
     def message(self, test_id: str) -> str:
         """One line on why an expected test did not pass, or ""."""
-        path = test_id.partition("::")[0]
-        named = (test_id, *self._spellings.get(test_id, ()), path)
+        named = (self._worst(test_id), test_id.partition("::")[0])
         return next((self.messages[name] for name in named if name in self.messages), "")
 
     @cached_property
     def _spellings(self) -> Mapping[str, Sequence[str]]:
         """Ids of reported tests by their other spellings in logs and tasks."""
         return grouped((other, name) for name in self.statuses for other in log_spellings(name))
+
+    def _worst(self, test_id: str) -> str:
+        """Returns the reported test that decides the status of an expected one."""
+        family = self._family(test_id)
+        return max(family, key=lambda name: _SEVERITY.index(self.statuses[name]), default=test_id)
 
     def _family(self, test_id: str) -> Sequence[str]:
         return (test_id,) if test_id in self.statuses else self._spellings.get(test_id, ())
