@@ -1,4 +1,4 @@
-"""Environments for rows without install commands."""
+"""Adds environments to tasks whose rows have none."""
 
 import re
 import shlex

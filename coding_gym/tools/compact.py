@@ -47,5 +47,5 @@ COMPACT = Toolset(
         ),
         Tool(name="submit", description="End.", run=lambda call, _: submitted(call)),
     ),
-    examples=tuple(ToolCall("bash", {"command": each}) for each in prompts.EXAMPLE_COMMANDS),
+    examples=tuple(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
 )

@@ -302,8 +302,8 @@ def list_folder(
     if result.exit_code == _MISSING:
         raise Refusal(_REASONS[errno.ENOENT].format(name_of(path)))
     if not result.ok:
-        why = "it took too long" if result.timed_out else "permission denied"
-        raise Refusal(f"{name_of(path)} cannot be listed: {why}")
+        reason = "it took too long" if result.timed_out else "permission denied"
+        raise Refusal(f"{name_of(path)} cannot be listed: {reason}")
     entries = [well_formed(entry) for entry in result.output.split("\0")[:-1]]
     return entries[:max_entries], len(entries) > max_entries
 

@@ -66,8 +66,8 @@ def _repo_map(call: ToolCall, context: ToolContext) -> str:
         stdin=json.dumps(request).encode(),
     )
     if not result.ok:
-        why = "it took too long" if result.timed_out else last_line(result.output)
-        raise Refusal(f"the repository could not be mapped: {why:.300}")
+        reason = "it took too long" if result.timed_out else last_line(result.output)
+        raise Refusal(f"the repository could not be mapped: {reason:.300}")
     return result.output.removesuffix("\n")
 
 
