@@ -279,6 +279,11 @@ class Recipe:
         if state["step"]:
             model.load_state_dict(state["model"])
             optimizer.load_state_dict(state["optimizer"])
+        curve = self.work / "curve.jsonl"
+        curve.touch()
+        rows = map(json.loads, curve.read_text(encoding="utf-8").splitlines())
+        kept = [row for row in rows if row["stage"] != stage or row["step"] < state["step"]]
+        curve.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
         with Progress() as bars:
             bar = bars.add_task(stage, total=steps, completed=state["step"])
             for step in range(state["step"], steps):
@@ -290,7 +295,7 @@ class Recipe:
                 optimizer.step()
                 shown = ", ".join(f"{name} {value:.3f}" for name, value in figures.items())
                 bars.update(bar, advance=1, description=f"{stage}, {shown}")
-                with (self.work / "curve.jsonl").open("a", encoding="utf-8") as file:
+                with curve.open("a", encoding="utf-8") as file:
                     file.write(json.dumps({"stage": stage, "step": step, **figures}) + "\n")
                 if (step + 1) % SAVE_STEPS == 0:
                     state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}

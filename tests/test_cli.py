@@ -1,6 +1,7 @@
 """The command as a user runs it."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from episodes import raising, run_command
+from episodes import run_command
 from sandbox_fixtures import NO_LANDLOCK, NO_UNSHARE, run_on
 from typer.main import get_command
 
@@ -105,9 +106,17 @@ def test_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: str)
     assert len(text.splitlines()) == 1
 
 
-def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coding_gym.cli.validate.validate_tasks", raising(KeyboardInterrupt()))
-    run_command("validate", code=130)
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("coding_gym.cli.validate.validate_tasks", interrupted)
+    out = tmp_path / "reports.jsonl"
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as "&" in a script does
+    try:
+        assert str(out) in run_command("validate", "--out", out, code=130)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_every_option_is_explained_and_spelt_one_way() -> None:

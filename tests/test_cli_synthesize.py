@@ -130,6 +130,7 @@ def test_tasks_until_a_stop_are_kept(
     monkeypatch.setattr(command, "synthesize", make)
     result = run("--repo", repo, "--out", out)
     assert result.exit_code == exit_code
+    assert (str(out) in result.output) == (exit_code == 130)
     (task,) = load_tasks(out)
     assert Path(task.tree.folder).parent == out.parent / "tasks-trees"  # type: ignore[union-attr]
 

@@ -45,7 +45,8 @@ class CapturedRequests:
     """Sends the requests of one episode's harness within the episode's limits.
 
     Requests are sent one after another, so that none exceeds a limit. ``max_turns`` counts replies,
-    ``max_tokens`` bounds prompt and reply of the last request, and ``max_cost`` the cost of all.
+    ``max_tokens`` bounds prompt and reply of the last request, ``max_cost`` the cost of all, and
+    ``max_seconds`` the time since `begin`. Other limits have no effect.
 
     Args:
         live: The episode.
@@ -59,6 +60,7 @@ class CapturedRequests:
             is no failure of the episode.
         limit: The limit that a request was refused for, or None.
         replies: Replies so far.
+        started: Is set by the first request.
         refused: Is set when no further request is sent.
     """
 
@@ -71,7 +73,7 @@ class CapturedRequests:
         self.failure: Exception | None = None
         self.limit: StopReason | None = None
         self.replies: list[Reply] = []
-        self.refused = asyncio.Event()
+        self.started, self.refused = asyncio.Event(), asyncio.Event()
         self._begin_s = time.monotonic()
         self._live, self._complete, self._settings = live, complete, settings
         self._sending = asyncio.Lock()
@@ -92,6 +94,7 @@ class CapturedRequests:
             EpisodeError: A limit is reached.
             ModelError: This or an earlier request failed.
         """
+        self.started.set()
         async with self._sending:
             self.limit = self.limit or self._spent()
             if self.limit:

@@ -47,9 +47,9 @@ def demonstrate(episode: Episode) -> Iterator[str]:
     """Yields the actions that repair a task by its gold patch.
 
     Each place of the patch is read by a shell command and changed by the toolset's tool for
-    replacements. ``git apply`` makes changes that no such tool makes: new, deleted and renamed
-    files, binary ones, those with other encodings or line ends, and patches of more than
-    ten hunks, which would need more turns than episodes have.
+    replacements. ``git apply`` makes the other changes: new, deleted, renamed and binary files,
+    files with other encodings or line ends, and patches of more than ten hunks, which would need
+    more turns than episodes have.
 
     Raises:
         InvalidArgumentError: No tool of the toolset runs a shell command.
@@ -162,7 +162,7 @@ def in_line(path: str, edit: Edit) -> dict[str, Any]:
 
 
 def _edit_call(episode: Episode, tools: ToolUse, path: str, edit: Edit) -> ToolCall | None:
-    """Returns the call that makes an edit; None where no tool replaces a text."""
+    """Returns the call that makes an edit; None if no tool replaces text."""
     for schema in tools.callable_schemas():
         names = _argument_names(schema)
         if names is None or not edit.old:
@@ -189,7 +189,7 @@ def _argument_names(schema: Schema) -> tuple[str, str, str] | None:
 
 
 def _text(episode: Episode, path: str | None) -> str | None:
-    """Returns a file's text; None where it is missing, is not UTF-8 or has other line ends."""
+    """Returns a file's text; None if it is missing, is not UTF-8, or has carriage returns."""
     if path is None:
         return None
     try:

@@ -18,8 +18,8 @@ from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.trajectory import Message, ModelCall
 
-# A batch starts after this many seconds, or after this share of the last batch's duration: else
-# episodes whose commands ran during that batch would form separate batches.
+# A batch starts after the longer of COLLECT_S seconds and this share of the last batch's duration.
+# Without the wait, episodes whose commands ran during that batch would form separate batches.
 COLLECT_S, COLLECT_SHARE = 0.005, 0.1
 
 Request = tuple[list[int], int, int]

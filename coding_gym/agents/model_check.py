@@ -32,7 +32,7 @@ class FormatProbe:
     Attributes:
         tool_format: The format.
         replies: Each reply with the figures of its request.
-        num_parsed: Replies with at least one call, all of whose calls can be read.
+        num_parsed: Number of replies that have a call and no unreadable call.
         problem: The error that ended the probe; else the first reply without a readable call, or
             "".
     """
@@ -71,7 +71,7 @@ async def probe_format(ask: Ask, toolset: Toolset, tool_format: str) -> FormatPr
 
 
 def server_ask(client: OpenAIClient, model: str, sampling: Sampling, toolset: Toolset) -> Ask:
-    """Returns a function that asks a server; the request has the tools if the prompt has not."""
+    """Returns a function that asks a server; the request has the tools if the prompt omits them."""
 
     async def ask(chat: Sequence[Message], tool_format: str, seed: int) -> tuple[str, ModelCall]:
         body: dict[str, Any] = {"model": model, "seed": seed, **sampling.body(), "messages": chat}
@@ -84,7 +84,7 @@ def server_ask(client: OpenAIClient, model: str, sampling: Sampling, toolset: To
 
 
 def local_ask(agent: HuggingFaceAgent, toolset: Toolset) -> Ask:
-    """Returns a function that asks a model of this process, by the prompt that episodes have."""
+    """Returns a function that asks a local model, with the prompt layout of episodes."""
 
     async def ask(chat: Sequence[Message], tool_format: str, seed: int) -> tuple[str, ModelCall]:
         layout = get_chat(get_tokenizer(agent.tokenizer), toolset.schemas, tool_format)

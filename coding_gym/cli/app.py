@@ -1,5 +1,6 @@
 """The ``coding-gym`` command."""
 
+import signal
 import sys
 from typing import Any
 
@@ -73,6 +74,8 @@ def main() -> None:
     Errors of this package, wrong arguments and errors of the operating system, such as a missing
     file, become one line and exit code 2.
     """
+    # A shell that runs a script starts commands with `&` so that they ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         sys.exit(app(prog_name="coding-gym", standalone_mode=False))
     except typer.Abort:

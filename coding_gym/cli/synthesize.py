@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from coding_gym.cli import options
-from coding_gym.cli.console import LineProgress, terminal
+from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.synthesis import (
     Progress,
@@ -121,6 +121,12 @@ def _written(make: _Make, out: Path, n: int, *, replaces: bool) -> Progress:
         try:
             make(trees, keep)
             is_complete = True
+        except KeyboardInterrupt:
+            kept = f"the {len(last.tasks)} tasks so far are in {out}"
+            if not last.tasks or out.exists():
+                kept = f"nothing was written to {out}"
+            errors.print(f"interrupted; {kept}; to make all tasks: the same command with --force")
+            raise typer.Exit(INTERRUPTED) from None
         finally:
             if last.tasks and (is_complete or not out.exists()):
                 write_staged(last.tasks, out, trees)

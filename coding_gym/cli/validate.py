@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from coding_gym.cli import options
-from coding_gym.cli.console import LineProgress, terminal
+from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import levels_text
 from coding_gym.task import Task
@@ -87,7 +87,13 @@ def validate(
                 with out.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(result.to_json()) + "\n")
 
-        validate_tasks(todo, checks=checks, num_workers=concurrency, on_result=keep)
+        try:
+            validate_tasks(todo, checks=checks, num_workers=concurrency, on_result=keep)
+        except KeyboardInterrupt:
+            kept = f"{len(reports)} reports are in {out}" if out else "no report is kept"
+            way = "the same command" if out else "use --out FILE"
+            console.print(f"interrupted; {kept}; to continue: {way}")
+            raise typer.Exit(INTERRUPTED) from None
     results = [reports[one.task_id] for one in tasks]
     if exclude is not None:
         _write_exclusions(exclude, tasks, results)
@@ -153,7 +159,7 @@ def summarise(reports: Iterable[ValidationReport]) -> None:
 
 
 def _cheats_table(cheats: Iterable[CheatResult]) -> Table:
-    """Returns the number of tasks that each kind of cheat passes, by the way of grading."""
+    """Returns a table: for each kind of cheat, the tasks that it passes by each way to grade."""
     table = Table("cheat that passes", box=None)
     for column in ("tasks", "by exit code", "by reports", "challenged"):
         table.add_column(column, justify="right")

@@ -36,7 +36,8 @@ class Limits:
         reserve_tokens: The episode ends as soon as this many of ``max_tokens`` or fewer are left.
         warn_tokens: Whether results of tools warn when few tokens are left.
         warn_tool_calls: Whether results of tools warn when few tool calls are left.
-        max_seconds: Seconds inside tool calls; a command is killed when they are used up.
+        max_seconds: Seconds inside tool calls; a command is killed when they are used up. For a
+            command-line agent: seconds since its start.
         max_cost: Maximum cost of the tokens, in the currency of the prices.
         input_price: Price of a million tokens of prompts.
         output_price: Price of a million tokens of replies.

@@ -18,7 +18,7 @@ from coding_gym.trajectory import Message, ModelCall, StopReason, Trajectory, Tu
 def import_atif(
     paths: Iterable[str | Path], out: str | Path, tasks: str | Mapping[str, Any] = "bundled"
 ) -> RunFolder:
-    """Writes ATIF trajectories as a run and returns it.
+    """Writes ATIF trajectories as a new run and returns the run.
 
     The task of a trajectory is ``extra.task_id``, else the task in Harbor's ``config.json`` next to
     it, else the name of its folder. ATIF has no field for the patch; ``coding-gym export`` writes
@@ -27,14 +27,17 @@ def import_atif(
     Args:
         paths: Files, or folders that hold ``trajectory.json`` at any depth.
         out: A new folder.
-        tasks: The source of the tasks; see `coding_gym.load_tasks`.
+        tasks: The source of the tasks, as for `coding_gym.load_tasks`.
 
     Raises:
-        InvalidArgumentError: A file is not an ATIF trajectory, none is found, or ``out`` is a run.
+        InvalidArgumentError: A file is not an ATIF trajectory, there is no file, or ``out`` is not
+            empty.
     """
     files = [file for path in map(Path, paths) for file in _files(path)]
     if not files:
-        raise InvalidArgumentError("no ATIF trajectory found; name files or folders with files")
+        raise InvalidArgumentError(
+            "no ATIF trajectory found; name files, or folders that contain them"
+        )
     numbers = Counter[str]()
     records = []
     for file in files:
@@ -101,8 +104,8 @@ def _files(path: Path) -> list[Path]:
 def _read(file: Path, numbers: Mapping[str, int]) -> Trajectory:
     try:
         record = from_atif(json.loads(file.read_bytes()))
-        record = Trajectory.from_json(record.to_json())  # in the form that all later commands read
-        _ = [tool["function"]["name"] for tool in record.tools]
+        record = Trajectory.from_json(record.to_json())  # as every later command reads it
+        _ = [tool["function"]["name"] for tool in record.tools]  # raises for a malformed tool
     except (OSError, ValueError, RecursionError, LookupError, TypeError) as problem:
         raise InvalidArgumentError(f"{file} is not an ATIF trajectory: {problem}") from None
     task_id = record.task_id or _task_of_trial(file)

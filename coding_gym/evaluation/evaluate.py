@@ -5,7 +5,6 @@ import hashlib
 import json
 import logging
 import platform
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -174,10 +173,7 @@ def _play(
         playing.append(asyncio.ensure_future(runner.run(todo, keep)))
         await playing[0]
 
-    with ExitStack() as after, ThreadPoolExecutor(1) as thread:
-        with suppress(ValueError):  # only the main thread receives signals
-            before = signal.signal(signal.SIGINT, signal.default_int_handler)  # "&" ignores it
-            after.callback(signal.signal, signal.SIGINT, before or signal.SIG_DFL)
+    with ThreadPoolExecutor(1) as thread:
         future = thread.submit(lambda: asyncio.run(play()))
         try:
             future.result()

@@ -204,7 +204,7 @@ def cohens_d(a: Values, b: Values) -> float | None:
     """Returns Cohen's d of two equally long samples: mean of b minus mean of a, standardised.
 
     The unit is the pooled standard deviation, sqrt((var(a) + var(b)) / 2), so the size of the
-    effect does not depend on how the pairs correlate. None where neither sample varies, or with
+    effect does not depend on how the pairs correlate. None if neither sample varies, or with
     fewer than two values.
     """
     if len(a) < 2:

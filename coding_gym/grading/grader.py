@@ -228,7 +228,7 @@ class _Challenge:
 
     Attributes:
         outcomes: The outcomes of each test in the runs so far.
-        drawn: Tests with drawn units, which need a run in both versions.
+        drawn: Tests with a drawn unit; each needs two runs, one in each version.
     """
 
     task: Task

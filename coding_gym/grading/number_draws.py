@@ -47,7 +47,8 @@ class Surroundings:
         weights = [self._weight(original, similar[0])]
         weights += [self._weight(other, original) for other in similar]
         shares = [weight / sum(weights) for weight in weights]
-        # Rejection sampling: a pair has the same probability, whichever number is the original.
+        # Rejection sampling makes the pair (original, replacement) as probable as the pair with the
+        # two numbers exchanged, so a reader of both cannot tell which one is the original.
         is_as_probable = rng.random() * (1 - min(shares)) < 1 - shares[0]
         return rng.choices(similar, weights[1:])[0], is_as_probable
 

@@ -10,6 +10,8 @@ from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.swebench import log_spellings
 
 _PHASES = ("setup", "call", "teardown")
+# A test that stands for several has the status that is last here.
+_SEVERITY = ("passed", "xfailed", "skipped", "missing", "error", "failed")
 _MAX_MESSAGE_CHARS = 300
 _MAX_TAIL_CHARS = 4096
 
@@ -107,13 +109,11 @@ class Run:
     def status(self, test_id: str) -> TestStatus:
         """Returns the status of an expected test.
 
-        SWE-bench cuts ids at the first white space: ``test_x[not`` can be ``test_x[not a]`` and
-        ``test_x[not b]``. An id that is not in the report stands for all reported tests with that
-        shortened id, and passes only if all of these pass.
+        SWE-bench cuts ids at the first white space, so ``test_x[not`` may be ``test_x[not a]`` and
+        ``test_x[not b]``. An id that no report has stands for all reported tests whose shortened
+        id is the same, and has the worst status of these.
         """
-        statuses = [self.statuses[name] for name in self._same_id(test_id)]
-        not_passed = [status for status in statuses if status is not TestStatus.PASSED]
-        return (not_passed or statuses or [TestStatus.MISSING])[0]
+        return self.statuses.get(self._worst(test_id), TestStatus.MISSING)
 
     def checks(self, test_id: str) -> dict[int, CheckReport]:
         """Returns the reports of the checks that an expected test executed, by number."""
@@ -126,9 +126,8 @@ class Run:
         return reports
 
     def message(self, test_id: str) -> str:
-        """Returns one line on the failure of an expected test, or ""."""
-        path = test_id.partition("::")[0]
-        named = (test_id, *self._spellings.get(test_id, ()), path)
+        """One line on why an expected test did not pass, or ""."""
+        named = (self._worst(test_id), test_id.partition("::")[0])
         return next((self.messages[name] for name in named if name in self.messages), "")
 
     @cached_property
@@ -136,7 +135,12 @@ class Run:
         """Ids of reported tests, by the other spellings of these ids in logs and tasks."""
         return grouped((other, name) for name in self.statuses for other in log_spellings(name))
 
-    def _same_id(self, test_id: str) -> Sequence[str]:
+    def _worst(self, test_id: str) -> str:
+        """Returns the reported test that decides the status of an expected one."""
+        family = self._family(test_id)
+        return max(family, key=lambda name: _SEVERITY.index(self.statuses[name]), default=test_id)
+
+    def _family(self, test_id: str) -> Sequence[str]:
         return (test_id,) if test_id in self.statuses else self._spellings.get(test_id, ())
 
     def _read(

@@ -50,10 +50,10 @@ def statement_scores(
 ) -> dict[str, dict[int, float]]:
     """Converts scores of lines to scores of statements, by path and first line.
 
-    A statement of several lines has the score of its most suspicious line. Two more rules score
-    code that runs on import only: a function's signature has the score of its most suspicious
-    statement, and a value bound in a module or class has 0.9 of the highest score of the statements
-    that read its name, in any file.
+    A statement of several lines has the score of its most suspicious line. Code that runs on import
+    only has no score of its own, so two more rules apply: a function's signature has the score of
+    its most suspicious statement; an assignment in a module or class has 0.9 of the highest score
+    of the statements, in any file, that read an assigned name.
     """
     all_sites = {path: list(sites(source)) for path, source in sources.items()}
     scores: dict[str, dict[int, float]] = {path: {} for path in sources}

@@ -24,16 +24,17 @@ Attempt = tuple[Task, int]
 class ImageWindows:
     """The attempts of a run, ordered by image, with the images of two windows on the disk.
 
-    While the attempts of one window play, a thread pulls the images of the next. It pulls no
-    further before the attempts of a window are over, and removes that window's images first. Images
-    that were there before stay. Iteration blocks until the images of the next attempt are there; an
-    image that cannot be pulled is logged, and its attempts fail on their own.
+    While the attempts of one window play, a thread pulls the images of the next window. When all
+    attempts of a window have ended, the thread removes its images and pulls another window. Images
+    that existed before the run are kept. Iteration blocks until the images of the next attempt's
+    window are pulled. If an image cannot be pulled, a warning is logged, and its attempts end with
+    an error.
 
     Args:
         attempts: Tasks, with the number of the attempt.
         size: Images of a window.
-        sandbox: Name of the run's backend, which must be ``namespace`` or become it.
-        is_over: Whether no more attempts begin.
+        sandbox: Name of the run's backend: ``namespace``, or ``auto`` if it selects that backend.
+        is_over: Returns whether no more attempts will start.
 
     Raises:
         InvalidArgumentError: The images of two windows do not fit on the disk, or the backend does
@@ -87,7 +88,7 @@ class ImageWindows:
             self._remove(number)
 
     def _pull(self, number: int) -> None:
-        """Pulls a window, once the one before the last is done and removed."""
+        """Pulls a window after the window two before it has ended and its images are removed."""
         if number > 1:
             while not self._done[number - 2].wait(_POLL_S):
                 if self._is_over():

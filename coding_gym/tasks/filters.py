@@ -49,7 +49,8 @@ def select(tasks: Sequence[Found], filters: Mapping[str, Wanted]) -> tuple[Found
     """Returns the tasks that match every filter, in their order.
 
     Args:
-        tasks: The tasks; an unknown field of a refused row matches every filter but that of ids.
+        tasks: The tasks and refused rows. An unknown field of a refused row matches every filter,
+            except ``task_ids``.
         filters: The accepted values by name of the filter in `load_tasks`; None accepts all.
 
     Raises:

@@ -21,8 +21,8 @@ _TIMEOUT_S = 120.0
 _NOT_FOUND = 1
 _PATTERNS = "/tmp/added-lines"  # noqa: S108 - inside
 _GREP = f"git grep -I -l -F --all-match -f {_PATTERNS}"
-# Searches each blob once, however many commits contain it: a tree with all blobs as entries, in the
-# order in which git stores them.
+# Makes a git tree whose entries are all blobs, in the order in which git stores them, and searches
+# that tree. So each blob is searched once, even if many commits contain it.
 _BLOBS = "/tmp/blobs"  # noqa: S108 - inside
 _ENTRIES = r"""'$1 == "blob" { printf "100644 blob %s\t%09d-%s\n", $2, NR, $2 }'"""
 _GREP_BLOBS = (

@@ -232,8 +232,8 @@ def get_chat(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") 
     Args:
         tokenizer: The policy's tokenizer.
         schemas: The tools, as OpenAI function schemas.
-        tool_format: The format of calls; see `coding_gym.tools.formats`. The layout does not
-            explain formats that the system prompt explains.
+        tool_format: The format of calls; see `coding_gym.tools.formats`. If the system prompt
+            explains the format, ChatML omits the tools, but a chat template shows them again.
 
     Raises:
         InvalidArgumentError: The tokenizer has no suitable chat template.

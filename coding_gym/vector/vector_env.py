@@ -56,7 +56,8 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     ) -> None:
         self.closed = True  # until there is something to close
         envs = self._make_envs(at_least_one("num_envs", num_envs), env_wrappers, env_kwargs)
-        super().__init__([partial(next, iter(envs))] * num_envs)  # one after the other
+        # Gymnasium takes functions that create envs: each of these returns the next env.
+        super().__init__([partial(next, iter(envs))] * num_envs)
         self._slots = [Slot(index, env) for index, env in enumerate(self.envs)]
         self._finalizer = weakref.finalize(self, _stop, self._slots)
         self._finalizer.atexit = False

@@ -111,6 +111,7 @@ class Run:
         self.latest = self._sum_up()
 
     def _sum_up(self) -> Json:
+        """Returns the value of `latest`."""
         rows, scores, head = self.episodes()["episodes"], self.scores(), self._head()
         errors = Counter(
             row["error_class"] or "unread" for row in rows if row["outcome"] == "error"

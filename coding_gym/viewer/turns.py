@@ -62,8 +62,9 @@ def reply_note(turn: Turn) -> str:
 
 def digest(turn: Turn) -> str:
     """Returns a digest of a turn's whole action and observation, which pages may truncate."""
-    text = f"{turn.action}\0{turn.observation}".encode(errors="replace")
-    return hashlib.sha256(text).hexdigest()[:12]
+    calls = [(call.name, call.arguments) for call in turn.calls]
+    text = json.dumps((turn.action, calls, turn.observation))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def argument_text(value: object) -> str:

@@ -134,10 +134,14 @@ def test_killed_stage_continues_from_its_saved_state(
             raise KeyboardInterrupt
         return learn(*others)
 
+    other = {"stage": "other", "step": 3}
+    (work / "curve.jsonl").write_text(json.dumps(other) + "\n", encoding="utf-8")
     monkeypatch.setattr(recipe, "learn", killed)
     with pytest.raises(KeyboardInterrupt):
         run(monkeypatch, model_folder, "sft", *arguments)
     assert not (work / "sft").exists()
     run(monkeypatch, model_folder, "sft", *arguments)
+    rows = map(json.loads, (work / "curve.jsonl").read_text(encoding="utf-8").splitlines())
+    assert [row["step"] for row in rows] == [3, 0, 1, 2, 3]
     assert len(calls) == 6  # the third and the fourth update
     assert (work / "sft" / "config.json").exists()

@@ -107,7 +107,7 @@ def test_runs_and_episodes_are_compared(page: Any) -> None:
     page.get_by_role("button", name="Compare").click()
     page.get_by_text("McNemar").wait_for()
     page.goto(f"/#/pair?a=first|{TASK}|0&b=second|{TASK}|1")
-    page.locator("article").first.wait_for()
+    page.get_by_role("button", name="First difference: turn 3").wait_for()
     page.keyboard.press("f")
     page.locator("[data-item]:focus").wait_for()
 

@@ -16,6 +16,7 @@ from filelock import FileLock
 from synthetic_runs import GOLD, HOSTILE_TASK, TASK, add, config, make_hostile_run, make_run
 from synthetic_runs import write_run as write
 
+from coding_gym.calls import ToolCall
 from coding_gym.cli import view
 from coding_gym.evaluation import statistics
 from coding_gym.rollout.run_folder import LOCK
@@ -109,14 +110,16 @@ def test_turns_that_differ_after_the_displayed_text_have_other_digests(tmp_path:
     texts = ("x" * 30_000, "x" * 30_000, "x" * 29_999 + "y")
     actions = [Turn(action=text) for text in texts]
     observations = [Turn(action="", observation=text) for text in texts]
-    record = Trajectory(task_id=TASK, turns=(*actions, *observations))
+    calls = [ToolCall("shell", {"cmd": text}, str(at)) for at, text in enumerate(texts)]
+    carried = [Turn(action="", calls=(call,), carries_calls=True) for call in calls]
+    record = Trajectory(task_id=TASK, turns=(*actions, *observations, *carried))
     write(tmp_path / "run", config("run", "model", "rows", [TASK]), [record])
     runs = Runs([tmp_path])
     runs.by_id["run"].complete()
     client = TestClient(make_app(runs), base_url=HERE)
     page = get(client, "runs/run/episode", task=TASK, attempt=0)
     digests = [turn["digest"] for turn in page["turns"]]
-    for same, repeated, other in (digests[:3], digests[3:]):
+    for same, repeated, other in (digests[:3], digests[3:6], digests[6:]):
         assert same == repeated != other
 
 
