@@ -7,6 +7,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import cycle, islice
 from random import Random
+from time import perf_counter
 
 from coding_gym.grade import Level, TestStatus
 from coding_gym.grading.challenge import RECORDER, Challenge
@@ -22,6 +23,10 @@ from coding_gym.task import Task
 _MAX_ROUNDS = 24  # pairs of runs
 _MAX_TRIES = 4
 _MAX_WAYS = 8  # to negate one check
+# A test may wait forever with a negated assertion. A run may take so many times the first one, and
+# some seconds more.
+_MAX_SLOWDOWN = 10.0
+_SLACK_S = 10.0
 
 
 @dataclass(slots=True)
@@ -43,10 +48,12 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
         gold: The gold patch, as it is graded.
         rng: Chooses near misses.
     """
+    start = perf_counter()
     first = tree.run(gold)
+    timeout_s = _MAX_SLOWDOWN * (perf_counter() - start) + _SLACK_S
     if not first.is_whole:
         return Plan()
-    maker = _Maker(task, tree, gold, first, rng)
+    maker = _Maker(task, tree, gold, first, timeout_s, rng)
     runs = [first, *maker.settle_originals()]
     passes = {
         test: [one.status(maker.name(test, one)) is TestStatus.PASSED for one in runs]
@@ -99,8 +106,10 @@ class _Maker:
         is_plain: Whether the tests run with ``--assert=plain``.
     """
 
-    def __init__(self, task: Task, tree: TestTree, gold: Patch, first: Run, rng: Random) -> None:
-        self._task, self._tree, self._gold = task, tree, gold
+    def __init__(
+        self, task: Task, tree: TestTree, gold: Patch, first: Run, timeout_s: float, rng: Random
+    ) -> None:
+        self._task, self._tree, self._gold, self._timeout_s = task, tree, gold, timeout_s
         self._first, self._rng, self._records = first, rng, tree.records
         self._functions = tree.functions(first.files)
         self._sites, self._locations = _sites(first.files, self._functions)
@@ -260,6 +269,7 @@ class _Maker:
             only=only,
             num_checks=len(self.challenge.checks),
             is_plain=self.is_plain,
+            timeout_s=self._timeout_s,
         )
 
     def is_clean(self, tests: Collection[str], negated: Collection[int]) -> bool:
