@@ -14,21 +14,21 @@ class TestStatus(StrEnum):
 
     PASSED = "passed"
     FAILED = "failed"
-    ERROR = "error"  # its set-up or tear-down failed, or it was reported more than once
+    ERROR = "error"  # the set-up or tear-down failed, or the test was reported more than once
     SKIPPED = "skipped"
-    XFAILED = "xfailed"  # it was expected to fail, and failed or passed
-    MISSING = "missing"  # it was never reported
-    UNDECIDED = "undecided"  # the grade did not depend on it
+    XFAILED = "xfailed"  # the test is marked as an expected failure
+    MISSING = "missing"  # the test was not reported
+    UNDECIDED = "undecided"  # the test has not run in all versions that decide about it
 
 
 class GradeReason(StrEnum):
-    """The reason of a verdict."""
+    """The reason of a grade."""
 
     RESOLVED = "resolved"
     EMPTY_PATCH = "empty_patch"  # the patch changes nothing
     PATCH_NOT_APPLIED = "patch_not_applied"  # it does not apply to the base tree
     TESTS_FAILED = "tests_failed"  # an expected test did not pass
-    TIMEOUT = "timeout"  # the tests did not end in time
+    TIMEOUT = "timeout"  # the tests did not end within the time limit
     TAMPERED = "tampered"  # a test that must fail was reported as passed
     HACKED = "hacked"  # a test that no honest program can pass was reported as passed
     NOT_GRADED = "not_graded"  # grading="none": no test has run
@@ -37,11 +37,11 @@ class GradeReason(StrEnum):
 class Level(StrEnum):
     """The kinds of negation, the strongest first; a correct program fails a negated test."""
 
-    VALUE = "value"  # another value is expected
+    VALUE = "value"  # a near miss is expected
     ERROR = "error"  # another error is expected
-    POLARITY = "polarity"  # a check is reversed
-    END = "end"  # a failing statement is added
-    STRUCTURE = "structure"  # it cannot be negated
+    POLARITY = "polarity"  # the assertion is reversed, or an improbable value is expected
+    END = "end"  # a failing assertion is appended
+    STRUCTURE = "structure"  # the test cannot be negated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +57,10 @@ class Grade(JsonRecord):
             plan was used.
         bits: Number of secret draws that a patch must guess to forge all of these tests; the
             probability is 2 to the power of minus this number.
-        weakest_bits: The same for the test with the fewest draws.
-        is_verified: Whether the passed tests were challenged, as far as the plan allows; None in
-            records of older versions.
-        is_calibrated: Whether a run with the gold patch has determined the negations.
+        weakest_bits: Number of secret draws of the test with the fewest.
+        is_verified: Whether all tests of ``fail_to_pass`` were negated and ran in both versions, or
+            the runner negates no tests and the run ended; None in records of older versions.
+        is_calibrated: Whether a plan was used that runs with the gold patch confirmed.
         hacked: Whether a test that no honest program can pass was reported as passed, or the tests
             were tampered with; such a patch is never ``resolved``. None if the task has no such
             test.

@@ -42,7 +42,8 @@ class CapturedRequests:
             is no failure of the episode.
         limit: The limit that a request was refused for, or None.
         replies: Replies so far.
-        refused: An event that is set as soon as no further request will be sent.
+        started: Is set by the first request.
+        refused: Is set when no further request is sent.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class CapturedRequests:
         self.failure: Exception | None = None
         self.limit: StopReason | None = None
         self.replies: list[Completion] = []
-        self.refused = asyncio.Event()
+        self.started, self.refused = asyncio.Event(), asyncio.Event()
         self._begin_s = time.monotonic()
         self._live, self._complete, self._settings = live, complete, settings
         self._sending = asyncio.Lock()
@@ -75,6 +76,7 @@ class CapturedRequests:
             EpisodeError: A limit is reached.
             ModelError: This or an earlier request failed.
         """
+        self.started.set()
         async with self._sending:
             usage, bounds = self._live.episode.usage, self._live.episode.bounds
             usage.seconds = time.monotonic() - self._begin_s

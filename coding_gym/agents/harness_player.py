@@ -2,9 +2,12 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from coding_gym.action import Stop
 from coding_gym.agents.capture import CapturedRequests
@@ -26,7 +29,10 @@ _PORT = 8765
 _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
 _NOT_KEPT = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors")
 _TIMEOUT_S = 3600.0  # of an episode without `max_seconds`
+_START_S = 60.0  # the longest delay of the next start by one harness
 _TAIL_CHARS = 2000
+# By event loop, because each episode of verl has its own player.
+_starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 # The subshell ends the command when the endpoint answers. It has its own connection.
 _SCRIPT = f"""
 (
@@ -128,7 +134,7 @@ class HarnessPlayer(Player):
         ender = asyncio.ensure_future(self._end(endpoint))
         result: ExecResult | None = None
         try:
-            result = await live.in_thread(self._run, live, endpoint)
+            result = await self._started(live, endpoint)
         except InfrastructureError:
             pass  # the episode records it
         finally:
@@ -152,6 +158,16 @@ class HarnessPlayer(Player):
             if error:
                 _log.warning("%s, %s: %s", live.task.task_id, self.name, error)
                 live.chat["error"] = public_text(error)
+
+    async def _started(self, live: LiveEpisode, endpoint: CaptureEndpoint) -> ExecResult:
+        """Runs the harness; as many start at the same time as there are CPUs."""
+        loop, started = asyncio.get_running_loop(), endpoint.requests.started
+        async with _starts.setdefault(loop, asyncio.Semaphore(os.cpu_count() or 1)):
+            run = asyncio.ensure_future(live.in_thread(self._run, live, endpoint))
+            run.add_done_callback(lambda _: started.set())
+            with suppress(TimeoutError):
+                await asyncio.wait_for(started.wait(), _START_S)
+        return await run
 
     def _run(self, live: LiveEpisode, endpoint: CaptureEndpoint) -> ExecResult:
         values = {"base_url": _BASE_URL, "api_key": endpoint.api_key, "model": self.model}

@@ -1,4 +1,4 @@
-"""Episodes as ATIF trajectories, the format of Harbor and of its readers."""
+"""Converts episodes to ATIF trajectories, the format of Harbor and its readers."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
     Source of the format: ``harbor/models/trajectories`` of Harbor 0.25.
 
     Args:
-        trajectory: The episode; it needs at least one message.
+        trajectory: The episode; it has at least one message.
     """
     steps: list[dict[str, Any]] = []
     turns = iter(trajectory.turns)
@@ -33,7 +33,7 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
             results = steps[-1].setdefault("observation", {"results": []})["results"]
             step_call_ids = [call["tool_call_id"] for call in steps[-1].get("tool_calls", ())]
             call_id = message.get("tool_call_id")
-            # Readers refuse the id of a call in another step.
+            # Readers reject a result whose call is in another step.
             known_id = call_id if call_id in step_call_ids else None
             results.append(_without_none(content=message["content"], source_call_id=known_id))
             continue
@@ -91,14 +91,14 @@ def read_calls(message: Message, turn: Turn | None) -> Iterator[ToolCall]:
     """Yields the calls of a reply as the episode parsed them, with the ids of the chat.
 
     Calls of an imported chat, which no episode parsed, are read as JSON. ``arguments_text`` is the
-    text of the model.
+    model's text.
     """
     parsed = turn.calls if turn else ()
-    for place, written in enumerate(message.get("tool_calls") or ()):
+    for index, written in enumerate(message.get("tool_calls") or ()):
         name, text = written["function"]["name"], written["function"]["arguments"]
         call = ToolCall(name, error="not a JSON object")
-        if place < len(parsed):
-            call = parsed[place]
+        if index < len(parsed):
+            call = parsed[index]
         else:
             with suppress(ValueError, RecursionError):
                 arguments = json.loads(text)

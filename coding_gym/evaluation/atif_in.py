@@ -1,4 +1,4 @@
-"""ATIF trajectories, Harbor's and other programs', as a run to view, regrade and export."""
+"""Imports ATIF trajectories as a run, to view, regrade and export."""
 
 import json
 from collections import Counter
@@ -21,8 +21,8 @@ def import_atif(
     """Writes ATIF trajectories as a new run and returns the run.
 
     The task of a trajectory is ``extra.task_id``, else the task in Harbor's ``config.json`` next to
-    it, else the name of its folder. ATIF has no field for the patch: one in ``extra.patch``, where
-    ``coding-gym export`` writes it, can be graded by ``coding-gym regrade``.
+    it, else the name of its folder. ATIF has no field for the patch; ``coding-gym export`` writes
+    it to ``extra.patch``, and ``coding-gym regrade`` can grade it.
 
     Args:
         paths: Files, or folders that hold ``trajectory.json`` at any depth.
@@ -35,7 +35,9 @@ def import_atif(
     """
     files = [file for path in map(Path, paths) for file in _files(path)]
     if not files:
-        raise InvalidArgumentError("there is no ATIF trajectory; name files or folders of them")
+        raise InvalidArgumentError(
+            "no ATIF trajectory found; name files, or folders that contain them"
+        )
     numbers = Counter[str]()
     records = []
     for file in files:
@@ -62,13 +64,13 @@ def import_atif(
 
 
 def from_atif(value: Mapping[str, Any]) -> Trajectory:
-    """Returns an ATIF trajectory, a JSON object, as an episode without a grade.
+    """Converts an ATIF trajectory, a JSON object, to an episode without a grade.
 
-    Steps of the agent are its turns. Token ids, rewards and verdicts are not read; the patch can be
+    Steps of the agent become turns. Token ids, rewards and verdicts are ignored; the patch can be
     graded.
 
     Raises:
-        ValueError: The object is no ATIF trajectory.
+        ValueError: The object is not an ATIF trajectory.
     """
     try:
         agent, steps = value["agent"], value["steps"]
@@ -105,13 +107,13 @@ def _read(file: Path, numbers: Mapping[str, int]) -> Trajectory:
         record = Trajectory.from_json(record.to_json())  # as every later command reads it
         _ = [tool["function"]["name"] for tool in record.tools]  # raises for a malformed tool
     except (OSError, ValueError, RecursionError, LookupError, TypeError) as problem:
-        raise InvalidArgumentError(f"{file} is no ATIF trajectory: {problem}") from None
+        raise InvalidArgumentError(f"{file} is not an ATIF trajectory: {problem}") from None
     task_id = record.task_id or _task_of_trial(file)
     return replace(record, task_id=task_id, attempt=numbers.get(task_id, 0))
 
 
 def _task_of_trial(file: Path) -> str:
-    """Returns the task of a Harbor trial, which has the trajectory in its folder ``agent``."""
+    """Returns the task of a Harbor trial, whose folder ``agent`` contains the trajectory."""
     trial = file.parent.parent if file.parent.name == "agent" else file.parent
     try:
         task = json.loads((trial / "config.json").read_bytes())["task"]
@@ -149,19 +151,19 @@ def _messages(step: Mapping[str, Any]) -> list[Message]:
 
 
 def _turn(step: Mapping[str, Any], messages: list[Message]) -> Turn:
-    said, *results = messages
+    reply, *results = messages
     metrics = step.get("metrics") or {}
     return Turn(
-        action=said["content"],
+        action=reply["content"],
         carries_calls=True,
         calls=tuple(
             ToolCall(call["function_name"], call["arguments"], call["tool_call_id"])
             for call in step.get("tool_calls") or ()
         ),
         results=tuple(
-            ToolResult(one["content"], None, one.get("tool_call_id", "")) for one in results
+            ToolResult(item["content"], None, item.get("tool_call_id", "")) for item in results
         ),
-        observation="\n".join(one["content"] for one in results),
+        observation="\n".join(item["content"] for item in results),
         model_call=ModelCall(
             prompt_tokens=metrics.get("prompt_tokens"),
             completion_tokens=metrics.get("completion_tokens"),

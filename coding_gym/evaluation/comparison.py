@@ -1,4 +1,4 @@
-"""Comparison of two runs on the tasks that both have attempted, and a ranking of runs."""
+"""Compares two runs on the tasks that both have attempted, and ranks runs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ _COMPARED = ("agent", "tasks", "attempts", "seed", "episode", "versions")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(JsonRecord):
-    """The difference between two runs; positive numbers mean more in the second run, b.
+    """The difference between two runs; positive numbers mean that the second run, b, has more.
 
     Attributes:
         run_a: Id and model of the first run.
         run_b: Id and model of the second run.
-        measure: The compared rate: ``"resolved"``, or ``"hacked"`` for runs of impossible tasks.
+        measure: The compared rate: ``"resolved"``, or ``"hacked"`` for runs on impossible tasks.
         paired: The paired comparison of this rate.
         warnings: Other possible causes of the difference: settings other than the model, tasks that
             only one run has, and caveats of both runs.
@@ -80,7 +80,7 @@ def compare(a: str | Path | Report, b: str | Path | Report) -> Comparison:
         b: The folder or the report of the second run.
 
     Raises:
-        InvalidArgumentError: A folder holds no run, or the runs have no task in common.
+        InvalidArgumentError: A folder contains no run, or the runs have no task in common.
     """
     first, second = (run if isinstance(run, Report) else report(run) for run in (a, b))
     are_resolved = [bool(run.values("resolved")) for run in (first, second)]
@@ -127,7 +127,7 @@ def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields nested settings with their names joined by dots."""
+    """Yields nested settings; their names are joined by dots."""
     for name, value in config.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{name}.")
@@ -146,47 +146,48 @@ def leaderboard(reports: Iterable[Report]) -> str:
         reports: Reports of runs.
     """
     reports = sorted(reports, key=_rank)
-    table = markdown_table(_COLUMNS, [(n, *_row(one)) for n, one in enumerate(reports, start=1)])
-    notes = [f"- {one.name}: {caveat}" for one in reports for caveat in one.caveats]
+    rows = [(rank, *_row(report)) for rank, report in enumerate(reports, start=1)]
+    table = markdown_table(_COLUMNS, rows)
+    notes = [f"- {report.name}: {caveat}" for report in reports for caveat in report.caveats]
     return "\n".join([table, *([""] if notes else []), *notes, ""])
 
 
-def _mean(one: Report, *names: str) -> float | None:
-    """Returns the sum of the means of some measures; None for a run without them."""
-    means = [one.metrics[name].value for name in names if name in one.metrics]
+def _mean(report: Report, *names: str) -> float | None:
+    """Returns the sum of the means of some measures; None for a run without these measures."""
+    means = [report.metrics[name].value for name in names if name in report.metrics]
     return sum(means) if means else None
 
 
-def _rank(one: Report) -> tuple[float, float, str]:
-    rate = -one.resolved.value if one.resolved else 1.0
-    return rate, -(_mean(one, "code_similarity") or 0.0), one.name
+def _rank(report: Report) -> tuple[float, float, str]:
+    rate = -report.resolved.value if report.resolved else 1.0
+    return rate, -(_mean(report, "code_similarity") or 0.0), report.name
 
 
-def _row(one: Report) -> tuple[object, ...]:
-    limits = one.config["episode"].get("limits") or {}
-    tokens = _mean(one, "prompt_tokens", "completion_tokens")
+def _row(report: Report) -> tuple[object, ...]:
+    limits = report.config["episode"].get("limits") or {}
+    tokens = _mean(report, "prompt_tokens", "completion_tokens")
     return (
-        one.name,
-        one.config["versions"].get("coding-gym", "-"),
-        one.model,
-        *cells(one.resolved, percent),
-        _with_deviation(one, "code_similarity"),
-        _with_deviation(one, "test_similarity"),
+        report.name,
+        report.config["versions"].get("coding-gym", "-"),
+        report.model,
+        *cells(report.resolved, percent),
+        _with_deviation(report, "code_similarity"),
+        _with_deviation(report, "test_similarity"),
         f"{number(tokens)} / {number(limits.get('max_tokens'))}",
-        f"{number(_mean(one, 'tool_calls'))} / {number(limits.get('max_tool_calls'))}",
-        _shell_commands(one),
+        f"{number(_mean(report, 'tool_calls'))} / {number(limits.get('max_tool_calls'))}",
+        _shell_commands(report),
     )
 
 
-def _shell_commands(one: Report) -> str:
+def _shell_commands(report: Report) -> str:
     prefix = "shell_cmd_"
-    means = {name: e.value for name, e in one.metrics.items() if name.startswith(prefix)}
+    means = {name: e.value for name, e in report.metrics.items() if name.startswith(prefix)}
     counted = sorted(means.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{n.removeprefix(prefix)} {number(v)}" for n, v in counted if v) or "-"
 
 
-def _with_deviation(one: Report, name: str) -> str:
-    estimate = one.metrics.get(name)
+def _with_deviation(report: Report, name: str) -> str:
+    estimate = report.metrics.get(name)
     if estimate is None or estimate.std_error is None:
         return "-" if estimate is None else f"{estimate.value:.3f}"
     deviation = estimate.std_error * estimate.num_tasks**0.5

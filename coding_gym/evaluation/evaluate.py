@@ -1,4 +1,4 @@
-"""Plays an agent on tasks, and records every attempt in a run folder."""
+"""Runs an agent on tasks, and records every attempt in a run folder."""
 
 import asyncio
 import hashlib
@@ -87,12 +87,12 @@ def evaluate(
         concurrency: Number of episodes at the same time; by default 8.
         max_cost: Limit on the cost of all requests; see `coding_gym.rollout.Runner`.
         max_tokens: Limit on the tokens of all prompts and replies.
-        max_lost: Limit on consecutive attempts that end with an error, by default 25; after so many
-            the cause is the server or the machine.
+        max_lost: Limit on consecutive attempts that end with an error, by default 25; then the
+            cause is probably the server or the machine.
         ray: The address of a Ray cluster whose nodes play the attempts, such as ``"auto"``; see
             `coding_gym.rollout.ray_runner.RayRunner`. By default this machine plays all attempts.
-        images_window: Number of the tasks' images to pull at a time while the run plays; images
-            whose attempts have ended are removed. See
+        images_window: Number of images of tasks to pull at a time during the run; images whose
+            attempts have ended are removed. See
             `coding_gym.rollout.image_windows.ImageWindows`. By default all images must be present.
         resume: Whether to continue the run in ``out``.
         on_start: Called before the first episode with the runner, the number of attempts of the
@@ -163,7 +163,7 @@ def evaluate(
 def _play(
     runner: Runner, todo: Iterable[tuple[Task, int]], keep: Callable[[Trajectory], None]
 ) -> None:
-    """Plays the attempts; the first Ctrl-C starts no more episodes, a second one discards all.
+    """Plays the attempts; after the first Ctrl-C none starts, and the second Ctrl-C discards all.
 
     The event loop runs in a thread, because a notebook already has one in the main thread.
     """
@@ -201,9 +201,9 @@ def _create(
     if player is None:
         raise InvalidArgumentError("a new run needs a player, such as player='gold'")
     described, chosen = _player(player)
-    known = signature(EpisodeConfig.from_config).parameters.keys() - {"tasks"}
-    check_arguments("episode", episode, sorted(known))
-    episode = {"challenge": "passed", **episode}  # failing grades name every failing test
+    names = signature(EpisodeConfig.from_config).parameters.keys() - {"tasks"}
+    check_arguments("episode", episode, sorted(names))
+    episode = {"challenge": "passed", **episode}  # so a failing grade names each failing test
     factory = _factory(source, episode)
     chosen.check(factory.limits)
     created = datetime.now(UTC)
@@ -242,7 +242,7 @@ def _reopen(
     _, chosen = _player(player)
     source = {name: value for name, value in config["tasks"].items() if name != "digest"}
     if tasks is None and source["source"] == _ROWS:
-        raise InvalidArgumentError(f"{path} does not contain the tasks; pass the same tasks")
+        raise InvalidArgumentError(f"{path} does not contain the tasks; pass the same tasks again")
     factory = _factory(source if tasks is None else tasks, config["episode"])
     _check_unchanged(folder, chosen, factory)
     if attempts is not None and attempts < config["attempts"]:
@@ -267,7 +267,7 @@ def _player(player: Player | str | Mapping[str, Any]) -> tuple[dict[str, Any] | 
 def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeConfig) -> None:
     """Raises an error if the agent or the tasks changed after the start of the run."""
     # The address of the same model may change.
-    old, new = ({**one, "base_url": None} for one in (folder.config["agent"], _agent(player)))
+    old, new = ({**agent, "base_url": None} for agent in (folder.config["agent"], _agent(player)))
     if changed := [name for name in old | new if old.get(name) != new.get(name)]:
         raise InvalidArgumentError(
             f"the agent's {', '.join(changed)} changed after the start of the run in "
@@ -280,7 +280,7 @@ def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeConfig) 
 
 
 def _joined(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yields the version of each package, after the earlier one if the version changed."""
+    """Yields the version of each package; a changed version is preceded by the earlier one."""
     for name in {**old, **new}:
         before, now = old.get(name, "none"), new.get(name, "none")
         yield name, before if before.split(", then ")[-1] == now else f"{before}, then {now}"

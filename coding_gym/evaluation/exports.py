@@ -1,4 +1,4 @@
-"""Exports of runs to the formats of other tools; `EXPORTS` has them by name.
+"""Exports runs to the formats of other tools; `EXPORTS` contains them by name.
 
 | name | files in the folder |
 |---|---|
@@ -50,7 +50,7 @@ def export_atif(run: RunFolder, out: Path) -> list[Path]:
     """
     paths = []
     for trajectory in chain(run.trajectories(), run.errors()):
-        if trajectory.messages:  # no messages: the episode could not start
+        if trajectory.messages:  # the episode could not start, so it has no messages
             trial = out / f"{quote(trajectory.task_id, safe='')}-{trajectory.attempt}"
             paths.append(_write(trial / "agent/trajectory.json", [valid_json(to_atif(trajectory))]))
             agent = {"name": trajectory.agent, "model_name": trajectory.model or None}
@@ -76,7 +76,7 @@ def export_swebench(run: RunFolder, out: Path) -> list[Path]:
     lines = defaultdict[int, list[str]](list)
     for record in run.trajectories():
         row = {"instance_id": record.task_id, "model_name_or_path": model}
-        # ASCII escapes preserve lone surrogates, which stand for bytes that are not UTF-8.
+        # ASCII escapes preserve lone surrogates, which represent bytes that are not UTF-8.
         lines[record.attempt].append(json.dumps(row | {"model_patch": record.patch}))
     return [_write(out / f"predictions-{n}.jsonl", lines[n]) for n in sorted(lines)]
 

@@ -1,4 +1,4 @@
-"""The health of a run: how often replies, requests and machines failed, each with a remedy."""
+"""Counts failures of replies, requests and machines in a run, each with a remedy."""
 
 import re
 from collections import Counter
@@ -47,7 +47,7 @@ class Symptom(JsonRecord):
         name: The kind.
         count: Number of failures.
         total: Number of turns, calls or attempts in which they were counted.
-        remedy: What the user can change.
+        remedy: A change that the user can make.
     """
 
     name: str

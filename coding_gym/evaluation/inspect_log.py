@@ -1,6 +1,6 @@
-"""Logs of Inspect, for ``inspect view`` and `inspect_ai.log`. Requires the extra ``inspect``.
+"""Writes logs of Inspect, for ``inspect view`` and `inspect_ai.log`. Needs the extra ``inspect``.
 
-A sample is an attempt: its id is the task id, its epoch the number of the attempt plus 1. The names
+A sample is an attempt: its id is the task id, its epoch is the attempt's number plus 1. The names
 of hidden tests and the gold patch are excluded.
 """
 
@@ -32,7 +32,7 @@ _ROLES = {"system": model.ChatMessageSystem, "tool": model.ChatMessageTool}
 def write_logs(
     config: Mapping[str, Any], trajectories: Iterable[Trajectory], out: Path
 ) -> list[Path]:
-    """Writes the attempts of a run as logs and returns their files.
+    """Writes the attempts of a run as logs and returns the files.
 
     A large run is split into several logs, so that memory stays bounded. The content is marked as
     untrusted, so ``inspect view`` displays it as plain text.

@@ -1,4 +1,4 @@
-"""Measures of one finished episode, by name, as numbers that can be averaged."""
+"""Measures of a finished episode, as numbers to average, by name."""
 
 import math
 import re
@@ -59,7 +59,7 @@ _MAX_WORDS = 10  # of a command; small models may repeat a word endlessly
 
 
 def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[str, float]:
-    """Returns the measures of an episode: the known ones of `METRICS`, and `tool_usage`.
+    """Returns the known measures of an episode: those of `METRICS`, and `tool_usage`.
 
     ``exact_match`` and ``right_location`` are the success and the partial success of CodeRepairRL's
     thesis. Measures that compare with the gold patch are absent without a task or a readable gold
@@ -88,7 +88,7 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
     if trajectory.grade is not None and trajectory.resolved:
         measures["time_to_solution_s"] = trajectory.duration_s - trajectory.grade.duration_s
     if task is not None and not is_impossible and task.gold_patch.strip():
-        with suppress(PatchError):  # a gold patch in a form that only git reads
+        with suppress(PatchError):  # the gold patch has a form that only git can read
             measures |= _compared(trajectory, task)
     return measures | tool_usage(turns, [tool["function"]["name"] for tool in trajectory.tools])
 
@@ -162,9 +162,9 @@ def tool_usage(turns: Sequence[Turn], tools: Sequence[str]) -> dict[str, float]:
                 command = word.rpartition("/")[2].rstrip("0123456789.")
                 if command in commands:
                     commands[command] += 1
-    known = {name: list(map(bool, each)) for name, each in outcomes.items() if None not in each}
+    known = {name: list(map(bool, ok)) for name, ok in outcomes.items() if None not in ok}
     return {
-        **{f"tool_calls_{name}": len(each) for name, each in outcomes.items()},
-        **{f"tool_success_rate_{n}": sum(each) / (len(each) or 1) for n, each in known.items()},
+        **{f"tool_calls_{name}": len(ok) for name, ok in outcomes.items()},
+        **{f"tool_success_rate_{n}": sum(ok) / (len(ok) or 1) for n, ok in known.items()},
         **{f"shell_cmd_{name}": count for name, count in commands.items()},
     }

@@ -1,4 +1,4 @@
-"""Grades the recorded patches of a run again, without a model."""
+"""Grades the recorded patches of a run again."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -26,10 +26,10 @@ class Regrade:
     Attributes:
         task_id: The task.
         attempt: Number of the attempt.
-        before: The recorded grade, with the ``plan`` of its challenge; None without a grade.
+        before: The recorded grade; None if the attempt was not graded.
         after: The new grade; None if grading failed.
         is_changed: Whether the task changed after the run.
-        problem: The reason why grading failed, or "".
+        problem: The error if grading failed, or "".
     """
 
     task_id: str
@@ -48,7 +48,7 @@ class Regrade:
 
     @property
     def line(self) -> str:
-        """A summary in one line: both grades with their plans, and the reason for a difference."""
+        """One line with both grades, their plans and the reason for a difference."""
         text = (
             f"{self.task_id} attempt {self.attempt}: {_named(self.before)} → {_named(self.after)}"
         )
@@ -72,17 +72,17 @@ def regrade(
         run: The run.
         tasks: The tasks; by default all tasks of the source in the run's settings.
         sandbox: The sandbox of the grades, as in ``CodingRepair-v0``; by default that of the run.
-        num_workers: Number of patches that are graded at the same time.
+        num_workers: Number of patches to grade at the same time.
         on_result: Called in the calling thread with each result when it is complete.
 
     Raises:
         CodingGymError: The tasks cannot be loaded, or this machine cannot run the backend.
     """
-    if tasks is None:  # without its task ids: a missing task affects only its attempts
+    if tasks is None:  # without task ids, so a missing task affects only its attempts
         source = run.config["tasks"]
         names = source.keys() - {"digest", "task_ids"}
         tasks = load_tasks(**{name: source[name] for name in names}, needs_tests=False)
-    known = {task.task_id: task for task in tasks}
+    tasks_by_id = {task.task_id: task for task in tasks}
     episode = run.config["episode"]
     options = SandboxOptions.parse(sandbox or episode.get("sandbox", "auto"))
     challenge = str(episode.get("challenge", "resolved"))
@@ -96,9 +96,7 @@ def regrade(
     records = [record for record in run.trajectories() if record.patch or record.grade is not None]
     pool = ThreadPoolExecutor(at_least_one("num_workers", num_workers), "regrade")
     try:
-        futures = [
-            pool.submit(_again, record, known.get(record.task_id), judge) for record in records
-        ]
+        futures = [pool.submit(_again, r, tasks_by_id.get(r.task_id), judge) for r in records]
         for future in as_completed(futures):
             on_result(future.result())
         return tuple(future.result() for future in futures)
@@ -129,7 +127,7 @@ def _again(
     result = replace(result, is_changed=is_changed)
     try:
         after = judge(task, Patch(record.patch))
-    except SandboxUnavailableError:  # would be the same for every task
+    except SandboxUnavailableError:  # the error would be the same for every task
         raise
     except CodingGymError as problem:
         return replace(result, problem=str(problem))

@@ -1,4 +1,4 @@
-"""The report on one run: rates with intervals, measures, stop reasons, errors and caveats."""
+"""Reports on a run: rates with intervals, measures, stop reasons, errors and caveats."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 
 FEW_TASKS = 10
-"""With fewer successes or failures, in tasks, the coverage of intervals may be below 95 %."""
+"""With fewer successes or failures, in tasks, the coverage of intervals can be below 95 %."""
 
 _LABELS = ("task_id", "attempt", "seed", "stop_reason", "grade_reason")
 
@@ -153,33 +153,33 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
 
     Args:
         run: The run, or its folder.
-        tasks: The tasks, for gold patches, repositories and labels; by default they are loaded as
-            the run's settings say. Attempts at a task that cannot be loaded, or changed after the
-            run, are not compared with its gold patch; a caveat reports this.
+        tasks: The tasks, for gold patches, repositories and labels; by default they are loaded from
+            the source in the run's settings. Attempts at a task that cannot be loaded, or changed
+            after the run, are not compared with its gold patch; a caveat reports this.
 
     Raises:
-        InvalidArgumentError: The folder holds no run.
+        InvalidArgumentError: The folder contains no run.
     """
     run = run if isinstance(run, RunFolder) else RunFolder.open(run)
     caveats: list[str] = []
     if tasks is None:
         try:
             tasks = run_tasks(run)
-        except (CodingGymError, TypeError) as problem:  # the settings may contain any arguments
-            caveats.append(f"The tasks, and so their gold patches, could not be loaded: {problem}")
-    known = {task.task_id: task for task in tasks or ()}
+        except (CodingGymError, TypeError) as problem:  # the settings can contain any arguments
+            caveats.append(f"The tasks with their gold patches could not be loaded: {problem}")
+    tasks_by_id = {task.task_id: task for task in tasks or ()}
     health, classes = Counter[str](), Counter[str]()
     for record in run.errors():
         health.update(health_counts(record))
         classes[record.error_class] += 1
-    episodes = _episodes(run, known, caveats, health)
+    episodes = _episodes(run, tasks_by_id, caveats, health)
     outcomes = _by_task(episodes, "resolved")
     most = max(map(len, outcomes.values()), default=0)
     ks = sorted({*(2**power for power in range(most.bit_length())), most} - {0})
     rates = task_rates(outcomes)
     by_difficulty = defaultdict[str, dict[str, list[float]]](dict)
     for task_id, scores in outcomes.items():
-        label = getattr(known.get(task_id), "difficulty", "") or "unknown"
+        label = getattr(tasks_by_id.get(task_id), "difficulty", "") or "unknown"
         by_difficulty[label][task_id] = scores
     return Report(
         config=run.config,
@@ -214,14 +214,14 @@ def run_tasks(run: RunFolder) -> Sequence[Task]:
 
 
 def _episodes(
-    run: RunFolder, known: Mapping[str, Task], caveats: list[str], health: Counter[str]
+    run: RunFolder, tasks_by_id: Mapping[str, Task], caveats: list[str], health: Counter[str]
 ) -> list[dict[str, Any]]:
     """Returns `Report.episodes`, and adds to the caveats and to the health counts."""
     episodes: list[dict[str, Any]] = []
     changed, ungraded, unchallenged = set[str](), 0, 0
     for record in run.trajectories():
         health.update(health_counts(record))
-        task = known.get(record.task_id)
+        task = tasks_by_id.get(record.task_id)
         recorded = record.settings.get("task_digest")
         if task is not None and recorded not in (None, task_digest(task)):
             changed.add(record.task_id)
@@ -234,7 +234,7 @@ def _episodes(
         values = record.task_id, record.attempt, record.seed, stop_reason, grade_reason
         labels = dict(zip(_LABELS, values, strict=True))
         measures = episode_metrics(record, task)
-        if record.grade is None and not run.config.get("episode"):  # nobody graded this run
+        if record.grade is None and not run.config.get("episode"):  # the run was not graded
             measures.pop("resolved", None)
         episodes.append(labels | measures)
     if changed:
@@ -243,12 +243,12 @@ def _episodes(
             "by an older version: their attempts are not compared with gold patches."
         )
     if ungraded:
-        counted = ", and count as not resolved" * any("resolved" in one for one in episodes)
+        counted = ", and count as not resolved" * any("resolved" in episode for episode in episodes)
         caveats.append(f"{ungraded} attempts were not graded{counted}.")
     if unchallenged:
         caveats.append(
-            f"{unchallenged} attempts are resolved by tests that were not negated "
-            f"({Level.STRUCTURE}): such a success may be forged."
+            f"{unchallenged} attempts are resolved by tests that cannot be negated "
+            f"({Level.STRUCTURE}): these successes may be forged."
         )
     calls = any(episode["tool_calls"] for episode in episodes)
     if episodes and not calls and run.config["agent"]["name"] in ("chat", "hf"):
@@ -336,7 +336,7 @@ def percent(value: float) -> str:
 
 
 def cells(estimate: Estimate | None, written: Callable[[float], str] = number) -> tuple[str, str]:
-    """Returns a mean and its interval as two cells of a table; a missing one is a dash."""
+    """Returns a mean and its interval as two cells of a table; a missing value is a dash."""
     if estimate is None:
         return "-", "-"
     ends = [written(end) for end in (estimate.low, estimate.high) if end is not None]

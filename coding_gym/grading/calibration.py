@@ -1,4 +1,4 @@
-"""Makes the plan of a task from test runs with the gold patch and on the base tree."""
+"""Calibration: makes the plan of a task from test runs with the gold patch and at base."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -7,6 +7,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import cycle, islice
 from random import Random
+from time import perf_counter
 
 from coding_gym.grade import Level, TestStatus
 from coding_gym.grading.challenge import RECORDER, Challenge
@@ -20,8 +21,12 @@ from coding_gym.syntax import Function
 from coding_gym.task import Task
 
 _MAX_ROUNDS = 24  # pairs of runs
-_MAX_TRIES = 4
-_MAX_WAYS = 8  # to negate one check
+_MAX_TRIES = 4  # to drop failing checks
+_MAX_CANDIDATES = 8  # units for one slot
+# A test may wait forever with a negated assertion. A run may take so many times the first one, and
+# some seconds more.
+_MAX_SLOWDOWN = 10.0
+_SLACK_S = 10.0
 
 
 @dataclass(slots=True)
@@ -35,83 +40,87 @@ class _Site:
 
 
 def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
-    """Returns the plan of a task; not calibrated if no test passes with the gold patch.
+    """Returns the plan of a task; it is not calibrated if no test passes with the gold patch.
 
     Args:
         task: The task.
         tree: Makes the runs.
         gold: The gold patch, as it is graded.
-        rng: Chooses near misses.
+        rng: Source of random choices.
     """
+    start = perf_counter()
     first = tree.run(gold)
+    timeout_s = _MAX_SLOWDOWN * (perf_counter() - start) + _SLACK_S
     if not first.is_whole:
         return Plan()
-    maker = _Maker(task, tree, gold, first, rng)
-    runs = [first, *maker.settle_originals()]
+    builder = _Builder(task, tree, gold, first, timeout_s, rng)
+    runs = [first, *builder.drop_failing_checks()]
     passes = {
-        test: [one.status(maker.name(test, one)) is TestStatus.PASSED for one in runs]
+        test: [run.status(builder.name(test, run)) is TestStatus.PASSED for run in runs]
         for test in task.expected_tests
     }
-    steady = [test for test, results in passes.items() if all(results)]
-    uneven = [t for t, results in passes.items() if any(results) and t not in steady]
-    if not steady:
+    stable = [test for test, results in passes.items() if all(results)]
+    flaky = [t for t, results in passes.items() if any(results) and t not in stable]
+    if not stable:
         return Plan()
-    maker.find_slots(steady + uneven, runs[-1])
-    if maker.num_slots:
-        _settle_negations(maker, steady)
-    bug = [test for test in task.fail_to_pass if test in steady]
-    rest = [test for test in steady if test not in bug]
-    is_alone = bool(maker.num_slots) and maker.verify_alone(bug, rest)
+    builder.find_slots(stable + flaky, runs[-1])
+    if builder.num_slots:
+        _keep_working_units(builder, stable)
+    bug = [test for test in task.fail_to_pass if test in stable]
+    rest = [test for test in stable if test not in bug]
+    is_alone = bool(builder.num_slots) and builder.verify_alone(bug, rest)
     return Plan(
         is_calibrated=True,
-        challenge=maker.challenge,
-        excluded=tuple(test for test in uneven if test not in task.fail_to_pass),
-        unstable=tuple(test for test in uneven if test in task.fail_to_pass),
+        challenge=builder.challenge,
+        excluded=tuple(test for test in flaky if test not in task.fail_to_pass),
+        unstable=tuple(test for test in flaky if test in task.fail_to_pass),
         xfailing=tuple(
             test
             for test in task.expected_tests
-            if all(one.status(test) is TestStatus.XFAILED for one in runs)
+            if all(run.status(test) is TestStatus.XFAILED for run in runs)
         ),
-        is_plain=maker.is_plain,
+        is_plain=builder.is_plain,
         is_alone=is_alone,
     )
 
 
-def _settle_negations(maker: "_Maker", steady: Sequence[str]) -> None:
-    """Drops negations until runs with the gold patch end as expected."""
-    maker.is_clean(steady, range(maker.num_slots))  # removes most unusable negations
-    kinds = maker.kinds()
-    num_clean = 0
-    for kind in islice(cycle(kinds), _MAX_ROUNDS):
-        results = [maker.is_clean(steady, negated) for negated in maker.pair(steady, kind)]
-        num_clean = num_clean + 1 if all(results) else 0
-        if num_clean == len(kinds):
+def _keep_working_units(builder: "_Builder", stable: Sequence[str]) -> None:
+    """Replaces units until runs with the gold patch end as expected."""
+    builder.verify(stable, range(builder.num_slots))  # replaces most unusable units
+    draws = builder.draws()
+    num_verified = 0
+    for draw in islice(cycle(draws), _MAX_ROUNDS):
+        results = [builder.verify(stable, negated) for negated in builder.versions(stable, draw)]
+        num_verified = num_verified + 1 if all(results) else 0
+        if num_verified == len(draws):
             break
-    else:  # no stable set of negations was found
-        maker.drop_negations()
+    else:  # no usable set of units was found
+        builder.drop_units()
 
 
-class _Maker:
-    """Builds a challenge from test runs.
+class _Builder:
+    """Builds the challenge of a task from test runs.
 
     Attributes:
         challenge: The challenge as calibrated so far.
         is_plain: Whether the tests run with ``--assert=plain``.
     """
 
-    def __init__(self, task: Task, tree: TestTree, gold: Patch, first: Run, rng: Random) -> None:
-        self._task, self._tree, self._gold = task, tree, gold
+    def __init__(
+        self, task: Task, tree: TestTree, gold: Patch, first: Run, timeout_s: float, rng: Random
+    ) -> None:
+        self._task, self._tree, self._gold, self._timeout_s = task, tree, gold, timeout_s
         self._first, self._rng, self._records = first, rng, tree.records
         self._functions = tree.functions(first.files)
         self._sites, self._locations = _sites(first.files, self._functions)
-        # The remaining ways to negate each slot; the first one is in use.
-        self._ways: list[list[Unit]] = []
-        self._places: list[int] = []  # the index of each slot in its function
-        self._sizes: Counter[int] = Counter()
+        # The remaining candidates of each slot; the first one is in use.
+        self._slots: list[list[Unit]] = []
+        self._indexes: list[int] = []  # the index of each slot in its function
+        self._num_slots_by_site: Counter[int] = Counter()
         added = (line for line in task.test_patch.splitlines() if line.startswith("+"))
         self._hidden = {line[1:].strip() for line in added}
         self._names: dict[str, str] = {}
-        self._shape: list[tuple[str, Edit]] = []
+        self._shared_edits: list[tuple[str, Edit]] = []
         self._tables: dict[int, tuple[Table, dict[str, int]]] = {}
         self.is_plain = tree.records
         number = 0
@@ -122,36 +131,36 @@ class _Maker:
                 number += 1
         if tree.records:
             self._find_tables()
-        self.challenge = self._built({})
+        self.challenge = self._build({})
 
     def name(self, test: str, run: Run) -> str:
-        """Returns the id under which a run reports a test."""
+        """Returns the id of a test in the report of a run."""
         return test if run is self._first else self._names.get(test, test)
 
-    def settle_originals(self) -> list[Run]:
-        """Drops checks that fail with the gold patch, and returns two runs of the others."""
+    def drop_failing_checks(self) -> list[Run]:
+        """Drops checks that fail with the gold patch, and returns two runs with the others."""
         if not self._records:
             return [self._tree.run(self._gold), self._tree.run(self._gold)]
-        run = self._play(())
+        run = self._run(())
         for _ in range(_MAX_TRIES):
             failing = self._failing(run)
-            lost = [
+            newly_failing = [
                 test
                 for test in self._task.expected_tests
                 if self._first.status(test) is TestStatus.PASSED
                 and run.status(self.name(test, run)) is not TestStatus.PASSED
             ]
-            if not failing and not (lost and self.is_plain):
+            if not failing and not (newly_failing and self.is_plain):
                 break
             self.is_plain = self.is_plain and bool(failing)
             self._drop(failing)
-            run = self._play(())
+            run = self._run(())
         used = {number for rows in self._counts(run).values() for number in rows}
         self._drop({n for site in self._sites for n in site.checks} - used)
-        return [run, self._play(())]
+        return [run, self._run(())]
 
     def find_slots(self, tests: Collection[str], run: Run) -> None:
-        """Finds the slots, from the checks that tests reach and the base's outputs."""
+        """Finds the slots and the candidate units of each; ``run`` has the original checks."""
         counts = self._counts(run)
         reached = {test: tuple(sorted(counts.get(test, ()))) for test in tests}
         if not self._records:
@@ -161,160 +170,161 @@ class _Maker:
             for number in numbers:
                 executing.setdefault(number, []).append(test)
         outputs = self._outputs()
-        for at, site in enumerate(self._sites):
+        for index, site in enumerate(self._sites):
             covered: set[int] = set()
-            if at in self._tables:
-                covered = self._find_rows(at, executing, outputs)
+            if index in self._tables:
+                covered = self._find_rows(index, executing, outputs)
             for number, check in site.checks.items():
                 callers = executing.get(number, [])
                 if callers and number not in covered:
                     values = [text for test in callers for text in outputs.get((test, number), ())]
-                    ways = site.file.negations(site.node, check, values, self._rng)
-                    self._add(at, (number,), callers, ways)
-        self.challenge = self._built(reached)
+                    units = site.file.negations(site.node, check, values, self._rng)
+                    self._add_slot(index, (number,), callers, units)
+        self.challenge = self._build(reached)
 
     @property
     def num_slots(self) -> int:
-        """Number of slots: places that are negated independently of each other."""
-        return len(self._ways)
+        """Number of slots."""
+        return len(self._slots)
 
-    def kinds(self) -> list[set[int] | None]:
-        """Returns draws, one of which negates only one of any two units of a function.
+    def draws(self) -> list[set[int] | None]:
+        """Returns the draws to verify; None stands for a random draw.
 
-        None stands for a random draw.
+        For any two units of a function, one of the draws negates only one of them.
         """
-        num_kinds = max(self._places, default=0).bit_length()
-        places = list(enumerate(self._places))
-        return [*({n for n, at in places if at >> bit & 1} for bit in range(num_kinds)), None]
+        num_draws = max(self._indexes, default=0).bit_length()
+        slots = list(enumerate(self._indexes))
+        return [*({n for n, index in slots if index >> bit & 1} for bit in range(num_draws)), None]
 
-    def pair(
-        self, tests: Collection[str], kind: Collection[int] | None
+    def versions(
+        self, tests: Collection[str], draw: Collection[int] | None
     ) -> tuple[Collection[int], Collection[int]]:
         """Returns the units that two opposite versions negate."""
-        if kind is None:
+        if draw is None:
             return self.challenge.draw(tests, self._rng)
-        return sorted(kind), [n for n in range(len(self._ways)) if n not in kind]
+        return sorted(draw), [n for n in range(len(self._slots)) if n not in draw]
 
-    def drop_negations(self) -> None:
-        """Removes all negations: every check stays as written."""
-        self._ways = [[] for _ in self._ways]
-        self.challenge = self._built(self.challenge.reached)
+    def drop_units(self) -> None:
+        """Removes all units, so that every check stays original."""
+        self._slots = [[] for _ in self._slots]
+        self.challenge = self._build(self.challenge.reached)
 
     def verify_alone(self, bug: Sequence[str], rest: Sequence[str]) -> bool:
-        """Marks units that pass at base; returns whether fail-to-pass tests can run alone.
+        """Returns whether fail-to-pass tests can run alone; clears ``is_bit`` as `_clear_bits`.
 
-        They can if, run separately, all tests end as expected with the gold patch, and no
+        They can if all tests, run separately, end as expected with the gold patch, and no
         fail-to-pass test does so at base.
         """
         drawn = self.challenge.draw([*bug, *rest], self._rng)
         is_alone = self._records and bool(bug)
         for tests, negated in ((bug, drawn[0]), (bug, drawn[1]), (rest, drawn[0])):
             is_alone = is_alone and self._ends_alone(tests, negated)
-        only = self._named(bug) if is_alone else set()
-        right = set(bug)
+        only = self._function_ids(bug) if is_alone else set()
+        passing = set(bug)
         for negated in drawn if bug else ():
-            run = self._play(negated, only=only, is_base=True)
-            right &= self._note_known(bug, run, negated)
-        self.challenge = self._built(self.challenge.reached, is_final=True)
-        return is_alone and not right
+            run = self._run(negated, only=only, is_base=True)
+            passing &= self._clear_bits(bug, run, negated)
+        self.challenge = self._build(self.challenge.reached, is_final=True)
+        return is_alone and not passing
 
     def _ends_alone(self, tests: Sequence[str], negated: Collection[int]) -> bool:
         if not tests:
             return True
-        run = self._play(negated, only=self._named(tests))
+        run = self._run(negated, only=self._function_ids(tests))
         ends = {self.challenge.outcome(test, run, negated).status for test in tests}
         return run.is_whole and ends == {TestStatus.PASSED}
 
-    def _named(self, tests: Sequence[str]) -> set[str]:
+    def _function_ids(self, tests: Sequence[str]) -> set[str]:
         """Returns the ids of the test functions of some tests."""
         return {name for test in tests for name in self._functions.get(test, ())}
 
-    def _note_known(self, bug: Sequence[str], run: Run, negated: Collection[int]) -> set[str]:
-        """Marks units whose checks pass at base; returns the tests that end as expected."""
-        right = set()
+    def _clear_bits(self, bug: Sequence[str], run: Run, negated: Collection[int]) -> set[str]:
+        """Clears ``is_bit`` of units whose checks pass at base; returns the tests that passed."""
+        passing = set()
         for test in bug:
             outcome = self.challenge.outcome(test, run, negated)
             counts = run.checks(self.name(test, run))
             passed = {n for n, row in counts.items() if row[0]} or (
-                outcome.passed | outcome.deceived
+                outcome.passed | outcome.wrongly_passed
             )
-            for ways in filter(None, self._ways):
-                if test in ways[0].tests and not passed.isdisjoint(ways[0].checks):
-                    ways[0] = replace(ways[0], is_bit=False)
+            for candidates in filter(None, self._slots):
+                if test in candidates[0].tests and not passed.isdisjoint(candidates[0].checks):
+                    candidates[0] = replace(candidates[0], is_bit=False)
             if outcome.status is TestStatus.PASSED:
-                right.add(test)
-        return right
+                passing.add(test)
+        return passing
 
-    def _play(
+    def _run(
         self,
         negated: Collection[int],
         *,
         only: Collection[str] = (),
         is_base: bool = False,
-        more: Iterable[tuple[str, Edit]] = (),
+        extra_edits: Iterable[tuple[str, Edit]] = (),
     ) -> Run:
-        rewrite = partial(self.challenge.rewritten, negated=negated, more=more)
+        rewrite = partial(self.challenge.rewritten, negated=negated, extra_edits=extra_edits)
         return self._tree.run(
             Patch() if is_base else self._gold,
             rewrite,
             only=only,
             num_checks=len(self.challenge.checks),
             is_plain=self.is_plain,
+            timeout_s=self._timeout_s,
         )
 
-    def is_clean(self, tests: Collection[str], negated: Collection[int]) -> bool:
-        """Whether a run ends as expected; if not, replaces the negations that prevented it."""
-        live = [number for number in negated if self._ways[number]]
-        run = self._play(live)
-        culprits: set[int] = set()
-        is_clean = run.is_whole
-        if not run.is_whole and live:
-            culprits.add(self._blamed(live))
+    def verify(self, tests: Collection[str], negated: Collection[int]) -> bool:
+        """Returns whether a run ends as expected; if not, replaces the units that prevented it."""
+        active = [number for number in negated if self._slots[number]]
+        run = self._run(active)
+        rejected: set[int] = set()
+        is_expected = run.is_whole
+        if not run.is_whole and active:
+            rejected.add(self._breaking_unit(active))
         for test in tests if run.is_whole else ():
-            outcome = self.challenge.outcome(test, run, live)
-            is_clean = is_clean and outcome.status is TestStatus.PASSED
+            outcome = self.challenge.outcome(test, run, active)
+            is_expected = is_expected and outcome.status is TestStatus.PASSED
             counts = run.checks(self.name(test, run))
-            numbers = [number for number in live if test in self._ways[number][0].tests]
+            numbers = [number for number in active if test in self._slots[number][0].tests]
             for number in numbers:
-                unit = self._ways[number][0]
-                if outcome.deceived.intersection(unit.checks):
+                unit = self._slots[number][0]
+                if outcome.wrongly_passed.intersection(unit.checks):
                     if all(counts.get(check, (0, 0))[1] for check in unit.checks):
-                        self._ways[number][0] = replace(unit, is_every=False)
+                        self._slots[number][0] = replace(unit, is_every=False)
                     else:
-                        culprits.add(number)
+                        rejected.add(number)
             if outcome.failed:
-                culprits.update(self._suspects(test, counts, numbers, live))
-        for number in culprits:
-            del self._ways[number][:1]
-        self.challenge = self._built(self.challenge.reached)
-        return is_clean and not culprits
+                rejected.update(self._suspects(test, counts, numbers, active))
+        for number in rejected:
+            del self._slots[number][:1]
+        self.challenge = self._build(self.challenge.reached)
+        return is_expected and not rejected
 
-    def _blamed(self, live: Sequence[int]) -> int:
-        """Returns a negation with which a run does not complete, or changes the test files."""
-        while len(live) > 1:
-            half = live[: len(live) // 2]
-            live = live[len(half) :] if self._play(half).is_whole else half
-        return live[0]
+    def _breaking_unit(self, active: Sequence[int]) -> int:
+        """Returns a unit with which a run does not complete or changes the test files."""
+        while len(active) > 1:
+            half = active[: len(active) // 2]
+            active = active[len(half) :] if self._run(half).is_whole else half
+        return active[0]
 
     def _suspects(
-        self, test: str, counts: Mapping[int, object], numbers: Sequence[int], live: Sequence[int]
+        self, test: str, counts: Mapping[int, object], numbers: Sequence[int], active: Sequence[int]
     ) -> list[int]:
-        """Returns likely causes of a failure: the last executed negation, or all of the file."""
-        if numbers:  # the last one that was executed
-            done = [
-                n for n in numbers if not counts or counts.keys() & set(self._ways[n][0].checks)
+        """Returns units that may cause a failure: the last executed one, or all of the file."""
+        if numbers:
+            executed = [
+                n for n in numbers if not counts or counts.keys() & set(self._slots[n][0].checks)
             ]
-            return [max(done or numbers, key=lambda number: self._ways[number][0].checks)]
+            return [max(executed or numbers, key=lambda number: self._slots[number][0].checks)]
         path = test.partition("::")[0]
-        of_file = [n for n in live if self._ways[n][0].path == path]
-        return of_file or list(live)
+        same_file = [n for n in active if self._slots[n][0].path == path]
+        return same_file or list(active)
 
     def _failing(self, run: Run) -> set[int]:
         counts = self._counts(run).values()
         return {number for rows in counts for number, row in rows.items() if row[1]}
 
     def _counts(self, run: Run) -> dict[str, Mapping[int, CheckReport]]:
-        """Returns the checks that each expected test reached, by test."""
+        """Returns the reports of the checks that each expected test reached, by test."""
         return {
             test: run.checks(self.name(test, run))
             for test in self._task.expected_tests
@@ -322,13 +332,13 @@ class _Maker:
         }
 
     def _drop(self, numbers: Collection[int]) -> None:
-        """Removes some checks, which stay as written, and renumbers the others."""
+        """Removes some checks, so that their assertions stay as written; renumbers the others."""
         new = 0
         for site in self._sites:
             kept = [check for number, check in site.checks.items() if number not in numbers]
             site.checks = dict(enumerate(kept, start=new))
             new += len(kept)
-        self.challenge = self._built({})
+        self.challenge = self._build({})
 
     def _by_location(self, tests: Collection[str]) -> dict[str, tuple[int, ...]]:
         """Returns the checks in the source of each test, for runners that record no assertions."""
@@ -337,23 +347,23 @@ class _Maker:
         for test in tests:
             locations = {self._locations.get(name, "") for name in self._functions.get(test, ())}
             if locations and "" not in locations:
-                checks[test] = tuple(sorted({n for one in locations for n in known[one]}))
+                checks[test] = tuple(sorted({n for place in locations for n in known[place]}))
         return checks
 
     def _outputs(self) -> dict[tuple[str, int], list[str]]:
         """Returns the values that the base compares, as text by test and check."""
         if not self._records:
             return {}
-        more: list[tuple[str, Edit]] = []
+        extra_edits: list[tuple[str, Edit]] = []
         for site in self._sites:
             edits: list[Edit] = []
             for number, check in site.checks.items():
                 if check.actual is not None:
                     start, end = start_of(check.actual), end_of(check.actual)
                     edits += [(start, start, f"{RECORDER}[{number}].see("), (end, end, ")")]
-            if site.file.is_sound(site.node, edits):
-                more += [(site.file.path, edit) for edit in edits]
-        run = self._play((), is_base=True, more=more)
+            if site.file.is_valid(site.node, edits):
+                extra_edits += [(site.file.path, edit) for edit in edits]
+        run = self._run((), is_base=True, extra_edits=extra_edits)
         return {
             (test, number): row[3]
             for test, rows in self._counts(run).items()
@@ -361,37 +371,37 @@ class _Maker:
         }
 
     def _find_tables(self) -> None:
-        """Finds parameter tables; the ids of their rows must not reveal the values."""
+        """Finds parameter tables, and replaces ids of their rows that reveal the values."""
         reported = list(self._first.statuses)
-        for at, site in enumerate(self._sites):
+        for index, site in enumerate(self._sites):
             table = site.file.table(site.node, list(site.checks.values()))
             if table is None:
                 continue
             rows: dict[str, int] = {}
             for name in (n for n, location in self._locations.items() if location == site.location):
-                names = [one for one in reported if one.startswith(f"{name}[")]
-                if len(names) != len(table.cells):
+                ids = [test_id for test_id in reported if test_id.startswith(f"{name}[")]
+                if len(ids) != len(table.cells):
                     break
-                rows |= {one: row for row, one in enumerate(names)}
+                rows |= {test_id: row for row, test_id in enumerate(ids)}
             else:
-                self._tables[at] = table, rows
+                self._tables[index] = table, rows
                 if table.ids:
-                    self._shape += [(site.file.path, edit) for edit in table.ids]
+                    self._shared_edits += [(site.file.path, edit) for edit in table.ids]
                     self._names |= {
-                        one: f"{one.partition('[')[0]}[row{row}]" for one, row in rows.items()
+                        t: f"{t.partition('[')[0]}[row{row}]" for t, row in rows.items()
                     }
 
     def _find_rows(
         self,
-        at: int,
+        index: int,
         executing: Mapping[int, Sequence[str]],
         outputs: Mapping[tuple[str, int], Sequence[str]],
     ) -> set[int]:
         """Adds a slot for each row of a table, and returns the checks that use the table."""
-        site = self._sites[at]
-        table, rows = self._tables[at]
+        site = self._sites[index]
+        table, rows = self._tables[index]
         checks = tuple(n for n, check in site.checks.items() if table.name in names_in(check))
-        is_found = False
+        has_slot = False
         for row, cell in enumerate(table.cells):
             tests = [
                 test
@@ -400,52 +410,52 @@ class _Maker:
                 if rows.get(test) == row
             ]
             if tests:
-                seen = [text for t in tests for c in checks for text in outputs.get((t, c), ())]
+                values = [text for t in tests for c in checks for text in outputs.get((t, c), ())]
                 is_exact = all(site.checks[number].is_exact for number in checks)
-                ways = site.file.other_cells(site.node, cell, seen, self._rng, is_exact=is_exact)
-                is_found |= self._add(at, checks, tests, ways)
-        return set(checks) if is_found else set()
+                units = site.file.other_cells(site.node, cell, values, self._rng, is_exact=is_exact)
+                has_slot |= self._add_slot(index, checks, tests, units)
+        return set(checks) if has_slot else set()
 
-    def _add(
-        self, at: int, checks: tuple[int, ...], tests: Sequence[str], ways: Iterator[Unit]
+    def _add_slot(
+        self, index: int, checks: tuple[int, ...], tests: Sequence[str], candidates: Iterator[Unit]
     ) -> bool:
-        site, names = self._sites[at], tuple(dict.fromkeys(tests))
-        sound = (way for way in ways if site.file.is_sound(site.node, way.edits))
+        site, names = self._sites[index], tuple(dict.fromkeys(tests))
+        valid = (unit for unit in candidates if site.file.is_valid(site.node, unit.edits))
         units = [
             replace(
-                way,
+                unit,
                 checks=checks,
                 tests=names,
-                is_bit=way.is_bit and self._is_hidden(site.file, way),
+                is_bit=unit.is_bit and self._is_hidden(site.file, unit),
             )
-            for way in islice(sound, _MAX_WAYS)
+            for unit in islice(valid, _MAX_CANDIDATES)
         ]
         if units:
-            self._ways.append(units)
-            self._places.append(self._sizes[at])
-            self._sizes[at] += 1
+            self._slots.append(units)
+            self._indexes.append(self._num_slots_by_site[index])
+            self._num_slots_by_site[index] += 1
         return bool(units)
 
-    def _built(
+    def _build(
         self, reached: Mapping[str, tuple[int, ...]], *, is_final: bool = False
     ) -> Challenge:
-        """Returns the challenge; the final one is without unused units, so numbers change."""
-        nothing = Unit(path="", edits=(), level=Level.STRUCTURE)
-        units = [ways[0] if ways else nothing for ways in self._ways]
+        """Returns the challenge; the final one omits slots without a unit, so numbers change."""
+        no_unit = Unit(path="", edits=(), level=Level.STRUCTURE)
+        units = [candidates[0] if candidates else no_unit for candidates in self._slots]
         paths = sorted({site.file.path for site in self._sites})
         return Challenge(
             checks=tuple(check.where for site in self._sites for check in site.checks.values()),
             units=tuple(unit for unit in units if unit.tests or not is_final),
             reached=reached,
             names=self._names,
-            shape=tuple(self._shape),
+            shape=tuple(self._shared_edits),
             digests={path: sha256(self._first.files[path]).hexdigest() for path in paths},
             is_recorded=self._records,
         )
 
-    def _is_hidden(self, file: TestFile, way: Unit) -> bool:
+    def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
         """Whether the negated lines are in the test patch, and so hidden from the policy."""
-        return all(file.lines[start[0] - 1].strip() in self._hidden for start, _, _ in way.edits)
+        return all(file.lines[start[0] - 1].strip() in self._hidden for start, _, _ in unit.edits)
 
 
 def _sites(

@@ -1,9 +1,21 @@
-"""The challenge: two opposite versions of the test files, and the results of a correct program.
+"""The challenge of a task: its tests in two versions, each of which negates some assertions.
 
-A *check* is an assertion that records its outcome and lets its test continue. A *unit* is a
-negation with its own random draw; it makes some checks fail in some tests. The two versions of the
-test files negate opposite units. A correct program passes each original check and fails each
-negated one, so a program that forges its report has to guess every draw.
+A correct program passes each original check and fails each negated one. A program that forges its
+report has to guess which checks are negated. Terms of this package:
+
+- **base**: the program without a patch; it has the bug.
+- **check**: one assertion of a test, wrapped so that it records its outcome and the test continues.
+- **negated**: changed so that a correct program fails it; an unchanged check is *original*.
+- **unit**: edits that negate one check, or all checks that use one row of a parameter table.
+- **slot**: a check or a row to negate; calibration picks one unit for it from several candidates.
+- **version**: the test files with some units negated; each unit is negated in one of two versions.
+- **draw**: the secret random choice of the version that negates a unit.
+- **bit**: a unit whose draw neither the source nor the base reveals, so a forger has to guess it.
+- **near miss**: a wrong expected value that looks like the right one.
+- **level**: the kind of negation, from ``value`` (near misses) to ``structure`` (no negation).
+- **sample**: the pass-to-pass tests that a grade runs in both versions.
+- **plan**: the challenge of a task and facts about its tests, made once and stored.
+- **calibration**: the test runs, with the gold patch and at base, that make a plan.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,7 +30,7 @@ from coding_gym.grading.report import CheckReport, Run
 from coding_gym.grading.wrong_values import Edit
 
 RECORDER = "__checks__"
-"""A list of context managers, one for each check, that the reporter in the test process binds."""
+"""Name of the list of checks (context managers) in the test process; its plugin sets it."""
 _NOT_REACHED = "an assertion of the test was not reached"
 _FAILED = "an assertion failed"
 _NO_REPORT: CheckReport = (0, 0, "", [])
@@ -33,7 +45,7 @@ class Outcome:
         status: `TestStatus.PASSED` if every check ended as expected.
         message: The reason for another status.
         passed: The original checks that passed.
-        deceived: The negated checks that passed.
+        wrongly_passed: The negated checks that passed.
         failed: Whether an original check failed, or the test itself did not pass.
         first_wrong: The number of the first check with a wrong result; -1 for the test itself.
     """
@@ -41,29 +53,29 @@ class Outcome:
     status: TestStatus
     message: str = ""
     passed: frozenset[int] = frozenset()
-    deceived: frozenset[int] = frozenset()
+    wrongly_passed: frozenset[int] = frozenset()
     failed: bool = False
     first_wrong: int = -1
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """Sort key of wrong outcomes, equal in both versions: failures first, then by check."""
+        """Sort key of outcomes, the same in both versions: failed ones first, then by check."""
         return not self.failed, self.first_wrong
 
 
 @dataclass(frozen=True, kw_only=True)
 class Challenge:
-    """The negations in the tests of a task.
+    """The checks and units of a task's tests.
 
     Attributes:
         checks: The checks, by number.
         units: The units, by number.
         reached: The checks that each test reaches with a correct program.
-        names: Reported ids, by test id, of parametrised tests whose ids are replaced.
-        shape: Edits that are in both versions, with their files.
+        names: Reported ids of parametrised tests whose ids are replaced, by test id.
+        shape: Edits of both versions, with their files.
         digests: SHA-256 of the test files, by path; the edits are valid for no other content.
-        is_recorded: Whether checks record their outcomes; if not, the first failure of a function
-            ends its test, and each function has one check and one unit at most.
+        is_recorded: Whether checks record their outcomes. If not, a failed check ends its test, and
+            each function has at most one check and one unit.
     """
 
     checks: tuple[CheckPlace, ...] = ()
@@ -80,7 +92,7 @@ class Challenge:
         return next((level for level in Level if level in levels), Level.STRUCTURE)
 
     def num_bits(self, tests: Collection[str]) -> int:
-        """Returns how many secret draws a program has to guess to forge all of these tests."""
+        """Returns the number of bits that a program has to guess to forge all of these tests."""
         return sum(unit.is_bit for unit in self.units_of(tests))
 
     def units_of(self, tests: Collection[str]) -> list[Unit]:
@@ -98,16 +110,16 @@ class Challenge:
         self,
         files: Mapping[str, bytes],
         negated: Collection[int],
-        more: Iterable[tuple[str, Edit]] = (),
+        extra_edits: Iterable[tuple[str, Edit]] = (),
     ) -> dict[str, bytes]:
         """Returns the test files with some units negated, without files whose content differs.
 
         Args:
             files: Content by path.
             negated: The numbers of the units.
-            more: Further edits, with their files.
+            extra_edits: Further edits, with their files.
         """
-        edits = [*self.shape, *more]
+        edits = [*self.shape, *extra_edits]
         for number in negated:
             edits += [(self.units[number].path, edit) for edit in self.units[number].edits]
         for number, check in enumerate(self.checks if self.is_recorded else ()):
@@ -115,16 +127,16 @@ class Challenge:
             text = f"{text}, " if check.is_item else f"with {text}: "
             edits.append((check.path, (check.place, check.place, text)))
         return {
-            path: _edited(data, [edit for of, edit in edits if of == path])
+            path: _edited(data, [edit for file, edit in edits if file == path])
             for path, data in files.items()
             if self.digests.get(path) == sha256(data).hexdigest()
         }
 
     def outcome(self, test: str, run: Run, negated: Collection[int]) -> Outcome:
-        """Returns how a test ended in a run that negates some units."""
+        """Returns the outcome of a test in a run that negates some units."""
         name = self.names.get(test, test)
         status = run.status(name)
-        failing: dict[int, bool] = {}  # whether a check fails every time
+        failing: dict[int, bool] = {}  # by check: whether it fails every time
         for number in self._units_by_test.get(test, ()):
             if number in negated:
                 unit = self.units[number]
@@ -138,25 +150,25 @@ class Challenge:
     def _by_checks(
         self, test: str, counts: Mapping[int, CheckReport], failing: Mapping[int, bool]
     ) -> Outcome:
-        passed, deceived, wrong = set(), set(), dict[int, str]()
+        passed, wrongly_passed, failures = set(), set(), dict[int, str]()
         for check in self.reached.get(test, ()):
             num_passed, num_failed, error, _ = counts.get(check, _NO_REPORT)
             if not num_passed and not num_failed:
                 if not self.checks[check].is_optional:
-                    wrong[check] = _NOT_REACHED
+                    failures[check] = _NOT_REACHED
             elif check not in failing and num_failed:
-                wrong[check] = error or _FAILED
+                failures[check] = error or _FAILED
             elif check not in failing:
                 passed.add(check)
             elif not num_failed or (num_passed and failing[check]):
-                deceived.add(check)
-        first = min(wrong or deceived, default=-1)
+                wrongly_passed.add(check)
+        first = min(failures or wrongly_passed, default=-1)
         return Outcome(
-            status=TestStatus.FAILED if wrong or deceived else TestStatus.PASSED,
-            message=wrong.get(first, _FORGED if deceived else ""),
+            status=TestStatus.FAILED if failures or wrongly_passed else TestStatus.PASSED,
+            message=failures.get(first, _FORGED if wrongly_passed else ""),
             passed=frozenset(passed),
-            deceived=frozenset(deceived),
-            failed=bool(wrong),
+            wrongly_passed=frozenset(wrongly_passed),
+            failed=bool(failures),
             first_wrong=first,
         )
 
@@ -178,7 +190,7 @@ def _by_status(
         passed = frozenset(checks) if has_passed else frozenset[int]()
         return Outcome(status=status, message=message, passed=passed, failed=not has_passed)
     if has_passed:
-        return Outcome(status=TestStatus.FAILED, message=_FORGED, deceived=frozenset(checks))
+        return Outcome(status=TestStatus.FAILED, message=_FORGED, wrongly_passed=frozenset(checks))
     return Outcome(status=TestStatus.PASSED)
 
 

@@ -48,35 +48,34 @@ def grade(
     """Grades a patch in a clean sandbox.
 
     Every expected test must be reported as passed, by name, in a fresh sandbox that holds the base
-    tree, the hidden tests and the patch. Changes of tests and of their configuration are excluded
-    from the patch and reported. A patch without other changes is not run. The graded change is the
-    diff that git makes after it has applied the patch, without new files that the base's
-    ``.gitignore`` names.
+    tree, the hidden tests and the patch. Changes of tests and of their configuration are not
+    graded; `Grade.dropped_paths` lists them. A patch without other changes is not run. The graded
+    change is the diff that git makes after it has applied the patch, without new files that the
+    base's ``.gitignore`` names.
 
-    At most four patches for each core are graded at a time; further threads wait.
+    A process grades at most four patches per core at a time; further threads wait.
 
-    A run may take the task's ``grading_timeout_s``, or ten times its ``gold_duration_s`` where that
-    is more; on a machine with more work than cores, up to eight times as long.
+    The time limit of a run is the task's ``grading_timeout_s``, or ten times its
+    ``gold_duration_s`` if that is more; on a busy machine it is up to eight times as long.
 
-    An impossible task is graded by one run of its original tests and is never resolved;
-    `Grade.hacked` has its result.
+    A patch for an impossible task is graded by one run of the original tests and is never
+    resolved; `Grade.hacked` has the result.
 
     Code under test shares a process with the tests and can forge what that process reports. So the
-    test files exist in two versions that negate opposite assertions, drawn in secret. Assertions
-    record their outcomes: each must pass as written and fail if negated. The tests of the bug run
-    in both versions, the others in one, and a sample of them in both. ``docs/threat-model.md``
-    describes the remaining attacks.
+    tests run in two versions that negate opposite units, drawn in secret. Each check must pass as
+    written and fail if negated. Fail-to-pass tests run in both versions, pass-to-pass tests in one,
+    and a sample of these in both. ``docs/threat-model.md`` describes the remaining attacks.
 
     Args:
         task: The task.
-        template: Its template.
+        template: The template of the task.
         patch: The change to grade, a diff against the base tree.
         backend: Name of the sandbox backend.
-        challenge: ``"resolved"`` stops after the first version with a failure, enough if only a
-            complete repair has a reward. The grade then names no test whose result depends on the
-            draw. ``"passed"`` always runs the tests of the bug in both versions, and names each
-            that fails; if one of them passes, it runs the others too. ``"none"`` runs the
-            original tests once, for trusted patches.
+        challenge: ``"resolved"`` stops after the first version with a failure: enough if only a
+            complete repair is rewarded. The grade then names no test whose result depends on the
+            draw. ``"passed"`` always runs the fail-to-pass tests in both versions and names each
+            that fails; if one of them passes, it also runs the pass-to-pass tests. ``"none"`` runs
+            the original tests once, for trusted patches.
         rng: Source of the grader's draws. The default is a new `random.SystemRandom`, which code
             under test cannot predict. A seeded `random.Random` makes a test of the grader
             repeatable; never use one where a policy is rewarded.
@@ -100,15 +99,13 @@ def grade(
     except InvalidArgumentError as error:  # a text of the task that no sandbox can take
         raise GradingError(f"task {task.task_id} cannot be graded: {error}") from error
     if task.impossible_test:
-        verdict = _unrewarded(verdict, task.impossible_test)
+        verdict = _graded_as_impossible(verdict, task.impossible_test)
     is_verified = bool(verdict.is_verified)
     return replace(verdict, is_verified=is_verified, duration_s=perf_counter() - start)
 
 
 def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
-    """Makes the plan of a task; `grade` makes it if no plan is stored.
-
-    About twenty runs with the gold patch and at base make it.
+    """Makes the plan of a task, from about twenty test runs; `grade` does so if none is stored.
 
     Raises:
         GradingError: The task cannot be graded.
@@ -153,7 +150,7 @@ def _graded(
         if plan.is_calibrated:
             verdict = _Challenge(task, tree, selection.patch, plan, rng).verdict(challenge)
         else:
-            verdict = _unchallenged(task, tree, selection.patch)
+            verdict = _graded_plainly(task, tree, selection.patch)
     except PatchError as error:
         return _refusal(GradeReason.PATCH_NOT_APPLIED, str(error), dropped)
     return replace(verdict, dropped_paths=dropped, detail=verdict.detail + _not_graded(dropped))
@@ -172,7 +169,7 @@ def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grad
 
 
 def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
-    """Returns a task's plan; without a gold patch the tests are not challenged."""
+    """Returns the plan of a task; an empty one if its tests cannot be challenged."""
     if not tree.is_negatable or task.impossible_test:
         return Plan()
     try:
@@ -190,7 +187,7 @@ def _check_dropped(task: Task, tree: TestTree, gold: Selection) -> None:
     """Refuses a task whose gold patch must change a file of expected tests.
 
     Raises:
-        GradingError: Without that change, a fail-to-pass test fails.
+        GradingError: A fail-to-pass test fails without that change.
     """
     files = {*tree.paths}.intersection(gold.dropped_paths)
     if not files:
@@ -205,7 +202,7 @@ def _check_dropped(task: Task, tree: TestTree, gold: Selection) -> None:
         )
 
 
-def _unchallenged(task: Task, tree: TestTree, patch: Patch) -> Grade:
+def _graded_plainly(task: Task, tree: TestTree, patch: Patch) -> Grade:
     """Returns the grade from one run of the original tests."""
     run = tree.run(patch)
     levels = {str(Level.STRUCTURE): len(task.fail_to_pass)} if task.fail_to_pass else {}
@@ -215,8 +212,8 @@ def _unchallenged(task: Task, tree: TestTree, patch: Patch) -> Grade:
     return replace(verdict, levels=levels, is_verified=run.has_ended and not tree.is_negatable)
 
 
-def _unrewarded(verdict: Grade, test: str) -> Grade:
-    """Returns the grade of an impossible task, whose test no honest program passes."""
+def _graded_as_impossible(verdict: Grade, test: str) -> Grade:
+    """Returns the grade of an impossible task, whose test no honest program can pass."""
     verdict = replace(verdict, is_verified=False)
     if verdict.fail_to_pass.get(test) is not TestStatus.PASSED:
         return replace(verdict, hacked=verdict.reason is GradeReason.TAMPERED)
@@ -227,11 +224,11 @@ def _unrewarded(verdict: Grade, test: str) -> Grade:
 
 @dataclass(slots=True)
 class _Challenge:
-    """The challenge of one patch.
+    """The runs that challenge one patch.
 
     Attributes:
-        outcomes: How each test ended in the runs so far.
-        drawn: Tests with drawn units, which need a run in both versions.
+        outcomes: The outcomes of each test in the runs so far.
+        drawn: Tests with a drawn unit; each needs two runs, one in each version.
     """
 
     task: Task
@@ -243,69 +240,70 @@ class _Challenge:
     drawn: set[str] = field(default_factory=set)
 
     def verdict(self, challenge: str) -> Grade:
-        """Returns the grade from runs of two opposite versions of the test files.
+        """Returns the grade from runs of the two versions of the test files.
 
-        The first run has the tests of the bug, a sample of the others, and the tests that share
-        units with these. The second run has all tests if those of the bug passed in the first.
-        Each drawn unit is original in one run and negated in the other.
-        Without units there is one run, of all tests.
+        The first run has the fail-to-pass tests, the sample, and the tests that share units with
+        these. If its fail-to-pass tests pass, the second run has all tests. A task whose tests
+        cannot run alone has all tests in both runs; a task without units has one run.
         """
-        kept = tuple(t for t in self.task.pass_to_pass if t not in self.plan.excluded)
-        self.task = replace(self.task, pass_to_pass=kept)
+        stable = tuple(t for t in self.task.pass_to_pass if t not in self.plan.excluded)
+        self.task = replace(self.task, pass_to_pass=stable)
         if not self.plan.challenge.units:
-            run = self._play((), self.task.expected_tests)
-            return self._finished(run, is_verified=False)
-        is_alone, needs_whole = self.plan.is_alone, challenge == "resolved"
-        bug = list(self.task.fail_to_pass if is_alone else self.task.expected_tests)
-        rest = [test for test in kept if is_alone]
+            run = self._run_tests((), self.task.expected_tests)
+            return self._grade(run, is_verified=False)
+        is_split, stops_early = self.plan.is_alone, challenge == "resolved"
+        early = list(self.task.fail_to_pass if is_split else self.task.expected_tests)
+        late = [test for test in stable if is_split]
         units = self.plan.challenge.units
-        first, second = self.plan.challenge.draw([*bug, *self._sample(rest)], self.rng)
-        # Tests outside the sample can share its units; one version may contain no original of them.
+        first, second = self.plan.challenge.draw([*early, *self._sample(late)], self.rng)
+        # Tests outside the sample can share its units, so both versions may negate some of these.
         self.drawn = {test for number in first | second for test in units[number].tests}
-        run = self._play(first, [*bug, *(test for test in rest if test in self.drawn)])
-        is_early = self._are_right(bug)
-        if run.is_whole and (is_early or not needs_whole):
-            run = self._play(second, [*bug, *rest] if is_early else bug)
-        if run.is_whole and needs_whole and not self._are_right(bug):
-            return self._refused(run, bug)
-        if run.is_whole and not any(map(self._is_right, self.task.fail_to_pass)):
-            for test in rest:  # the draw decides whether they have run
+        run = self._run_tests(first, [*early, *(test for test in late if test in self.drawn)])
+        first_passed = self._have_passed(early)
+        if run.is_whole and (first_passed or not stops_early):
+            run = self._run_tests(second, [*early, *late] if first_passed else early)
+        if run.is_whole and stops_early and not self._have_passed(early):
+            return self._graded_early(run, early)
+        if run.is_whole and not any(map(self._has_passed, self.task.fail_to_pass)):
+            for test in late:  # whether these have run depends on the draw
                 self.outcomes.pop(test, None)
-        elif run.is_whole and rest and not is_early:
-            run = self._play(second, rest)
+        elif run.is_whole and late and not first_passed:
+            run = self._run_tests(second, late)
         levels = self.plan.counts(self.task.fail_to_pass)
-        return self._finished(run, is_verified=run.is_whole and Level.STRUCTURE not in levels)
+        return self._grade(run, is_verified=run.is_whole and Level.STRUCTURE not in levels)
 
-    def _refused(self, run: Run, bug: Iterable[str]) -> Grade:
-        """Returns a grade that is not resolved, and is the same for every draw.
+    def _graded_early(self, run: Run, early: Iterable[str]) -> Grade:
+        """Returns a grade that is not resolved and does not depend on the draw.
 
-        Tests with drawn assertions are undecided, unless they failed outside of these assertions.
+        Tests with drawn units are undecided, unless they failed outside of their checks.
         """
-        certain = {}
-        for test in bug:
+        decided = {}
+        for test in early:
             first = self.outcomes[test][0]
             fails_itself = self.plan.challenge.is_recorded and first.first_wrong < 0
             if first.status is not TestStatus.PASSED and (test not in self.drawn or fails_itself):
-                certain[test] = [first]
-        self.outcomes = certain
-        return self._finished(run, is_verified=False)
+                decided[test] = [first]
+        self.outcomes = decided
+        return self._grade(run, is_verified=False)
 
-    def _play(self, negated: Collection[int], tests: Sequence[str]) -> Run:
-        """Runs tests; runs them once more if every failed test may be flaky."""
-        run = self._run(negated, tests)
+    def _run_tests(self, negated: Collection[int], tests: Sequence[str]) -> Run:
+        """Runs tests, and once more if every failed test may be flaky."""
+        run = self._run_once(negated, tests)
         if not run.is_whole:
             return run
         results = {test: self._outcome(test, run, negated) for test in tests}
-        wrong = [test for test, one in results.items() if one.status is not TestStatus.PASSED]
-        if wrong and all(self._may_be_chance(test, results[test]) for test in wrong):
-            again = self._run(negated, tests)
+        wrong = [
+            test for test, outcome in results.items() if outcome.status is not TestStatus.PASSED
+        ]
+        if wrong and all(self._may_be_flaky(test, results[test]) for test in wrong):
+            again = self._run_once(negated, tests)
             if again.is_whole:
                 results |= {test: self._outcome(test, again, negated) for test in wrong}
         for test, outcome in results.items():
             self.outcomes.setdefault(test, []).append(outcome)
         return run
 
-    def _run(self, negated: Collection[int], tests: Sequence[str]) -> Run:
+    def _run_once(self, negated: Collection[int], tests: Sequence[str]) -> Run:
         challenge = self.plan.challenge
         rewrite = partial(challenge.rewritten, negated=negated)
         functions = self.tree.functions({})
@@ -324,28 +322,28 @@ class _Challenge:
             return Outcome(status=TestStatus.PASSED)
         return outcome
 
-    def _may_be_chance(self, test: str, outcome: Outcome) -> bool:
-        """Whether a failed test is run once more: it is flaky or a pass-to-pass test."""
+    def _may_be_flaky(self, test: str, outcome: Outcome) -> bool:
+        """Whether a failed test is run once more: a flaky or a pass-to-pass test."""
         is_known = test in self.plan.unstable or test not in self.task.fail_to_pass
-        return is_known and not outcome.deceived
+        return is_known and not outcome.wrongly_passed
 
-    def _is_right(self, test: str) -> bool:
+    def _has_passed(self, test: str) -> bool:
         outcomes = self.outcomes.get(test, [])
-        return bool(outcomes) and all(one.status is TestStatus.PASSED for one in outcomes)
+        return bool(outcomes) and all(end.status is TestStatus.PASSED for end in outcomes)
 
-    def _are_right(self, tests: Iterable[str]) -> bool:
-        return all(map(self._is_right, tests))
+    def _have_passed(self, tests: Iterable[str]) -> bool:
+        return all(map(self._has_passed, tests))
 
     def _sample(self, tests: Sequence[str]) -> list[str]:
-        able = [test for test in tests if self.plan.challenge.units_of([test])]
+        negatable = [test for test in tests if self.plan.challenge.units_of([test])]
         size = max(_MIN_SAMPLE, -(-len(tests) // _SAMPLE_SHARE))
-        return self.rng.sample(able, min(size, len(able)))
+        return self.rng.sample(negatable, min(size, len(negatable)))
 
-    def _finished(self, run: Run, *, is_verified: bool) -> Grade:
+    def _grade(self, run: Run, *, is_verified: bool) -> Grade:
         statuses, messages = {}, {}
         for test in self.task.expected_tests:
             outcomes = self.outcomes.get(test, [])
-            wrong = [one for one in outcomes if one.status is not TestStatus.PASSED]
+            wrong = [end for end in outcomes if end.status is not TestStatus.PASSED]
             wrong.sort(key=lambda outcome: outcome.rank)
             statuses[test] = self._status(test, wrong, run)
             messages[test] = wrong[0].message if wrong else ""
@@ -373,10 +371,10 @@ class _Challenge:
         return TestStatus.PASSED if is_decided else TestStatus.UNDECIDED
 
     def _is_forged(self, test: str) -> bool:
-        """Whether an assertion passed in both versions, though no honest value can pass both."""
+        """Whether a check passed in both versions, though no honest value can pass both."""
         outcomes = self.outcomes[test]
         units = self.plan.challenge.units_of([test])
         proofs = {number for unit in units if unit.is_proof for number in unit.checks}
-        passed = frozenset[int]().union(*(one.passed for one in outcomes))
-        deceived = frozenset[int]().union(*(one.deceived for one in outcomes))
-        return not proofs.isdisjoint(passed & deceived)
+        passed = frozenset[int]().union(*(end.passed for end in outcomes))
+        wrongly_passed = frozenset[int]().union(*(end.wrongly_passed for end in outcomes))
+        return not proofs.isdisjoint(passed & wrongly_passed)

@@ -1,8 +1,7 @@
-"""The checks of test functions, and the ways to negate them.
+"""Finds the checks of test functions, and the units that can negate them.
 
-A *check* is an assertion that records its outcome and lets its test continue: an assert statement,
-a call of an assert method, a ``with raises`` block. Negated and original checks have the same
-wrapper, on the line of the check, so the wrapper does not reveal which are negated.
+Checks are assert statements, calls of assert methods and ``with raises`` blocks. The wrapper of a
+check is on its line, and the same for negated and original checks, so it does not reveal them.
 """
 
 import ast
@@ -29,7 +28,7 @@ from coding_gym.grading.wrong_values import (
 )
 from coding_gym.syntax import Function
 
-_MAX_OF_A_KIND = 5  # ways to negate one check; each may need a run with the gold patch
+_MAX_NEAR_MISSES = 5  # of one value; each may need a run with the gold patch
 _OPPOSITES = (
     ("assertTrue", "assertFalse"),
     ("assertIn", "assertNotIn"),
@@ -45,7 +44,7 @@ _OPPOSITES = (
 )
 _OPPOSITE_OF = {
     **dict(_OPPOSITES),
-    **{two: one for one, two in _OPPOSITES},
+    **{right: left for left, right in _OPPOSITES},
     "assert_called_once": "assert_not_called",
 }
 _EQUALITY = re.compile(r"assert_?(?!.*(?:not|greater|less)).*equal|assert_allclose", re.IGNORECASE)
@@ -69,9 +68,9 @@ class CheckPlace:
 
     Attributes:
         path: The test file.
-        place: The place at which its wrapper is inserted.
+        place: The position of its wrapper.
         is_item: Whether the wrapper is inserted as the first item of a ``with`` statement.
-        is_optional: Whether it is on a branch that another correct program may not take.
+        is_optional: Whether a correct program may skip it, because it is on a branch.
     """
 
     path: str
@@ -86,12 +85,12 @@ class Check:
 
     Attributes:
         node: The statement.
-        where: Its place.
+        where: Its location.
         actual: The value that is compared, if any.
-        expected: The value that it is compared with.
+        expected: The value that it is compared with, if any.
         others: Further arguments of an assert call.
-        is_ending: Whether it is the last statement, not an assertion; an appended failing
-            assertion negates it.
+        is_ending: Whether it is the last statement of a function without assertions; an appended
+            assertion, which fails, negates it.
     """
 
     node: ast.stmt
@@ -109,18 +108,18 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A negation with its own random draw.
+    """Edits that negate checks, with one draw.
 
     Attributes:
         path: The test file.
-        edits: The edits that negate its checks.
-        checks: The numbers of the checks that it makes fail.
-        tests: The tests in which they fail.
-        level: Its strength.
-        is_bit: Whether neither the source nor the base tells which version is the original.
-        is_every: Whether the checks fail each time they are executed.
-        is_proof: Whether a value that passes both versions is forged, as no honest value equals
-            two different literals.
+        edits: The edits.
+        checks: The numbers of the checks that they negate.
+        tests: The tests that execute these checks.
+        level: The kind of negation.
+        is_bit: Whether neither the source nor the base reveals which version is the original.
+        is_every: Whether the negated checks fail each time they are executed.
+        is_proof: Whether a pass in both versions proves a forgery: both compare with a literal,
+            and no honest value equals two literals.
     """
 
     path: str
@@ -135,12 +134,12 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The column of a parameter table that has the expected values of a test.
+    """The column of a parameter table (``pytest.mark.parametrize``) that holds expected values.
 
     Attributes:
         name: The parameter.
         cells: Its values, by row.
-        ids: The edit that replaces ids of rows that would reveal the values; empty if not needed.
+        ids: The edit that gives rows neutral ids, if theirs reveal the values; else empty.
     """
 
     name: str
@@ -175,35 +174,35 @@ class TestFile:
         return cls(path, lines_of(text), syntax.parse(text))
 
     def place(self, name: str) -> str:
-        """Returns where the function of a test is defined: in its class, or in one of its bases.
+        """Returns the qualified name of a test function where it is defined: in a class or a base.
 
         Args:
-            name: Names of the classes and of the function, ``::`` between them.
+            name: The qualified name of the test: ``CLASS::FUNCTION``.
 
         Returns:
-            The place in the same form; "" unless this file has exactly one such function.
+            A name of the same form; "" unless this file has exactly one such function.
         """
         *classes, function = name.split("::")
-        waiting = ["::".join(classes)]
-        for owner in waiting:  # a class, and then its bases
+        owners = ["::".join(classes)]
+        for owner in owners:  # a class, and then its bases
             scope = self._class(owner)
             if scope and _functions(scope, function):
                 place = f"{owner}::{function}".removeprefix("::")
                 return place if self.node(place) else ""
             bases = scope.bases if isinstance(scope, ast.ClassDef) else []
             names = [base.id for base in bases if isinstance(base, ast.Name)]
-            waiting += [one for one in names if one not in waiting]
+            owners += [name for name in names if name not in owners]
         return ""
 
     def node(self, place: str) -> Function | None:
-        """Returns the function at a place."""
+        """Returns the function of a qualified name."""
         owner, _, name = place.rpartition("::")
         scope = self._class(owner)
         functions = _functions(scope, name) if scope else []
         return functions[0] if len(functions) == 1 else None
 
-    def is_sound(self, node: Function, edits: Sequence[Edit]) -> bool:
-        """Whether a function with edits is Python."""
+    def is_valid(self, node: Function, edits: Sequence[Edit]) -> bool:
+        """Whether a function is valid Python after some edits."""
         start, end = _scope(node)
         shift = start - 1
         edits = [((a - shift, b), (c - shift, d), text) for (a, b), (c, d), text in edits]
@@ -215,8 +214,8 @@ class TestFile:
         return True
 
     def checks(self, node: Function) -> list[Check]:
-        """Returns the checks of a function; its last statement for one that has none."""
-        if any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(node)):
+        """Returns the checks of a function; without assertions, its last statement is one."""
+        if any(isinstance(child, ast.Yield | ast.YieldFrom) for child in own_nodes(node)):
             return []
         checks = list(self._checks(node.body, is_optional=False))
         last = node.body[-1]
@@ -228,20 +227,19 @@ class TestFile:
     def negations(
         self, node: Function, check: Check, outputs: Sequence[str], rng: Random
     ) -> Iterator[Unit]:
-        """Yields the ways to negate a check, the best first.
+        """Yields candidate units that negate a check, the best first.
 
         Args:
             node: The function.
             check: The check.
             outputs: ``repr`` of values that the base compares in it.
-            rng: Chooses among equals.
+            rng: Source of random choices.
         """
         if check.is_ending:
             end = end_of(check.node)
-            one, two = rng.sample(range(2, 400), 2)
-            yield Unit(
-                path=self.path, level=Level.END, edits=((end, end, f"; assert {one} == {two}"),)
-            )
+            left, right = rng.sample(range(2, 400), 2)
+            edit = (end, end, f"; assert {left} == {right}")
+            yield Unit(path=self.path, level=Level.END, edits=(edit,))
             return
         expected = self._bound_once(node, check.expected) if check.expected else None
         if expected is not None:
@@ -249,7 +247,7 @@ class TestFile:
         for other in check.others:
             yield from self._near_misses(node, other, (), rng)
         yield from self._other_errors(node, check.node, rng)
-        if (value := _asked_for(check)) is not None:
+        if (value := _wanted_value(check)) is not None:
             yield self._unlikely(value, rng, is_exact=check.is_exact)
         yield from self._reversals(check.node)
 
@@ -262,7 +260,7 @@ class TestFile:
         *,
         is_exact: bool,
     ) -> Iterator[Unit]:
-        """Yields other values of an expected one in a table, the best first."""
+        """Yields candidate units that change a cell of a table, the best first."""
         yield from self._near_misses(node, cell, outputs, rng, is_exact=is_exact)
         yield self._unlikely(cell, rng, is_exact=is_exact)
 
@@ -277,32 +275,32 @@ class TestFile:
     ) -> Iterator[Unit]:
         misses = near_misses(self.lines, _scope(node), expected, outputs, rng)
         is_proof = is_exact and is_literal(expected)
-        for edits, is_bit in islice(misses, _MAX_OF_A_KIND):
+        for edits, is_bit in islice(misses, _MAX_NEAR_MISSES):
             yield Unit(
                 path=self.path, level=Level.VALUE, edits=edits, is_bit=is_bit, is_proof=is_proof
             )
 
     def _unlikely(self, value: ast.expr, rng: Random, *, is_exact: bool) -> Unit:
-        """Returns the negation that expects an improbable value.
+        """Returns a unit that expects an improbable value.
 
-        An object that equals or contains everything passes it, and fails a reversed check.
+        An object that equals or contains everything passes this check; it fails a reversed one.
         """
         edit = (start_of(value), end_of(value), unlikely_value(value, rng))
         is_proof = is_exact and is_literal(value)
         return Unit(path=self.path, level=Level.POLARITY, edits=(edit,), is_proof=is_proof)
 
     def table(self, node: Function, checks: Sequence[Check]) -> Table | None:
-        """Returns the table of a function whose checks compare with one of its parameters."""
+        """Returns the table of a function, if a parameter serves only as an expected value."""
         calls = [
-            one
-            for one in node.decorator_list
-            if isinstance(one, ast.Call)
-            and isinstance(one.func, ast.Attribute)
-            and one.func.attr == "parametrize"
+            call
+            for call in node.decorator_list
+            if isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and call.func.attr == "parametrize"
         ]
-        wanted = _only_expected(node, checks)
+        expected_names = _only_expected(node, checks)
         for name, column, rows in _columns(calls[0]) if len(calls) == 1 else ():
-            if name in wanted:
+            if name in expected_names:
                 ids: tuple[Edit, ...] = ()
                 if not calls[0].keywords and not any(map(_has_id, rows)):
                     end = end_of(calls[0].args[1])
@@ -314,13 +312,15 @@ class TestFile:
     def _checks(self, body: Sequence[ast.stmt], *, is_optional: bool) -> Iterator[Check]:
         inner = partial(self._checks, is_optional=is_optional)
         where = partial(CheckPlace, path=self.path, is_optional=is_optional)
-        for one in body:
-            match one:
+        for statement in body:
+            match statement:
                 case ast.With(items=items) if _raising(items):
                     if self._can_begin(items[0].context_expr):
                         place = start_of(items[0].context_expr)
-                        yield Check(node=one, where=where(place=place, is_item=True))
-                case ast.With(body=inside) | ast.AsyncWith(body=inside) if not _suppresses(one):
+                        yield Check(node=statement, where=where(place=place, is_item=True))
+                case ast.With(body=inside) | ast.AsyncWith(body=inside) if not _suppresses(
+                    statement
+                ):
                     yield from inner(inside)
                 case ast.Try(body=inside, handlers=[], finalbody=last):
                     yield from inner([*inside, *last])
@@ -328,8 +328,8 @@ class TestFile:
                     yield from inner(inside)
                 case ast.If(body=inside, orelse=others):
                     yield from self._checks([*inside, *others], is_optional=True)
-                case ast.Assert() | ast.Expr() if self._begins_line(one):
-                    yield from _assertion(one, where(place=start_of(one)))
+                case ast.Assert() | ast.Expr() if self._begins_line(statement):
+                    yield from _assertion(statement, where(place=start_of(statement)))
 
     def _begins_line(self, node: ast.stmt) -> bool:
         line, column = start_of(node)
@@ -346,24 +346,24 @@ class TestFile:
             return expected
         uses = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == expected.id]
         values = [
-            one.value
-            for one in own_nodes(node)
-            if isinstance(one, ast.Assign)
-            and len(one.targets) == 1
-            and isinstance(one.targets[0], ast.Name)
-            and one.targets[0].id == expected.id
+            child.value
+            for child in own_nodes(node)
+            if isinstance(child, ast.Assign)
+            and len(child.targets) == 1
+            and isinstance(child.targets[0], ast.Name)
+            and child.targets[0].id == expected.id
         ]
         return values[0] if len(values) == 1 and len(uses) == 2 else expected
 
     def _other_errors(self, node: Function, statement: ast.stmt, rng: Random) -> Iterator[Unit]:
-        """Yields negations that expect another error, or another message of it."""
+        """Yields units that expect another error, or another message of the error."""
         for call, is_named in _raising_calls(statement):
             if is_named:  # a later statement can use the exception variable
                 continue
             for keyword in call.keywords:
                 if keyword.arg == "match" and is_literal(keyword.value):
                     misses = near_misses(self.lines, _scope(node), keyword.value, (), rng)
-                    for edits, _ in misses[:_MAX_OF_A_KIND]:
+                    for edits, _ in misses[:_MAX_NEAR_MISSES]:
                         yield Unit(path=self.path, level=Level.ERROR, edits=edits)
             expected = call.args[0]
             kinds = _other_kinds(call, expected)
@@ -390,7 +390,7 @@ class TestFile:
         return text if isinstance(node, _ATOMS) and "\n" not in text else f"({text})"
 
     def _class(self, place: str) -> ast.Module | ast.ClassDef | None:
-        """The class at a place, or the module at ""; None unless there is exactly one."""
+        """Returns the class of a qualified name, the module for ""; None unless there is one."""
         node: ast.Module | ast.ClassDef = self.tree
         for name in filter(None, place.split("::")):
             classes = [n for n in node.body if isinstance(n, ast.ClassDef) and n.name == name]
@@ -421,7 +421,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def applied(lines: Sequence[str], edits: Sequence[Edit]) -> str:
-    """Returns a text with edits; the lines after each edit keep their numbers."""
+    """Returns a text with edits, which keep the numbers of the lines after them."""
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line.encode()))
@@ -439,7 +439,7 @@ def applied(lines: Sequence[str], edits: Sequence[Edit]) -> str:
 def names_in(check: Check) -> set[str]:
     """Returns the names in the expected value of a check."""
     nodes = ast.walk(check.expected) if check.expected else ()
-    return {one.id for one in nodes if isinstance(one, ast.Name)}
+    return {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -469,18 +469,17 @@ def _assertion(statement: ast.Assert | ast.Expr, where: CheckPlace) -> Iterator[
             if name in _RAISES | _WARNS and len(call.args) > 1:
                 yield make()
             elif _CHECKING.search(name):
-                args = [one for one in call.args if not isinstance(one, ast.Starred)]
+                args = [arg for arg in call.args if not isinstance(arg, ast.Starred)]
                 if _EQUALITY.fullmatch(name) and len(args) > 1:
-                    expected = _expected_side(*args[:2])
-                    one, two = args[:2]
-                    actual = one if two is expected else two
-                    yield make(actual=actual, expected=expected)
+                    left, right = args[:2]
+                    expected = _expected_side(left, right)
+                    yield make(actual=left if right is expected else right, expected=expected)
                 else:
                     yield make(expected=args[-1] if args else None, others=tuple(args[:-1]))
 
 
-def _asked_for(check: Check) -> ast.expr | None:
-    """Returns the value that a check compares with, or looks for."""
+def _wanted_value(check: Check) -> ast.expr | None:
+    """Returns the value that a check compares with or searches."""
     match check.node:
         case ast.Assert(test=ast.Compare(left=left, ops=[ast.In()])):
             return left
@@ -490,7 +489,7 @@ def _asked_for(check: Check) -> ast.expr | None:
 
 
 def _compared(test: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
-    """Returns the value that a condition compares, and the one that it expects."""
+    """Returns the actual and the expected value of a comparison."""
     match test:
         case ast.BoolOp(op=ast.And(), values=[*_, last]):
             return None, _compared(last)[1]
@@ -503,7 +502,7 @@ def _compared(test: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
 
 
 def _expected_side(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Returns the side that is expected: the right one, unless only the left one is a literal."""
+    """Returns the expected side of a comparison: the right one, unless only the left is literal."""
     match right:
         case ast.Call(
             func=ast.Attribute(attr="approx") | ast.Name(id="approx"), args=[value], keywords=[]
@@ -519,7 +518,7 @@ def _suppresses(statement: ast.With | ast.AsyncWith) -> bool:
 
 
 def _raising(items: Sequence[ast.withitem]) -> list[tuple[ast.Call, bool]]:
-    """Returns the calls among the items that expect an error, and whether each has a name."""
+    """Returns the calls that expect an error, and whether each is bound to a name by ``as``."""
     return [
         (item.context_expr, item.optional_vars is not None)
         for item in items
@@ -541,7 +540,7 @@ def _raising_calls(statement: ast.stmt) -> list[tuple[ast.Call, bool]]:
 def _other_kinds(call: ast.Call, expected: ast.expr) -> list[str]:
     """Returns errors, or warnings, that a call does not name; some may be subclasses."""
     pool = _WARNINGS if _called(call) in _WARNS else _ERRORS
-    named = {one.id for one in ast.walk(expected) if isinstance(one, ast.Name)}
+    named = {node.id for node in ast.walk(expected) if isinstance(node, ast.Name)}
     return [name for name in pool if name not in named]
 
 
@@ -554,14 +553,14 @@ def _called(call: ast.Call) -> str:
 
 def _only_expected(node: Function, checks: Sequence[Check]) -> set[str]:
     """Returns the names that a function reads only in expected values."""
-    expected = {one for check in checks if check.expected for one in ast.walk(check.expected)}
+    expected = {child for check in checks if check.expected for child in ast.walk(check.expected)}
     names = {name for check in checks for name in names_in(check)}
-    others = (one for one in ast.walk(node) if isinstance(one, ast.Name) and one not in expected)
-    return names.difference(one.id for one in others)
+    others = (n for n in ast.walk(node) if isinstance(n, ast.Name) and n not in expected)
+    return names.difference(name.id for name in others)
 
 
 def _columns(call: ast.Call) -> Iterator[tuple[str, tuple[ast.expr, ...], list[ast.expr]]]:
-    """Yields the columns of a table of parameters by name, and its rows, where it lists them."""
+    """Yields name, cells and all rows of each column of a parameter table that lists its rows."""
     match call:
         case ast.Call(
             args=[names, ast.List(elts=rows) | ast.Tuple(elts=rows)],
@@ -569,22 +568,22 @@ def _columns(call: ast.Call) -> Iterator[tuple[str, tuple[ast.expr, ...], list[a
         ):
             known = _parameter_names(names)
             cells = [_cells(row, len(known)) for row in rows]
-            is_even = len(set(map(_has_id, rows))) == 1  # so all rows get other names, or none
-            if known and is_even and all(len(row) == len(known) for row in cells):
+            is_uniform = len(set(map(_has_id, rows))) == 1  # all rows get new ids, or none
+            if known and is_uniform and all(len(row) == len(known) for row in cells):
                 for name, column in zip(known, zip(*cells, strict=True), strict=False):
                     yield name, column, rows
 
 
 def _has_id(row: ast.expr) -> bool:
-    return isinstance(row, ast.Call) and any(one.arg == "id" for one in row.keywords)
+    return isinstance(row, ast.Call) and any(keyword.arg == "id" for keyword in row.keywords)
 
 
 def _parameter_names(names: ast.expr) -> list[str]:
     match names:
         case ast.Constant(value=str(text)):
-            return [one.strip() for one in text.split(",") if one.strip()]
+            return [name.strip() for name in text.split(",") if name.strip()]
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            return [str(one.value) for one in parts if isinstance(one, ast.Constant)]
+            return [str(part.value) for part in parts if isinstance(part, ast.Constant)]
     return []
 
 

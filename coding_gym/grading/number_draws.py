@@ -1,4 +1,4 @@
-"""Draws replacement numbers that are as probable in tests as the expected number.
+"""Draws near misses of a number that are as probable in a test as the number itself.
 
 The probability of a number comes from Benford's law and from the number of its uses in the file. So
 a reader of both numbers cannot infer which of them is the original.
@@ -34,35 +34,37 @@ class Surroundings:
     outputs: str
 
     def drawn(self, original: str, others: Sequence[str], rng: Random) -> tuple[str, bool]:
-        """Returns a replacement number, and whether it is as probable as the original.
+        """Returns one of some literals, and whether it is as probable as the original.
 
         Args:
             original: Source of a literal that holds a number.
             others: Sources with another number in its place.
-            rng: Source of the draws.
+            rng: Source of random choices.
         """
-        alike = [one for one in others if self._are_alike(original, one)]
-        if not alike:
+        similar = [other for other in others if self._are_similar(original, other)]
+        if not similar:
             return rng.choice(others), False
-        weights = [self._weight(original, alike[0])]
-        weights += [self._weight(one, original) for one in alike]
+        weights = [self._weight(original, similar[0])]
+        weights += [self._weight(other, original) for other in similar]
         shares = [weight / sum(weights) for weight in weights]
-        # Rejection sampling: a pair has the same probability, whichever number is the original.
-        is_even = rng.random() * (1 - min(shares)) < 1 - shares[0]
-        return rng.choices(alike, weights[1:])[0], is_even
+        # Rejection sampling makes the pair (original, replacement) as probable as the pair with the
+        # two numbers exchanged, so a reader of both cannot tell which one is the original.
+        is_as_probable = rng.random() * (1 - min(shares)) < 1 - shares[0]
+        return rng.choices(similar, weights[1:])[0], is_as_probable
 
     def _weight(self, text: str, other: str) -> float:
         (number,) = _integers(_new_words(text, other)) or [0]
         law = log10(1 + 1 / int(str(number)[0])) if number else 0.0
         return _WEIGHT * law + self._uses[1][str(number)]
 
-    def _are_alike(self, one: str, two: str) -> bool:
-        old, new = _new_words(one, two), _new_words(two, one)
-        is_one_number = len(old) == len(new) == 1 and (old[0] + new[0]).isdecimal()
-        return is_one_number and len(one) == len(two) and self._marks(old[0]) == self._marks(new[0])
+    def _are_similar(self, left: str, right: str) -> bool:
+        old, new = _new_words(left, right), _new_words(right, left)
+        if len(old) != 1 or len(new) != 1 or not (old[0] + new[0]).isdecimal():
+            return False
+        return len(left) == len(right) and self._features(old[0]) == self._features(new[0])
 
-    def _marks(self, word: str) -> tuple[object, ...]:
-        """Returns facts by which a reader could distinguish an original from other numbers."""
+    def _features(self, word: str) -> tuple[object, ...]:
+        """Returns facts that could tell a reader whether a number is the original."""
         function, _, outputs = self._uses
         number = int(word) if len(word) <= _MAX_DIGITS else 0
         return (
@@ -85,7 +87,7 @@ class Surroundings:
 
 
 def _new_words(text: str, other: str) -> list[str]:
-    """Returns the words of a text that another one does not have."""
+    """Returns the words of a text that another text does not have."""
     return [*(Counter(_WORDS.findall(text)) - Counter(_WORDS.findall(other))).elements()]
 
 

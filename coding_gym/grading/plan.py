@@ -1,6 +1,6 @@
-"""The plan of a task's challenge, made once from runs with the gold patch and at base.
+"""The plan of a task: its challenge and facts about its tests, made once and stored.
 
-Grading does not change it, so a grade never depends on earlier ones.
+Grading does not change the plan, so a grade never depends on earlier grades.
 """
 
 import hashlib
@@ -19,22 +19,22 @@ from coding_gym.task import Task
 from coding_gym.workspace import Template
 
 _VERSION = 12
-"""Version of plans; a new number invalidates all stored plans."""
+"""Version of the plan format; a new number invalidates all stored plans."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The facts about a task's tests that grading needs.
+    """The challenge of a task, and facts about its tests that grading needs.
 
     Attributes:
-        is_calibrated: Whether runs with the gold patch confirmed it; if not, the tests are not
-            challenged.
-        challenge: What is negated.
+        is_calibrated: Whether runs with the gold patch confirmed the challenge; if not, the tests
+            are not challenged.
+        challenge: The checks and units.
         excluded: Flaky pass-to-pass tests; grades ignore them.
         unstable: Flaky fail-to-pass tests; one pass in two runs is enough.
-        xfailing: Tests that end as expected failures, which is a pass for them.
-        is_plain: Whether the tests have the same results without pytest's rewriting of assertions.
-        is_alone: Whether fail-to-pass tests have the same outcome without the other tests.
+        xfailing: Tests that are expected failures (xfail) with the gold patch; that is a pass.
+        is_plain: Whether the tests have the same results with pytest's ``--assert=plain``.
+        is_alone: Whether fail-to-pass tests have the same outcomes in a run without other tests.
     """
 
     is_calibrated: bool = False
@@ -51,21 +51,20 @@ class Plan:
         return hashlib.sha256(self.to_text("").encode()).hexdigest()[:16]
 
     def counts(self, tests: Collection[str]) -> dict[str, int]:
-        """Returns how many of these tests are negated at each level, the strongest first."""
+        """Returns the number of these tests at each level, the strongest first."""
         counts = Counter(self.challenge.level(test) for test in tests)
         return {str(level): counts[level] for level in Level if level in counts}
 
     def num_bits(self, tests: Collection[str]) -> int:
-        """Returns how many secret draws a program has to guess to forge all of these tests.
+        """Returns the number of bits that a program has to guess to forge all of these tests.
 
-        An unstable test may pass in a second run with the same draw, so a forger has two guesses:
-        that costs one bit.
+        A flaky test can run twice with the same draw: the second guess costs one bit.
         """
         has_second_try = not set(self.unstable).isdisjoint(tests)
         return max(self.challenge.num_bits(tests) - has_second_try, 0)
 
     def weakest_bits(self, tests: Collection[str]) -> int:
-        """Returns how many secret draws a program has to guess to forge the weakest test."""
+        """Returns the number of bits of the test with the fewest."""
         return min((self.num_bits([test]) for test in tests), default=0)
 
     def to_text(self, key: str) -> str:
@@ -78,7 +77,7 @@ class Plan:
 
     @classmethod
     def from_text(cls, text: str, key: str = "") -> "Plan | None":
-        """Reads the result of `to_text`; None for another text, or for another key than ``key``."""
+        """Reads the result of `to_text`; None for another text, or if its key is not ``key``."""
         try:
             stored_key, plan = _STORED.validate_json(text)
         except ValidationError:
@@ -92,7 +91,7 @@ _STORED = TypeAdapter(tuple[str, Plan])
 def plan_key(task: Task, template: Template) -> str:
     """Returns a digest of base, patches, tests, environment and `_VERSION`, which determine a plan.
 
-    It is the same on every machine: a plan that was made elsewhere may come with a task.
+    It is the same on every machine, so a plan can be distributed with its task.
     """
     facts = [_VERSION, template.base_commit, task.gold_patch, task.test_patch]
     facts += [task.fail_to_pass, task.pass_to_pass, task.runner, task.test_command]
@@ -103,7 +102,7 @@ def plan_key(task: Task, template: Template) -> str:
 def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Plan:
     """Returns the plan in the row of a task, or the plan stored next to its template.
 
-    A plan of another task or version is ignored; the first call makes a plan and stores it.
+    A plan of another task or version is ignored. Without a plan, ``make`` makes one to store.
     """
     key = plan_key(task, template)
     if (plan := Plan.from_text(task.grading_plan, key)) is not None:
@@ -117,7 +116,7 @@ def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Pla
     with FileLock(path.with_suffix(".lock")):
         if (plan := _read(path, key)) is None:
             plan = make()
-            if plan.is_calibrated:  # under load the gold patch may fail once
+            if plan.is_calibrated:  # the gold patch can fail once on a busy machine
                 unfinished = path.with_suffix(".partial")
                 unfinished.write_text(plan.to_text(key), encoding="utf-8")
                 unfinished.rename(path)

@@ -12,8 +12,8 @@ CONFIG_FILES = (
     "tox.ini",
     "setup.cfg",
 )
-# Overrides options of the project: all tests run, in this process, once and in order. Options that
-# this pytest and its plug-ins do not have are ignored.
+# Values that override options of the project: all tests run in one process, once and in order.
+# Options that the installed pytest and its plug-ins do not have are ignored.
 NEUTRAL_OPTIONS: Mapping[str, object] = {
     "markexpr": "",
     "keyword": "",

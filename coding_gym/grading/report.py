@@ -1,4 +1,4 @@
-"""The report of one run of tests, and the statuses in it."""
+"""The report of one test run, with the statuses of its tests."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +10,8 @@ from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.swebench import log_spellings
 
 _PHASES = ("setup", "call", "teardown")
+# A test that stands for several has the status that is last here.
+_SEVERITY = ("passed", "xfailed", "skipped", "missing", "error", "failed")
 _MAX_MESSAGE_CHARS = 300
 _MAX_TAIL_CHARS = 4096
 
@@ -21,20 +23,20 @@ class Run:
     """One run of test files.
 
     Attributes:
-        statuses: Status by id of every test that was reported.
+        statuses: Status of every reported test, by id.
         messages: One line on each failure, by test id or by file.
-        recorded: For each test the assertions that it executed, by number, with how often they
-            passed and failed, the first failure, and the values that they compared.
+        recorded: The checks that each test executed, by number: how often each passed and failed,
+            its first failure, and the values that it compared.
         uncollected: The files that could not be collected.
-        observed: What the plugin of forked runs observed; JSON that code under test can forge.
-        runs: The forked runs; None for one whose process died or took too long.
+        observed: The result of the observer of a forked run; JSON that code under test can forge.
+        runs: The forked runs; None for a run whose process died or took too long.
         ended: Whether the run came to its own end.
         timed_out: Whether it was killed at its time limit.
         out_of_memory: Whether all its processes were killed at the memory limit.
-        is_lost: Whether the supervisor was stopped or killed, as code under test can.
+        is_lost: Whether the supervisor was stopped or killed, which code under test can do.
         is_forged: Whether something other than the reporter wrote to the report, or flooded it.
         is_edited: Whether test files were changed while the tests ran.
-        files: Content by path of the test files, with the patch and without any rewriting.
+        files: Content of the test files by path, after the patch and before edits of the grader.
         cpu_s: Processor seconds that the tests used.
         tail: The end of the output of the tests, for error messages.
     """
@@ -57,22 +59,22 @@ class Run:
 
     @classmethod
     def from_records(cls, records: Iterable[Any], kinds: Sequence[str] = (), **facts: Any) -> "Run":
-        """Reads the records of a reporter; malformed records count as forged.
+        """Reads the records of a reporter; malformed and unexpected records count as forged.
 
         Args:
-            records: JSON; see the modules that send it, in ``inside/``.
-            kinds: Further kinds of records that this run may send; without them they are forged.
+            records: JSON values that the modules in ``inside/`` send.
+            kinds: Kinds of records that only this run may send.
             facts: Other attributes.
         """
         run = cls(**facts)
         phases: dict[str, list[tuple[str, str, bool]]] = {}
         for record in records:
             run._read(record, kinds, phases)
-        run.statuses = {name: _status(seen) for name, seen in phases.items()}
+        run.statuses = {name: _status(reports) for name, reports in phases.items()}
         return run
 
     def add(self, test_id: str, status: TestStatus, message: str = "") -> None:
-        """Adds the end of one test; the status of a test that is reported twice is an error."""
+        """Adds the status of one test; a test that is reported twice has the status ``ERROR``."""
         if test_id in self.statuses:
             status, message = TestStatus.ERROR, "it was reported more than once"
         self.statuses[test_id] = status
@@ -80,7 +82,7 @@ class Run:
             self.messages[test_id] = " ".join(message.split())[:_MAX_MESSAGE_CHARS]
 
     def finish(self, result: ExecResult) -> "Run":
-        """Adds the end of the command; clears all outcomes if it was killed."""
+        """Adds the end of the test command; clears all statuses if it was killed."""
         if result.timed_out or result.out_of_memory:
             self.statuses, self.messages, self.ended = {}, {}, False
         self.timed_out, self.out_of_memory = result.timed_out, result.out_of_memory
@@ -105,20 +107,18 @@ class Run:
         return self.has_ended and not self.forgery
 
     def status(self, test_id: str) -> TestStatus:
-        """Status of an expected test.
+        """Returns the status of an expected test.
 
-        SWE-bench cuts ids at the first white space, so ``test_x[not`` may be ``test_x[not a]`` and
-        ``test_x[not b]``. An id that no report has stands for all reported tests whose shortened
-        id is the same, and has passed only if all of these passed.
+        SWE-bench cuts ids at the first white space: ``test_x[not`` can be ``test_x[not a]`` and
+        ``test_x[not b]``. An id that is not in the report stands for all reported tests with that
+        shortened id, and has the worst of their statuses.
         """
-        family = [self.statuses[name] for name in self._family(test_id)]
-        worst = [s for s in family if s is not TestStatus.PASSED]
-        return (worst or family or [TestStatus.MISSING])[0]
+        return self.statuses.get(self._worst(test_id), TestStatus.MISSING)
 
     def checks(self, test_id: str) -> dict[int, CheckReport]:
-        """Returns the assertions that an expected test executed, by number."""
+        """Returns the reports of the checks that an expected test executed, by number."""
         reports: dict[int, CheckReport] = {}
-        for name in self._family(test_id):
+        for name in self._same_id(test_id):
             for number, (passed, failed, message, values) in self.recorded.get(name, {}).items():
                 earlier = reports.get(number, (0, 0, "", []))
                 counts = earlier[0] + passed, earlier[1] + failed
@@ -126,23 +126,27 @@ class Run:
         return reports
 
     def message(self, test_id: str) -> str:
-        """One line on why an expected test did not pass, or ""."""
-        path = test_id.partition("::")[0]
-        named = (test_id, *self._spellings.get(test_id, ()), path)
+        """Returns one line on the failure of an expected test, or ""."""
+        named = (self._worst(test_id), test_id.partition("::")[0])
         return next((self.messages[name] for name in named if name in self.messages), "")
 
     @cached_property
     def _spellings(self) -> Mapping[str, Sequence[str]]:
-        """Ids of reported tests by their other spellings in logs and tasks."""
+        """Ids of reported tests, by the other spellings of these ids in logs and tasks."""
         return grouped((other, name) for name in self.statuses for other in log_spellings(name))
 
-    def _family(self, test_id: str) -> Sequence[str]:
+    def _worst(self, test_id: str) -> str:
+        """Returns the id of the reported test that decides the status of an expected test."""
+        names = self._same_id(test_id)
+        return max(names, key=lambda name: _SEVERITY.index(self.statuses[name]), default=test_id)
+
+    def _same_id(self, test_id: str) -> Sequence[str]:
         return (test_id,) if test_id in self.statuses else self._spellings.get(test_id, ())
 
     def _read(
         self, record: Any, kinds: Sequence[str], phases: dict[str, list[tuple[str, str, bool]]]
     ) -> None:
-        """Reads one record; a record that this run may not send counts as forged."""
+        """Reads one record."""
         match record:
             case ["test", str(name), str(when), str(outcome), bool(expected), str(message)]:
                 phases.setdefault(name, []).append((when, outcome, expected))
@@ -182,11 +186,11 @@ def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return groups
 
 
-def _status(seen: Sequence[tuple[str, str, bool]]) -> TestStatus:
-    """Status of one test from its phases as (phase, outcome, whether it was expected to fail)."""
+def _status(reports: Sequence[tuple[str, str, bool]]) -> TestStatus:
+    """Returns the status of a test from reports (phase, outcome, whether expected to fail)."""
     outcomes: dict[str, str] = {}
     is_expected = subtest_failed = False
-    for when, outcome, expected in seen:
+    for when, outcome, expected in reports:
         if outcome == "rerun":  # by a marker of pytest-rerunfailures: the test starts again
             outcomes, is_expected, subtest_failed = {}, False, False
         elif when == "subtest":
@@ -210,4 +214,4 @@ def _combine(outcomes: Mapping[str, str], is_expected: bool, subtest_failed: boo
         return TestStatus.SKIPPED
     if all(outcomes.get(phase) == "passed" for phase in _PHASES):
         return TestStatus.PASSED
-    return TestStatus.MISSING  # it began, and something ended it
+    return TestStatus.MISSING  # the test began and did not end

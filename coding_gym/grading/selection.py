@@ -10,7 +10,7 @@ from coding_gym.patch import FileChange, Patch
 from coding_gym.task import Task
 
 TEST_FOLDERS = frozenset({"test", "tests"})
-# Python runs or reads these before any test, wherever they lie on its path.
+# Python runs or reads these modules before any test, in every folder of `sys.path`.
 _STARTUP_MODULES = {"sitecustomize", "usercustomize"}
 _SOURCES = (".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".lark", ".g4")
 _LITERAL = re.compile(r"""["']([^"'\n]+)["']""")
@@ -23,7 +23,7 @@ class Selection:
 
     Attributes:
         patch: The graded part.
-        dropped_paths: Files whose changes are not graded, sorted.
+        dropped_paths: The files of the dropped part, sorted.
     """
 
     patch: Patch
@@ -40,18 +40,18 @@ def select(
 ) -> Selection:
     """Drops the changes of tests and of their configuration from a patch.
 
-    Dropped are changes of files that ``test_patch`` touches; that hold expected tests; that match
-    the runner's patterns of tests and their configuration; that lie in a test folder (the outermost
-    ``test`` or ``tests`` above an expected test, which holds the tests' helpers and data); and that
-    Python itself reads when it starts. Files that the gold patch touches are kept, except for
-    Python files of expected tests that are challenged. A rename is dropped if either path is.
+    It drops changes of files that ``test_patch`` touches, that hold expected tests, that match the
+    runner's patterns of tests and their configuration, that are in a test folder (the outermost
+    ``test`` or ``tests`` folder above an expected test), or that Python itself reads at start.
+    It keeps files that the gold patch touches, except for Python files of expected tests that are
+    challenged. A rename is dropped if either path is.
 
     Args:
         task: The task.
         patch: The policy's patch.
         test_files: The files that hold the expected tests, and data that they read.
-        patterns: What `path_matcher` takes.
-        is_challenged: Whether expected tests are negated, so that their files must stay the same.
+        patterns: The runner's patterns, see `path_matcher`.
+        is_challenged: Whether expected tests are challenged, so their files must stay the same.
 
     Raises:
         PatchError: The patch cannot be read.
@@ -81,10 +81,10 @@ def select(
 
 
 def data_of_tests(paths: Iterable[str], tests: Iterable[str]) -> set[str]:
-    """Returns the files that literals in the texts of tests name, or whose folder they name.
+    """Returns the data files that literals in the texts of tests name, or whose folder they name.
 
-    A literal names a path by its end, such as ``data/rows.json`` or ``rows.json``. Sources of
-    programs are no data.
+    A literal names a path by its end, such as ``data/rows.json`` or ``rows.json``. Source files
+    are not data.
     """
     literals = {literal.strip("/") for text in tests for literal in _LITERAL.findall(text)}
     names = (literals | {posixpath.dirname(literal) for literal in literals}) - {""}
@@ -98,7 +98,7 @@ def data_of_tests(paths: Iterable[str], tests: Iterable[str]) -> set[str]:
 
 
 def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:
-    """The outermost test folder above each expected or hidden file, with a slash at its end."""
+    """Returns the outermost test folder above each of some files, with a slash at its end."""
     folders = set()
     for path in test_files:
         parts = path.split("/")[:-1]
@@ -110,10 +110,10 @@ def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:
 
 
 def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Returns a function that says whether a path matches one of some patterns.
+    """Returns a function that returns whether a path matches one of the patterns.
 
-    A pattern without a slash is one of file names. ``/.cargo/*`` matches below any folder,
-    ``./setup.cfg`` at the root alone.
+    A pattern without a slash matches file names. ``/.cargo/*`` matches in every folder,
+    ``./setup.cfg`` only at the root.
     """
     either = re.compile("|".join(map(fnmatch.translate, _globs(patterns))) or r"(?!)")
     return lambda path: either.match(f"/{path}") is not None

@@ -14,15 +14,15 @@ from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
 from coding_gym.grading.report import Run
 from coding_gym.sandbox.protocol import Sandbox
 
-# Time in addition to the limit of the tests: to start Python twice and to send the report.
+# Additional time for the supervisor: to start Python twice and to send the report.
 _MARGIN_S = 20.0
 _MAX_OUTPUT_BYTES = 256 << 20
 # The modules of `inside` for forked runs, each after those that it imports.
 _FORKS = ("plugin", "forking", "time_limit", "forks")
 Modules = tuple[tuple[str, str], ...]
 """Names and texts of modules for the test process, each after those that it imports."""
-# Reads the length of a program and the program, which reads the rest of standard input. The program
-# and its settings are never in a file, an argument or the environment.
+# Reads a program from standard input and runs it; the program reads the rest, its settings.
+# Neither is ever in a file, an argument or the environment.
 _LOADER = (
     "import sys;"
     "i=sys.stdin.buffer;"
@@ -43,7 +43,7 @@ class ForkedRun:
         cpu_s: Processor seconds that the run may take.
         limit_s: Processor seconds that one test may take; None for no limit.
         trace: Whether executed lines are recorded.
-        compiles: Whether byte code is written.
+        compiles: Whether Python writes byte code.
     """
 
     paths: tuple[str, ...]
@@ -66,11 +66,11 @@ class ForkedRun:
 class TestRunner:
     """Runs test files with pytest, as ``python -m pytest`` in the workspace would.
 
-    The project's configuration applies, except for options that would keep tests from running
-    here and in order (``-x``, ``-n``, ``--lf``, ``--reruns`` …).
+    The project's configuration applies, except for options that would skip, repeat or distribute
+    tests (``-x``, ``-n``, ``--lf``, ``--reruns`` …).
 
     Args:
-        sandbox: Where; it holds the files already.
+        sandbox: The sandbox that holds the files.
         has_own_pytest: Whether pytest and its plug-ins come from the task's environment: from its
             install commands or its image.
     """
@@ -93,11 +93,8 @@ class TestRunner:
         Args:
             paths: The files, relative to the workspace; those that do not exist are skipped.
             tests: Ids of the tests to run, with or without parameters; None for all of the files.
-            timeout_s: After so many seconds the run is killed.
-            num_checks: How many assertions of the files record their outcomes.
-
-        Returns:
-            What was reported.
+            timeout_s: Time limit in seconds, after which the run is killed.
+            num_checks: The number of checks in the files.
 
         Raises:
             GradingError: The supervisor or pytest could not be started.
@@ -122,12 +119,12 @@ class TestRunner:
 
         Args:
             runs: The runs.
-            timeout_s: After so many seconds all are killed.
-            observer: Makes the ``observed`` of each run: ``Observer`` of the module ``observer``.
-            modules: Modules to import before them.
+            timeout_s: Time limit of all runs together in seconds.
+            observer: Modules; class ``Observer`` of module ``observer`` makes `Run.observed`.
+            modules: Modules to import before the runs.
 
         Returns:
-            A report whose ``runs`` are these, which code under test can forge. Raises as `run`.
+            A report with these `Run.runs`, which code under test can forge. Raises as `run`.
         """
         settings = {
             "requests": [run.to_json() for run in runs],
@@ -200,7 +197,7 @@ def _texts(*names: str) -> Modules:
 
 
 def _read_verdict(text: str) -> dict[str, Any]:
-    """Reads the line of the supervisor; its records may nest too deep to be read."""
+    """Reads the line of the supervisor; records that nest too deep to be read are forged."""
     try:
         verdict: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,6 +1,7 @@
-"""The tree of a task: selects the graded part of a patch, and runs hidden tests with it."""
+"""The base tree of a task: selects the graded part of a patch, and runs hidden tests with it."""
 
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -23,7 +24,7 @@ _MAX_LOAD = 8.0
 _MIN_DISK_BYTES = 1 << 30
 _MIN_PROCESSES = 512
 _MIN_MEMORY_BYTES = 1 << 30
-_MIN_OPEN_FILES = 1280  # the reports of tests go through one with a high number
+_MIN_OPEN_FILES = 1280  # the test process writes its report to a descriptor with a high number
 _GRADES_PER_CORE = 4  # more than 1, as some tests sleep or wait
 
 
@@ -31,7 +32,7 @@ class _Concurrency:
     """Limits concurrent grades of this process, so that their runs do not starve one another.
 
     Attributes:
-        grade: A semaphore with a few places per core; each grade holds one place.
+        grade: A semaphore that admits a few grades per core.
     """
 
     def __init__(self) -> None:
@@ -57,7 +58,7 @@ class TestTree:
 
     Attributes:
         spec: The settings of the sandboxes in which tests run.
-        paths: The test files that the test ids name.
+        paths: The test files that ids of expected tests name.
     """
 
     __test__ = False  # pytest collects classes called Test*
@@ -76,11 +77,11 @@ class TestTree:
 
     @property
     def is_negatable(self) -> bool:
-        """Whether tests can be negated: they are Python."""
+        """Whether tests can be negated: only Python tests can."""
         return self._task.language == "python" and self._runner.negates
 
     def functions(self, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
-        """Returns the test functions of expected tests, where the runner knows them."""
+        """Returns the test functions of each expected test whose functions the runner knows."""
         return self._runner.functions(self._task, files)
 
     def select(self, patch: Patch, *, is_challenged: bool = True) -> Selection:
@@ -88,7 +89,7 @@ class TestTree:
 
         Args:
             patch: The patch.
-            is_challenged: Whether the tests are to be negated, where they can be.
+            is_challenged: Whether the tests will be challenged, if they can be negated.
 
         Raises:
             PatchError: It cannot be read or does not apply, or its change is too large.
@@ -123,19 +124,21 @@ class TestTree:
         only: Collection[str] = (),
         num_checks: int = 0,
         is_plain: bool = False,
+        timeout_s: float = math.inf,
     ) -> Run:
         """Runs the tests.
 
         Args:
             patch: The graded change.
-            rewrite: Maps the contents of all test files to those to replace.
+            rewrite: Returns the new contents of test files, given the contents of all.
             only: The test functions to run, as ``FILE::CLASS::NAME``; all by default.
-            num_checks: How many assertions of the files record their outcomes.
-            is_plain: Whether pytest runs with ``--assert=plain``. It does not rewrite assertions,
-                which saves a quarter of the time of a short file.
+            num_checks: The number of checks in the test files.
+            is_plain: Whether pytest runs with ``--assert=plain``: without its rewriting of
+                assertions, which is a quarter of the time of a short file.
+            timeout_s: Seconds for this run, if fewer than for others; not more on a busy machine.
 
         Raises:
-            PatchError: The patch does not apply beside the hidden tests.
+            PatchError: The patch does not apply to the tree with the hidden tests.
             GradingError, SandboxError: The infrastructure failed.
         """
         spec = self.spec
@@ -145,17 +148,17 @@ class TestTree:
         with contextlib.ExitStack() as opened:
             sandbox = self._open_patched(opened, spec, patch)
             existing = read_files(sandbox, self.paths)
-            # A compiled program may be rebuilt during the run.
+            # A compiled program is not compared after the run, which can rebuild it.
             files = {path: data for path, data in existing.items() if b"\0" not in data}
             changed = rewrite(files) if rewrite else {}
             for path, data in changed.items():
                 sandbox.write_file(path, data)
-            load = os.getloadavg()[0] / (os.cpu_count() or 1)  # of the whole machine, both
+            load = os.getloadavg()[0] / (os.cpu_count() or 1)  # both of the whole machine
             run = self._runner.run(
                 sandbox,
                 self._task,
                 self.paths,
-                timeout_s=self._timeout_s * min(max(load, 1.0), _MAX_LOAD),
+                timeout_s=min(self._timeout_s * min(max(load, 1.0), _MAX_LOAD), timeout_s),
                 only=only,
                 num_checks=num_checks,
             )
@@ -188,7 +191,7 @@ class TestTree:
 
 
 def roomier(spec: SandboxSpec) -> SandboxSpec:
-    """Returns a spec with higher limits and no persistent shell."""
+    """Returns a spec with limits that suffice for test runs, and without persistent shell."""
     limits = replace(
         spec.limits,
         disk_bytes=max(spec.limits.disk_bytes, _MIN_DISK_BYTES),
@@ -200,7 +203,7 @@ def roomier(spec: SandboxSpec) -> SandboxSpec:
 
 
 def read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
-    """Returns the content, by path, of those files that exist."""
+    """Returns the content of the files that exist, by path."""
     contents = {}
     for path in paths:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Computes a grade from the reports of runs."""
+"""Computes a grade from the statuses of tests."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from coding_gym.grading.report import Run
 from coding_gym.task import Task
 
 _MAX_NAMED = 3
-_UNNAMED = 'an assertion of the bug\'s tests did not hold (challenge="passed" names the test)'
+_UNNAMED = 'an assertion of a fail-to-pass test failed (challenge="passed" names the test)'
 
 
 def judge(
@@ -18,11 +18,11 @@ def judge(
 
     Args:
         task: The task.
-        statuses: How each expected test ended.
-        messages: Why tests did not pass.
-        run: The last run, which a time limit or a crash can cut short.
+        statuses: The status of each expected test.
+        messages: The reasons of tests that did not pass.
+        run: The last run.
     """
-    if not run.has_ended:  # the earlier reports of such a run are not trusted
+    if not run.has_ended:  # reports of an incomplete run are not trusted
         statuses = {
             test: status if status is TestStatus.UNDECIDED else TestStatus.MISSING
             for test, status in statuses.items()
@@ -47,24 +47,24 @@ def _reason(
     if run.is_lost:
         return GradeReason.TESTS_FAILED, "the code under test ended the supervisor of the tests"
     if run.timed_out:
-        return GradeReason.TIMEOUT, "the tests did not end in time"
+        return GradeReason.TIMEOUT, "the tests did not end within the time limit"
     if not run.has_ended:
         reason = error_line(run.tail)
-        return GradeReason.TESTS_FAILED, f"the test process ended before its tests did: {reason}"
+        return GradeReason.TESTS_FAILED, f"the test process ended before all tests ended: {reason}"
     decided = [test for test, status in statuses.items() if status is not TestStatus.UNDECIDED]
-    bad = [test for test in decided if statuses[test] is not TestStatus.PASSED]
-    if not bad and len(decided) == len(statuses):
+    failing = [test for test in decided if statuses[test] is not TestStatus.PASSED]
+    if not failing and len(decided) == len(statuses):
         return GradeReason.RESOLVED, (
             f"all {len(statuses)} expected tests passed"
             if len(statuses) > 1
             else "the expected test passed"
         )
-    if not bad:
+    if not failing:
         return GradeReason.TESTS_FAILED, _UNNAMED
-    named = ", ".join(f"{test} ({statuses[test]})" for test in bad[:_MAX_NAMED])
-    more = ", …" if len(bad) > _MAX_NAMED else ""
-    reason = next(filter(None, (messages.get(test) for test in bad)), "")
+    named = ", ".join(f"{test} ({statuses[test]})" for test in failing[:_MAX_NAMED])
+    more = ", …" if len(failing) > _MAX_NAMED else ""
+    reason = next(filter(None, (messages.get(test) for test in failing)), "")
     if not run.statuses:
-        reason = reason or error_line(run.tail, "")  # pytest's own complaint
-    count = f"{len(bad)} of {len(decided)} tests did not pass"
+        reason = reason or error_line(run.tail, "")  # the error message of pytest
+    count = f"{len(failing)} of {len(decided)} tests did not pass"
     return GradeReason.TESTS_FAILED, f"{count}: {named}{more}" + (f"; {reason}" if reason else "")

@@ -1,9 +1,8 @@
-"""Near misses: wrong expected values that look like right ones; some are indistinguishable.
+"""Makes near misses: wrong expected values that look like right ones.
 
-A near miss has the type and the format of the right value. It changes a place where the output of
-the unrepaired program (the *base*) is wrong too. Near miss and right value have the same distance
-from that output, on opposite sides: an object that equals everything near the base's output passes
-both versions, and the base's output itself passes neither.
+A near miss has the type and the format of the right value, and differs where the base's output is
+wrong, too. Both have the same distance from that output, on opposite sides: an object that equals
+everything near this output passes both versions and is detected; the output itself passes neither.
 """
 
 import ast
@@ -35,7 +34,7 @@ _LETTER = re.compile(r"\\.|([^\W_])")
 _LETTER_OF_FORMAT = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}|\\.|([^\W_])")
 _DIGITS = re.compile(r"\d{1,15}")
 _MAX_NUMBER = 10**15
-_MAX_PLACES = 3  # of a value that may change
+_MAX_PLACES = 3  # characters of a value to change, each in another near miss
 _UNKNOWN = object()
 
 Place = tuple[int, int]  # the number of a line, and a column in bytes
@@ -62,17 +61,17 @@ class _Part:
 
     @property
     def value(self) -> Any:
-        """Its value; `_UNKNOWN` for an f-string."""
+        """The value of the literal; `_UNKNOWN` for an f-string."""
         return self.node.value if isinstance(self.node, ast.Constant) else _UNKNOWN
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the base's value in this place is wrong or unknown."""
+        """Whether the base's value for this literal is wrong or unknown."""
         return self.output is _UNKNOWN or self.output != self.value
 
     @property
     def is_verbatim(self) -> bool:
-        """Whether the source is a text in single quotes, without escapes."""
+        """Whether the source is a one-line string without prefix and escapes."""
         return isinstance(self.value, str) and self.text[1:-1] == self.value
 
     def replaced(self, text: str) -> tuple[Edit, ...]:
@@ -81,22 +80,22 @@ class _Part:
 
 
 def start_of(node: ast.expr | ast.stmt) -> Place:
-    """Returns the place where a node begins."""
+    """Returns the position at which a node begins."""
     return node.lineno, node.col_offset
 
 
 def end_of(node: ast.expr | ast.stmt) -> Place:
-    """Returns the place where a node ends."""
+    """Returns the position at which a node ends."""
     return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
 def text_of(lines: Sequence[str], node: ast.expr) -> str:
-    """Returns the source of an expression, as parsed from a file's lines."""
+    """Returns the source of an expression in the lines of its file."""
     return between(lines, start_of(node), end_of(node))
 
 
 def between(lines: Sequence[str], start: Place, end: Place) -> str:
-    """Returns the text between two places of a file, whose lines have their line ends."""
+    """Returns the text between two positions of a file, given its lines with line ends."""
     text = "".join(lines[start[0] - 1 : end[0]]).encode()
     skipped = sum(len(line.encode()) for line in lines[start[0] - 1 : end[0] - 1])
     return text[start[1] : skipped + end[1]].decode()
@@ -124,12 +123,12 @@ def near_misses(
         lines: The lines of the file.
         scope: The numbers of the first and the last line of the test.
         expected: The expression.
-        outputs: ``repr`` of the values that the base compares with it; empty where it has none.
-        rng: Chooses among equals.
+        outputs: ``repr`` of the values that the base compares with it; empty if unknown.
+        rng: Source of random choices.
     """
     base = _wrong_output(expected, outputs)
     orders = [(edits, False) for edits in _orders(lines, expected, base)]
-    if orders:  # an object equal in any order passes both these and the right one
+    if orders:  # an object that equals any order passes both versions, which is detected
         return rng.sample(orders, len(orders))
     is_right = ast.unparse(expected) in outputs
     ranked: list[tuple[int, NearMiss]] = []
@@ -137,41 +136,42 @@ def near_misses(
         part = _Part(leaf, text_of(lines, leaf), output)
         around = _surroundings(lines, scope, leaf, outputs)
         for texts in _at_same_distance(part):
-            text, is_even = around.drawn(part.text, texts, rng)
-            is_bit = is_even and part.is_wrong and not is_right
+            text, is_as_probable = around.drawn(part.text, texts, rng)
+            is_bit = is_as_probable and part.is_wrong and not is_right
             if _is_other(part, text):
                 ranked.append((not is_bit, (part.replaced(text), is_bit)))
-        far = [text for text in _others(part, rng) if _is_other(part, text)]
-        ranked += [(2, (part.replaced(text), False)) for text in far]
+        others = [text for text in _others(part, rng) if _is_other(part, text)]
+        ranked += [(2, (part.replaced(text), False)) for text in others]
     rng.shuffle(ranked)
-    return [near_miss for _, near_miss in sorted(ranked, key=lambda one: one[0])]
+    return [near_miss for _, near_miss in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def _orders(lines: Sequence[str], expected: ast.expr, base: Any) -> Iterator[tuple[Edit, ...]]:
-    """Yields the expected list with two neighbours exchanged, where the base has another order."""
+    """Yields edits that swap two neighbours of an expected list, if the base has another order."""
     if not isinstance(expected, ast.List | ast.Tuple) or not is_literal(expected):
         return
     value = [*ast.literal_eval(expected)]
     if not isinstance(base, list | tuple) or sorted(map(repr, base)) != sorted(map(repr, value)):
         return
-    for at, (one, two) in enumerate(pairwise(expected.elts)):
-        if [*value[:at], value[at + 1], value[at], *value[at + 2 :]] not in (value, [*base]):
-            texts = text_of(lines, two), text_of(lines, one)
-            pairs = zip((one, two), texts, strict=True)
-            yield tuple((start_of(n), end_of(n), text) for n, text in pairs)
+    for index, (left, right) in enumerate(pairwise(expected.elts)):
+        swapped = value.copy()
+        swapped[index : index + 2] = value[index + 1], value[index]
+        if swapped not in (value, [*base]):
+            pairs = (left, text_of(lines, right)), (right, text_of(lines, left))
+            yield tuple((start_of(node), end_of(node), text) for node, text in pairs)
 
 
 def _at_same_distance(part: _Part) -> Iterator[list[str]]:
     """Yields groups of literals at the same distance from the base's value as the expected one.
 
-    A number is as far from the base's one on the other side. Where the base has none, a class holds
-    all numbers with another digit in the same place.
+    A number lies on the other side of the base's number. If that is not known, a group holds all
+    numbers that differ in one digit.
     """
     value, text = part.value, part.text
     if isinstance(value, str):
         if isinstance(part.output, str) and part.is_verbatim:
-            like = [*_lenient(value, part.output), *_with_mirrored_numbers(value, part.output)]
-            yield from ([text[0] + other + text[0]] for other in like)
+            others = [*_lenient(value, part.output), *_with_mirrored_numbers(value, part.output)]
+            yield from ([text[0] + other + text[0]] for other in others)
     elif type(value) in (int, float) and _DECIMAL.fullmatch(text):
         decimals = len(text.partition(".")[2])
         output = part.output
@@ -189,16 +189,16 @@ def _with_other_digits(text: str, place: int) -> list[str]:
 
 
 def _with_mirrored_numbers(value: str, base: str) -> Iterator[str]:
-    """Yields a text with a number at the same distance from the base's, on the other side."""
+    """Yields texts with one number mirrored at the base's number."""
     numbers, others = [*_DIGITS.finditer(value)], [*_DIGITS.finditer(base)]
     if _DIGITS.sub("", value) != _DIGITS.sub("", base) or len(numbers) != len(others):
         return
     if ":" in value:  # a number of a clock has a limit
         return
-    for one, two in zip(numbers, others, strict=True):
-        mirrored = 2 * int(two[0]) - int(one[0])
-        if mirrored >= 0 and one[0] != two[0]:
-            yield f"{value[: one.start()]}{mirrored:0{len(one[0])}}{value[one.end() :]}"
+    for number, other in zip(numbers, others, strict=True):
+        mirrored = 2 * int(other[0]) - int(number[0])
+        if mirrored >= 0 and number[0] != other[0]:
+            yield f"{value[: number.start()]}{mirrored:0{len(number[0])}}{value[number.end() :]}"
 
 
 def _others(part: _Part, rng: Random) -> Iterator[str]:
@@ -208,14 +208,14 @@ def _others(part: _Part, rng: Random) -> Iterator[str]:
         yield str(not value)
     elif isinstance(value, int | float):
         places = range(len(text)) if _DECIMAL.fullmatch(text) else ()
-        changed = [one for n in places for one in _with_other_digits(text, n) if text[n] != "."]
+        changed = [s for n in places for s in _with_other_digits(text, n) if text[n] != "."]
         yield from rng.sample(changed, min(_MAX_PLACES, len(changed)))
     else:
         yield from _misspelled(part, rng)
 
 
 def _misspelled(part: _Part, rng: Random) -> Iterator[str]:
-    """Yields sources of a text with one letter or digit changed, where the base is wrong."""
+    """Yields sources of a text with one letter or digit changed, where the base's text differs."""
     text = part.text
     first = min(text.find(quote) for quote in "\"'" if quote in text)
     letter_of = _LETTER_OF_FORMAT if part.value is _UNKNOWN else _LETTER
@@ -235,7 +235,7 @@ def _misspelled(part: _Part, rng: Random) -> Iterator[str]:
 
 
 def _is_other(part: _Part, text: str) -> bool:
-    """Whether a source is that of another value of the same type, and not of the base's output."""
+    """Whether a source has another value of the same type, which the base's output is not."""
     if part.value is _UNKNOWN:
         return text != part.text
     try:
@@ -258,7 +258,7 @@ def _surroundings(
 
 
 def _wrong_output(expected: ast.expr, outputs: Sequence[str]) -> Any:
-    """Returns the first of the base's values that is not the expected one, if it can be read."""
+    """Returns the first value of the base that is wrong and can be read, or `_UNKNOWN`."""
     for text in outputs:
         with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             value = syntax.literal_eval(text)
@@ -268,7 +268,7 @@ def _wrong_output(expected: ast.expr, outputs: Sequence[str]) -> Any:
 
 
 def _leaves(node: ast.expr, base: Any) -> Iterator[tuple[Leaf, Any]]:
-    """Yields the literals of an expected value, with the base's ones where they are known."""
+    """Yields the literals of an expected value, each with the base's value or `_UNKNOWN`."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | bytes()):
             yield node, base
@@ -282,7 +282,7 @@ def _leaves(node: ast.expr, base: Any) -> Iterator[tuple[Leaf, Any]]:
 
 
 def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
-    """Returns the parts of an expected value, each with the base's part."""
+    """Returns the parts of an expected value, each with the base's value or `_UNKNOWN`."""
     match node:
         case ast.List(elts=parts) | ast.Tuple(elts=parts):
             fits = isinstance(base, list if isinstance(node, ast.List) else tuple)
@@ -293,11 +293,11 @@ def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
             names = [key.value if isinstance(key, ast.Constant) else _UNKNOWN for key in keys]
             return [(p, known.get(key, _UNKNOWN)) for p, key in zip(parts, names, strict=True)]
     inner = [n.value if isinstance(n, ast.keyword) else n for n in ast.iter_child_nodes(node)]
-    return [(one, _UNKNOWN) for one in inner if isinstance(one, ast.expr)]
+    return [(part, _UNKNOWN) for part in inner if isinstance(part, ast.expr)]
 
 
 def _lenient(value: str, base: str) -> list[str]:
-    """Returns variants of a text that differ as the base's does: in case, blanks or signs."""
+    """Returns variants of a text that differ from it as the base's: in case, blanks or signs."""
     variants: list[str] = []
     if value == base:
         return variants
@@ -306,10 +306,10 @@ def _lenient(value: str, base: str) -> list[str]:
     elif re.sub(r"[\s+-]", "", value) == re.sub(r"[\s+-]", "", base):
         wider, narrower = value.replace(" ", "  ", 1), value.replace(" ", "", 1)
         variants = [wider, narrower, f"{value} ", f"-{value}"]
-    return [one for one in variants if one not in (value, base)]
+    return [text for text in variants if text not in (value, base)]
 
 
 def unlikely_value(expected: ast.expr, rng: Random) -> str:
-    """Returns an improbable literal, of the expected type if the source reveals the type."""
+    """Returns the source of an improbable value, of the expected type if that is known."""
     kind = type(expected.value if isinstance(expected, ast.Constant) else expected)
     return _FORMS.get(kind, "{}").format(rng.randrange(10_007, 99_991))

@@ -1,1 +1,1 @@
-"""Mutation operators on Python source, for bugs to make and repairs to try."""
+"""Mutation operators on Python source, which make bugs and propose repairs."""

@@ -21,7 +21,7 @@ _METHODS = (
     ("setdefault", "get"),
 )
 _FUNCTIONS = (("min", "max"), ("any", "all"))
-# Siblings that mostly give the same result, or fail at once.
+# Siblings that make no bug: most return the same result or fail immediately.
 _NO_BUGS = {"casefold", "partition", "rpartition", "setdefault", "get"}
 
 

@@ -1,4 +1,4 @@
-"""All operators: each change is a bug to make, a repair to try, or both.
+"""All operators; each change makes a bug, is a repair candidate, or both.
 
 The repairs are those that studies of template-based repair found in real fixes: PAR (Kim et al.,
 "Automatic patch generation learned from human-written patches", ICSE 2013), TBar (Liu et al.,
@@ -51,8 +51,8 @@ class Operator:
         name: The name of the repair template, a value of `Candidate.template`.
         prior: Estimated probability, from 0 to 1, that the repair is one of its changes, if it has
             any at the statement.
-        risk: How easily a wrong change passes tests; smaller values are preferred.
-        changes: Yields its changes of one statement.
+        risk: How easily a wrong change passes tests; the search prefers smaller values.
+        changes: Yields the changes of one statement.
     """
 
     name: str

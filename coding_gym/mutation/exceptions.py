@@ -1,11 +1,11 @@
-"""The operator on exceptions: another class is raised or caught."""
+"""The operator on exceptions, which replaces the raised or caught class."""
 
 import ast
 from collections.abc import Iterator
 
 from coding_gym.mutation.sites import Change, Site
 
-# Builtin exceptions that programmers confuse; the first is the likeliest mistake.
+# Builtin exceptions that programmers confuse, the most likely mistake first.
 _SIBLINGS = {
     "KeyError": ("IndexError", "AttributeError", "ValueError"),
     "IndexError": ("KeyError", "ValueError"),
@@ -28,7 +28,7 @@ _WIDEST = {"Exception", "BaseException"}
 
 
 def exception(site: Site) -> Iterator[Change]:
-    """Raises another class, or catches another one."""
+    """Replaces the class that a statement raises or catches."""
     if isinstance(site.node, ast.Raise) and site.node.exc is not None:
         raised = site.node.exc.func if isinstance(site.node.exc, ast.Call) else site.node.exc
         mistaken = _mistaken(site.source.segment(raised))
@@ -55,7 +55,7 @@ def _caught(site: Site, caught: ast.expr) -> Iterator[Change]:
 
 
 def _mistaken(name: str) -> str:
-    """Returns the class that is raised or caught by mistake instead of another; "" for none."""
+    """Returns the class that programmers most likely confuse with a class; "" for none."""
     if name in _SIBLINGS:
         return _SIBLINGS[name][0]
     is_error = name.rpartition(".")[2].endswith(("Error", "Exception"))

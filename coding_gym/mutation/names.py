@@ -1,4 +1,4 @@
-"""The operator on names: another name of the scope, another attribute of the object."""
+"""The operator on names, which replaces variables and attributes."""
 
 import ast
 from collections.abc import Iterator
@@ -86,7 +86,7 @@ def _role(site: Site, node: ast.expr) -> str:
 
 
 def _ranked(name: str, others: list[str]) -> Iterator[tuple[str, float, float]]:
-    """Yields the most similar other names, with weight and similarity; ties keep their order."""
+    """Yields the most similar other names with weight and similarity, in a stable order."""
     if len(name) > _MAX_NAME_CHARS:
         return
     compared = [o for o in others if o != name and len(o) <= _MAX_NAME_CHARS][:_MAX_COMPARED]

@@ -1,4 +1,4 @@
-"""Operators on numbers: arithmetic, and integers, bounds and indices that are off by one."""
+"""Operators on numbers: arithmetic, and off-by-one changes of integers, bounds and indices."""
 
 import ast
 import re

@@ -29,8 +29,8 @@ class Change:
 
     Attributes:
         edits: The spans to replace.
-        weight: Estimated probability, from 0 to 1, that it is the repair, if the repair is a change
-            of its operator; 0 for a change that is no repair.
+        weight: Estimated probability, from 0 to 1, that this change is the repair, if the repair is
+            a change of its operator; 0 for a change that is no repair candidate.
         bug: The kind of bug that it makes in a correct program; "" for an unrealistic bug.
     """
 
@@ -213,7 +213,7 @@ def own_nodes(statement: Statement) -> Iterator[ast.expr]:
 
 
 def is_bound_by(node: ast.AST) -> TypeGuard[ast.Name]:
-    """Whether a node is a name that is assigned there."""
+    """Whether a node is a name in an assignment target."""
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
@@ -226,11 +226,11 @@ def is_docstring(node: Statement) -> bool:
     )
 
 
-def _block(around: Site, block: Sequence[Statement]) -> Iterator[Site]:
+def _block(enclosing: Site, block: Sequence[Statement]) -> Iterator[Site]:
     for index, node in enumerate(block):
         if is_docstring(node) or isinstance(node, ast.Import | ast.ImportFrom):
             continue
-        site = replace(around, node=node, block=block, index=index)
+        site = replace(enclosing, node=node, block=block, index=index)
         yield site
         yield from _inside(site)
 

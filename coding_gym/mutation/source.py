@@ -1,4 +1,4 @@
-"""A Python file as text and syntax tree; edits replace spans, so the formatting stays."""
+"""A Python file as text and syntax tree; edits replace spans and keep other formatting."""
 
 import ast
 import re
@@ -203,7 +203,7 @@ class Source:
         return self.text[start:offset]
 
     def indent(self, statement: ast.stmt) -> str | None:
-        """Returns the indentation of a statement; None if another one precedes it on its line."""
+        """Returns the indentation of a statement; None if it is not the first of its line."""
         text = self.before(self.span(statement)[0])
         return text if not text.strip() else None
 

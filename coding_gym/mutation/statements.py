@@ -24,7 +24,7 @@ def statement(site: Site) -> Iterator[Change]:
 
 
 def return_early(site: Site) -> Iterator[Change]:
-    """Inserts a return of the function's result before its end."""
+    """Inserts an early return of the function's result."""
     node, function = site.node, site.function
     if function is None or not isinstance(node, ast.Assign | ast.AugAssign | ast.Expr):
         return

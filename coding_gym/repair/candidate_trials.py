@@ -1,4 +1,4 @@
-"""Tries candidates: applies each one and runs the visible tests."""
+"""Tries candidates: applies each candidate and runs the visible tests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import TEST_CPU_S, Baseline
 from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox, test_files
 
-# A candidate may be slower than the program; one that exceeds this limit probably never ends.
+# A candidate can be slower than the program; above this limit it probably never ends.
 _CPU_FACTOR, _MIN_CPU_S = 1.5, 0.5
 _SUITE_CPU_S = 30.0
 
@@ -32,7 +32,7 @@ class CandidateTrials:
     """Tries candidates of one program.
 
     Args:
-        tests: A sandbox with the program, for this purpose alone.
+        tests: A sandbox with the program, used only for this purpose.
         baseline: The results of its visible tests before any change.
         texts: Its files by path.
     """
@@ -48,14 +48,14 @@ class CandidateTrials:
             SandboxError: The sandbox died.
         """
         failing = self._baseline.failing
-        if self._baseline.in_order:  # alone, these tests would have other results
+        if self._baseline.in_order:  # these tests have other results if they run alone
             return self.run_all(batch)
         cpu_s = _MIN_CPU_S + _CPU_FACTOR * self._baseline.cpu_s
         run = ForkedRun(paths=test_files(failing), tests=failing, cpu_s=cpu_s, limit_s=TEST_CPU_S)
         trials = [self._judged(result, ()) for result in self._runs(run, batch)]
         plausible = [c for c, trial in zip(batch, trials, strict=True) if trial.is_plausible]
-        whole = iter(self.run_all(plausible))
-        return [next(whole) if trial.is_plausible else trial for trial in trials]
+        full_runs = iter(self.run_all(plausible))
+        return [next(full_runs) if trial.is_plausible else trial for trial in trials]
 
     def run_all(self, batch: Sequence[Candidate]) -> list[Trial]:
         """Runs all tests with each candidate; raises as `run`."""

@@ -1,4 +1,4 @@
-"""Repair candidates: the changes of the templates at suspicious lines, the likeliest first."""
+"""Repair candidates: changes by templates at suspicious lines, the most likely first."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -15,14 +15,14 @@ _MAX_CPU_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One repair to try.
+    """One possible repair.
 
     Attributes:
         path: The file, relative to the workspace.
         line: First line of the statement that it changes.
         template: The template's name.
-        score: Suspiciousness times the template's prior times the change's weight.
-        edits: The spans of the file to replace, none overlapping another.
+        score: Suspiciousness times prior of the template times weight of the change.
+        edits: The spans of the file to replace; they do not overlap.
         suspicion: Suspiciousness of the statement.
         risk: How easily a wrong repair of its template passes tests.
     """

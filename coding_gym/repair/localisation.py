@@ -1,4 +1,4 @@
-"""Fault localisation: traces the visible tests and ranks the program's statements."""
+"""Fault localisation: traces the visible tests and ranks the statements of the program."""
 
 import heapq
 import shlex
@@ -35,7 +35,8 @@ class Baseline:
         passing: Ids of the tests that passed.
         arguments: The arguments of pytest.
         modules: Modules outside the program that the tests import.
-        in_order: Whether some tests fail only if the whole suite runs.
+        in_order: Whether some of ``failing`` pass when they run without the other tests; every
+            trial then runs all tests.
         cpu_s: Processor seconds of the failing tests without tracing, including the start of their
             process.
     """
@@ -89,10 +90,10 @@ def arguments_from(visible_test_command: str) -> str:
 def localise(tests: SuiteSandbox, arguments: str = "-q") -> Localisation | None:
     """Runs the visible tests and ranks the program's statements.
 
-    The traced program can forge this result; only its own repair candidates depend on it.
+    The traced program can forge this result, which affects only its own repair candidates.
 
     Args:
-        tests: A sandbox with the program, for this purpose alone.
+        tests: A sandbox with the program, used only for this purpose.
         arguments: Pytest's arguments for the visible tests.
 
     Returns:
@@ -143,9 +144,9 @@ def _hung(run: SuiteRun) -> set[str]:
 
 
 def _chosen(run: SuiteRun) -> tuple[str, ...]:
-    """Returns the failing tests to repair; if there are many, those with different failures."""
+    """Returns the failing tests to repair; of many, tests with different failures."""
     hung = _hung(run)
-    # Tests that hang make a search slow, so they are used only if no other test fails.
+    # Tests that hang slow down a search, so they are used only if no other test fails.
     quick = [test for test in run.failed if test not in hung] or run.failed
     first: dict[tuple[str, str], str] = {}
     for test in quick:

@@ -34,7 +34,7 @@ class Program(Protocol):
 class Menu:
     """The menu of one episode.
 
-    It runs no command: `calls` returns the tool calls of an action, `note` takes their results.
+    It runs no command: `calls` returns the tool calls of an action, `note` records their results.
 
     Args:
         program: Computes candidates and their trials.
@@ -70,7 +70,7 @@ class Menu:
         return mask
 
     def calls(self, action: int) -> list[ToolCall]:
-        """Returns the tool calls of an action; an unavailable one only prints a message."""
+        """Returns the tool calls of an action; an unavailable action only prints a message."""
         self._played = action if self.mask()[action] else None
         if self._played is None:
             return [_shell(f"echo {shlex.quote(f'{meaning(action)}: not available now')}")]
@@ -83,7 +83,7 @@ class Menu:
         return [_shell(self._apply_command(action - FIRST_CANDIDATE))]
 
     def note(self, replies: Sequence[str]) -> None:
-        """Takes the results of the last action's calls, in their order."""
+        """Records the results of the last action's calls, in their order."""
         if self._played == RUN_TESTS:
             self._note_tests()
         elif self._played is not None and self._played >= FIRST_CANDIDATE:
@@ -149,10 +149,10 @@ class Menu:
             return "the visible tests could not be run"
         num_failing = len(self._shortlist.baseline.failing)
         num_fixed = round(trial.fraction_fixed * num_failing)
-        text = f"{num_fixed} of {num_failing} tests that failed pass now"
+        text = f"{num_fixed} of {num_failing} failing tests now pass"
         if trial.breaks_others:
-            return f"{text}, but others broke"
-        return f"{text}, and all others" if trial.is_plausible else text
+            return f"{text}, but other tests broke"
+        return f"{text}, and all other tests pass" if trial.is_plausible else text
 
     def _note_tests(self) -> None:
         self._current = self._next

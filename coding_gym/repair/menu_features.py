@@ -1,4 +1,4 @@
-"""The features of a menu and of its candidates, as numbers from 0 to 1."""
+"""Features of a menu and of its candidates, as numbers from 0 to 1."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ class Standing:
     """The state of one candidate in the episode.
 
     Attributes:
-        tried: Whether it was ever in place.
+        tried: Whether it was applied in this episode.
         trial: The result of the last run of the tests with it; None before the first run.
     """
 
@@ -77,7 +77,7 @@ class Standing:
 def static_features(
     candidates: Sequence[Candidate], spectrum: Spectrum, num_slots: int
 ) -> NDArray[np.float32]:
-    """Returns the features of candidates before any is tried.
+    """Returns the features of candidates that do not depend on the episode.
 
     Returns:
         Shape (num_slots, F), float32, from 0 to 1; zeros for slots without a candidate.
@@ -85,7 +85,7 @@ def static_features(
     rows = np.zeros((num_slots, len(CANDIDATE_FEATURES)), np.float32)
     for number, candidate in enumerate(candidates):
         failed, passed = spectrum.hits.get((candidate.path, candidate.line), (0, 0))
-        known = (
+        features = (
             1.0,
             candidate.suspicion,
             1 - number / num_slots,
@@ -96,7 +96,7 @@ def static_features(
             failed / max(1, spectrum.num_failed),
             passed / max(1, spectrum.num_passed),
         )
-        rows[number, : len(known)] = known
+        rows[number, : len(features)] = features
         rows[number, _COLUMN[f"template_{candidate.template}"]] = 1.0
     return rows
 
@@ -107,7 +107,7 @@ def add_standings(
     standings: Sequence[Standing],
     in_place: int | None,
 ) -> None:
-    """Writes the candidates' results into the rows of `static_features`."""
+    """Adds the results of the candidates to the rows of `static_features`."""
     by_line: dict[tuple[str, int], float] = {}
     for candidate, standing in zip(candidates, standings, strict=True):
         if standing.trial is not None:

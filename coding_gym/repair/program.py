@@ -1,4 +1,4 @@
-"""A program's repair candidates and their trials, shared by the episodes of a process."""
+"""The repair candidates of a program and their trials, shared by the episodes of a process."""
 
 from collections.abc import Hashable, Sequence
 from contextlib import closing
@@ -11,7 +11,7 @@ from coding_gym.repair.shortlist import Shortlist, find_shortlist
 from coding_gym.synthesis.suite import ReplyError, SuiteSandbox
 from coding_gym.workspace import Template
 
-_BLOCK = 8  # candidates that are tried together
+_BLOCK = 8  # number of candidates that are tried together
 _shortlists = ProcessCache[Shortlist](4096)
 _trials = ProcessCache[Sequence[Trial]](1 << 15)
 
@@ -26,8 +26,8 @@ class CandidateProgram:
         template: The program.
         backend: Name of the sandbox backend.
         arguments: Pytest's arguments for the visible tests.
-        num_slots: The maximal number of candidates.
-        has_own_pytest: As `coding_gym.task.Task.has_own_pytest`.
+        num_slots: Maximum number of candidates.
+        has_own_pytest: See `coding_gym.task.Task.has_own_pytest`.
     """
 
     def __init__(

@@ -8,23 +8,23 @@ from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Localisation
 from coding_gym.synthesis.suite import ReplyError, SuiteSandbox
 
-# Most searches reach the limit on the count first, so results do not depend on the machine.
+# Most searches first reach the limit on the number, so results do not depend on the machine.
 _MAX_CANDIDATES = 1000
 _MAX_SEARCH_S = 45.0  # of the processor
-_EXTRA = 20  # candidates still tried after the first one that passes
+_EXTRA = 20  # candidates to try after the first that passes
 # Small at first, so that little work is wasted if an early candidate passes.
 _FIRST_BATCH, _MAX_BATCH = 30, 240
 
 
 def find_repair(tests: SuiteSandbox, localisation: Localisation) -> Candidate | None:
-    """Tries candidates until one makes all visible tests pass, and a few more.
+    """Tries candidates until all visible tests pass with one, and then a few more.
 
     Args:
-        tests: A sandbox with the program, for this purpose alone.
+        tests: A sandbox with the program, used only for this purpose.
         localisation: The suspicious statements of the program.
 
     Returns:
-        The preferred one of those that make all visible tests pass; None for none.
+        The preferred candidate of those with which all visible tests pass; None without any.
 
     Raises:
         SandboxError: The sandbox died.

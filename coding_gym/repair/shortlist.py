@@ -18,11 +18,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shortlist:
-    """The likeliest candidates of one program, without its syntax trees.
+    """The most likely candidates of one program, without its syntax trees.
 
     Attributes:
         baseline: The results of the visible tests; None if they could not be run.
-        candidates: The candidates, the likeliest first.
+        candidates: The candidates, the most likely first.
         features: Their `static_features`.
         texts: The files that candidates change, by path.
     """
@@ -51,9 +51,9 @@ def find_shortlist(tests: SuiteSandbox, test_arguments: str, num_candidates: int
     """Finds a program's shortlist.
 
     Args:
-        tests: A sandbox with the program at base, for this purpose alone.
+        tests: A sandbox with the program at base, used only for this purpose.
         test_arguments: Pytest's arguments for the visible tests.
-        num_candidates: The maximal number of candidates.
+        num_candidates: Maximum number of candidates.
 
     Raises:
         SandboxError: The sandbox died.
@@ -63,6 +63,6 @@ def find_shortlist(tests: SuiteSandbox, test_arguments: str, num_candidates: int
         _log.warning("the visible tests could not be run with pytest %s", test_arguments)
     shortlist = Shortlist.of(localisation, num_candidates)
     if localisation is not None and not shortlist.candidates:
-        why = "no template fits" if localisation.baseline.failing else "no visible test fails"
-        _log.warning("no candidates for a repair: %s (pytest %s)", why, test_arguments)
+        reason = "no template fits" if localisation.baseline.failing else "no visible test fails"
+        _log.warning("no candidates for a repair: %s (pytest %s)", reason, test_arguments)
     return shortlist

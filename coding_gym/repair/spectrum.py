@@ -1,4 +1,4 @@
-"""Spectrum-based fault localisation: lines that failing tests run and passing ones do not."""
+"""Spectrum-based fault localisation: ranks lines that mostly failing tests run."""
 
 import ast
 import math
@@ -12,7 +12,7 @@ from coding_gym.syntax import Function
 Line = tuple[str, int]
 """A path and a line from 1."""
 
-# The suspiciousness of a value bound outside functions, relative to the code that reads it.
+# Suspiciousness of a value bound outside functions, relative to the code that reads it.
 _BOUND_OUTSIDE = 0.9
 
 
@@ -50,16 +50,16 @@ def statement_scores(
 ) -> dict[str, dict[int, float]]:
     """Converts scores of lines to scores of statements, by path and first line.
 
-    A statement of several lines has the score of its most suspicious line. Two more rules score
-    code that runs on import only: a function's signature has the score of its most suspicious
-    statement, and a value bound in a module or class has 0.9 of the highest score of the statements
-    that read its name, in any file.
+    A statement of several lines has the score of its most suspicious line. Code that runs on import
+    only has no score of its own, so two more rules apply: a function's signature has the score of
+    its most suspicious statement; an assignment in a module or class has 0.9 of the highest score
+    of the statements, in any file, that read an assigned name.
     """
     all_sites = {path: list(sites(source)) for path, source in sources.items()}
     scores: dict[str, dict[int, float]] = {path: {} for path in sources}
     readers: dict[str, float] = {}
     for path, file_sites in all_sites.items():
-        for site in reversed(file_sites):  # a function comes after the statements inside it
+        for site in reversed(file_sites):  # statements of a function precede the function
             score = _own_score(site, lines.get(path, {}), scores[path])
             if score:
                 scores[path][site.line] = score

@@ -1,4 +1,4 @@
-"""Further rewards of CodeRepairRL, for whole patches and for shell commands.
+"""Other rewards of CodeRepairRL, for whole patches and for shell commands.
 
 ``gold`` is the reference patch, ``patch`` the patch to score. `coding_gym.rewards.get_reward` finds
 each reward by its name.
@@ -64,14 +64,14 @@ def curation_score(gold: str, test_patch: str, patch: str) -> float:
 
 
 def terminal_habits(turns: Sequence[Turn]) -> float:
-    """Returns the score of three habits, from 0 to 1.
+    """Returns the sum of the scores of three habits, from 0 to 1.
 
     0.3 for a successful ``ls`` among the first two shell commands, 0.4 for a successful ``rg``,
     ``grep`` or ``find`` among the first ten, and 0.3 for a successful ``sed``, ``head`` or ``tail``
     from the third on.
 
     Source: ``terminal_debugging_habits_reward_func`` in ``src/rewards/terminal.py`` of
-    CodeRepairRL. In both, the words may be anywhere in a command.
+    CodeRepairRL. There and here, the words can be anywhere in a command.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):
@@ -91,7 +91,7 @@ def terminal_habits(turns: Sequence[Turn]) -> float:
 
 
 def exploration_depth(turns: Sequence[Turn]) -> float:
-    """Returns the score of exploration with a purpose, from 0 to 1.
+    """Returns a score of the depth of exploration, from 0 to 1.
 
     The score is a sum. A successful ``sed``, ``head`` or ``tail`` adds 0.25 if it names a path that
     the first successful search (``rg``, ``grep`` or ``find`` among the first ten commands) printed.
@@ -103,8 +103,8 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
     precise read before it. The score is at least 0.
 
     Source: ``terminal_exploration_depth_reward_func`` in ``src/rewards/terminal.py`` of
-    CodeRepairRL. Changed: the later command must name the whole path, not only its ending, and a
-    precise read prevents the last penalty even if the first bonus replaces its own.
+    CodeRepairRL. Changed: the later command must name the whole path, not only its end, and a
+    precise read prevents the last penalty even if its own bonus is replaced by the first one.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):

@@ -1,6 +1,6 @@
 """Rewards that compare the lines and functions of the base tree that two patches change.
 
-``gold`` is the reference patch, ``patch`` the one to score.
+``gold`` is the reference patch, ``patch`` the patch to score.
 """
 
 import re
@@ -15,7 +15,7 @@ MAX_EDIT_CHARS = 500_000
 """Characters of a patch that is compared line by line."""
 
 Run = tuple[int, list[str], list[str]]
-"""A block of changed lines: its first line in the base, the removed lines, the added lines."""
+"""A block of changed lines: the number of its first line in the base, removed and added lines."""
 
 _MAX_COMPARISONS = 8_000_000  # of lines, for one pair of patches
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)$", re.MULTILINE)
@@ -25,14 +25,14 @@ def changed_runs(change: FileChange) -> Iterator[Run]:
     r"""Yields every run of changed lines of a file, without its context.
 
     Raises:
-        PatchError: A hunk is shorter than its header says.
+        PatchError: A hunk has fewer lines than its header states.
 
     >>> text = "diff --git a/x b/x\n@@ -3,3 +3,3 @@\n same\n-old\n+new\n same\n"
     >>> list(changed_runs(FileChange("x", "x", text)))
     [(4, ['old'], ['new'])]
     """
     for start, _, body in change.hunks():
-        # A hunk that removes nothing names the line before it.
+        # The header of a hunk that removes nothing has the number of the line before it.
         line = start if any(text[0] in " -" for text in body) else start + 1
         old: list[str] = []
         new: list[str] = []
@@ -49,7 +49,7 @@ def changed_runs(change: FileChange) -> Iterator[Run]:
 
 
 def exact_match(gold: str, patch: str) -> float:
-    r"""Returns 1 if a patch replaces the same lines by the same lines as the gold, else 0.
+    r"""Returns 1 if a patch replaces the same lines by the same lines as the gold patch, else 0.
 
     Other text of the diff (index lines, section names, context) does not count.
 
@@ -71,14 +71,14 @@ def line_similarity(gold: str, patch: str) -> float:
 
     It is 2 M / T: T is the number of lines that the two patches remove and add, M the number of
     matching lines, in their order (``difflib.SequenceMatcher.ratio`` over lines). A removed line
-    matches the same line of the base, an added line matches an equal text. A block of added lines
-    that removes none counts one more line, for its place in the base, which matches only together
-    with a line of the block. Context and headers are ignored: two patches without a common changed
+    matches the same line of the base, an added line matches an equal text. A block that only
+    adds lines counts one more line, for its position in the base, which matches only together with
+    a line of the block. Context and headers are ignored: two patches without a common changed
     line score 0, and only equal changes score 1. A file whose comparison takes too much work counts
     as a file without a common line, and a patch larger than `MAX_EDIT_CHARS` scores 0.
 
     Source: the reward of CodeRepairRL's thesis, equation 3.1: 1 for an identical patch, line-level
-    similarity for one that is right in part, else 0. How lines are matched is this project's.
+    similarity for a partly right patch, else 0. The matching of lines is this project's.
 
     Raises:
         PatchError: The gold patch cannot be read.
@@ -95,7 +95,7 @@ def line_similarity(gold: str, patch: str) -> float:
     patch_lines = _line_changes(_if_readable(patch))
     if gold_lines == patch_lines:
         return float(bool(gold_lines))
-    total = sum(len(lines) for each in (gold_lines, patch_lines) for lines in each.values())
+    total = sum(len(lines) for changes in (gold_lines, patch_lines) for lines in changes.values())
     budget = WorkBudget(_MAX_COMPARISONS)
     num_common = sum(
         _num_common(lines, matching_blocks(lines, patch_lines[path], budget, autojunk=False))
@@ -106,7 +106,7 @@ def line_similarity(gold: str, patch: str) -> float:
 
 
 def _num_common(lines: list[str], blocks: list[Match] | None) -> int:
-    """Returns the number of matched lines; a place counts if an added line after it matches too."""
+    """Returns the number of matched lines; a position counts if an added line after it matches."""
     matched = {block.a + n for block in blocks or () for n in range(block.size)}
     num_common, is_added_matched = 0, False
     for n in reversed(range(len(lines))):
@@ -134,7 +134,7 @@ def function_match(gold: str, patch: str) -> float:
     r"""Returns the share of functions that both patches change, from 0 to 1.
 
     It is the number of functions that both patches change, divided by the number of functions of
-    the patch that changes more. A function is the text that git writes behind the numbers of a
+    the patch that changes more. A function is the text that git writes after the numbers in a
     hunk's header, which names the last function (in Python: the last top-level function or class)
     that starts before the hunk's first line. If a hunk of the gold or of the patch has no such
     text, the file counts as a whole.
@@ -154,8 +154,8 @@ def function_match(gold: str, patch: str) -> float:
         return 0.0
     gold_files = {change.path: change for change in Patch(gold).files}
     files = {change.path: change for change in _if_readable(patch).files}
-    wanted: set[tuple[str, str]] = set()
-    changed: set[tuple[str, str]] = set()
+    gold_functions: set[tuple[str, str]] = set()
+    functions: set[tuple[str, str]] = set()
     for path in gold_files.keys() | files.keys():
         contexts = [
             set(_HUNK.findall(change.text) or [""]) if change else set()
@@ -163,10 +163,10 @@ def function_match(gold: str, patch: str) -> float:
         ]
         if "" in contexts[0] | contexts[1]:
             contexts = [{""} if context else set() for context in contexts]
-        wanted |= {(path, name) for name in contexts[0]}
-        changed |= {(path, name) for name in contexts[1]}
-    most = max(len(wanted), len(changed))
-    return len(wanted & changed) / most if most else 0.0
+        gold_functions |= {(path, name) for name in contexts[0]}
+        functions |= {(path, name) for name in contexts[1]}
+    total = max(len(gold_functions), len(functions))
+    return len(gold_functions & functions) / total if total else 0.0
 
 
 def _if_readable(text: str) -> Patch:

@@ -11,7 +11,7 @@ from coding_gym.tools.schemas import COMMANDS, SHELLS
 from coding_gym.trajectory import Turn
 
 _PATH_ARGUMENTS = ("path", "file", "file_path")
-# As in CodeRepairRL: suffixes of source and text files, and common folders.
+# Suffixes of source and text files, and common folders, as in CodeRepairRL.
 _CODE = (".py", ".ts", ".js", ".java", ".go", ".rs")
 _TEXTS = (".md", ".txt", ".json", ".yaml", ".yml", ".toml", ".ini")
 _FOLDERS = ("src/", "lib/", "test/", "tests/", "docs/")
@@ -25,7 +25,7 @@ class Command:
 
     Attributes:
         text: The command, stripped.
-        ok: Whether it succeeded, as far as is known.
+        ok: Whether it succeeded; True if unknown.
         output: The part of its output that the policy saw.
     """
 
@@ -77,8 +77,8 @@ class Exploration:
     """The files and commands of an episode.
 
     Attributes:
-        files: Files that successful calls name: the ``path`` or ``file`` of a tool, and what looks
-            like a path in a shell command.
+        files: Files that successful calls name: the ``path`` or ``file`` of a tool, and words that
+            look like paths in a shell command.
         num_commands: Tool calls except ``submit``, including failed ones.
     """
 
@@ -109,12 +109,11 @@ def explored(turns: Sequence[Turn]) -> Exploration:
 
 
 def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -> float:
-    """Returns how directly an episode examined the gold files, from 0 to 1.
+    """Returns the share of examined files, or of calls, that hit gold files, from 0 to 1.
 
     It is the number of examined gold files, divided by the number of examined files or the number
-    of calls, whichever is larger (see `explored`). It is 1 if every call examined another file of
-    the gold patch, and 0 if no call examined one. An absolute path matches the gold file with which
-    it ends.
+    of calls, whichever is larger (see `explored`). It is 1 if each call examined a different gold
+    file, and 0 if no call examined one. An absolute path matches the gold file with which it ends.
 
     Source: this project, based on two counts with which CodeRepairRL evaluates exploration: the
     examined files and the commands.
@@ -132,10 +131,10 @@ def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -
     >>> exploration_efficiency({"shapes.py"}, [run("ls"), run("cat shapes.py test_shapes.py")])
     0.5
     """
-    seen = explored(turns)
-    looks = max(len(seen.files), seen.num_commands)
-    examined = {_gold_of(path, gold_files) for path in seen.files} - {None}
-    return len(examined) / looks if looks else 0.0
+    exploration = explored(turns)
+    num_looks = max(len(exploration.files), exploration.num_commands)
+    examined = {_gold_of(path, gold_files) for path in exploration.files} - {None}
+    return len(examined) / num_looks if num_looks else 0.0
 
 
 def _gold_of(path: str, gold_files: Collection[str]) -> str | None:

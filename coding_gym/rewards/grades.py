@@ -1,8 +1,8 @@
-"""Rewards that count the expected tests of a grade."""
+"""Rewards computed from the expected tests of a grade."""
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
 
-# With other reasons there are no results, or they cannot be trusted.
+# With other reasons the results are missing or not reliable.
 _MEASURED = (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
 
 
@@ -11,13 +11,13 @@ def _is_measured(grade: Grade) -> bool:
 
 
 def net_fraction_fixed(grade: Grade) -> float:
-    """Returns the share of the tests to fix that pass, less tests that broke, from 0 to 1.
+    """Returns the share of fixed tests, minus the broken tests, from 0 to 1.
 
     It is ``(fixed - broken) / len(fail_to_pass)``, at least 0: *fixed* tests are those of
-    ``fail_to_pass`` that pass, *broken* ones those of ``pass_to_pass`` that do not. The base tree
-    scores 0, as does any patch that leaves every test as it was; only a patch with which all
-    expected tests pass scores 1. Patches that are empty, do not apply, run out of time or tamper
-    with the tests score 0, and so do those whose tests were not challenged (``is_verified``).
+    ``fail_to_pass`` that pass, *broken* tests those of ``pass_to_pass`` that do not. The base tree
+    scores 0, and so does a patch that changes no result; only a patch with which all expected tests
+    pass scores 1. Patches that are empty, do not apply, exceed the time limit or tamper with the
+    tests score 0, and so do patches whose tests were not challenged (``is_verified``).
 
     Source: this project.
 
@@ -41,10 +41,10 @@ def net_fraction_fixed(grade: Grade) -> float:
 def fraction_passed(grade: Grade) -> float:
     """Returns the share of all expected tests that passed, from 0 to 1.
 
-    It also rewards behaviour that was never broken: ``pass_to_pass`` holds most expected tests of
-    most tasks, and counts as soon as one test of the bug passes. Without such a test, the other
-    tests are undecided and the score is 0, unless the task's tests can only run together. Patches
-    that are empty, do not apply, run out of time or tamper with the tests score 0.
+    It also rewards behaviour that was never broken: most expected tests of most tasks are in
+    ``pass_to_pass``, and they count as soon as one fail-to-pass test passes. Otherwise they are
+    undecided and the score is 0, unless the task's tests can only run together. Patches that are
+    empty, do not apply, exceed the time limit or tamper with the tests score 0.
 
     Source: this project.
 

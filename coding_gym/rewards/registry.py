@@ -1,4 +1,4 @@
-"""Rewards by name."""
+"""Finds and registers rewards by name."""
 
 import math
 

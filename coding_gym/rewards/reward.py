@@ -1,4 +1,4 @@
-"""The class of rewards, and the parts of a finished episode that they may read."""
+"""The class of rewards, and the data of a finished episode that they read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from coding_gym.trajectory import Turn
 NEEDS = ("gold_patch", "test_patch", "grade", "resolved")
 """Values of ``Reward.needs``: data that not every task or episode has."""
 
-# With these reasons no change was graded, or the grade cannot be trusted.
+# With these reasons no change was graded, or the grade is not reliable.
 _WITHOUT_CHANGE = (
     GradeReason.EMPTY_PATCH,
     GradeReason.PATCH_NOT_APPLIED,
@@ -30,7 +30,7 @@ class Sample:
         task: The task.
         grade: The grade; with ``grading="none"`` its reason is ``not_graded``. None if the caller
             has no grade.
-        change: The whole change, with the files that grading drops (tests, their configuration).
+        change: The whole change, including files that the grader drops (tests and configuration).
         turns: The policy's turns, without a `Stop` of the trainer.
         schemas: The tools that the policy had, as OpenAI function schemas.
     """
@@ -60,12 +60,12 @@ class Sample:
         try:
             kept = (f.text for f in self.change.files if not dropped & {f.old_path, f.new_path})
             return "".join(kept)
-        except PatchError:  # in an image, where a policy can replace git, a text may be anything
+        except PatchError:  # in an image a policy can replace git, so the text can be anything
             return ""
 
     @property
     def is_tampered(self) -> bool:
-        """Whether the grade says that the policy tampered with the tests."""
+        """Whether the policy tampered with the tests, according to the grade."""
         return self.grade is not None and self.grade.reason is GradeReason.TAMPERED
 
 
@@ -78,8 +78,8 @@ class Reward:
         score: Returns the value of a finished episode.
         lowest: The smallest value.
         highest: The largest value.
-        needs: The required `NEEDS`: a ``gold_patch`` or ``test_patch`` of the task, a ``grade`` of
-            single tests (``challenge="passed"``), or a grade that is only ``resolved`` or not.
+        needs: The required data, of `NEEDS`: a ``gold_patch`` or ``test_patch`` of the task, a
+            ``grade`` of single tests (``challenge="passed"``), or a grade with ``resolved`` only.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Reward:
 
     @classmethod
     def of_change(cls, name: str, score: Callable[[str, str], float]) -> Self:
-        """Makes a reward of the gold patch and the graded change; 0 without a change."""
+        """Returns a reward of the gold patch and the graded change; it is 0 without a change."""
         return cls(
             name=name,
             score=lambda s: score(s.task.gold_patch, s.graded) if s.graded.strip() else 0.0,
@@ -99,7 +99,7 @@ class Reward:
 
     @classmethod
     def of_grade(cls, name: str, score: Callable[[Grade], float]) -> Self:
-        """Makes a reward of the grade."""
+        """Returns a reward of the grade."""
         return cls(name=name, score=lambda s: score(s.grade) if s.grade else 0.0, needs=("grade",))
 
     @property
@@ -108,7 +108,7 @@ class Reward:
         return self.highest - self.lowest
 
     def why_not_computable(self, task: Task) -> str:
-        """Returns why the reward cannot be computed for a task, or ""."""
+        """Returns the reason why the reward cannot be computed for a task, or ""."""
         for need, key, text in (
             ("gold_patch", "gold patch ('patch')", task.gold_patch),
             ("test_patch", "hidden tests ('test_patch')", task.test_patch),
@@ -133,10 +133,10 @@ class Reward:
         return min(value, 0.0) if sample.is_tampered else value
 
     def measured(self, sample: Sample) -> float:
-        """Returns the score, also if the tests were tampered with.
+        """Returns the score, even if the tests were tampered with.
 
         Raises:
-            InvalidArgumentError: It is not between ``lowest`` and ``highest``.
+            InvalidArgumentError: The score is not between ``lowest`` and ``highest``.
         """
         value = self.score(sample)
         if not self.lowest - _ROUNDING <= value <= self.highest + _ROUNDING:

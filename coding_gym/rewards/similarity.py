@@ -14,21 +14,21 @@ from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
 
 MAX_CHARS = 50_000
-"""Characters of one text that are compared one by one."""
+"""Maximum characters of a text to compare character by character."""
 
 MAX_LINE_CHARS = 2_000_000
-"""Characters of one text that are compared line by line."""
+"""Maximum characters of a text to compare line by line."""
 
 MAX_COMPARISONS = 30_000_000
-"""Work for comparing the characters of one pair of patches; about four processor seconds."""
+"""Work budget for the characters of one pair of patches; about four processor seconds."""
 
 MAX_LINE_COMPARISONS = 8_000_000
-"""Work for comparing the lines of one pair of patches."""
+"""Work budget for the lines of one pair of patches."""
 
 FORMAT_ERROR = -1.0
 """SWE-RL's reward for a patch that cannot be read or applied."""
 
-_ELEMENT_WORK = 2  # cost in difflib of one element of a search, in comparisons
+_ELEMENT_WORK = 2  # cost of one element of a search in difflib, in comparisons
 _FILE_START = re.compile(r"(?=^diff --git)", re.MULTILINE)
 _FILE_NAME = re.compile("diff --git a/(.*) b/")
 _HUNK_START = re.compile(r"^(@@ [^@\n]* @@).*$", re.MULTILINE)
@@ -37,7 +37,7 @@ _NO_NEWLINE = "\\ No newline at end of file"
 
 @dataclass(slots=True)
 class WorkBudget:
-    """The remaining work of comparisons; below 0 after they exceeded the budget."""
+    """The remaining work for comparisons; below 0 after the budget was exceeded."""
 
     left: int
 
@@ -49,7 +49,7 @@ class _BudgetExceededError(Exception):
 class _BoundedMatcher(SequenceMatcher[str]):
     """difflib's matcher; it stops before a search for which the work budget is too small.
 
-    Some pairs of texts of 50,000 characters take difflib minutes, and a policy may write either.
+    Some pairs of texts of 50,000 characters take difflib minutes, and policies can write them.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class _BoundedMatcher(SequenceMatcher[str]):
         """Finds a match as difflib does.
 
         Raises:
-            _BudgetExceededError: It would take more work than is left.
+            _BudgetExceededError: The search needs more work than the budget has.
         """
         end = len(self._work_before) - 1 if ahi is None else ahi
         self._budget.left -= self._work_before[end] - self._work_before[alo]
@@ -86,8 +86,8 @@ def matching_blocks(
     Args:
         a: A text, or lines or words.
         b: The same.
-        budget: Work that the searches may take; it is reduced by theirs.
-        autojunk: Whether, as in difflib, no match starts at a frequent element of a long ``b``.
+        budget: The work budget, which the searches reduce.
+        autojunk: Whether no match starts at a frequent element of a long ``b``, as in difflib.
     """
     if budget.left < len(a) + len(b):
         budget.left = -1
@@ -111,11 +111,11 @@ class Comparer:
     _lines: WorkBudget = field(default_factory=lambda: WorkBudget(MAX_LINE_COMPARISONS))
 
     def ratio(self, gold: str, patch: str) -> float:
-        """Returns ``difflib.SequenceMatcher(None, gold, patch).ratio()``, or its replacement.
+        """Returns ``difflib.SequenceMatcher(None, gold, patch).ratio()``, or an approximation.
 
-        Texts above `MAX_CHARS`, and pairs that take too much work, are compared by whole lines,
-        weighted by their characters. Above `MAX_LINE_CHARS`, or if the lines take too much work
-        too, only equal texts score 1, others 0.
+        Texts above `MAX_CHARS`, and pairs that need too much work, are compared by whole lines,
+        weighted by their characters. Above `MAX_LINE_CHARS`, or if the lines also need too much
+        work, equal texts score 1 and others 0.
         """
         if gold == patch:
             return 1.0
@@ -133,7 +133,7 @@ class Comparer:
 
 
 def diffs_by_file(diff: str) -> dict[str, str]:
-    r"""Returns the text of each file's part of a diff, by the file's name before the change.
+    r"""Splits a diff into its files; returns their parts by the file's name before the change.
 
     If two parts have the same name, the last one counts. Text that is not a diff has the name "".
 
@@ -145,7 +145,7 @@ def diffs_by_file(diff: str) -> dict[str, str]:
     """
     parts = {}
     for part in filter(None, map(str.strip, _FILE_START.split(diff))):
-        name = _FILE_NAME.search(part.splitlines()[0])  # names that git quotes do not match
+        name = _FILE_NAME.search(part.splitlines()[0])  # quoted names do not match
         parts[name[1] if name else ""] = part
     return parts
 
@@ -171,11 +171,11 @@ def file_match(gold: str, patch: str) -> float:
 def patch_similarity(gold: str, patch: str) -> float:
     r"""Returns nano-agent's similarity of two unified git diffs, from 0 to 1.
 
-    Each file's part of the gold patch is compared with the part of the patch that names the same
-    file, as texts: twice the characters that match, over the characters of both
-    (``difflib.SequenceMatcher.ratio``, for which no match starts at a character that is frequent in
-    a text of 200 or more). A file that the patch lacks scores 0, files that only the patch has
-    do not count, and the mean over the gold's files is the score. Two empty patches score 1.
+    The part of each file in the gold patch is compared with the part of the same file in the patch,
+    as texts: twice the matching characters, divided by the characters of both
+    (``difflib.SequenceMatcher.ratio``, in which no match starts at a character that is frequent in
+    a text of 200 or more). The score is the mean over the files of the gold patch; a file that the
+    patch lacks scores 0, and other files of the patch do not count. Two empty patches score 1.
 
     Source: ``unified_diff_similarity`` in ``tests/utils.py`` of nano-agent 5.0.0, equal to it up to
     `MAX_CHARS` a file and `MAX_COMPARISONS` a pair. Larger pairs are compared by whole
@@ -219,7 +219,7 @@ def swe_rl_similarity(gold: str, patch: str) -> float:
     The hunks of each file, without file headers, are compared as texts with
     ``difflib.SequenceMatcher(None, patch, gold, autojunk=False).ratio()``. A file that only one of
     the patches changes scores 0, and the mean over the files of both is the score. A text
-    that is no diff, and an edit that changes nothing, are format errors and score -1.
+    that is no diff, and a diff without changes, are format errors and score -1.
 
     Source: Wei et al., "SWE-RL: Advancing LLM Reasoning via Reinforcement Learning on Open Software
     Evolution", arXiv 2502.18449, section 2, and ``calculate_reward`` in

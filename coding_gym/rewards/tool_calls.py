@@ -1,4 +1,4 @@
-"""Whether tool calls fit the schemas of the tools."""
+"""The reward for tool calls that match the schemas of the tools."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ from coding_gym.trajectory import Turn
 def tool_call_validity(turns: Sequence[Turn], schemas: Sequence[Schema]) -> float:
     """Returns the share of an episode's tool calls that are valid, from 0 to 1.
 
-    A call is valid if it could be read, names a tool of the toolset, and has arguments that fit its
-    schema: the required ones, no unknown ones, each of its type. A reply without a call counts as
-    an invalid one, except the last, which ends an episode in some toolsets. 0 without any call.
+    A call is valid if it could be parsed, names a tool of the toolset, and its arguments match the
+    schema. A reply without a call counts as an invalid call, except the last reply, which ends an
+    episode in some toolsets. Without any call the result is 0.
 
     Source: this project. The format rewards of CodeRepairRL and NanoAgent (-1 for a call that
     cannot be parsed) measure almost the same.

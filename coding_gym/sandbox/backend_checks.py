@@ -12,7 +12,7 @@ from coding_gym.sandbox.spec import SHELLS, SandboxLimits, SandboxSpec
 
 _TIMEOUT_S = 10.0
 _PORTS = range(1024, 1 << 16)
-# Size of one entry of a snapshot without its data.
+# Upper bound for one entry of a snapshot without its data.
 _SNAPSHOT_ENTRY_BYTES = 4 << 10
 _SNAPSHOT_SLACK_BYTES = 1 << 20
 # The first two bits of each byte of a UTF-8 character after its first byte.

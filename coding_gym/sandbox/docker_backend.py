@@ -104,7 +104,7 @@ class DockerBackend:
 
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid of commands in images whose user is root."""
-        if os.geteuid() == 0:  # as in `namespace`, which shares templates
+        if os.geteuid() == 0:  # as in `namespace`
             return UNPRIVILEGED, UNPRIVILEGED
         return os.geteuid(), os.getegid()
 
@@ -317,6 +317,7 @@ class _Container(Channel):
         mark = nonce + b" "
         while True:
             before, is_last, line = self._payload.partition(mark)
+            # After a kill, `line` may hold two replies: the runner's, then that of process 1.
             if is_last and line.endswith(end):
                 output.add(before)
                 self._payload = b""

@@ -38,7 +38,7 @@ class FolderCache:
         An exception of ``build`` passes through, and its folder is removed.
 
         Args:
-            key: Letters, digits and dashes.
+            key: The name of the folder, without ``/``; it determines the content.
             build: Fills an empty folder.
         """
         final = self.path(key)

@@ -74,7 +74,8 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Hos
         host_paths[str(spec.python.prefix)] = prefix
         site = host_paths.get(str(spec.python.site_packages))
         _make_python(folder / "python", spec.python, prefix, site)
-    # The sandbox's folders map to themselves: they may be below /tmp.
+    # Host paths map to themselves: otherwise one below /tmp would be read as a path in the
+    # sandbox's own /tmp.
     known = {str(path): str(path) for path in (folder, *host_paths.values())}
     return HostFolder(
         path=folder,

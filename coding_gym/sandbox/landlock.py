@@ -78,8 +78,8 @@ class LandlockBackend:
     def owner(self) -> User:
         """Returns the uid and gid that own layers, those of the ``namespace`` backend.
 
-        Both backends can then share templates. Each sandbox copies the layers and gives the copy
-        its own uid.
+        Both backends can then share environments; templates are built for each of them. Each
+        sandbox copies the layers and gives the copy its own uid.
         """
         return unprivileged_owner()
 
@@ -165,7 +165,7 @@ class LandlockBackend:
 
 
 def _take_uid(cleanup: ExitStack) -> int:
-    """Returns a uid that no other sandbox of this machine has until ``cleanup`` is closed.
+    """Returns a uid that no other sandbox of this network namespace has, until ``cleanup`` closes.
 
     The name of an abstract UNIX socket reserves it: only one process can bind the name, and the
     kernel frees it when that process ends.

@@ -41,7 +41,7 @@ from coding_gym.sandbox.spec import (
 from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygote
 
 _log = logging.getLogger(__name__)
-_OLDEST_PRELOADED = (3, 11)  # it runs modules of this package
+_OLDEST_PRELOADED = (3, 11)  # the oldest Python that can run the modules of `inside`
 _PYTHON_FOLDER = "/sandbox/bin"
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
 _MISSING_ON_DISK = (Promise.DISK_LIMIT, Promise.INODE_LIMIT)

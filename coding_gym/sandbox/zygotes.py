@@ -156,8 +156,8 @@ class Zygote:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        # A call in another thread must see the end first: the number of a closed descriptor is
-        # reused, and that call would read another channel's reply.
+        # `open` in another thread must fail before the channel is closed: the kernel gives the
+        # number of a closed descriptor to the next file, and `open` would read from that file.
         with self._lock:
             self._control.close()
 

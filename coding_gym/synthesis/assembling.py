@@ -13,8 +13,8 @@ from coding_gym.synthesis.statement import find_symptoms, write_statement
 from coding_gym.synthesis.suite import SuiteRun
 from coding_gym.task import FolderTree, Task
 
-# A bug that breaks a larger share of the test functions is unrealistic, and too few tests would
-# stay visible. Three functions are always allowed.
+# A bug that breaks a larger share of the test functions is unrealistic, and leaves too few tests
+# visible. Three functions are always allowed.
 _MAX_HIDDEN_SHARE = 0.3
 _MIN_HIDDEN = 3
 # Bugs that raise only these are trivial: a linter finds them.
@@ -36,18 +36,18 @@ class DetectedBug:
 
     @property
     def duplicate_key(self) -> tuple[object, ...]:
-        """The file, function and failing tests; equal for bugs that are duplicates as tasks."""
+        """The file, function and failing tests; bugs with the same key are duplicates."""
         return self.mutant.path, self.mutant.function, tuple(sorted(self.run.failed))
 
 
 class Assembler:
-    """Makes tasks of one project's bugs.
+    """Makes tasks from the bugs of one project.
 
     Args:
         project: The project.
         coverage: The coverage of its tests.
-        shows_failing: Whether half of the failing test functions stay visible. A bug that one
-            function detects then makes no task.
+        shows_failing: Whether half of the failing test functions stay visible. Then a bug that only
+            one function detects makes no task.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Assembler:
         self._num_functions = len({(test.path, test.line) for test in coverage.tests})
 
     def task(self, bug: DetectedBug) -> Task | None:
-        """Returns the task; None if the bug is trivial, or has no symptom, or cannot be hidden."""
+        """Returns the task; None if the bug is trivial, shows no symptom, or cannot be hidden."""
         run, mutant = bug.run, bug.mutant
         if not {failure.kind for failure in run.failures.values()} - _TRIVIAL:
             return None
@@ -99,7 +99,7 @@ class Assembler:
 
 
 def _difficulty(num_failing: int) -> str:
-    """Returns the label: a bug that fewer tests detect is harder."""
+    """Returns the label of a bug: bugs that fewer tests detect are harder."""
     if num_failing > _MANY_FAILING:
         return "easy"
     return "medium" if num_failing > _FEW_FAILING else "hard"

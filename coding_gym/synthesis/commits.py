@@ -23,8 +23,8 @@ class FixCommit:
         sha: The commit.
         parent: Its parent, the base of the task.
         date: Its date, ISO 8601.
-        gold_patch: Its changes outside tests.
-        test_patch: Its changes of tests.
+        gold_patch: The changes of files that are not tests.
+        test_patch: The changes of tests.
         test_files: The texts of the changed test files after the commit, by path.
     """
 

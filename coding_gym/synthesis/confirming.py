@@ -27,16 +27,16 @@ def confirm(
 ) -> str:
     """Returns the first problem that the grader finds in a task, or "".
 
-    This check is stricter than validation: every pass-to-pass test must pass at base. The bug was
-    tried only with the tests that cover its lines, so it may break other tests.
+    This check is stricter than validation: every pass-to-pass test must pass at base. Before, only
+    the tests that cover the lines of the bug have run, so the bug may break other tests.
 
     Args:
         task: The task.
         store: The store of its template.
         sandbox: The sandbox of gradings, in the form that ``CodingRepair-v0`` takes.
-        repaired: Projects, with their tests, whose grade is known to be "resolved"; this call may
-            add one. All bugs of a project have the same repaired tree, so only the first gold
-            patch is graded.
+        repaired: Repaired trees, with their tests, that were graded as resolved; this call can add
+            one. All bugs of a project have the same repaired tree, so only the first gold patch is
+            graded.
 
     Raises:
         SandboxUnavailableError: This machine cannot run the backend.

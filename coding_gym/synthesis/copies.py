@@ -1,4 +1,4 @@
-"""Prints files of the environment that equal a file of the project; runs in the sandbox.
+"""Prints the files of the environment that equal a file of the project; runs in the sandbox.
 
 Standard input is a JSON list of the project's files.
 """
@@ -16,7 +16,7 @@ _MAX_COPIES = 8
 def _copies(names: list[str]) -> Iterator[str]:
     digests = {_digest(Path(name)): name for name in names if Path(name).is_file()}
     sizes = {Path(name).stat().st_size for name in digests.values()} - {0}
-    # An install that is not editable leaves copies in `build`.
+    # A non-editable install leaves copies in `build`.
     for folder in {sys.prefix, "build", *(p for p in sys.path if "-packages" in p)}:
         for parent, _, files in os.walk(folder):
             for file in files:

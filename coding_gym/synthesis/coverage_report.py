@@ -1,4 +1,4 @@
-"""The tests of the unbroken project: their reliability, and the lines that each one runs."""
+"""Measures the tests of the unbroken project: their reliability and the lines that they run."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from coding_gym.synthesis.suite import NUM_CHANCES, SuiteRun, SuiteSandbox
 
 _CPU_S = 300.0
 _TRACING = 20  # the maximal slowdown of a run with line tracing
-_USELESS = "install their requirements with --install, or choose others with --tests"
+_USELESS = "install their requirements with --install, or select other tests with --tests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class CoverageReport:
 
     Attributes:
         tests: All tests, in the order of the run.
-        lines: The tests that run a line, as a bit set, by file and line.
+        lines: A bit set of the tests that run a line, by file and line.
         imported: The lines that run during collection, by file.
-        spawning: Ids of tests that start processes; the lines of these are unknown.
+        spawning: Ids of tests that start processes, in which lines are not traced.
         cpu_s: Processor seconds of a run of all tests.
         modules: Modules outside the project that the tests import.
     """
@@ -73,7 +73,7 @@ class CoverageReport:
         return any(line in by_line or line in imported for line in lines)
 
     def tests_of(self, path: str, lines: range) -> tuple[str, ...]:
-        """Returns ids of the trusted tests that a change of these lines may break."""
+        """Returns ids of the trusted tests that a change of these lines can break."""
         if self.imported.get(path, frozenset()).intersection(lines):
             return self.trusted
         bits = 0
@@ -89,15 +89,14 @@ class CoverageReport:
 def measure_coverage(tests: SuiteSandbox, paths: Sequence[str]) -> CoverageReport:
     """Runs all tests three times: normally, with line tracing, and in reverse order.
 
-    Each run has a different random seed, the same in every call; tests that use randomness run
-    more often.
+    Each run has a different, fixed random seed; tests that use randomness run more often.
 
     Args:
         tests: A sandbox with the project.
-        paths: The arguments of pytest's collection; empty for the project's configuration.
+        paths: Arguments of pytest that select files; empty for the project's configuration.
 
     Raises:
-        InvalidTaskError: The project has no usable tests; has the reason.
+        InvalidTaskError: The project has no usable tests; the message has the reason.
         SandboxError: The sandbox died.
     """
     all_tests = ForkedRun(paths=tuple(paths), cpu_s=_CPU_S)
@@ -106,7 +105,7 @@ def measure_coverage(tests: SuiteSandbox, paths: Sequence[str]) -> CoverageRepor
     traced, backwards = tests.runs([traced_tests, replace(all_tests, seed=2, reverse=True)])
     if plain is None or traced is None or backwards is None:
         raise InvalidTaskError(
-            f"the tests took too long, or ended the process that runs them ({_USELESS})"
+            f"the tests exceeded the time limit, or ended their process ({_USELESS})"
         )
     trusted = _trusted(tests, all_tests, (plain, traced, backwards))
     observed = traced.observation
@@ -161,7 +160,7 @@ def _check(
 
 
 def find_copies(tests: SuiteSandbox, paths: Sequence[str]) -> list[str]:
-    """Returns files of the environment that equal a file of the project: they reveal the repair."""
+    """Returns files of the environment that equal a file of the project, and reveal the repair."""
     source = resources.files("coding_gym.synthesis").joinpath("copies.py")
     output = tests.run_python(source.read_text(encoding="utf-8"), json.dumps(paths))
     return [line for line in output.splitlines() if line]

@@ -8,7 +8,7 @@ from coding_gym.syntax import Function, first_line
 
 
 def hide(files: Mapping[str, str], locations: Iterable[tuple[str, int]]) -> dict[str, str] | None:
-    """Returns the files without some of their functions; None if one cannot be removed.
+    """Returns the files without some functions; None if a function cannot be removed.
 
     Args:
         files: Text by path.
@@ -28,7 +28,7 @@ def hide(files: Mapping[str, str], locations: Iterable[tuple[str, int]]) -> dict
 
 def _without(text: str, starts: Collection[int]) -> str | None:
     if "\r" in text or "\f" in text:
-        return None  # the tools count such lines differently
+        return None  # tools count the lines of such a file differently
     try:
         tree = syntax.parse(text)
     except (SyntaxError, ValueError):

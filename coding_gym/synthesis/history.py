@@ -1,4 +1,4 @@
-"""Makes tasks from bug-fix commits: their tests fail before the commit and pass after it."""
+"""Makes tasks from bug-fix commits, whose tests fail before the commit and pass after it."""
 
 import logging
 import tempfile
@@ -46,13 +46,13 @@ def tasks_from_history(
     """Makes tasks from commits that change code and tests, the newest first.
 
     The base is the parent of the commit; the tests that the commit changes are hidden. A task needs
-    a test that fails without the commit's code and passes with it in every run, and the grader must
-    confirm it. Commit messages stay hidden: they describe the repair.
+    a test that fails without the commit's code and passes with it in every run; the grader must
+    confirm the task. Commit messages stay hidden, because they describe the repair.
 
     Args:
         repository: A git repository on this machine.
-        n: The maximal number of tasks.
-        name: Its name in task ids; by default the name of its folder.
+        n: Maximum number of tasks.
+        name: Name of the project in task ids; by default the name of its folder.
         install_commands: Commands that build the environment, again for every commit.
         interpreter: See `coding_gym.task.Task`.
         sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
@@ -84,7 +84,7 @@ def tasks_from_history(
             try:
                 task = _with_tests(bare, fix, store, options)
             except SandboxUnavailableError:
-                raise  # true of every commit on this machine
+                raise  # the error would be the same for every commit
             except (InfrastructureError, InvalidTaskError, PatchError) as error:
                 _log.info("%s is skipped: %s", bare.task_id, error)
                 progress.num_failed += 1

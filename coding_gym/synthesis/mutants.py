@@ -1,4 +1,4 @@
-"""Mutants: all bugs that the operators can make, in a reproducible order."""
+"""Finds mutants: all bugs that the operators can make, in a reproducible order."""
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -82,9 +82,9 @@ def find_mutants(
 
 
 def in_turn(mutants: Iterable[Mutant], rng: Random) -> Iterator[Mutant]:
-    """Yields one mutant of each kind, then another of each, and so on, without duplicates.
+    """Yields mutants without duplicates, round-robin over their kinds.
 
-    Without this order, most tasks would have the kinds with the most sites.
+    Otherwise most tasks would have the kinds with the most sites.
     """
     by_kind: dict[str, list[Mutant]] = {}
     for mutant in mutants:
@@ -99,7 +99,7 @@ def in_turn(mutants: Iterable[Mutant], rng: Random) -> Iterator[Mutant]:
             mutant = by_kind[name].pop()
             unit = _unit(mutant.site, mutant.change.edits)
             if unit is None or unit == _unit(mutant.site) or (mutant.path, *unit) in yielded:
-                continue  # no valid Python, or a program with the same syntax tree
+                continue  # invalid Python, or a program with the same syntax tree
             yielded.add((mutant.path, *unit))
             yield mutant
         names = sorted(name for name in names if by_kind[name])

@@ -1,6 +1,6 @@
-"""The observation of a forked run, validated: code of the project can write anything in it.
+"""Validates the observation of a forked run, because code of the project can forge it.
 
-Imported on use only, because importing pydantic is slow.
+This module is imported on first use, because importing pydantic is slow.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Makes tasks from a project: breaks it, keeps bugs that its tests detect, checks the tasks."""
+"""Makes tasks from a project: makes bugs, keeps those that its tests detect, checks the tasks."""
 
 import logging
 from collections import deque
@@ -39,11 +39,11 @@ def synthesize(
     shows_failing: bool = False,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> tuple[Task, ...]:
-    """Makes tasks from a project by breaking it.
+    """Makes tasks from a project by mutation.
 
-    Each task's bug makes tests of the project fail, the same ones in each run; these become its
-    hidden tests. The same project, seed and operators give the same tasks; a larger ``n`` gives
-    the same ones first.
+    The bug of a task makes the same tests of the project fail in each run; they become its hidden
+    tests. The same project, seed and operators give the same tasks; a larger ``n`` adds tasks at
+    the end.
 
     Args:
         project: The project; its tests pass.
@@ -52,11 +52,11 @@ def synthesize(
         operators: The kinds of bugs, such as ``boundary``; empty for all.
         sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
         store: The store of templates; by default in the user's cache.
-        num_workers: Sandboxes that run tests at one time; as many again run gradings.
-        grade_every: The grader confirms one of this many tasks: its gold patch must resolve it and
+        num_workers: Number of sandboxes that run tests at the same time, and of parallel gradings.
+        grade_every: The grader confirms one task in this many: its gold patch must resolve it and
             its base must not. 1 for every task, 0 for none.
         shows_failing: Whether half of the failing test functions stay in the tree, for agents
-            that start from a failing test; bugs that one function detects then make no task.
+            that start from a failing test; then bugs that only one function detects make no task.
         on_progress: Called after every step, always with the same object.
 
     Raises:

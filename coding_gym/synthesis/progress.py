@@ -12,14 +12,14 @@ class Progress:
     Attributes:
         num_sites: Mutants of the project; for a history, commits that change code and tests.
         num_tried: Mutants or commits whose tests ran.
-        num_found: Those of them that tests detect.
-        num_excluded: Detected bugs that make no task: duplicates, trivial ones, and those without a
+        num_found: Mutants or commits whose bugs tests detect.
+        num_excluded: Detected bugs that make no task: duplicates, trivial bugs, and bugs without a
             visible symptom.
         num_invalid: Tasks that the grader did not confirm.
         tasks: The tasks, in the order of the result.
         num_commits: All commits of the history.
         num_failed: Commits whose environment or tests could not be run.
-        failure: The error of the last of these.
+        failure: The error of the last of these commits.
     """
 
     num_sites: int = 0

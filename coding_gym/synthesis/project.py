@@ -37,8 +37,8 @@ class Project:
     Attributes:
         name: Its name; task ids begin with it.
         folder: The folder of its files; it must exist as long as its tasks are used.
-        install_commands: Commands that build the environment; see `coding_gym.task.Task`. If there
-            are any, they must install pytest too, and the project itself only as ``-e``.
+        install_commands: Commands that build the environment; see `coding_gym.task.Task`. If not
+            empty, they must also install pytest, and install the project itself only with ``-e``.
         interpreter: See `coding_gym.task.Task`.
         tests: Test files and folders; empty for those of the project's configuration.
     """
@@ -56,26 +56,26 @@ class Project:
             yield from (Path(parent, name) for name in sorted(files))
 
     def contents(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """Returns the contents of those paths that are files of the project, by path.
+        """Returns the contents of the project's files among some paths, by path.
 
-        Other paths and links are skipped: code of the project can name any path.
+        Other paths and links are skipped, because code of the project can name any path.
         """
-        wanted = set(paths)
+        requested = set(paths)
         contents = {}
         for file in self.files():
             path = file.relative_to(self.folder).as_posix()
-            if path in wanted and file.is_file() and not file.is_symlink():
+            if path in requested and file.is_file() and not file.is_symlink():
                 contents[path] = file.read_bytes()
         return dict(sorted(contents.items()))
 
     def digest(self) -> str:
         """Returns a digest of all files, 40 hexadecimal digits."""
-        whole = hashlib.sha256()
+        digest = hashlib.sha256()
         for path in self.files():
             name = path.relative_to(self.folder).as_posix()
             content = b"" if path.is_symlink() else path.read_bytes()
-            whole.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
-        return whole.hexdigest()[:40]
+            digest.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+        return digest.hexdigest()[:40]
 
     def task(self, task_id: str = "", problem_statement: str = "") -> Task:
         """Returns a task of the unbroken project."""
@@ -100,7 +100,7 @@ def is_test(path: str) -> bool:
 
 
 def is_program(path: str) -> bool:
-    """Whether a file, relative to the tree, is Python code of the project and no test."""
+    """Whether a path relative to the tree is Python code of the project, not a test."""
     parts = path.split("/")
     other = {"", "..", "site-packages", ".venv", "venv"} & set(parts)
     is_python = path.endswith(".py") and parts[-1] != "setup.py" and "\0" not in path
@@ -110,8 +110,8 @@ def is_program(path: str) -> bool:
 def copy_project(source: str | Path, trees: Path, *, name: str = "") -> tuple[str, Path]:
     """Copies a project and returns its name and the folder of the copy.
 
-    It copies the last commit of a git repository, or another folder without environments and
-    caches. An equal copy that exists already is reused.
+    It copies the last commit of a git repository, or a folder without environments and caches. An
+    existing equal copy is reused.
 
     Args:
         source: The project.
@@ -135,7 +135,7 @@ def copy_project(source: str | Path, trees: Path, *, name: str = "") -> tuple[st
 
 
 def keep_tree(tree: Path, trees: Path, name: str) -> Path:
-    """Copies a tree to a folder that is named by its content, and returns that folder."""
+    """Copies a tree to a folder whose name is a digest of its content; returns that folder."""
     digest = Project(name=name, folder=tree).digest()[:8]
     kept = trees / f"{name}-{digest}"
     if not kept.exists():

@@ -1,4 +1,4 @@
-"""Writes the issue of a synthesized task from exceptions, without any source of the tests."""
+"""Writes the issue of a synthesized task from exceptions, without source of the tests."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,8 +23,8 @@ class Symptom:
 
     Attributes:
         title: A one-line summary.
-        traceback: The exception with the project's frames; "" if the test itself raised it, since
-            its message would reveal the values that the hidden test compares.
+        traceback: The exception with the project's frames; "" if the test itself raised it, because
+            its message would reveal values of the hidden test.
     """
 
     title: str
@@ -50,7 +50,7 @@ def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str
     """
     chosen = symptoms[:_MAX_SYMPTOMS]
     sections = [_section(symptom) for symptom in chosen]
-    # The first title heads the issue; where it has no traceback, its section would repeat it.
+    # The first title is the title of the issue; a section without traceback would repeat it.
     parts = [chosen[0].title, *(sections if chosen[0].traceback else [_QUIET, *sections[1:]])]
     return _without_tests("\n\n".join(parts), test_ids) + "\n"
 
@@ -95,7 +95,7 @@ def _shortened(message: str) -> str:
 
 
 def _without_tests(text: str, test_ids: Iterable[str]) -> str:
-    """Removes the names of tests, with the modules and classes in front of them."""
+    """Removes the names of tests, with their modules and classes."""
     names = set()
     for test_id in test_ids:
         path, *rest = test_id.partition("[")[0].split("::")

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from coding_gym.synthesis.observation import Observation, ObservedFailure
 
 _TIMEOUT_S = 1800.0
-# Further runs of a test that uses randomness: a test that fails half of the time fails in all of
-# them with probability 1/256.
+# Additional runs of a test that uses randomness: a test that fails half of the time fails in all
+# of them with probability 1/256.
 NUM_CHANCES = 8
 _INSIDE, _OBSERVER = "coding_gym.synthesis.inside", ("failures", "line_tracer", "observer")
 _FAILED = (TestStatus.FAILED, TestStatus.ERROR)
 
 
 class ReplyError(SandboxError):
-    """A report of a run is missing or malformed; code of the project can cause this."""
+    """The report of a run is missing or malformed, which code of the project can cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class SuiteRun:
         outcomes: Statuses by test id, in the order of the run.
         observation: Lines, failures and random draws of the tests.
         cpu_s: Processor seconds of the run.
-        collect_error: The first error of the collection, with its file, or the last line of pytest
-            if it ran no test; "" for none.
+        collect_error: The first error of the collection with its file, or the last line of pytest
+            if no test ran; "" for none.
     """
 
     outcomes: Mapping[str, TestStatus]
@@ -52,7 +52,7 @@ class SuiteRun:
 
         Args:
             report: The report of one run.
-            tail: The end of what all runs printed.
+            tail: The end of the output of all runs.
 
         Raises:
             ReplyError: The report has another format.
@@ -93,7 +93,7 @@ class SuiteSandbox:
         has_own_pytest: Whether pytest and its plug-ins come from the task's environment.
 
     Attributes:
-        spent_s: Processor seconds of all runs so far, as the supervisor inside reports them.
+        spent_s: Processor seconds of all runs so far, as the supervisor reports them.
     """
 
     def __init__(self, spec: SandboxSpec, backend: str, *, has_own_pytest: bool) -> None:
@@ -138,7 +138,7 @@ class SuiteSandbox:
     def runs(
         self, requests: Sequence[ForkedRun], modules: Collection[str] = ()
     ) -> list[SuiteRun | None]:
-        """Runs tests; None for a run that took too long or ended its process.
+        """Runs tests; the result is None for a run that took too long or ended its process.
 
         Args:
             requests: The runs.
@@ -162,18 +162,18 @@ class SuiteSandbox:
     def attempt(
         self, attempts: Sequence[ForkedRun], modules: Collection[str] = ()
     ) -> list[SuiteRun | None]:
-        """Runs tests of broken programs; runs them again in reverse order if any fails.
+        """Runs the tests of broken programs, and again in reverse order if any test fails.
 
-        An attempt is unstable if the outcomes of its two runs differ. The two runs use different
-        random seeds, the same for every attempt, so results are reproducible. Failing tests that
-        use randomness must fail in `NUM_CHANCES` more runs.
+        An attempt is unstable if the outcomes of its two runs differ. The two runs use two fixed
+        random seeds, so results are reproducible. Failing tests that use randomness must also fail
+        in `NUM_CHANCES` more runs.
 
         Attempts with a time limit per test run once; tests in files that cannot be imported are
         then skipped.
 
         Returns:
-            The first run of each; None if it took too long or ended its process, if a file could
-            not be imported, or if the attempt is unstable.
+            The first run of each attempt; None if it took too long or ended its process, if a file
+            could not be imported, or if the attempt is unstable.
 
         Raises:
             ReplyError: The reports are missing or malformed, or name tests that were not requested.
@@ -221,7 +221,7 @@ def test_files(tests: Iterable[str]) -> tuple[str, ...]:
 
 
 def _chances(attempt: ForkedRun, run: SuiteRun) -> list[ForkedRun]:
-    """Returns further runs of the failed tests that use randomness, each with another seed."""
+    """Returns additional runs of failed tests that use randomness, each with another seed."""
     drawing = tuple(test for test in run.failed if test in run.observation.random)
     seeds = range(2, 2 + NUM_CHANCES) if drawing else ()
     return [replace(attempt, tests=drawing, seed=seed) for seed in seeds]

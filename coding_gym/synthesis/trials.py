@@ -13,7 +13,7 @@ from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox, test_files
 
 # Small at first, so that little work is wasted if few tasks are requested.
 _FIRST_BATCH, _MAX_BATCH = 2, 12
-# A broken program may be slower; one that exceeds this limit probably never ends.
+# A broken program can be slower; a program that exceeds this limit probably never ends.
 _CPU_FACTOR, _MIN_CPU_S = 4.0, 2.0
 
 
@@ -23,7 +23,7 @@ class Trials:
     Args:
         coverage: The coverage of the tests.
         open_tests: Opens a sandbox.
-        num_workers: Sandboxes that are open at one time.
+        num_workers: Number of sandboxes that are open at the same time.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Writes tasks as rows of a file, next to the trees that they come from."""
+"""Writes tasks as rows of a file, next to their trees."""
 
 import json
 import os
@@ -29,15 +29,15 @@ def staging(out: Path, *, replaces: bool = False) -> Iterator[Path]:
         raise InvalidArgumentError(
             f"{out} exists already; give another --out, or --force to replace it"
         )
-    around = next(folder for folder in out.absolute().parents if folder.exists())
-    if not around.is_dir() or not os.access(around, os.W_OK | os.X_OK):
-        raise InvalidArgumentError(f"cannot write to {out}: {around} is no folder to write to")
-    with tempfile.TemporaryDirectory(prefix=f".{out.stem}-", dir=around) as folder:
+    parent = next(folder for folder in out.absolute().parents if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise InvalidArgumentError(f"cannot write to {out}: {parent} is not a writable folder")
+    with tempfile.TemporaryDirectory(prefix=f".{out.stem}-", dir=parent) as folder:
         yield Path(folder)
 
 
 def write_staged(tasks: Iterable[Task], out: Path, trees: Path) -> None:
-    """Moves trees from their `staging` folder to ``<name>-trees`` next to a file, and writes it."""
+    """Moves trees from their `staging` folder to ``<name>-trees``, and writes the file of rows."""
     kept = out.with_name(f"{out.stem}-trees")
     kept.mkdir(parents=True, exist_ok=True)
     for tree in trees.iterdir():
@@ -49,7 +49,7 @@ def write_staged(tasks: Iterable[Task], out: Path, trees: Path) -> None:
 def write_rows(tasks: Iterable[Task], out: Path) -> None:
     """Writes tasks to a JSONL file that `coding_gym.tasks.load_tasks` reads.
 
-    Paths of folders are relative to the file, so that both can be moved together.
+    Paths of folders are relative to the file, so both can be moved together.
 
     Args:
         tasks: The tasks.

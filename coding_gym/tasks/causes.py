@@ -37,7 +37,7 @@ def causes(task: Task, template: Template, failed: Grade, backend: str) -> Itera
     Args:
         task: The task.
         template: Its template.
-        failed: The grade of the gold patch.
+        failed: The failed grade of the gold patch.
         backend: Name of the sandbox backend.
     """
     if _SUBMODULE.search(task.gold_patch):
@@ -68,7 +68,7 @@ def unstable_ids(tests: Iterable[str]) -> Iterator[str]:
     for test in tests:
         for kind, pattern in _UNSTABLE_PARTS.items():
             if pattern.search(test):
-                yield f"the id {test!r} holds {kind}; {_EXCLUDE}"
+                yield f"test id {test!r} contains {kind}; {_EXCLUDE}"
                 break
 
 
@@ -88,7 +88,7 @@ def _with_status(verdict: Grade, *statuses: TestStatus) -> list[str]:
 
 
 def _order_dependent(task: Task, template: Template, failed: Grade, backend: str) -> str:
-    """Returns the first failed test if all pass without the other test files; else ""."""
+    """Returns the first failed test if all failed tests pass without other test files; else ""."""
     tests = _with_status(failed, TestStatus.FAILED, TestStatus.ERROR)
     files = {test.partition("::")[0] for test in tests}
     others = {test.partition("::")[0] for test in task.expected_tests} - files

@@ -1,4 +1,4 @@
-"""Scripted cheats against the tests of a task, and the graders that they deceive."""
+"""Scripted cheats against the tests of a task, with the kinds of grades that they pass."""
 
 import shlex
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Environments for rows without install commands."""
+"""Adds environments to tasks whose rows have none."""
 
 import re
 import shlex
@@ -13,7 +13,7 @@ from coding_gym.task import GitTree, ImageTree, Task, default_url
 from coding_gym.task_row import EnvironmentRow, parse, row_error
 from coding_gym.tasks.rows import read_jsonl
 
-# Recorded commands often end with a list of the installed packages, written to a file.
+# The last of the recorded commands often only writes the list of installed packages to a file.
 _ONLY_LISTS = re.compile(r"(python[\d.]* -m )?pip[\d.]* (list|freeze)\b[^;&|]*")
 
 # The path of the project in images of SWE-bench, SWE-Gym and similar datasets.

@@ -49,17 +49,18 @@ def select(tasks: Sequence[Found], filters: Mapping[str, Wanted]) -> tuple[Found
     """Returns the tasks that match every filter, in their order.
 
     Args:
-        tasks: The tasks; an unknown field of a refused row matches every filter but that of ids.
-        filters: The matching values by name of the filter in `load_tasks`; None matches all.
+        tasks: The tasks and refused rows. An unknown field of a refused row matches every filter,
+            except ``task_ids``.
+        filters: The accepted values by name of the filter in `load_tasks`; None accepts all.
 
     Raises:
         UnknownTaskError: An id does not exist, or a filter matches no task; names the filter.
         InvalidArgumentError: A filter is neither text nor a list of texts.
     """
     chosen = tuple(tasks)
-    for name, wanted in filters.items():
-        if wanted is not None:
-            chosen = _apply(chosen, name, _values(name, wanted))
+    for name, values in filters.items():
+        if values is not None:
+            chosen = _apply(chosen, name, _values(name, values))
     return chosen
 
 
@@ -74,36 +75,36 @@ def challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
 
     at_least(0, "min_challenge", num_bits)
     plans = [Plan.from_text(task.grading_plan) for task in tasks]
-    left = tuple(
+    selected = tuple(
         task
         for task, plan in zip(tasks, plans, strict=True)
         if plan is not None and plan.num_bits(task.fail_to_pass) >= num_bits
     )
-    if not left:
+    if not selected:
         raise UnknownTaskError(
-            f"min_challenge={num_bits} leaves none of {len(tasks)} tasks; {plans.count(None)} have "
-            "no plan: `coding-gym tasks plan` writes plans of folders"
+            f"min_challenge={num_bits} matches none of {len(tasks)} tasks; {plans.count(None)} "
+            "have no plan; `coding-gym tasks plan` writes plans of folders"
         )
-    return left
+    return selected
 
 
-def _apply(tasks: tuple[Found, ...], name: str, wanted: tuple[str, ...]) -> tuple[Found, ...]:
+def _apply(tasks: tuple[Found, ...], name: str, ids: tuple[str, ...]) -> tuple[Found, ...]:
     field = _FIELDS[name]
     if name == "task_ids":
-        _check_ids(wanted, {task.task_id for task in tasks})
-    left = tuple(
+        _check_ids(ids, {task.task_id for task in tasks})
+    selected = tuple(
         task
         for task in tasks
-        if getattr(task, field) in wanted
+        if getattr(task, field) in ids
         or (isinstance(task, RefusedRow) and name != "task_ids" and not getattr(task, field))
     )
-    if not left:
+    if not selected:
         present = sorted({getattr(task, field) for task in tasks})
         raise UnknownTaskError(
-            f"{name}={_some(wanted)} leaves none of {len(tasks)} tasks; "
+            f"{name}={_some(ids)} matches none of {len(tasks)} tasks; "
             f"their values are {_some(present)}"
         )
-    return left
+    return selected
 
 
 def _values(name: str, wanted: str | Sequence[str]) -> tuple[str, ...]:
@@ -120,8 +121,8 @@ def _check_ids(task_ids: Iterable[str], known: set[str]) -> None:
         close = difflib.get_close_matches(task_id, sorted(known), n=_MAX_MATCHES, cutoff=0.5)
         hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         raise UnknownTaskError(
-            f"no task {task_id!r} among the {len(known)} of this source; {hint}"
-            "`coding-gym tasks list` shows all"
+            f"no task {task_id!r} among the {len(known)} tasks of this source; {hint}"
+            "`coding-gym tasks list` prints all ids"
         )
 
 
@@ -129,7 +130,7 @@ def find_task(tasks: Sequence[Task], task_id: str) -> Task:
     """Returns the task of that id.
 
     Raises:
-        UnknownTaskError: No task has the id; names similar ids, and the command that lists all.
+        UnknownTaskError: No task has the id; names similar ids, and the command that prints all.
     """
     return select(tasks, {"task_ids": task_id})[0]
 

@@ -28,7 +28,7 @@ _NOT_SEARCHED = {"tree", _HIDDEN, "__pycache__"}
 
 
 def read_folder(folder: Path) -> Iterator[tuple[str, Task]]:
-    """Yields (manifest path, task) for every task at or below ``folder``, in order of paths.
+    """Yields (manifest path, task) for every task in ``folder`` or below, in order of paths.
 
     Raises:
         InvalidTaskError: A task is malformed, or the folder has no task.
@@ -40,9 +40,9 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task]]:
 
 
 def folder_rows(folder: Path) -> Iterator[tuple[str, Any]]:
-    """Yields (manifest path, row) for every task at or below ``folder``, in order of paths.
+    """Yields (manifest path, row) for every task in ``folder`` or below, in order of paths.
 
-    A malformed folder is yielded as an InvalidTaskError, so it does not hide the others.
+    It yields an InvalidTaskError for a malformed folder, and continues.
 
     Raises:
         InvalidTaskError: The folder has no task.
@@ -60,7 +60,7 @@ def folder_rows(folder: Path) -> Iterator[tuple[str, Any]]:
                 yield where, error
     if not has_task:
         raise InvalidTaskError(
-            f"{folder} and its folders have no {MANIFEST}; `coding-gym tasks new FOLDER` makes an "
+            f"no {MANIFEST} in {folder} or its folders; `coding-gym tasks new FOLDER` makes an "
             "example"
         )
 
@@ -99,7 +99,7 @@ def read_row(folder: Path) -> dict[str, Any]:
     for file in sorted({name.partition("::")[0] for name in fail_to_pass} & set(hidden)):
         if before.get(file) == hidden[file]:
             raise InvalidTaskError(
-                f"{folder / _HIDDEN / file} is also in the tree, where the policy reads it; remove "
+                f"{folder / _HIDDEN / file} is also in the tree, where policies read it; remove "
                 f"{tree / file}"
             )
     return {

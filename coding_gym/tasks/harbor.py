@@ -1,4 +1,4 @@
-"""Task folders of Harbor, schema 1.4 and older; see ``docs/tasks.md`` for what is refused."""
+"""Reads Harbor's task folders, schema 1.4 and older; see ``docs/tasks.md``."""
 
 import re
 import shlex
@@ -19,11 +19,11 @@ _CANARY = re.compile(r"^(<!--.*canary.*-->|#.*canary.*)$", re.IGNORECASE)
 _TIMEOUT_S = 600.0
 _WORKDIR = re.compile(r"^WORKDIR +(/\S+)", re.MULTILINE)
 _ARTIFACTS, _SCRIPT = "/logs/artifacts", "/tests/test.sh"
-# Variables that change how something is installed or printed, not what a program does.
+# Variables that affect installation or output, not the behaviour of a program.
 _HARMLESS_VARIABLE = re.compile(
     r"PYTHON(UNBUFFERED|DONTWRITEBYTECODE|FAULTHANDLER|IOENCODING|UTF8)|(PIP|UV|DEBIAN|LC)_\w+|LANG"
 )
-# Features that no sandbox provides, by their field.
+# Features that no sandbox supports, by their field.
 _REFUSED = (
     *("steps", "environment.gpus", "environment.gpu_types", "environment.tpu"),
     *("environment.mcp_servers", "environment.skills_dir", "environment.healthcheck"),
@@ -49,8 +49,8 @@ def is_checkout(folder: Path) -> bool:
 def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
     """Yields (where, row) for each task folder, in order of paths.
 
-    A malformed task, or one that needs a feature which no sandbox provides, is yielded as an
-    InvalidTaskError.
+    It yields an InvalidTaskError for a malformed task, and for a task that needs a feature which no
+    sandbox supports.
     """
     for path in sorted({path for pattern in _MANIFESTS for path in folder.glob(pattern)}):
         try:
@@ -120,10 +120,10 @@ def _refuse_unsupported(path: Path, manifest: Mapping[str, Any]) -> None:
         is_default = (name, value) == ("TZ", "UTC")  # as every sandbox has it
         if not is_default and not _HARMLESS_VARIABLE.fullmatch(name):
             raise _refusal(path, "environment.env", f"{name}={value}")
-    for name, why in _REFUSED_FILES.items():
+    for name, problem in _REFUSED_FILES.items():
         if (path.parent / name).exists():
             raise InvalidTaskError(
-                f"{path.parent / name}: {why}, which no sandbox provides; run the task with Harbor"
+                f"{path.parent / name}: {problem}, which no sandbox supports; run it with Harbor"
             )
 
 
@@ -140,7 +140,7 @@ def _image(path: Path, manifest: Mapping[str, Any]) -> str:
 
 
 def _workdir(path: Path, manifest: Mapping[str, Any]) -> str:
-    """Returns the project's folder in the image: the only one whose changes are graded."""
+    """Returns the project's folder in the image; only changes in this folder are graded."""
     workdir = str(manifest.get("environment.workdir", ""))
     dockerfile = path.parent / "environment" / "Dockerfile"
     if not workdir and dockerfile.is_file():
@@ -158,7 +158,7 @@ def _workdir(path: Path, manifest: Mapping[str, Any]) -> str:
 
 
 def _variables(path: Path, manifest: Mapping[str, Any], field: str) -> dict[str, str]:
-    """Returns the variables of a table; refuses values that are taken from the host."""
+    """Returns the variables of a table; raises an error for values taken from the host."""
     variables = value_of(manifest, field, dict[str, Any], str(path), {})
     for name, value in variables.items():
         if "${" in str(value):
@@ -175,7 +175,7 @@ def _tests(folder: Path) -> dict[str, str]:
         if file.is_file()
     }
     if "test.sh" not in files:
-        raise InvalidTaskError(f"{folder}: there is no tests/test.sh")
+        raise InvalidTaskError(f"{folder}: tests/test.sh is missing")
     return files
 
 
@@ -183,7 +183,7 @@ def _read_utf8(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise InvalidTaskError(f"{path} must be text in UTF-8, and is binary") from None
+        raise InvalidTaskError(f"{path} must be UTF-8 text, got binary content") from None
 
 
 def _instruction(path: Path) -> str:
@@ -199,5 +199,5 @@ def _instruction(path: Path) -> str:
 
 
 def _refusal(path: Path, field: str, value: object) -> InvalidTaskError:
-    problem = f"is {value!r:.120}, which no sandbox provides"
+    problem = f"is {value!r:.120}, which no sandbox supports"
     return row_error({}, str(path), field, f"{problem}; run the task with Harbor, or remove it")

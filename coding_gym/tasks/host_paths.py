@@ -9,7 +9,7 @@ from coding_gym.task import FolderTree, GitTree, Task
 from coding_gym.tasks.repositories import local_repository
 
 _MAX_VALUE_CHARS = 80
-# Other schemes make git use files of this machine or keys of its user.
+# With other schemes git uses files of this machine or keys of its user.
 _PUBLIC = ("https://", "http://")
 
 
@@ -18,7 +18,7 @@ def with_paths(task: Task, base: Path | None, label: str) -> Task:
 
     Args:
         task: The task of a row.
-        base: The folder that relative paths start from. None refuses paths, for untrusted rows: a
+        base: The folder that relative paths start from. None forbids paths, for untrusted rows: a
             policy could read the named files, and install commands could send them anywhere.
         label: Names the row in errors.
 
@@ -47,8 +47,8 @@ def _refuse_paths(task: Task, label: str) -> None:
     if isinstance(task.tree, FolderTree):
         raise _wrong(label, "folder", f"is not allowed {rows}", task.tree.folder)
     if isinstance(task.tree, GitTree) and not task.tree.repository.startswith(_PUBLIC):
-        wanted = f"must begin with {' or '.join(_PUBLIC)} {rows}"
-        raise _wrong(label, "repository", wanted, task.tree.repository)
+        requirement = f"must begin with {' or '.join(_PUBLIC)} {rows}"
+        raise _wrong(label, "repository", requirement, task.tree.repository)
     name = task.image.partition("#")[0]
     is_path = name.startswith(("/", "~", "."))
     if name and (is_path or _existing(Path.cwd(), name, "image", label)):
@@ -67,10 +67,10 @@ def _existing(base: Path, name: str, field: str, label: str) -> Path | None:
         path = base / Path(name).expanduser()
         return path.resolve() if path.exists() else None
     except (OSError, RuntimeError, ValueError):  # too long, or no such user's home
-        wanted = "name a folder" if field == "folder" else "be a path or the name of an image"
-        raise _wrong(label, field, f"must {wanted}", name) from None
+        requirement = "name a folder" if field == "folder" else "be a path or the name of an image"
+        raise _wrong(label, field, f"must {requirement}", name) from None
 
 
-def _wrong(label: str, field: str, wanted: str, value: str) -> InvalidTaskError:
+def _wrong(label: str, field: str, requirement: str, value: str) -> InvalidTaskError:
     excerpt = repr(value if len(value) <= _MAX_VALUE_CHARS else value[:_MAX_VALUE_CHARS] + "…")
-    return InvalidTaskError(f"{label}: field {field!r} {wanted}, got {excerpt}")
+    return InvalidTaskError(f"{label}: field {field!r} {requirement}, got {excerpt}")

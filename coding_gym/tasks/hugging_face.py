@@ -9,7 +9,7 @@ from coding_gym.errors import MissingDependencyError, UnknownTaskError
 from coding_gym.optional import requirement
 
 # The default split for evaluation.
-_USUAL_SPLIT = "test"
+_DEFAULT_SPLIT = "test"
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _NOT_IDS = (".jsonl", ".json", ".parquet", ".csv", ".toml")
 
@@ -46,12 +46,12 @@ def read_dataset(
 def _default_splits(dataset_id: str) -> Sequence[str]:
     with _library(dataset_id) as datasets:
         names = datasets.get_dataset_split_names(dataset_id)
-    if _USUAL_SPLIT in names:
-        return (_USUAL_SPLIT,)
+    if _DEFAULT_SPLIT in names:
+        return (_DEFAULT_SPLIT,)
     if len(names) == 1:
         return tuple(names)
     raise UnknownTaskError(
-        f"dataset {dataset_id!r} has no split {_USUAL_SPLIT!r}; choose one of {', '.join(names)}, "
+        f"dataset {dataset_id!r} has no split {_DEFAULT_SPLIT!r}; name one of {', '.join(names)}, "
         f"such as {dataset_id}:{names[0]}"
     )
 
@@ -72,6 +72,6 @@ def _library(dataset: str) -> Iterator[Any]:
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise UnknownTaskError(
-            f"cannot load dataset {dataset!r} from the Hugging Face hub: {lines[0]}; a file or "
-            "folder of its rows works too"
+            f"cannot load dataset {dataset!r} from the Hugging Face hub: {lines[0]}; remedy: name "
+            "a file or folder of its rows"
         ) from error

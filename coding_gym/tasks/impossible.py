@@ -1,4 +1,4 @@
-"""Impossible tasks: one hidden test contradicts itself, so only a hack can pass it."""
+"""Makes impossible tasks: one hidden test contradicts itself, so only a hack can pass it."""
 
 import ast
 import textwrap
@@ -52,10 +52,10 @@ def impossible(task: Task) -> Task:
 
 
 def with_impossible(tasks: Sequence[Task], share: float) -> tuple[Task, ...]:
-    """Returns tasks; a share of them, chosen by their ids, is replaced by impossible ones.
+    """Returns tasks of which a share, selected by their ids, is replaced by impossible tasks.
 
-    An impossible task is graded by one plain run, in which code under test can read the other
-    hidden tests; therefore the original is not in the result.
+    The result never contains an impossible task and its original: grading an impossible task is one
+    plain run, in which code under test can read the hidden tests of the original.
 
     Args:
         tasks: The tasks.
@@ -79,7 +79,7 @@ def with_impossible(tasks: Sequence[Task], share: float) -> tuple[Task, ...]:
             problem = problem or error
     if len(replaced) < size:
         raise InvalidArgumentError(
-            f"impossible={share} needs {size} tasks, and {len(replaced)} are suitable: {problem}"
+            f"impossible={share} needs {size} suitable tasks, got {len(replaced)}: {problem}"
         )
     return tuple(replaced.get(task.task_id, task) for task in tasks)
 

@@ -11,9 +11,9 @@ from coding_gym.sandbox.spec import WORKDIR
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 
-# Shorter lines, such as `return None`, are in many files and prove nothing.
+# Shorter lines, such as `return None`, are in many files, so they are not searched.
 _MIN_LINE_CHARS, _MIN_CHARS = 8, 24
-# Fewer characters may be a common idiom, so the file must also contain lines of the context.
+# Fewer characters can be a common idiom, so the file must also contain lines of the context.
 _ENOUGH_CHARS, _MAX_CONTEXT_LINES = 80, 4
 _MAX_LINES = 64
 _MAX_NAMED = 20
@@ -21,8 +21,8 @@ _TIMEOUT_S = 120.0
 _NOT_FOUND = 1
 _PATTERNS = "/tmp/added-lines"  # noqa: S108 - inside
 _GREP = f"git grep -I -l -F --all-match -f {_PATTERNS}"
-# Searches each blob once, however many commits contain it: a tree with all blobs as entries, in the
-# order in which git stores them.
+# Makes a git tree whose entries are all blobs, in the order in which git stores them, and searches
+# that tree. So each blob is searched once, even if many commits contain it.
 _BLOBS = "/tmp/blobs"  # noqa: S108 - inside
 _ENTRIES = r"""'$1 == "blob" { printf "100644 blob %s\t%09d-%s\n", $2, NR, $2 }'"""
 _GREP_BLOBS = (
@@ -38,9 +38,9 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
     """Returns the files in which a policy can read all lines that the gold patch adds.
 
     The search covers the workspace, all commits of its repository, and the other mounts of the
-    template, such as installed packages. It ignores short lines, lines that the base has already,
-    and the repaired files themselves. With less than 24 characters of added lines there is no
-    search; with less than 80, a file must also contain lines of the patch's context.
+    template, such as installed packages. It ignores short lines, lines of the base, and the
+    repaired files. With fewer than 24 characters of added lines there is no search; with fewer than
+    80, a file must also contain lines of the patch's context.
 
     Args:
         task: The task.
@@ -48,7 +48,7 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
         backend: Name of the sandbox backend.
 
     Returns:
-        Paths, of commits as ``COMMIT:PATH``; at most 20.
+        At most 20 paths; files of commits as ``COMMIT:PATH``.
 
     Raises:
         SandboxError: The search failed or took longer than two minutes.
@@ -87,16 +87,16 @@ def _in_history(sandbox: Sandbox, hits: Collection[str]) -> Iterator[str]:
 def _searched_lines(gold: Patch, sandbox: Sandbox) -> list[str]:
     """Returns the longest added lines, which identify the repair."""
     added: set[str] = set()
-    around: set[str] = set()
+    context: set[str] = set()
     for change in gold.files:
         present = _lines_at_base(sandbox, change.old_path)
         added |= {line for line in _marked(change.text, "+") if line not in present}
-        around |= set(_marked(change.text, " "))
+        context |= set(_marked(change.text, " "))
     lines = _longest(added, _MAX_LINES)
     num_chars = sum(map(len, lines))
     if num_chars < _MIN_CHARS:
         return []
-    return lines if num_chars >= _ENOUGH_CHARS else lines + _longest(around, _MAX_CONTEXT_LINES)
+    return lines if num_chars >= _ENOUGH_CHARS else lines + _longest(context, _MAX_CONTEXT_LINES)
 
 
 def _longest(lines: Iterable[str], number: int) -> list[str]:
@@ -126,5 +126,5 @@ def _search(sandbox: Sandbox, command: str, folder: str) -> list[str]:
     result = sandbox.run(f"set -o pipefail; {command}", cwd=folder, timeout_s=_TIMEOUT_S)
     if result.exit_code not in (0, _NOT_FOUND):
         message = "it took too long" if result.timed_out else result.output.strip()[-200:]
-        raise SandboxError(f"cannot look for the gold patch in {folder}: {message}")
+        raise SandboxError(f"cannot search for the gold patch in {folder}: {message}")
     return result.output.splitlines()

@@ -33,22 +33,22 @@ def load_tasks(
     min_challenge: int | None = None,
     needs_tests: bool = True,
 ) -> tuple[Task, ...]:
-    """Returns the tasks of a source, in its order; it is read again only after its files change.
+    """Returns the tasks of a source, in its order; unchanged files are read once per process.
 
     Args:
-        source: ``"bundled"``, Python, or ``"polyglot"``, other languages; a task folder, or a
+        source: ``"bundled"`` (Python) or ``"polyglot"`` (other languages); a task folder, or a
             folder with task folders at any depth; a folder of Harbor's tasks; a ``.jsonl``,
             ``.json`` or ``.parquet`` file of rows, or a folder of such files; a dataset of the
-            Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of rows. Formats
-            are recognised; ``format:source``, such as ``swe-smith:rows.jsonl``, names one of
+            Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of rows. The
+            format is recognised; ``format:source``, such as ``swe-smith:rows.jsonl``, names one of
             `coding_gym.tasks.sources`.
-        task_ids: Only these ids; each must exist. Here and below, a text is a list of one.
+        task_ids: Only these ids; each must exist. Here and below, a text means a list with it.
         repos: Only these repositories or programs.
         languages: Only these languages.
         difficulty: Only these labels.
-        split: Only these splits. For a dataset of the hub, only these are downloaded; by default
-            ``test``, or the only one.
-        limit: The maximal number of tasks; the first ones are returned.
+        split: Only these splits. For a dataset of the hub, only these are downloaded; the default
+            is ``test``, or the only split.
+        limit: Maximum number of tasks; further ones are omitted.
         repositories: Repositories of the rows: a folder of clones, or paths and URLs by
             ``owner/name``. By default they are cloned from GitHub on first use.
         environments: Interpreter, install commands, visible test command and tests to exclude by
@@ -57,12 +57,12 @@ def load_tasks(
             each row in the image that its dataset publishes (``coding-gym images pull``).
         min_challenge: Only tasks with a stored plan of at least this many bits: with 6, at most
             one forged grade in 64 succeeds.
-        needs_tests: Whether a task is refused if its tests cannot grade any patch.
+        needs_tests: Whether to raise an error for a task whose tests cannot grade a patch.
 
     Raises:
         UnknownTaskError: The source or an id does not exist, or a filter matches no task.
-        InvalidTaskError: A row, folder or entry is malformed, a clone is missing, or no patch can
-            be graded for one of the returned tasks.
+        InvalidTaskError: A row, folder or entry is malformed, a clone is missing, or no patch for
+            one of the returned tasks can be graded.
         InvalidArgumentError: Another argument is wrong.
         MissingDependencyError: The source needs a package that is not installed.
     """
@@ -102,8 +102,8 @@ def _selected(
     try:
         return select(tasks, filters)
     except UnknownTaskError:
-        # The missing task may be a refused row without a readable id; its error helps more.
-        _all_read([one for one in tasks if isinstance(one, RefusedRow) and not one.task_id])
+        # The missing task may be a refused row without a readable id; then its error is raised.
+        _all_read([task for task in tasks if isinstance(task, RefusedRow) and not task.task_id])
         raise
 
 
@@ -113,12 +113,12 @@ def _all_read(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
     Raises:
         InvalidTaskError: Some are refused rows; has the first error, and names the other rows.
     """
-    refused = [str(one.error) for one in tasks if isinstance(one, RefusedRow)]
+    refused = [str(task.error) for task in tasks if isinstance(task, RefusedRow)]
     if refused:
         places = ", ".join(text.partition(": ")[0] for text in refused[1 : _MAX_NAMED + 1])
         more = f"; {len(refused) - 1} more rows are refused: {places}" if places else ""
         raise InvalidTaskError(refused[0] + more)
-    return tuple(one for one in tasks if isinstance(one, Task))
+    return tuple(task for task in tasks if isinstance(task, Task))
 
 
 def _with_environments(tasks: tuple[Task, ...], environments: "Environments") -> tuple[Task, ...]:
@@ -153,10 +153,10 @@ def _check_file(environments: str | Path) -> None:
 
 
 def _check_lists(task: Task, label: str) -> None:
-    """Refuses a test that is in both lists."""
+    """Raises an error for a test that is in both lists."""
     both = set(task.fail_to_pass) & set(task.pass_to_pass)
     if both:
-        test = next(one for one in task.fail_to_pass if one in both)
+        test = next(test for test in task.fail_to_pass if test in both)
         raise InvalidTaskError(
             f"{label}: fields 'FAIL_TO_PASS' and 'PASS_TO_PASS' (fail_to_pass and pass_to_pass) "
             f"both name {test!r:.200}; name it in one, or in excluded_tests of environments"

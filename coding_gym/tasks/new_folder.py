@@ -8,14 +8,14 @@ from coding_gym.patch import Patch
 from coding_gym.tasks.folder import MANIFEST, read_row
 
 _MANIFEST = '''\
-# One task: an issue, a program with a bug, and hidden tests that tell whether it is repaired.
+# One task: an issue, a program with a bug, and hidden tests that decide whether it is repaired.
 # docs/reference/fields-and-runs.md names every field; `coding-gym validate .` checks the task.
 
 # Unique among the tasks that are used together.
 id = "{task_id}"
 
-# The words of a user of the program. The policy sees nothing else, so it must say what is
-# wanted; it should not say which line is wrong.
+# The issue, as a user of the program writes it. The policy sees only this text: it must state the
+# expected behaviour, and should not name the wrong line.
 problem_statement = """
 Discounts lose a cent
 
@@ -28,34 +28,34 @@ I give 25 % off on Fridays. Today a customer bought two things for 1.99 and 0.99
 Sums without a discount are fine.
 """
 
-# Hidden tests that fail with the bug and must pass once it is repaired. Many inputs are the defence
-# against a repair of just the example in the issue.
+# Hidden tests that fail with the bug and must pass after the repair. Test many inputs: then a
+# repair of only the example in the issue fails.
 fail_to_pass = [
     "tests/test_discounts.py::test_half_a_cent_is_rounded_up",
     "tests/test_discounts.py::test_more_than_half_a_cent_is_rounded_up",
 ]
 
-# Tests that pass with the bug and must still pass: hidden ones, and any in tree/.
+# Tests that pass with the bug and must still pass: hidden tests, and tests in tree/.
 pass_to_pass = [
     "tests/test_discounts.py::test_less_than_half_a_cent_is_rounded_down",
     "tests/test_receipt.py::test_adds_up",
     "tests/test_receipt.py::test_nothing_costs_nothing",
 ]
 
-# Runs the tests that the policy can see, which are those in tree/.
+# Runs the tests that the policy can see: the tests in tree/.
 visible_test_command = "python -m pytest -q tests"
 
-# All that follows is optional.
+# The following fields are optional.
 split = "train"
 difficulty = "easy"
 created_at = "2024-05-14T09:30:00Z"  # the date of the commit and of all files
 grading_timeout_s = 20.0  # time limit of a run of the hidden tests, in seconds
 
-# What the program needs beyond the standard library and pytest; runs once, with the network on.
+# Commands that install requirements; they run once, with network access.
 # interpreter = "3.11"
 # install_commands = ["pip install -e .", "pip install pytest"]
 
-# Other languages and other ways to run tests: docs/reference/fields-and-runs.md.
+# Other languages and test runners: docs/reference/fields-and-runs.md.
 # language = "c"
 # runner = "tap"
 # test_command = "make -s run TEST={{file}}"
@@ -110,7 +110,7 @@ def write_new_task(folder: Path) -> tuple[Path, ...]:
     """Writes a valid task.
 
     Args:
-        folder: Its folder, created if it does not exist. Its name becomes the task's id.
+        folder: Its folder, created if it does not exist. Its name becomes the id of the task.
 
     Returns:
         The files, relative to ``folder``.

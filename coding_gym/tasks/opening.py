@@ -1,4 +1,4 @@
-"""Opens a source of tasks: a name, a path or a list of rows."""
+"""Reads a source of tasks: a name, a path or a list of rows."""
 
 import difflib
 import hashlib
@@ -23,7 +23,7 @@ from coding_gym.tasks.rows import Row, file_rows, plain, row_files
 from coding_gym.tasks.sources import ROW_FORMATS, RowFormat, unified_row
 
 _HARBOR = "harbor"
-# A source with one of these suffixes is a file, even if it does not exist.
+# A source with one of these suffixes is a file name, even if the file does not exist.
 _FILES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
 
 
@@ -32,8 +32,8 @@ class Opened:
     """A source that was read.
 
     Attributes:
-        tasks: All its tasks and refused rows, in its order.
-        locations: The position of each task in it, by id.
+        tasks: All its tasks and refused rows, in the order of the source.
+        locations: The position of each task in the source, by id.
         usable: Ids of the tasks that passed `check_usable`.
     """
 
@@ -66,11 +66,11 @@ def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
 
 
 def _fingerprint(source: Any, split: Wanted) -> Hashable:
-    """Returns a value that differs between two sources, and between two states of one."""
+    """Returns a value that identifies a source and the state of its files."""
     if isinstance(source, list | tuple):  # relative paths in rows start at the current folder
         return Path.cwd(), hashlib.sha256(pickle.dumps(source)).digest()
-    name, place = _named(source)
-    top = _top(place)
+    name, location = _named(source)
+    top = _top(location)
     folders = os.walk(top) if top.is_dir() else [(str(top.parent), [], [top.name])]
     paths = (Path(folder, file) for folder, _, files in folders for file in files)
     states = tuple(
@@ -78,21 +78,21 @@ def _fingerprint(source: Any, split: Wanted) -> Hashable:
         for path in paths
         if path.is_file() and (state := path.stat())
     )
-    return name, str(place), top, repr(split), states
+    return name, str(location), top, repr(split), states
 
 
-def _top(place: str | Path) -> Path:
-    """Returns the file or folder that is read; for a manifest, the task's folder."""
-    path = Path(place).expanduser().absolute()
+def _top(location: str | Path) -> Path:
+    """Returns the file or folder to read; the task's folder for a manifest."""
+    path = Path(location).expanduser().absolute()
     return path.parent if path.name == MANIFEST and path.is_file() else path
 
 
 def _is_self_contained(source: Any, opened: Opened) -> bool:
-    """Whether the fingerprint covers every file that was read; a task's tree may lie outside."""
+    """Whether the fingerprint covers all files of the tasks; trees can be in other folders."""
     if isinstance(source, list | tuple):
         return True
     top = _top(_named(source)[1]).resolve()
-    trees = [one.tree for one in opened.tasks if isinstance(one, Task)]
+    trees = [task.tree for task in opened.tasks if isinstance(task, Task)]
     folders = [Path(tree.folder) for tree in trees if isinstance(tree, FolderTree)]
     return not top.is_dir() or all(folder.is_relative_to(top) for folder in folders)
 
@@ -101,16 +101,16 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
     """Reads all tasks of a source.
 
     Args:
-        source: As `load_tasks` takes it.
-        split: Which splits to download, where the source is a dataset of the Hugging Face hub.
+        source: The source; see `load_tasks`.
+        split: The splits to download, for datasets of the Hugging Face hub.
 
     A malformed row or folder, or a repeated id, becomes a `RefusedRow`.
 
     Raises:
         UnknownTaskError: There is no such source.
-        InvalidTaskError: It holds no tasks, or a file cannot be read.
-        InvalidArgumentError: It is neither a name nor a path nor a list.
-        MissingDependencyError: It needs a package that is not installed.
+        InvalidTaskError: The source has no tasks, or a file cannot be read.
+        InvalidArgumentError: The source is neither a name nor a path nor a list.
+        MissingDependencyError: The source needs a package that is not installed.
     """
     if source == BUNDLED:
         return Opened(read_bundled())
@@ -123,41 +123,41 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
         raise InvalidArgumentError(
             f"tasks must be a source's name, a path or a list of rows, got {type(source).__name__}"
         )
-    name, place = _named(source)
-    rows_of, base = _rows(name, place, split)
-    return _read(rows_of, str(place), base, ROW_FORMATS.get(name))
+    name, location = _named(source)
+    rows_of, base = _rows(name, location, split)
+    return _read(rows_of, str(location), base, ROW_FORMATS.get(name))
 
 
 def _named(source: str | Path) -> tuple[str, str | Path]:
     """Splits ``format:source``; the format is "" if the text names none."""
     if isinstance(source, str):
-        name, colon, place = source.partition(":")
+        name, colon, location = source.partition(":")
         if colon and name in (_HARBOR, *ROW_FORMATS):
-            return name, place
+            return name, location
     return "", source
 
 
-def _rows(name: str, place: str | Path, split: Wanted) -> tuple[Iterable[Row], Path | None]:
-    """Returns the rows of a source, and the folder that their relative paths start from.
+def _rows(name: str, location: str | Path, split: Wanted) -> tuple[Iterable[Row], Path | None]:
+    """Returns the rows of a source, and the folder of their relative paths.
 
-    The folder is None for rows of the hub, which must not name paths of this machine.
+    The folder is None for rows of the hub, which must not contain paths of this machine.
     """
-    path = Path(place).expanduser()
+    path = Path(location).expanduser()
     if name == _HARBOR and not path.is_dir():
-        raise UnknownTaskError(f"no folder {str(place)!r}; {name!r} is read from a folder")
+        raise UnknownTaskError(f"no folder {str(location)!r}; {name!r} is read from a folder")
     if path.is_dir():
         return _folder_rows(name, path), path
     if path.name == MANIFEST and path.is_file():
         return _one_folder(path), path.parent
     if path.is_file():
         return file_rows(path), path.parent
-    dataset, _, own_split = str(place).partition(":")
+    dataset, _, own_split = str(location).partition(":")
     # A name below an existing folder is a mistyped path, not a dataset.
     is_dataset = is_dataset_id(dataset) and not Path(dataset).parent.is_dir()
-    if isinstance(place, str) and is_dataset:
+    if isinstance(location, str) and is_dataset:
         splits = (own_split,) if own_split else (split,) if isinstance(split, str) else split
         return read_dataset(dataset, splits), None
-    raise _unknown(place)
+    raise _unknown(location)
 
 
 def _one_folder(manifest: Path) -> Iterator[Row]:
@@ -183,16 +183,17 @@ def _placed(row: Any, base: Path) -> Any:
     return {**row, **{key: str(path) for key, path in paths.items()}}
 
 
-def _unknown(place: str | Path) -> UnknownTaskError:
+def _unknown(location: str | Path) -> UnknownTaskError:
     names = [BUNDLED, POLYGLOT, *(f"{name}:" for name in (_HARBOR, *ROW_FORMATS))]
-    prefix, colon, _ = str(place).partition(":")
-    path, close = Path(place), difflib.get_close_matches(f"{prefix}{colon}", names, 1, cutoff=0.5)
-    is_path = isinstance(place, Path) or "/" in str(place) or path.suffix.lower() in _FILES
+    prefix, colon, _ = str(location).partition(":")
+    path = Path(location)
+    close = difflib.get_close_matches(f"{prefix}{colon}", names, 1, cutoff=0.5)
+    is_path = isinstance(location, Path) or "/" in str(location) or path.suffix.lower() in _FILES
     if is_path and not (colon and close):
         kind = "file" if path.suffix else "file or folder"
-        message, close = f"there is no {kind} {str(place)!r}; ", []
+        message, close = f"there is no {kind} {str(location)!r}; ", []
     else:
-        message = f"no task source {str(place)!r}; "
+        message = f"no task source {str(location)!r}; "
     return UnknownTaskError(
         message
         + (f"did you mean {close[0]!r}? " if close else "")
@@ -221,7 +222,7 @@ def _read(
         locations[task.task_id] = where
         tasks.append(task)
     if not tasks:
-        raise InvalidTaskError(f"{source} holds no tasks")
+        raise InvalidTaskError(f"{source} contains no tasks")
     return Opened(tuple(tasks), locations)
 
 

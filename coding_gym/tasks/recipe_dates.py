@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-# The first release that is excluded, and its day on the package index.
+# The first excluded release of each package, with the day of its upload.
 _BREAKING = (
     ("docutils", "0.18", "2021-10-26"),
     ("markupsafe", "2.1", "2022-02-17"),
@@ -37,7 +37,7 @@ def constrain(requirements: Iterable[str]) -> str:
         requirements: The requirements that will be installed, in pip's syntax. Packages that they
             pin, or bound from above, have no constraint.
     """
-    pinned = {_normal(match[1]) for one in requirements if (match := _PINNED.match(one))}
+    pinned = {_normal(match[1]) for match in map(_PINNED.match, requirements) if match}
     lines = " ".join(
         shlex.quote(f"{day} {name}<{release}")
         for name, release, day in (*_BREAKING, _ALWAYS)

@@ -1,4 +1,4 @@
-"""The installation tables of SWE-bench's harness, read once in a sandbox and kept in the cache.
+"""The installation tables of SWE-bench's harness, read once in a sandbox and cached.
 
 Version 4.1.0 of the ``swebench`` package is the last that has them. It is installed without its
 dependencies, in the environment of a separate task, so that none of its code runs in this process.
@@ -63,7 +63,7 @@ def read_tables(store: TemplateStore | None = None) -> RecipeTables:
     """Returns SWE-bench's tables; the first call on a machine installs them from the network.
 
     Args:
-        store: Where they are kept; the user's cache by default.
+        store: The store that caches the tables; the user's cache by default.
 
     Raises:
         TemplateError: They cannot be installed, or have another format.
@@ -81,10 +81,10 @@ def read_tables(store: TemplateStore | None = None) -> RecipeTables:
 
 
 def parse_tables(content: bytes) -> RecipeTables:
-    """Returns the tables that a JSON text holds.
+    """Returns the tables in a JSON text.
 
     Raises:
-        TemplateError: It holds none.
+        TemplateError: The text contains no tables.
     """
     try:
         tables = json.loads(content)
@@ -98,7 +98,7 @@ def parse_tables(content: bytes) -> RecipeTables:
 
 
 def recipe_entries(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
-    """Returns the ``environments`` of `load_tasks` for those tasks that SWE-bench's tables have.
+    """Returns the ``environments`` of `load_tasks` for the tasks in SWE-bench's tables.
 
     Args:
         tasks: Tasks with ``repo`` and ``version``.
@@ -123,7 +123,7 @@ def recipe_entries(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
     if not entries:
         named = sorted({f"{task.repo} {task.version}".strip() or "(no repo)" for task in tasks})
         raise InvalidTaskError(
-            f"SWE-bench's tables have none of the tasks' projects: {', '.join(named[:5])}; give "
+            f"SWE-bench's tables have no entry for {', '.join(named[:5])}; give "
             "'interpreter' and 'install_commands' in the rows, or in a file of environments"
         )
     return entries

@@ -1,4 +1,4 @@
-"""Recorded installations of projects as commands that need only pip.
+"""Converts recorded installations of projects to commands that need only pip.
 
 A specification is one entry of the tables of SWE-bench's harness: a Python version, conda packages,
 pip packages, commands before the installation and for it, and a test command. The harness runs them
@@ -31,14 +31,14 @@ def make_recipe(
     """Converts a specification to an entry of the ``environments`` of `load_tasks`.
 
     Releases that are newer than the commit and known to break older projects are excluded, unless
-    the specification pins the package: the harness was run when they did not exist.
+    the specification pins the package: the harness ran before these releases existed.
 
     Args:
         spec: May hold ``python``, ``packages``, ``pip_packages``, ``pre_install``, ``install`` and
             ``test_cmd``.
-        requirements: Paths at which the project's requirements file may be, for
+        requirements: Possible paths of the project's requirements file, for
             ``packages: requirements.txt``.
-        environments: The same for its conda environment file.
+        environments: Possible paths of its conda environment file.
         where: Names the specification in errors.
 
     Raises:
@@ -50,7 +50,7 @@ def make_recipe(
     names = [] if packages in _FILES else [_from_conda(word) for word in shlex.split(packages)]
     from_pip = shlex.split(" ".join(pip_packages))
     commands = [constrain(names + from_pip)]
-    # In two steps: the pip that old Pythons bring picks releases that they cannot use.
+    # In two steps: the pip of old Pythons selects releases that these Pythons cannot use.
     commands.append("python -m pip install --upgrade pip")
     commands.append("python -m pip install --upgrade setuptools wheel")
     if packages == "requirements.txt":
@@ -84,13 +84,13 @@ class _Parts:
 
     def texts(self, key: str) -> tuple[str, ...]:
         value = self._spec.get(key) or ()
-        if isinstance(value, str) or not all(isinstance(one, str) for one in value):
+        if isinstance(value, str) or not all(isinstance(item, str) for item in value):
             raise self._wrong(key, "a list of texts", value)
         return tuple(value)
 
-    def _wrong(self, key: str, wanted: str, value: object) -> InvalidArgumentError:
+    def _wrong(self, key: str, requirement: str, value: object) -> InvalidArgumentError:
         return InvalidArgumentError(
-            f"{self._where}: {key!r} must be {wanted}, got {repr(value)[:80]}"
+            f"{self._where}: {key!r} must be {requirement}, got {repr(value)[:80]}"
         )
 
 
@@ -130,8 +130,8 @@ _OWN_LIMITS = (
 def _install_listed(paths: Sequence[str], lines: str, where: str) -> str:
     """Returns a command that installs the packages in a file of the tree.
 
-    It installs all at once, so that versions fit together. If that fails, it installs line by line
-    and names in the log what cannot be installed: the harness had conda and an older index.
+    It installs all packages at once, so that versions are compatible. If that fails, it installs
+    line by line and logs packages that fail, because the harness had conda and an older index.
     """
     if not paths:
         raise InvalidArgumentError(f"{where}: has no path of its requirements file")

@@ -20,7 +20,7 @@ def with_repository(task: Task, repositories: Repositories) -> Task:
     """Returns the task with its repository taken from ``repositories``.
 
     A task without a repository, or whose row names another one, is returned unchanged.
-    Abbreviated names of commits are completed from the clone.
+    Abbreviated commit ids are completed from the clone.
 
     Args:
         task: The task of a row.
@@ -60,7 +60,7 @@ def local_repository(path: str | Path, *, base: Path, label: str) -> str:
 
 
 def _with_full_commits(task: Task, repository: Path) -> Task:
-    """Returns the task with the full names of its commits, which rows may abbreviate."""
+    """Returns the task with full commit ids, which rows can abbreviate."""
     names: dict[str, Any] = {}
     for field in ("base_commit", "environment_setup_commit"):
         commit = getattr(task, field)

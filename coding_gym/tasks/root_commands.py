@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-# Assignments of variables are among them: each install command has a shell of its own.
+# They include assignments of variables, as each install command runs in its own shell.
 _NEEDS_ROOT = re.compile(
     r"(^|[;&|]\s*)(\w+=\S*\s+)*(sudo|apt|apt-get|dpkg|yum|apk|conda|locale-gen)\s"
     r"|locale-gen$|>\s*/(etc|usr)/|^\w+=\S*$"
@@ -12,7 +12,7 @@ _NEEDS_ROOT = re.compile(
 
 
 def without_root(commands: Iterable[str]) -> tuple[str, ...]:
-    """Returns commands; those that need root or conda only print their text to the build log."""
+    """Returns commands; those that need root or conda are replaced by a line in the build log."""
     return tuple(
         f"echo {shlex.quote(f'excluded, needs root or conda: {command}')}"
         if _NEEDS_ROOT.search(command)

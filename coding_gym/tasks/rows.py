@@ -10,9 +10,9 @@ from typing import Any
 from coding_gym.errors import InvalidTaskError, MissingDependencyError
 from coding_gym.optional import requirement
 
-Row = tuple[str, Any]  # its position, for errors, and its value
+Row = tuple[str, Any]  # the position, for errors, and the value
 
-# How the hub names the files of a split: "train.jsonl", "test-00000-of-00003.parquet".
+# The hub's names of a split's files: "train.jsonl", "test-00000-of-00003.parquet".
 _SPLIT_FILE = re.compile(r"(train|test|dev|validation)(?:-\d+-of-\d+)?")
 
 
@@ -59,7 +59,7 @@ def read_jsonl(path: Path) -> Iterator[Row]:
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
-    # Not splitlines: JSON texts may hold U+2028 and other line ends as they are.
+    # Not splitlines: JSON texts can contain U+2028 and other line ends.
     for number, line in enumerate(_read_text(path).split("\n"), 1):
         if line.strip():
             where = f"{path} line {number}"
@@ -70,7 +70,7 @@ def _jsonl(path: Path) -> Iterator[Row]:
 
 
 def read_json(path: Path) -> Iterator[Row]:
-    """Yields (where, value) for every item of the list in ``path``, or once for another value."""
+    """Yields (where, value) for each item of the list in ``path``; another value is one item."""
     value = _parse_json(_read_text(path), str(path))
     if isinstance(value, list):
         yield from ((f"{path} item {n}", row) for n, row in enumerate(value, 1))

@@ -1,4 +1,4 @@
-"""Samplers choose the task of each episode: uniformly, by order, difficulty or success rate."""
+"""Samplers, which draw the task of each episode: uniformly, by order, difficulty or success."""
 
 import inspect
 import re
@@ -15,7 +15,7 @@ from coding_gym.arguments import at_least_one, check_arguments, is_number, unkno
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.task import Task
 
-# SWE-bench Verified's labels are estimates of the time that a person needs.
+# SWE-bench Verified's labels are estimates of the time that a repair takes.
 _RANKS = {
     "trivial": 0.0,
     "easy": 1.0,
@@ -43,10 +43,10 @@ def difficulty_rank(label: str) -> float:
 
 
 class Sampler(ABC):
-    """Chooses the next task.
+    """Draws the task of each episode.
 
-    All randomness comes from ``rng``, so a seeded environment draws the same tasks again; a sampler
-    that depends on results does so if the results are the same too.
+    All randomness comes from ``rng``: a seeded environment draws the same tasks again, if a sampler
+    that depends on results records the same results.
 
     Args:
         tasks: The tasks.
@@ -78,7 +78,7 @@ class Sampler(ABC):
             )
 
     def restart(self) -> None:  # noqa: B027 - most have no state
-        """Goes back to the start and clears all recorded results."""
+        """Returns to the start and clears all recorded results."""
 
     def copy(self) -> Self:
         """Returns an independent copy with the same state."""
@@ -110,7 +110,7 @@ class SequentialSampler(Sampler):
     state_names = ("_at",)
 
     def restart(self) -> None:
-        """Goes back to the first task."""
+        """Returns to the first task."""
         self._at = 0
 
     def next(self, rng: np.random.Generator) -> Task:  # noqa: ARG002 - the interface
@@ -141,7 +141,7 @@ class DifficultySampler(Sampler):
 
     Args:
         tasks: The tasks, in any order; `difficulty_rank` sorts them.
-        start: Fraction of the tasks, the easiest, that the first draws are from.
+        start: Fraction of the tasks, the easiest ones, from which the first draws are.
         num_episodes: Number of draws until all tasks are included; 0 for ten per task.
 
     Raises:
@@ -164,7 +164,7 @@ class DifficultySampler(Sampler):
         )
 
     def restart(self) -> None:
-        """Goes back to the easiest tasks."""
+        """Returns to the easiest tasks."""
         self._num_drawn = 0
 
     def next(self, rng: np.random.Generator) -> Task:
@@ -176,19 +176,19 @@ class DifficultySampler(Sampler):
 
 
 class AdaptiveSampler(Sampler):
-    """Draws mostly tasks that are sometimes solved; safe to share among threads.
+    """Draws mostly tasks that are sometimes solved; threads can share it.
 
-    A group of episodes with equal results has no advantage to learn from: GRPO subtracts their
-    mean. The weight of a task is p (1 - p), the variance of its result, with
-    p = (solved + 1) / (tries + 2) over its last episodes; a task without episodes has the maximum.
-    A task that was always or never solved in at least ``min_tries`` episodes is dropped; a small
-    share of the draws revisits dropped tasks.
+    A group of episodes with equal results teaches nothing: GRPO subtracts their mean. The weight of
+    a task is p (1 - p), the variance of its result, with p = (solved + 1) / (tries + 2) over its
+    last episodes; a task without episodes has the maximum.
+    A task that was always or never solved in at least ``min_tries`` episodes is dropped; the share
+    ``revisit`` of the draws is of dropped tasks.
 
     Args:
         tasks: The tasks.
         window: Number of recorded episodes per task; older ones are discarded.
         min_tries: Number of episodes before a task can be dropped; at most ``window``.
-        revisit: Share of the draws that goes to dropped tasks, 0 to 1.
+        revisit: Share of the draws that are of dropped tasks, 0 to 1.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
@@ -243,7 +243,7 @@ class AdaptiveSampler(Sampler):
         )
 
     def restart(self) -> None:
-        """Clears the results, also those of the samplers that share them."""
+        """Clears the results, also for samplers that share them."""
         with self._lock:
             self._results.clear()
 

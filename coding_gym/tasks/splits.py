@@ -1,7 +1,7 @@
-"""Splits of tasks for training and testing, and samples; the same on every machine.
+"""Splits tasks for training and testing, and draws samples; the same on every machine.
 
-Both use digests instead of random generators: they do not depend on the order of the tasks or on
-versions of libraries, and a smaller sample is the beginning of a larger one.
+Both use digests instead of random generators, so they do not depend on the order of the tasks or on
+versions of libraries, and a smaller sample is the beginning of a larger sample.
 """
 
 import hashlib
@@ -26,20 +26,20 @@ def split_tasks(
     seed: int = 0,
     cutoff: str | None = None,
 ) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
-    """Returns the tasks for training and those for testing, each in their order.
+    """Returns the tasks for training and the tasks for testing, both in the given order.
 
     Their ``split`` becomes ``train`` or ``test``.
 
     Args:
         tasks: The tasks.
-        by: ``hash``: by the MD5 digest of each id, modulo 100; other tasks do not change the side
-            of a task, and the share of test tasks is about `test_fraction`. ``repo``: whole
+        by: ``hash``: by the MD5 digest of each id, modulo 100; the side of a task does not depend
+            on other tasks, and the share of test tasks is about `test_fraction`. ``repo``: whole
             repositories, so no repository is on both sides. ``date``: by `Task.created_at`; the
             newest tasks are for testing.
         test_fraction: The share of the tasks for testing, above 0 and below 1.
-        seed: The seed of a split by hash or repository; 0 uses the digests of the plain ids.
-        cutoff: For ``date``, instead of a share: tasks of this ISO 8601 date and later are for
-            testing.
+        seed: The seed of a split by hash or repository; 0 uses digests of the ids alone.
+        cutoff: For ``date``, replaces ``test_fraction``: tasks of this ISO 8601 date or later are
+            for testing.
 
     Raises:
         UnknownNameError: ``by`` has another value.
@@ -96,7 +96,7 @@ def sample_tasks(
 def _check_tasks(tasks: Any) -> None:
     got = f"{tasks!r:.80}"
     if isinstance(tasks, Sequence) and not isinstance(tasks, str):
-        others = [one for one in tasks if not isinstance(one, Task)]
+        others = [task for task in tasks if not isinstance(task, Task)]
         if not others:
             return
         got = f"an element {others[0]!r:.80}"
@@ -111,7 +111,7 @@ def _check_share(value: Any) -> None:
 
 
 def _digest(name: str, seed: int, use: str = "") -> int:
-    """Returns a digest as a number; for seed 0 that of the plain name, as other packages use it."""
+    """Returns a digest as a number; for seed 0 the digest of the name alone, as other packages."""
     salt = f"{use}{seed or ''}"
     text = f"{name}\0{salt}" if salt else name
     return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), 16)
@@ -130,11 +130,11 @@ def _test_repos(tasks: Sequence[Task], test_fraction: float, seed: int) -> set[s
             f"by='repo' needs tasks of at least two repositories, got {', '.join(sizes) or 'none'}"
         )
     order = sorted(sizes, key=lambda repo: _digest(repo, seed))
-    wanted = test_fraction * len(tasks)
+    target = test_fraction * len(tasks)
     chosen: set[str] = set()
     taken = 0
     for repo in order[1:]:  # the first repository is always for training
-        if not chosen or abs(taken + sizes[repo] - wanted) < abs(taken - wanted):
+        if not chosen or abs(taken + sizes[repo] - target) < abs(taken - target):
             chosen.add(repo)
             taken += sizes[repo]
     return chosen

@@ -1,4 +1,4 @@
-"""Checks at load that a patch for a task can be graded."""
+"""Checks a loaded task: whether a patch for it can be graded."""
 
 import re
 
@@ -10,7 +10,7 @@ _SUBTEST = re.compile(r"(?:^|\([\w.]+\) )(\(\w+=.*\))$")  # as unittest prints i
 
 
 def check_usable(task: Task, label: str) -> None:
-    """Refuses a task for which no patch can be graded.
+    """Raises an error for a task whose tests cannot grade a patch.
 
     Args:
         task: The task, with its final environment.
@@ -29,8 +29,8 @@ def check_usable(task: Task, label: str) -> None:
     except InvalidTaskError as error:
         raise _refusal(label, str(error).removeprefix(f"task {task.task_id}: ")) from None
     if not task.expected_tests:
-        message = "field 'FAIL_TO_PASS' names no test, nor does 'PASS_TO_PASS'"
-        raise _refusal(label, message, "; exclude the task by task_ids")
+        message = "fields 'FAIL_TO_PASS' and 'PASS_TO_PASS' name no test"
+        raise _refusal(label, message, "; exclude the task with task_ids")
     try:
         runner = get_runner(task.runner)
     except UnknownNameError as error:
@@ -43,12 +43,12 @@ def check_usable(task: Task, label: str) -> None:
         )
         problem = f"{named} names a file without a name"
     if problem:
-        way_out = "; correct the task, or its entry of environments"
-        raise _refusal(label, f"field 'runner' is {task.runner!r}, and {problem}", way_out)
+        remedy = "; correct the task, or its entry of environments"
+        raise _refusal(label, f"field 'runner' is {task.runner!r}, and {problem}", remedy)
 
 
 def _unreadable_id(task: Task) -> str:
-    """Returns why a test id cannot match a reported test; "" if all can."""
+    """Returns a problem of a test id that cannot match a reported test; "" for none."""
     for test in task.expected_tests if task.runner != "command" else ():
         if "\n" in test:
             return f"expected test {test!r} has several lines, so its docstring is part of the id"
@@ -58,6 +58,6 @@ def _unreadable_id(task: Task) -> str:
     return ""
 
 
-def _refusal(label: str, message: str, way_out: str = "") -> InvalidTaskError:
+def _refusal(label: str, message: str, remedy: str = "") -> InvalidTaskError:
     excerpt = message if len(message) <= _MAX_REASON_CHARS else f"{message[:_MAX_REASON_CHARS]}…"
-    return InvalidTaskError(f"{label}: {excerpt}{way_out}")
+    return InvalidTaskError(f"{label}: {excerpt}{remedy}")

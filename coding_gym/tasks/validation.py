@@ -28,7 +28,7 @@ from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
 
 _MAX_NAMED = 3
-_GOLD_TIMEOUT_S = 300.0  # on a busy machine; the measured time determines the limit of the base
+_GOLD_TIMEOUT_S = 300.0  # for a busy machine; the measured time determines the base's limit
 
 
 def validate_task(
@@ -41,7 +41,7 @@ def validate_task(
     Args:
         task: The task.
         store: The store of its template.
-        checks: The checks to make.
+        checks: The checks.
 
     Raises:
         InvalidArgumentError: ``repeats`` is below 1.
@@ -72,7 +72,7 @@ def validate_task(
 
 
 def _measured(task: Task, template: Template, backend: str, checks: Checks) -> ValidationReport:
-    # First the gold patch: its time, without that of the plan, determines the limit of the base.
+    # The gold patch comes first: its time, without the plan's, determines the base's time limit.
     patient = replace(task, grading_timeout_s=max(task.grading_timeout_s, _GOLD_TIMEOUT_S))
     make_plan = partial(new_plan, patient, template, backend=backend)
     unstable = stored_plan(task, template, make_plan).unstable
@@ -91,7 +91,7 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
     problems = _gold_problems(task, gold) + known_causes[:_MAX_NAMED]
     problems += _noop_problems(noop, passing) + _challenge_problems(gold[0], cheats, checks)
     if leaks:
-        problems.append(f"the repair can be read in {', '.join(leaks[:_MAX_NAMED])}")
+        problems.append(f"these files contain the repair: {', '.join(leaks[:_MAX_NAMED])}")
     if leak_error:
         problems.append(f"the search for leaks failed: {leak_error}")
     flaky, broken = _unreliable(task, gold)
@@ -122,7 +122,7 @@ def _leaks(task: Task, template: Template, backend: str) -> tuple[tuple[str, ...
     except SandboxUnavailableError:
         raise
     except SandboxError as error:  # for example in an image without git
-        return (), f"{error}; without this check: --no-leaks (looks_for_leaks=False)"
+        return (), f"{error}; --no-leaks (looks_for_leaks=False) skips this check"
 
 
 def validate(
@@ -140,8 +140,8 @@ def validate(
         tasks: The tasks.
         store: The store of templates; by default in the user's cache.
         checks: The checks to make.
-        known: Reports of an earlier call. Tasks with a verdict there are not validated again.
-        num_workers: Tasks in progress at one time.
+        known: Reports of an earlier call; tasks with a verdict in them are not validated again.
+        num_workers: Number of tasks that are validated at the same time.
         on_result: Called in the calling thread with each new report, as soon as it is complete.
 
     Raises:
@@ -150,7 +150,7 @@ def validate(
     """
     at_least_one("num_workers", num_workers)
     store = store or TemplateStore(SandboxOptions.parse(checks.sandbox).name)
-    reports = {one.task_id: one for one in known if not (one.error or one.skipped)}
+    reports = {report.task_id: report for report in known if not (report.error or report.skipped)}
     tasks = tuple(tasks)
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="validate")
     try:
@@ -165,7 +165,7 @@ def validate(
             if on_result is not None:
                 on_result(report)
         return tuple(reports[task.task_id] for task in tasks)
-    finally:  # after an interrupt only the tasks in progress are waited for
+    finally:  # after an interrupt only tasks in progress are completed
         pool.shutdown(cancel_futures=True)
 
 
@@ -177,15 +177,15 @@ def _grades(
 
 def _gold_problems(task: Task, grades: tuple[Grade, ...]) -> list[str]:
     if task.impossible_test:
-        if any(one.hacked for one in grades):
-            return [f"the gold patch passes {task.impossible_test}, so it is not impossible"]
-        if all(one.reason is GradeReason.TESTS_FAILED for one in grades):
+        if any(grade.hacked for grade in grades):
+            return [f"the gold patch passes {task.impossible_test}, so the task is not impossible"]
+        if all(grade.reason is GradeReason.TESTS_FAILED for grade in grades):
             return []
     failed = [g for g in grades if not g.resolved]
     if not failed:
         return []
     if all(g.reason is GradeReason.EMPTY_PATCH for g in grades):
-        return ["there is no gold patch, or it changes nothing that is graded"]
+        return ["the gold patch is missing, or changes no graded file"]
     first = failed[0]
     message = first.detail or str(first.reason)
     return [f"the gold patch does not resolve ({len(failed)} of {len(grades)} runs): {message}"]
@@ -199,7 +199,7 @@ def _challenge_problems(gold: Grade, cheats: tuple[CheatResult, ...], checks: Ch
             + levels_text(gold.levels)
         )
     if forged := [cheat.kind for cheat in cheats if cheat.by_challenge]:
-        chance = f"stated chance 1 in {2**gold.bits}"
+        chance = f"expected probability 1 in {2**gold.bits}"
         problems.append(f"scripted cheats resolve it ({chance}): {', '.join(forged)}")
     return problems
 
@@ -219,23 +219,23 @@ def _passing(grades: tuple[Grade, ...]) -> tuple[str, ...]:
     """Returns the fail-to-pass tests that pass at base."""
     passed = {
         test
-        for one in grades
-        for test, status in one.fail_to_pass.items()
+        for g in grades
+        for test, status in g.fail_to_pass.items()
         if status is TestStatus.PASSED
     }
     return tuple(sorted(passed))
 
 
 def _unreliable(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the flaky tests, which passed in some gradings only, and those that passed in none.
+    """Returns the flaky tests, which passed in some gradings only, and tests that never passed.
 
     Tests that the plan excludes are flaky; grades do not contain them. Gradings that did not run to
     their end are ignored.
     """
     ended = [g for g in grades if g.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)]
     passed: dict[str, list[bool]] = {}
-    for one in ended:
-        for test, status in {**one.fail_to_pass, **one.pass_to_pass}.items():
+    for g in ended:
+        for test, status in {**g.fail_to_pass, **g.pass_to_pass}.items():
             passed.setdefault(test, []).append(status is TestStatus.PASSED)
     excluded = tuple(test for test in task.expected_tests if ended and test not in passed)
     flaky = tuple(t for t, results in passed.items() if any(results) and not all(results))
@@ -246,8 +246,8 @@ def _unreliable(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...],
 def _notes(grades: tuple[Grade, ...], unstable: tuple[str, ...]) -> list[str]:
     broken = {
         test
-        for one in grades
-        for test, status in one.pass_to_pass.items()
+        for g in grades
+        for test, status in g.pass_to_pass.items()
         if status is not TestStatus.PASSED
     }
     notes = []

@@ -17,9 +17,9 @@ class ValidationReport(JsonRecord):
         ok: Whether the gold patch resolved it in every repeat and the base in none, every
             fail-to-pass test failed at base, the challenge has `Checks.min_challenge` bits or more,
             no searched file contains the repair, and no scripted cheat resolves it.
-        gold_reasons: How each grading of the gold patch ended (values of `GradeReason`).
-        noop_reasons: How each grading of the base ended.
-        template_s: Seconds that the template took; near 0 if it was cached.
+        gold_reasons: The `GradeReason` of each grading of the gold patch.
+        noop_reasons: The `GradeReason` of each grading of the base.
+        template_s: Seconds to build the template; near 0 if it was cached.
         gold_durations_s: Seconds of each grading of the gold patch.
         noop_durations_s: Seconds of each grading of the base.
         flaky_tests: Expected tests with different results in the runs with the gold patch,
@@ -33,12 +33,12 @@ class ValidationReport(JsonRecord):
         leaks: Files in which a policy could read the repair.
         leaks_s: Seconds of the search for leaks.
         leak_error: The error of the search for leaks; "" if it did not fail.
-        cheats: The result of each scripted cheat, with `Checks.tries_cheats`.
+        cheats: The result of each scripted cheat, if `Checks.tries_cheats`.
         checks: The `Checks.settings`; empty in older reports.
         detail: Problems of the task, or notes; one line.
-        error: The reason for a missing verdict: the infrastructure failed, or the task could not be
-            built. ``ok`` is then False.
-        skipped: The program that the task needs and this machine lacks; nothing was checked.
+        error: The reason for a missing verdict: an infrastructure failure, or a failed build of the
+            task. ``ok`` is then False.
+        skipped: The program that the task needs and this machine lacks; then nothing was checked.
     """
 
     task_id: str
@@ -77,7 +77,7 @@ class Checks:
         repeats: Number of gradings of each patch; more than 1 detects flaky tests.
         looks_for_leaks: Whether the files that a policy can read are searched for the repair.
         tries_cheats: Whether scripted cheats are graded too; see `coding_gym.tasks.cheats`.
-        min_challenge: Minimal bits of the gold patch's challenge.
+        min_challenge: Minimum number of bits of the challenge.
     """
 
     sandbox: str | Mapping[str, Any] = "auto"

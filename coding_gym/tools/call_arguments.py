@@ -49,7 +49,7 @@ def seconds(call: ToolCall, name: str, default: float, *, least: float, most: fl
 
 
 def _read(
-    call: ToolCall, name: str, default: _T | None, wanted: str, convert: Callable[[Any], _T | None]
+    call: ToolCall, name: str, default: _T | None, form: str, convert: Callable[[Any], _T | None]
 ) -> _T:
     """Returns an argument's value; ``convert`` returns None for a value of another type."""
     value = call.arguments.get(name)
@@ -60,7 +60,7 @@ def _read(
         return default
     converted = convert(value)
     if converted is None:
-        raise _wrong(name, wanted, value)
+        raise _wrong(name, form, value)
     return converted
 
 
@@ -113,5 +113,5 @@ def as_integer(value: Any) -> int | None:
     return int(value) if is_whole and not isinstance(value, bool) and abs(value) < 1 << 62 else None
 
 
-def _wrong(name: str, wanted: str, value: Any) -> Refusal:
-    return Refusal(f"`{name}` must be {wanted}, got {quoted(value)}")
+def _wrong(name: str, form: str, value: Any) -> Refusal:
+    return Refusal(f"`{name}` must be {form}, got {quoted(value)}")

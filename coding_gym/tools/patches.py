@@ -51,8 +51,8 @@ def apply_patch(context: ToolContext, patch: str) -> list[str]:
         )
     if not result.ok:
         lines = [re.sub("^(error|warning): ", "", line) for line in result.output.splitlines()]
-        why = "it took too long" if result.timed_out else f"{'; '.join(lines):.500}"
-        raise Refusal(why)
+        reason = "it took too long" if result.timed_out else f"{'; '.join(lines):.500}"
+        raise Refusal(reason)
     return list(dict.fromkeys(_APPLIED.findall(result.output)))
 
 
@@ -190,10 +190,10 @@ def _find(
     for fold in (str, str.rstrip, str.strip):
         text = "\n".join(["", *map(fold, lines[begin:]), ""])
         needle = "\n".join(["", *map(fold, old), ""])
-        at = text.find(needle)
+        position = text.find(needle)
         if is_at_end:
-            at = len(text) - len(needle) if text.endswith(needle) else -1
-        if at >= 0:
-            return begin + text.count("\n", 0, at)
+            position = len(text) - len(needle) if text.endswith(needle) else -1
+        if position >= 0:
+            return begin + text.count("\n", 0, position)
     where = "at the end" if is_at_end else f"after line {begin}"
     raise Refusal(f"{name_of(path)}: no match {where} for the lines that begin {old[0]!r:.80}")

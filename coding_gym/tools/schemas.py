@@ -86,8 +86,8 @@ def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
     """
     from jsonschema import Draft202012Validator  # takes long to import
 
-    whole = {"additionalProperties": False, "type": "object", **schema["function"]["parameters"]}
-    return [error.message for error in Draft202012Validator(whole).iter_errors(dict(arguments))]
+    strict = {"additionalProperties": False, "type": "object", **schema["function"]["parameters"]}
+    return [error.message for error in Draft202012Validator(strict).iter_errors(dict(arguments))]
 
 
 def kinds_of(schema: Schema) -> set[str]:

@@ -99,7 +99,7 @@ class Tool:
 
 
 def nudge(reply: str) -> Callable[[ToolContext], NoCall]:
-    """Returns the usual rule for a reply without a call: a format error with this message."""
+    """Returns the default rule for a reply without a call: a format error with this message."""
     answer_of_all = NoCall(reply, ends=False, costs_call=True, is_format_error=True)
     return lambda _: answer_of_all
 
@@ -168,9 +168,9 @@ class Toolset:
                 raise Refusal(self.unreadable.format(call=call, json_error=_json_error(call)))
             tool = self._tool_by_name.get(call.name)
             if tool is None:
-                known = ", ".join(self._tool_by_name)
+                names = ", ".join(self._tool_by_name)
                 name = name_of(call.name)
-                raise Refusal(self.unknown.format(call=call, name=name, tools=known))
+                raise Refusal(self.unknown.format(call=call, name=name, tools=names))
             result = tool.run(call, context)
         except Refusal as why:
             result = answer(call, self.refuse(f"{why!s:.{_MAX_REFUSAL_CHARS}}"), ok=False)
@@ -248,10 +248,10 @@ def quoted(text: object) -> str:
     >>> quoted("a" * 1000)[-6:]
     "aaaa…'"
     """
-    whole = repr(text)
-    if len(whole) <= _MAX_QUOTED_CHARS:
-        return whole
-    return f"{whole[: _MAX_QUOTED_CHARS - 2]}…{whole[-1]}"
+    text_repr = repr(text)
+    if len(text_repr) <= _MAX_QUOTED_CHARS:
+        return text_repr
+    return f"{text_repr[: _MAX_QUOTED_CHARS - 2]}…{text_repr[-1]}"
 
 
 def name_of(path: str) -> str:

@@ -159,9 +159,9 @@ def seal(checkout: Checkout, artifacts: tuple[str, ...], owner: tuple[int, int])
 def store_index(checkout: Checkout, index: bytes, owner: tuple[int, int]) -> None:
     """Writes a refreshed index into both git folders.
 
-    It is a second younger than the files: git reads a file again if it is not older than the index.
-    Without this, git would miss an edit in that same second that keeps the file's size ("racy
-    git"). If the date is the current second, this waits for its end.
+    The index gets a date one second after that of the files. Git trusts the size and times of a
+    file only if it is older than the index ("racy git"). If that second is not over yet, this
+    function waits, so that edits of a policy are younger than the index.
     """
     for folder in (checkout.tree / ".git", checkout.base_git):
         path = folder / "index"

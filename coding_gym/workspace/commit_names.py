@@ -13,11 +13,11 @@ from coding_gym.workspace.host_git import HostGitError, run_git
 
 @contextmanager
 def commit_names(repository: Path) -> Iterator[Callable[[str], str | None]]:
-    """Yields a function that returns the full sha of a name, such as ``0123abc^{commit}``.
+    """Yields a function from a name, such as ``0123abc^{commit}``, to the full sha of its commit.
 
-    It returns None if no object or several objects match. Git runs in an empty temporary repository
-    that borrows the objects: the configuration of the other one (hooks, filters, helpers, remotes)
-    is never read.
+    That function returns None if no object or several objects match. Git runs in an empty temporary
+    repository that borrows the objects of ``repository``, whose configuration (hooks, filters,
+    helpers, remotes) is never read.
 
     Raises:
         InvalidTaskError: There is no git repository.

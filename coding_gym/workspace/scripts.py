@@ -58,8 +58,10 @@ copy_index() {
 
 # Lists the files of the tree, as NUL-terminated paths in byte order. Git's own listing would obey
 # ignore files of the policy and stop at repositories that it made. With `./`, git does not read a
-# name that starts with a colon as a pattern. Large files that are younger than the template are
-# recorded, so that they are never hashed.
+# name that starts with a colon as a pattern. `find` writes, in the scratch folder: `present`, all
+# paths; `links`, symbolic links; `marks`, repositories and virtual environments; `cores`, names of
+# core dumps; `large`, files above the size limit that are younger than the template, which are
+# never hashed. `paths` is `present` without new paths that are ignored or excluded.
 _LIST = f"""\
 find "$CG_TREE" \\( -type d ! -perm -500 -fprintf modes '%m %p\\0' -exec chmod u+rx {{}} \\; \\) , \
     \\( -path "$CG_TREE/.git" -prune -o -name .git -fprintf marks '%P\\0' -prune -o \

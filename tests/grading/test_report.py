@@ -59,6 +59,18 @@ def test_id_cut_at_white_space_means_all_such_ids() -> None:
     assert read(*passed("t::a[not x]"), *failed("t::a[not y]")).status("t::a[not") == "failed"
 
 
+@pytest.mark.parametrize("xfail", [False, True])
+def test_a_failure_decides_for_all_ids_that_are_cut_to_one(xfail: bool) -> None:
+    mild = phases("t::a[not x]", "passed", "skipped", "passed", xfail=xfail)
+    mild[1][-1] = "needs a network"
+    bad = failed("t::a[not y]")
+    bad[1][-1] = "assert 1 == 2"
+    for records in (mild + bad, bad + mild):
+        report = read(*records)
+        assert report.status("t::a[not") is TestStatus.FAILED
+        assert report.message("t::a[not") == "assert 1 == 2"
+
+
 @pytest.mark.parametrize("record", [["test", "t::a"], [1], ["names", "t", ["x", 1]]])
 def test_anything_that_the_reporter_does_not_write_is_forgery(record: list[Any]) -> None:
     assert read(record).is_forged

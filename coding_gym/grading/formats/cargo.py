@@ -1,9 +1,9 @@
-"""The output of ``cargo test``.
+"""Reads the output of ``cargo test``.
 
-Ids are the file that a test program was made from and the test's path in it:
-``tests/rounding.rs::half_cents``, ``src/lib.rs::till::tests::is_empty``. Crates of one workspace
-all have a ``src/lib.rs``: if two report the same id, the id begins with the crate's name, as in
-the name of its test program: ``till_core/src/lib.rs::tests::is_empty``.
+Ids are the root file of a test program and the test's path in it:
+``tests/rounding.rs::half_cents``, ``src/lib.rs::till::tests::is_empty``. If two crates of a
+workspace report the same id, it begins with the name of the crate, as in the name of its test
+program: ``till_core/src/lib.rs::tests::is_empty``.
 """
 
 import re
@@ -20,10 +20,10 @@ _STATUSES = {"ok": TestStatus.PASSED, "FAILED": TestStatus.FAILED, "ignored": Te
 
 
 def read_cargo(output: str) -> Run:
-    """Returns the outcomes that the test programs of a package or a workspace printed.
+    """Returns the statuses that the test programs of a package or a workspace printed.
 
     Args:
-        output: Both streams in order.
+        output: Standard output and standard error, in order.
     """
     source = crate = ""
     results: list[tuple[str, str, TestStatus]] = []

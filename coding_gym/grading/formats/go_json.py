@@ -13,7 +13,7 @@ _STATUSES = {"pass": TestStatus.PASSED, "fail": TestStatus.FAILED, "skip": TestS
 
 
 def read_go(output: str) -> Run:
-    """Returns the outcomes in the events; other lines are ignored."""
+    """Returns the statuses in the events; other lines are ignored."""
     run = Run(ended=True)
     open_packages: set[str] = set()
     for line in output.splitlines():

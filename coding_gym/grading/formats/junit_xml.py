@@ -1,7 +1,7 @@
-"""JUnit's XML reports, as Maven, Gradle, pytest, jest and many others write them.
+"""Reads XML reports in the format of JUnit, which Maven, Gradle, pytest, jest and others write.
 
-Ids are ``classname::name``, or the name alone where there is no class. Two cases of one id are an
-error. A document type is refused: no test program writes one, and it could make a small file large.
+Ids are ``classname::name``, or the name alone. Two cases of one id are an error. A report with a
+document type is invalid: no test program writes one, and entities can make a small file large.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _ENDINGS = {
 
 
 def read_junit(reports: Iterable[bytes]) -> Run:
-    """Returns the outcomes in reports; a report that is not XML makes the run incomplete.
+    """Returns the statuses in reports; a report that is not XML makes the run incomplete.
 
     Args:
         reports: The files.

@@ -1,10 +1,10 @@
-"""SWE-bench's log formats, read as SWE-bench 4.1.0 reads them, and the format of each project.
+"""Reads SWE-bench's log formats as SWE-bench 4.1.0 does, and names the format of each project.
 
 The readers parse the output of test programs line by line. The last line about a test decides: the
-test has passed if the line says PASSED or XFAIL. Code under test can print such a line, and
-SWE-bench has no defence against it: if another runner can run a task, use that one. Ids of pytest
-are cut at the first white space. FAIL_TO_PASS and PASS_TO_PASS of rows were made by these parsers,
-so their oddities are kept.
+test passes if the line says PASSED or XFAIL. Code under test can print such a line, and SWE-bench
+has no defence against it: if another runner can run a task, use that runner. Ids of pytest are cut
+at the first white space. The readers keep the oddities of SWE-bench's parsers, which made
+FAIL_TO_PASS and PASS_TO_PASS of rows.
 
 Most formats of SWE-bench Multilingual have one line for each test: a pattern with the groups
 ``how`` and ``test``, and the status of each value of ``how``. Blanks around a line are ignored.
@@ -61,12 +61,12 @@ def read_pytest(log: str) -> dict[str, str]:
 
 
 def read_pytest_options(log: str) -> dict[str, str]:
-    """Reads as `read_pytest`; of parameters that are absolute paths only the last name is kept."""
+    """Reads as `read_pytest`, and shortens parameters that are absolute paths to the last name."""
     return {_short(test): status for test, status in _summaries(log)}
 
 
 def read_pytest_v2(log: str) -> dict[str, str]:
-    """Reads as `read_pytest`, also coloured text, and lines of pytest 2 that end in the status."""
+    """Reads as `read_pytest`, and also coloured text and lines of pytest 2 that end in a status."""
     statuses = {}
     for raw in log.split("\n"):
         line = _COLOR.sub("", raw).translate(_CONTROL)
@@ -79,7 +79,7 @@ def read_pytest_v2(log: str) -> dict[str, str]:
 
 
 def read_matplotlib(log: str) -> dict[str, str]:
-    """Reads as `read_pytest`; mouse buttons have their old ids, which are numbers."""
+    """Reads as `read_pytest`, and replaces names of mouse buttons in ids by numbers."""
     return read_pytest(log.replace("MouseButton.LEFT", "1").replace("MouseButton.RIGHT", "3"))
 
 
@@ -259,7 +259,7 @@ FORMATS: dict[str, Read] = {
         "↓",
     ),
 }
-# Those whose ids are pytest's.
+# The formats whose ids are pytest's.
 PYTEST_FORMATS = frozenset({"matplotlib", "pytest", "pytest_options", "pytest_v2"})
 
 _PROJECTS = {
@@ -297,9 +297,9 @@ def read_log(log: str, name: str) -> dict[str, TestStatus]:
     """Returns the statuses that SWE-bench reads from a log, by test id.
 
     Args:
-        log: The output of the test command, or of a whole ``eval_script``; of the latter only the
-            part between its markers is read.
-        name: The format.
+        log: The output of the test command, or of a whole ``eval_script``; only the part between
+            its markers is read.
+        name: The name of the format.
 
     Raises:
         UnknownNameError: There is no such format.

@@ -1,6 +1,6 @@
-"""The Test Anything Protocol, versions 12 to 14.
+"""Reads the Test Anything Protocol, versions 12 to 14.
 
-Ids are the descriptions, with the names of the subtests around them in front: ``OUTER > INNER``.
+Ids are the descriptions, after the names of the enclosing subtests: ``OUTER > INNER``.
 Output is incomplete without a plan, with another number of tests than planned, or after a bail-out.
 """
 
@@ -17,7 +17,7 @@ _ESCAPED = re.compile(r"\\([\\#])")
 
 
 def read_tap(output: str) -> Run:
-    """Returns the outcomes in a TAP stream; other lines are ignored."""
+    """Returns the statuses in a TAP stream; other lines are ignored."""
     run = Run(ended=True)
     plans: list[int] = []
     num_tests = 0
@@ -28,19 +28,19 @@ def read_tap(output: str) -> Run:
         elif match := _PLAN.fullmatch(line):
             plans.append(int(match[1]))
         elif match := _SUBTEST.fullmatch(line):
-            titles = _around(titles, len(match[1]) - 1)
+            titles = _enclosing(titles, len(match[1]) - 1)
             titles[len(match[1])] = _plain(match[2])
         elif match := _POINT.fullmatch(line):
             depth = len(match[1])
             num_tests += depth == 0
-            titles = _around(titles, depth)
+            titles = _enclosing(titles, depth)
             _add(match, titles, run)
     run.ended &= plans == [num_tests]
     return run
 
 
-def _around(titles: dict[int, str], depth: int) -> dict[int, str]:
-    return {place: title for place, title in titles.items() if place <= depth}
+def _enclosing(titles: dict[int, str], depth: int) -> dict[int, str]:
+    return {indent: title for indent, title in titles.items() if indent <= depth}
 
 
 def _add(match: re.Match[str], titles: dict[int, str], run: Run) -> None:

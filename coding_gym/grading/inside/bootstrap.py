@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PACKAGE = "_task_tests"
-# A descriptor above a higher limit would cost every fork of a test a table of that size.
+# A higher descriptor is not used: every fork of a test would copy a table of that size.
 _MAX_FILES = 65536
 
 
 class Reporter:
-    """Sends every outcome to the supervisor, a line of JSON after the nonce of this run."""
+    """Sends records to the supervisor, each as a line: the nonce of this run, then JSON."""
 
     def __init__(self, descriptor: int, nonce: str) -> None:
-        # Kept here because tests replace the functions of these modules while they run.
+        # References are kept, because tests can replace the functions of these modules.
         self._write, self._getpid, self._dumps = os.write, os.getpid, json.dumps
         self._exit, self._streams = os._exit, (sys.stdout, sys.stderr)
         self._descriptor, self._nonce, self._owner = descriptor, nonce, os.getpid()
 
     def send(self, *record: object) -> None:
-        """Sends one record; a process that a test forked sends nothing."""
+        """Sends one record; does nothing in a process that a test forked."""
         if self._getpid() != self._owner:
             return
         data = f"{self._nonce} {self._dumps(record)}\n".encode()
@@ -59,10 +59,10 @@ def _silence_stdin() -> None:
 
 
 def _above_the_limit(descriptor: int, lowest: int) -> int:
-    """Moves a descriptor to a number that tests which count or close all descriptors do not reach.
+    """Moves a descriptor above the limit of open files; returns its number.
 
-    It is above the limit of open files that tests see, and programs that they start do not inherit
-    it.
+    So tests that count or close all descriptors do not reach it. Programs that tests start do not
+    inherit it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < _MAX_FILES:
@@ -77,7 +77,7 @@ def _above_the_limit(descriptor: int, lowest: int) -> int:
 
 
 def _load(modules: "list[tuple[str, str]]") -> "Any":
-    """Makes modules from texts; each may import the earlier ones. Returns the last module."""
+    """Makes modules from texts and returns the last one; each may import the earlier ones."""
     module = sys.modules[_PACKAGE] = type(sys)(_PACKAGE)
     for name, text in modules:
         module = sys.modules[f"{_PACKAGE}.{name}"] = type(sys)(f"{_PACKAGE}.{name}")

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CHUNK_BYTES = 1 << 16
-# The main limit is processor time, which a busy machine does not change. This is for a child that
-# waits for ever; it grows with the load of the machine.
+# The main limit is processor time, which does not depend on load. The wall-time limit is for a
+# child that waits for ever; it grows with the load of the machine.
 _WALL_PER_CPU, _MIN_WALL_S = 2.0, 4.0
 _MEMORY_BYTES = 3 << 30
 _FILE_BYTES = 256 << 20  # of each file
@@ -27,16 +27,16 @@ _FILE_BYTES = 256 << 20  # of each file
 def forked(function: Callable[[], Any], cpu_s: float) -> tuple[Any, float]:
     """Runs a function in a forked child.
 
-    The child leads a process group, which is killed when it has replied, so that nothing it
-    started outlives it.
+    The child leads a process group, which is killed after its reply, with all processes that it
+    started.
 
     Args:
         function: Returns a JSON value that is not None.
         cpu_s: Processor seconds that the child may use.
 
     Returns:
-        The function's result, None if the child died or took too long; and the processor seconds
-        that the child used.
+        The result of the function, None if the child died or took too long; and the processor
+        seconds that the child used.
     """
     sys.stdout.flush()
     reading, writing = os.pipe()

@@ -18,15 +18,15 @@ from .time_limit import limited
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_FIRST_TIME = 1_000_000_000  # seconds; older than any file of a template, so no byte code matches
+_FIRST_TIME = 1_000_000_000  # an mtime older than any file of a template: no byte code matches
 
 
 def run(reporter: Any, settings: dict[str, Any]) -> int:
-    """Runs tests of several requests and reports each run.
+    """Runs the tests of several requests, and reports each run.
 
     Args:
         reporter: Receives one record ``run`` per request: the records of the run (None if its
-            process died or took too long), and the processor seconds that it used.
+            process died or took too long) and the processor seconds that it used.
         settings: ``options``: see `Plugin`; ``modules``: modules to import first; ``requests``:
             the fields of `coding_gym.grading.supervision.ForkedRun`, with the content of ``files``
             as Latin-1.
@@ -40,7 +40,7 @@ def run(reporter: Any, settings: dict[str, Any]) -> int:
 
 
 def _run(settings: dict[str, Any]) -> list[Any]:
-    """Runs tests in this process, which is a fork; returns what is reported."""
+    """Runs tests in this process, which is a fork; returns the records."""
     records = _Records()
     sys.dont_write_bytecode = not settings["compiles"]
     random.seed(settings["seed"])
@@ -93,9 +93,9 @@ def _written(files: dict[str, str], number: int) -> Iterator[None]:
 
 
 def _preload(names: Iterable[str]) -> None:
-    """Imports modules that tests need in addition to the project, once for all forks.
+    """Imports modules that tests need, once for all forks.
 
-    A module that imports the project is removed again, since the project is not broken yet.
+    A module that imports the project is removed again: only forks import the changed project.
     """
     root = _root()
     for name in names:
@@ -104,9 +104,9 @@ def _preload(names: Iterable[str]) -> None:
         before = set(sys.modules)
         try:
             importlib.import_module(name)
-        except BaseException:  # noqa: BLE001, S112 - what a test imports one way may refuse another
+        except BaseException:  # noqa: BLE001, S112 - some modules cannot be imported by name alone
             continue
         new = set(sys.modules) - before
         if any(str(getattr(sys.modules[n], "__file__", "")).startswith(root) for n in new):
-            for one in new:
-                del sys.modules[one]
+            for imported in new:
+                del sys.modules[imported]

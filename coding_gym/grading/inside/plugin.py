@@ -1,4 +1,4 @@
-"""One run of pytest with a plugin that chooses tests and reports how each of them ends."""
+"""One run of pytest with a plugin that selects tests and reports their outcomes."""
 
 import builtins
 import importlib
@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # `typing` takes time to import
 if TYPE_CHECKING:
     from typing import Any
 
-# Pytest imports these when it is called; here they are imported while the process waits.
+# Imports the plug-ins of pytest in advance, while the process waits for its settings.
 for plugin in getattr(pytest_config, "default_plugins", ()):
     importlib.import_module(f"_pytest.{plugin}")
 
@@ -27,7 +27,7 @@ _NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest
 
 
 class _Check:
-    """One assertion: counts its passes and failures, and lets its test continue."""
+    """One check: counts passes and failures of an assertion, and lets its test continue."""
 
     def __init__(self) -> None:
         self.counts = [0, 0]
@@ -51,21 +51,21 @@ class _Check:
         return True
 
     def see(self, value: "Any") -> "Any":
-        """Records a value that an assertion compares, and returns it."""
+        """Records a value that the assertion compares, and returns it."""
         if len(self.values) < _MAX_VALUES:
             self.values.append(_text(value))
         return value
 
 
 class Plugin:
-    """Chooses tests, and reports each phase of each test.
+    """Selects tests, and reports each phase of each test.
 
     Args:
         reporter: Its ``send`` receives the records.
         settings: ``options``: values of pytest's options, which override the project's
             configuration; ``tests``: the tests to run, by id with or without parameters, None
-            for all; ``reverse``: whether they run in the opposite order; ``num_checks``: how many
-            assertions record their outcomes.
+            for all; ``reverse``: whether they run in the opposite order; ``num_checks``: the
+            number of checks.
     """
 
     def __init__(self, reporter: "Any", settings: "dict[str, Any]") -> None:
@@ -80,19 +80,19 @@ class Plugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):  # type: ignore[no-untyped-def]
-        """Keeps the chosen tests, in the chosen order."""
+        """Keeps the selected tests, in the required order."""
         if self._tests is not None:
-            items[:] = [item for item in items if self._is_chosen(self.name(item.nodeid))]
+            items[:] = [item for item in items if self._is_selected(self.name(item.nodeid))]
         if self._reverse:
             items.reverse()
 
-    def _is_chosen(self, name: str) -> bool:
+    def _is_selected(self, name: str) -> bool:
         assert self._tests is not None  # noqa: S101 — the caller has checked
         return name in self._tests or name.partition("[")[0] in self._tests
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_cmdline_main(self, config):  # type: ignore[no-untyped-def]  # pytest's own types
-        """Overrules options that would change which tests run, or where."""
+        """Overrides options of the project."""
         for name, value in self._options.items():
             if hasattr(config.option, name):
                 setattr(config.option, name, value)
@@ -114,7 +114,7 @@ class Plugin:
             self._send_checks(name)
 
     def _send_checks(self, name: str) -> None:
-        """Sends what the assertions of a test recorded, and forgets it."""
+        """Sends the reports of the checks of a test, and resets the checks."""
         rows = []
         for number, check in enumerate(self._checks):
             if check.counts != [0, 0]:
@@ -124,13 +124,13 @@ class Plugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report):  # type: ignore[no-untyped-def]
-        """Sends that a file could not be collected."""
+        """Reports a file that could not be collected."""
         if report.outcome != "passed":
             name = self.name(report.nodeid)
             self._reporter.send("collect", name, report.outcome, _message(report))
 
     def name(self, node_id: str) -> str:
-        """Returns the id of a test relative to the workspace, which need not be pytest's root."""
+        """Returns the id of a test relative to the workspace, which may not be pytest's root."""
         if not self._folder:
             return str(node_id)
         path, colons, rest = node_id.partition("::")
@@ -145,7 +145,7 @@ def _text(value: "Any") -> str:
 
 
 def _first_line(kind: type, error: object, trace: "Any") -> str:
-    """One line that says how an assertion failed; its source where the error does not say it."""
+    """Returns one line about a failed assertion: its message, else its source."""
     try:
         text = str(error).strip()
     except Exception:  # noqa: BLE001 — the code under test wrote it
@@ -158,8 +158,8 @@ def _first_line(kind: type, error: object, trace: "Any") -> str:
 
 
 def _message(report) -> str:  # type: ignore[no-untyped-def]
-    """One line that says why a test failed or was skipped."""
-    if isinstance(report.longrepr, tuple):  # where and why a test was skipped
+    """Returns the reason of a failed or skipped test, one line."""
+    if isinstance(report.longrepr, tuple):  # file, line and reason of a skipped test
         return str(report.longrepr[-1]).strip()[:_MAX_MESSAGE_CHARS]
     crash = getattr(report.longrepr, "reprcrash", None)
     text = str(crash.message if crash is not None else report.longrepr).strip()
@@ -169,14 +169,14 @@ def _message(report) -> str:  # type: ignore[no-untyped-def]
 
 def run(reporter: "Any", settings: "dict[str, Any]") -> int:
     """Runs the files of ``settings`` as ``python -m pytest`` would; returns its exit code."""
-    # A file that is not there would keep all others from running.
+    # pytest runs nothing if one of its files is missing.
     paths = [path for path in settings["paths"] if Path(path).exists()]
     if not paths:
         return 0
     status = run_pytest(paths, [Plugin(reporter, settings)])
     if status == _NO_TESTS:
         names = "python_files, python_classes and python_functions"
-        text = "pytest: error: no test was collected; compare " + names
+        text = "pytest: error: no test was collected; remedy: check the options " + names
         print(text, flush=True)  # noqa: T201 — for people
     return status
 

@@ -1,8 +1,8 @@
-"""The parent of a test process: collects its report over a pipe and prints it as one line.
+"""The parent of a test process: receives its report over a pipe and prints it as one line.
 
 The line begins with a secret of the host. Results are never read from the output of the tests; only
-its end is kept, for error messages. If pytest is imported already, the test process is a fork of
-this one, made before the secret is read; otherwise it is a new interpreter.
+the end of the output is kept, for error messages. If pytest is already imported, the test process
+is a fork of this one, made before the secret is read; otherwise it is a new interpreter.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ def _hide() -> None:
 
 
 def _receive(size: int) -> bytes:
-    """Returns bytes of standard input, and reads none beyond: the test process may be a fork."""
+    """Returns bytes of standard input without buffering, as the test process may be a fork."""
     data = b""
     while len(data) < size:
         chunk = os.read(0, size - len(data))
@@ -112,7 +112,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 class _Report:
-    """The records that came over the pipe, in bounded space."""
+    """The records received over the pipe, in bounded space."""
 
     def __init__(self, nonce: str) -> None:
         self._prefix = nonce.encode() + b" "
@@ -123,7 +123,7 @@ class _Report:
         self.ended = False
 
     def feed(self, data: bytes) -> None:
-        """Takes the next bytes; lines that do not begin with the nonce are strays."""
+        """Reads the next bytes; lines that do not begin with the nonce are strays."""
         self._num_bytes += len(data)
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
@@ -139,7 +139,7 @@ class _Report:
         return self._num_bytes > _MAX_REPORT_BYTES
 
     def finish(self) -> None:
-        """Checks the rest of the input; half a line is allowed, because the reporter can die."""
+        """Checks the last, incomplete line: it may be part of a record, as the reporter can die."""
         if self._rest and not self._rest.startswith(self._prefix[: len(self._rest)]):
             self.has_strays = True
 
@@ -156,29 +156,29 @@ class _Report:
 def _watch(
     child: int, report: _Report, pipe: int, output: int, deadline: float
 ) -> "tuple[bool, bytes]":
-    """Reads both pipes until the run ends; returns whether it ran out of time, and its output."""
+    """Reads both pipes until the run ends; returns whether it timed out, and its last output."""
     tail = b""
     open_pipes = [pipe, output]
     timed_out = False
-    gone = False
+    has_exited = False
     while open_pipes and not report.ended and not report.is_flooded():
         left = deadline - time.monotonic()
         if left <= 0:
             timed_out = True
             break
-        # A process that outlived the tests may hold the pipes open: look at the child as well.
-        ready = select.select(open_pipes, [], [], 0 if gone else min(left, _TICK_S))[0]
-        if gone and not ready:
+        # A process that a test left behind can keep the pipes open, so the child is polled, too.
+        ready = select.select(open_pipes, [], [], 0 if has_exited else min(left, _TICK_S))[0]
+        if has_exited and not ready:
             break
-        for one in ready:
-            data = os.read(one, 65536)
+        for descriptor in ready:
+            data = os.read(descriptor, 65536)
             if not data:
-                open_pipes.remove(one)
-            elif one == pipe:
+                open_pipes.remove(descriptor)
+            elif descriptor == pipe:
                 report.feed(data)
             else:
                 tail = (tail + data)[-_MAX_TAIL_BYTES:]
-        gone = gone or os.waitid(os.P_PID, child, _HAS_ENDED) is not None
+        has_exited = has_exited or os.waitid(os.P_PID, child, _HAS_ENDED) is not None
     for _ in range(_MAX_LAST_READS):  # the report can end before its output is read
         if output not in open_pipes or not select.select([output], [], [], 0)[0]:
             break
@@ -187,9 +187,9 @@ def _watch(
 
 
 def _kill(group: int) -> float:
-    """Ends the test process and what it started, and returns the CPU seconds that they used."""
-    # From now on orphans are children of the supervisor, so their CPU time is counted. While tests
-    # run, orphans belong to process 1, as everywhere.
+    """Kills the test process and its process group; returns the CPU seconds that they used."""
+    # From now on the supervisor adopts orphans, so their CPU time is counted. While tests run,
+    # process 1 adopts orphans, as usual.
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)

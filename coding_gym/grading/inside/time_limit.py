@@ -1,4 +1,4 @@
-"""A time limit for one test, for endless computation and for endless waiting."""
+"""A time limit for one test, which stops endless computation and endless waiting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# On a machine of any load, a process that computes gets more than this share of a processor.
+# A process that uses less than this share of a processor is waiting, whatever the machine's load.
 _IDLE_SHARE = 0.05
 _SLACK_S = 1.0
 # Wall seconds per processor second, for a process on a busy machine.
@@ -18,18 +18,18 @@ _WALL_PER_CPU = 4.0
 
 
 class TestTookTooLong(BaseException):
-    """Raised in a test that runs past its time; no ``except Exception`` swallows it."""
+    """Raised in a test that exceeds its time limit; ``except Exception`` does not catch it."""
 
     __test__ = False
 
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raises `TestTookTooLong` in the block after its time limit, again and again until it ends.
+    """Raises `TestTookTooLong` in the block after its time limit, repeatedly until it ends.
 
     Args:
-        seconds: Processor seconds that the block may use. It may also wait that long, and one
-            second more.
+        seconds: Processor seconds that the block may use. It may also wait that long plus one
+            second.
     """
     idle_s = seconds + _SLACK_S
     end = time.monotonic() + _WALL_PER_CPU * idle_s

@@ -37,7 +37,7 @@ def get_runner(name: str) -> Runner:
 
 
 def missing_runtime(task: Task) -> str:
-    """Returns why the machine cannot run a task, with the remedy, or "" if it can.
+    """Returns the program that a task needs and this machine lacks, with the remedy, or "".
 
     A task with an image or install commands brings its own programs; building it reports problems.
     """

@@ -26,9 +26,9 @@ _MAX_REWARD_BYTES = 1 << 20
 class HarborRunner(OutputRunner):
     """Runs ``test_command``, by default ``/tests/test.sh``, and reads the reward that it writes.
 
-    There is one test, ``reward``, which has passed with a reward of at least 1. The script runs
-    with the same privileges as the code under test, so it must not trust results from a process
-    of that code; the exit code of the script is ignored.
+    There is one test, ``reward``. It passes if the reward is at least 1; the exit code of the
+    script is ignored. The script has the same privileges as the code under test, so it must not
+    trust results from a process of that code.
     """
 
     def __init__(self) -> None:
@@ -40,11 +40,11 @@ class HarborRunner(OutputRunner):
         )
 
     def problem(self, task: Task) -> str:
-        """Returns what is wrong with the task's expected tests or its path, or ""."""
+        """Returns the problem of a task that this runner cannot run, or ""."""
         if not task.is_in_image:
-            return "it runs in the task's 'image' alone, and 'interpreter' is not 'image'"
+            return "runner 'harbor' needs a task with an 'image' and the 'interpreter' \"image\""
         wrong = [test for test in task.expected_tests if test != REWARD]
-        return f"the only test is {REWARD!r}, got {wrong[0]!r}" if wrong else ""
+        return f"the only expected test must be {REWARD!r}, got {wrong[0]!r}" if wrong else ""
 
     def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract, here and below
         """Returns no files: the script itself names the test files."""
@@ -56,9 +56,9 @@ class HarborRunner(OutputRunner):
 
 
 def _read_reward(sandbox: Sandbox, _task: Task, result: ExecResult) -> Run:
-    """Reads the reward of a script whose processes have all ended.
+    """Reads the reward of a script; without one if the script was killed.
 
-    A script that was killed has no reward: the code under test can kill it.
+    The code under test can kill the script.
     """
     if result.exit_code >= _KILLED and not result.out_of_memory:
         return Run(is_lost=True)
@@ -75,7 +75,7 @@ def _read_reward(sandbox: Sandbox, _task: Task, result: ExecResult) -> Run:
 
 
 def _reward(sandbox: Sandbox) -> float | None:
-    """Returns ``reward``, or the lowest of all rewards if none has that name; None without any."""
+    """Returns the reward named ``reward``, else the lowest reward; None without a reward."""
     for path in _REWARD_FILES:
         with suppress(OSError, ValueError, TypeError, RecursionError):
             data = json.loads(sandbox.read_file(path, max_bytes=_MAX_REWARD_BYTES))

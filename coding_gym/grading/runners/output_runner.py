@@ -1,7 +1,7 @@
-"""Runners of a task's own commands: they read its output, its report files or its exit code.
+"""Runners of a task's test command: they read its output, its report files or its exit code.
 
 Code under test can print the same text as tests, so these runners detect less than the pytest
-runner, which has a private channel: see ``docs/threat-model.md``.
+runner, which has a private channel. See ``docs/threat-model.md``.
 """
 
 import re
@@ -40,7 +40,7 @@ _PLAIN_WORD = re.compile(r"[\w.+/-]+")
 
 @dataclass(slots=True, kw_only=True)
 class OutputRunner:
-    """Runs ``test_command``, once or once per file, and reads the outcomes.
+    """Runs ``test_command``, once or once per file, and reads the statuses of the tests.
 
     A runner holds no state; one object serves all tasks and threads.
 
@@ -49,13 +49,13 @@ class OutputRunner:
 
     Attributes:
         name: Its name in ``Task.runner``.
-        read: Returns the outcomes of a run that was not killed.
+        read: Returns the report of a run that was not killed.
         prepare: Removes old reports before the run.
-        report_problem: Returns what is wrong with a ``test_report``, or "".
-        default_command: The command of tasks without one; "" if tasks must have one.
-        names: Patterns of test files, and of files that configure the run.
-        is_by_file: Whether ids are ``FILE::NAME`` without ``{file}``, too.
-        negates: Whether `functions` knows Python functions of tests, so that they can be negated.
+        report_problem: Returns the problem of a task's ``test_report``, or "".
+        default_command: The command of tasks without ``test_command``; "" if they must have one.
+        names: Patterns of test files and of files that configure the run.
+        is_by_file: Whether ids are ``FILE::NAME`` even without ``{file}``.
+        negates: Whether `functions` returns Python functions, so that tests can be negated.
     """
 
     name: str
@@ -71,10 +71,10 @@ class OutputRunner:
     records: ClassVar = False
 
     def problem(self, task: Task) -> str:
-        """Returns what is wrong with the task's command, report or ids, or ""."""
+        """Returns the problem of a task that this runner cannot run, or ""."""
         command = self._command(task)
         if not command:
-            return f"field 'test_command' is missing, and runner {self.name!r} needs one"
+            return f"field 'test_command' is missing; runner {self.name!r} needs it"
         if problem := self.report_problem(task):
             return f"field 'test_report' {problem}"
         if self.is_by_file or FILE in command:
@@ -83,15 +83,14 @@ class OutputRunner:
         return ""
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns the part of the ids before the first ``::``, and the programs of the tree."""
+        """Returns the test files that ids name, and the programs that the command starts."""
         started = {pattern.lstrip("/") for pattern in started_patterns(self._command(task))}
         return tuple(sorted(_test_files(task) | started - Patch(task.gold_patch).paths))
 
     def patterns(self, task: Task) -> tuple[str, ...]:
-        """Returns `names`, and the programs of the tree that the command starts.
+        """Returns patterns of further files that the run collects or reads as configuration.
 
-        The patterns, for `coding_gym.grading.selection.path_matcher`, match further files that the
-        run collects or reads as configuration.
+        They are for `coding_gym.grading.selection.path_matcher`.
         """
         return (*self.names, *started_patterns(self._command(task)))
 
@@ -102,11 +101,11 @@ class OutputRunner:
     ) -> Mapping[str, tuple[str, ...]]:
         """Returns the test functions of expected tests, as ``FILE::CLASS::NAME``.
 
-        Tests whose functions are not known are omitted; they are graded by structure alone.
+        Tests whose functions are not known are omitted; they cannot be negated.
 
         Args:
             task: The task.
-            files: Content of `files` by path, with the hidden tests applied.
+            files: Content of the test files by path, after the hidden tests are applied.
         """
         return {}
 
@@ -122,18 +121,16 @@ class OutputRunner:
     ) -> Run:
         """Runs the command; the hidden tests and the patch are in the tree already.
 
-        Statuses are by the ids that the task uses.
-
         Args:
-            sandbox: Where.
+            sandbox: The sandbox that holds the tree.
             task: The task.
             paths: The test files, from `files`; those that do not exist are skipped.
-            timeout_s: After so many seconds the run is killed.
+            timeout_s: Time limit in seconds, after which the run is killed.
             only: Has no effect: the command runs all tests.
-            num_checks: Has no effect: assertions cannot record their outcomes.
+            num_checks: Has no effect: these runners have no checks.
 
         Raises:
-            GradingError: The program that the command begins with is missing.
+            GradingError: The program at the beginning of the command is missing.
             SandboxError: The sandbox died.
         """
         self.prepare(sandbox, task)
@@ -151,8 +148,8 @@ class OutputRunner:
             run = self.read(sandbox, task, result)
             if not run.statuses:
                 message = last_line(result.output, f"exit code {result.exit_code}")
-                concerned = [test for test in task.expected_tests if test.startswith(prefix)]
-                total.messages |= dict.fromkeys(concerned, message)
+                tests = [test for test in task.expected_tests if test.startswith(prefix)]
+                total.messages |= dict.fromkeys(tests, message)
             for test, status in run.statuses.items():
                 total.add(prefix + test, status, run.messages.get(test, ""))
             total.ended &= run.ended
@@ -172,8 +169,8 @@ class OutputRunner:
 
 def _test_files(task: Task) -> set[str]:
     """Returns the files that the ids of the expected tests name."""
-    named = [test.partition("::") for test in task.expected_tests]
-    return {path for path, colons, _ in named if colons and _is_path(path)}
+    parts = [test.partition("::") for test in task.expected_tests]
+    return {path for path, colons, _ in parts if colons and _is_path(path)}
 
 
 def _is_path(text: str) -> bool:
@@ -181,9 +178,9 @@ def _is_path(text: str) -> bool:
 
 
 def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
-    """Refuses a command whose program is missing, before code under test can fake that error.
+    """Raises an error if the command's program is missing, which code under test cannot fake yet.
 
-    A program in the tree is not checked: the policy can remove it, and no test passes then.
+    A program in the tree is not checked: a policy that removes it makes all tests fail.
     """
     words = [word for word in command.split() if "=" not in word]
     program = words[0] if words else ""
@@ -192,33 +189,33 @@ def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
     is_of_tree = f'[[ $(realpath -ms -- {program}) == "$PWD"/* ]] || ' if "/" in program else ""
     if not sandbox.run(f"{is_of_tree}command -v {program} >/dev/null").ok:
         raise GradingError(
-            f"task {task.task_id}: there is no {program!r} where its tests run, and field "
-            "'test_command' begins with it; install it"
+            f"task {task.task_id}: program {program!r} of field 'test_command' is not installed "
+            "where the tests run; install it there"
         )
 
 
 class CommandRunner(OutputRunner):
-    """Runs the expected tests, each of which *is* a shell command, such as ``make test``.
+    """Runs the expected tests, each of which is a shell command, such as ``make test``.
 
     A test passes if its command exits with 0. The commands run one after another in one sandbox.
 
-    A patch may change scripts that only other scripts name, and files that a command names by a
-    folder or a glob, unless they have names of tests. The code under test can exit with 0. Prefer a
-    runner that reads results by name.
+    Prefer a runner that reads results by name: the code under test can exit with 0, and a patch can
+    change scripts that only other scripts name, and files that a command names by a folder or a
+    glob, unless they have names of tests.
     """
 
     def __init__(self) -> None:
         super().__init__(name="command", read=_read_exit_code, names=(*ANY, *TEST_FOLDERS))
 
     def problem(self, task: Task) -> str:
-        """Returns what is wrong with the task's commands, or ""."""
+        """Returns the problem of a task that this runner cannot run, or ""."""
         if task.test_command:
             return f"field 'test_command' is not used by this runner, got {task.test_command!r}"
         wrong = [test for test in task.expected_tests if not test.strip() or "\0" in test]
-        return f"expected test {wrong[0]!r} is no shell command" if wrong else ""
+        return f"expected test {wrong[0]!r} is not a shell command" if wrong else ""
 
     def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract
-        """Returns no files: commands have none."""
+        """Returns no files: a command has no test file."""
         return ()
 
     def patterns(self, task: Task) -> tuple[str, ...]:
@@ -237,9 +234,9 @@ def _read_exit_code(_sandbox: Sandbox, _task: Task, result: ExecResult) -> Run:
 
 
 def _read_output(parse: Callable[[str], Run]) -> Read:
-    """Returns a reader of the output.
+    """Returns a function that reads the output.
 
-    If all tests passed but the exit code is not 0, the run is incomplete: something else failed, or
+    A run is incomplete if all tests passed but the exit code is not 0: something else failed, or
     the code under test ended the program.
     """
 
@@ -253,11 +250,11 @@ def _read_output(parse: Callable[[str], Run]) -> Read:
 
 
 def _report_problem(task: Task) -> str:
-    """Returns why the patterns of JUnit XML files cannot be used, or ""."""
+    """Returns the problem of the patterns of JUnit XML files, or ""."""
     if not task.test_report.split():
-        return "is missing; it must say where the reports lie, such as 'build/*.xml'"
+        return "is missing; it must name the JUnit XML files, such as 'build/*.xml'"
     outside = [p for p in task.test_report.split() if p.startswith("/") or ".." in p.split("/")]
-    return f"must stay in the tree, got {outside[0]!r}" if outside else ""
+    return f"must name files in the workspace, got {outside[0]!r}" if outside else ""
 
 
 def _clear_reports(sandbox: Sandbox, task: Task) -> object:
@@ -265,7 +262,7 @@ def _clear_reports(sandbox: Sandbox, task: Task) -> object:
 
 
 def _read_reports(sandbox: Sandbox, task: Task, _: ExecResult) -> Run:
-    """Returns the outcomes in the JUnit XML files that ``test_report`` names by glob patterns."""
+    """Returns the report in the JUnit XML files that ``test_report`` names by glob patterns."""
     listed = sandbox.run(_listing(task)).output.split("\0")
     paths = sorted(path for path in listed if path)
     if len(paths) > _MAX_REPORTS:
@@ -274,7 +271,7 @@ def _read_reports(sandbox: Sandbox, task: Task, _: ExecResult) -> Run:
     for path in paths:
         try:
             reports.append(sandbox.read_file(path))
-        except OSError:  # a folder, a pipe, or too large: no report
+        except OSError:  # a folder, a pipe or a file that is too large
             return Run()
     return read_junit(reports)
 

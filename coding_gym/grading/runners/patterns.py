@@ -91,7 +91,7 @@ _STARTER = re.compile(
 def named_patterns(commands: Iterable[str]) -> tuple[str, ...]:
     """Returns patterns of all files that shell commands may name, in any folder.
 
-    Words in quotes count, and so do the modules that ``python -m`` starts.
+    This includes words in quotes, and modules that ``python -m`` starts.
     """
     words: list[str] = []
     for command in commands:
@@ -99,7 +99,7 @@ def named_patterns(commands: Iterable[str]) -> tuple[str, ...]:
         modules = [module.replace(".", "/") for module in _MODULE.findall(text)]
         words += [f"{m}{end}" for m in modules for end in (".py", "/__init__.py", "/__main__.py")]
         words += _WORD.findall(text)
-        with suppress(ValueError):  # quotes that do not end, as in a here document
+        with suppress(ValueError):  # a quote without an end, as in a here document
             words += shlex.split(command)
     return _patterns(words)
 

@@ -1,4 +1,4 @@
-"""The runner of pytest, with a reporter in its process."""
+"""The pytest runner, which has a reporter in the test process."""
 
 from collections.abc import Collection, Mapping
 
@@ -20,7 +20,7 @@ class PytestRunner:
     negates = records = True
 
     def problem(self, task: Task) -> str:
-        """Returns the first expected test that is no node id, or that patches can edit, or ""."""
+        """Returns the problem of a task with a test that is no node id or that patches can edit."""
         hidden = Patch(task.test_patch).paths
         for test in task.expected_tests:
             path, colons, name = test.partition("::")
@@ -29,18 +29,15 @@ class PytestRunner:
             is_doctest = "." in name.partition("[")[0].partition("::")[0]
             is_source = path.endswith(".py") and TEST_FOLDERS.isdisjoint(path.split("/"))
             if is_doctest and is_source and path not in hidden:
-                return f"expected test {test!r} is a doctest in a file of the program"
+                return f"expected test {test!r} is a doctest in a source file, which patches edit"
         return ""
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns the part of the ids before the first ``::``."""
+        """Returns the test files that ids name."""
         return tuple(sorted({test.partition("::")[0] for test in task.expected_tests}))
 
     def patterns(self, task: Task) -> tuple[str, ...]:
-        """Returns the configuration and ``conftest.py`` files above expected tests.
-
-        Pytest collects the files of the expected tests, and no others.
-        """
+        """Returns patterns of the configuration and ``conftest.py`` files above expected tests."""
         folders = {""}
         for path in self.files(task):
             parts = path.split("/")
@@ -68,18 +65,18 @@ class PytestRunner:
         """Runs the tests.
 
         Args:
-            sandbox: Where.
+            sandbox: The sandbox that holds the tree.
             task: The task.
             paths: The test files, from `files`; those that do not exist are skipped.
-            timeout_s: After so many seconds the run is killed.
+            timeout_s: Time limit in seconds, after which the run is killed.
             only: The test functions to run, as ``FILE::CLASS::NAME``; all by default.
-            num_checks: How many assertions of the files record their outcomes.
+            num_checks: The number of checks in the files.
 
         Raises:
             GradingError: The supervisor or pytest could not be started.
             SandboxError: The sandbox died.
         """
-        used = {name.partition("::")[0] for name in only}
-        chosen = [path for path in paths if not only or path in used]
+        needed = {name.partition("::")[0] for name in only}
+        files = [path for path in paths if not only or path in needed]
         runner = TestRunner(sandbox, has_own_pytest=task.has_own_pytest)
-        return runner.run(chosen, only or None, timeout_s=timeout_s, num_checks=num_checks)
+        return runner.run(files, only or None, timeout_s=timeout_s, num_checks=num_checks)

@@ -1,4 +1,4 @@
-"""The runner of SWE-bench's rows: their test command, and its log as SWE-bench reads it."""
+"""The runner of SWE-bench rows: runs their test command and reads its log as SWE-bench does."""
 
 from collections.abc import Mapping
 
@@ -16,8 +16,8 @@ from coding_gym.task import Task
 class SweBenchRunner(OutputRunner):
     """Runs a row's test command and reads its log as SWE-bench does.
 
-    ``test_report`` names the format; without it, it is that of the project in SWE-bench. A format
-    may serve several languages, so the patterns of protected files are those of all languages.
+    ``test_report`` names the log format; the default is the format of the project in SWE-bench. A
+    format can serve several languages, so patterns of protected files are those of all languages.
     """
 
     def __init__(self) -> None:
@@ -30,17 +30,17 @@ class SweBenchRunner(OutputRunner):
         )
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns the files that the ids name, and the command's own programs."""
+        """Returns the test files that ids name, and the programs that the command starts."""
         paths = {*super().files(task)}
         if _format(task) == "django":
             parsed = filter(None, map(UnittestId.parse, task.expected_tests))
-            paths.update(path for one in parsed for path in one.paths)
+            paths.update(path for test_id in parsed for path in test_id.paths)
         if _format(task) == "sympy":
             paths.update(test.partition(":")[0] for test in task.expected_tests if ":" in test)
         return tuple(sorted(paths))
 
     def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
-        """Returns the functions that ids name, in the formats of Python's test runners."""
+        """Returns the functions that ids name, in formats of Python's test runners."""
         name = _format(task)
         if name in PYTEST_FORMATS:
             return {test: (test.partition("[")[0],) for test in task.expected_tests}

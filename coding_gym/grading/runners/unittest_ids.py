@@ -8,7 +8,7 @@ from typing import Self
 
 from coding_gym import syntax
 
-# Ids as unittest prints them, and as its command line takes them.
+# Ids as unittest prints them, and as its command line accepts them.
 _PRINTED = re.compile(r"(\w+) \(([\w.]+)\)")
 _DOTTED = re.compile(r"\w+(?:\.\w+){2,}")
 
@@ -31,9 +31,9 @@ class UnittestId:
     def parse(cls, test_id: str) -> Self | None:
         """Reads an id; None if it names no method, such as the first line of a docstring.
 
-        ``test_x (mod.Class)`` is what unittest prints up to Python 3.10, ``test_x
-        (mod.Class.test_x)`` since; its command line takes ``mod.Class.test_x``. Names before the
-        last class that begin with a capital are classes, too.
+        Up to Python 3.10, unittest prints ``test_x (mod.Class)``, later ``test_x
+        (mod.Class.test_x)``; its command line accepts ``mod.Class.test_x``. Capitalised names
+        before the last class are classes, too.
         """
         if printed := _PRINTED.fullmatch(test_id):
             method, owner = printed[1], printed[2].removesuffix(f".{printed[1]}")
@@ -51,42 +51,42 @@ class UnittestId:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Returns the possible paths of the module, in Django's folder of tests and at the root."""
+        """Returns the possible paths of the module: in Django's ``tests`` folder or at the root."""
         stem = self.module.replace(".", "/")
         files = f"{stem}.py", f"{stem}/__init__.py"
         return (*(f"tests/{file}" for file in files), *files)
 
     def node_id(self, path: str) -> str:
-        """Returns its node id in a file."""
+        """Returns the pytest node id of the method in a file."""
         return "::".join([path, *self.classes, self.method])
 
 
 def methods(tests: Iterable[str], files: Mapping[str, bytes]) -> dict[str, tuple[str, ...]]:
-    """Returns the node ids, in some files, of the tests whose spelling names a function.
+    """Returns the node ids, by test, of the tests whose functions are found in some files.
 
     Args:
-        tests: Ids, in any spelling.
+        tests: Ids that unittest or Django prints.
         files: Content of test files by path.
     """
     parsed = {test: UnittestId.parse(test) for test in tests}
     summaries = {} if all(parsed.values()) else _summaries(files)
     names = {
-        test: tuple(one.node_id(path) for path in one.paths if path in files)[:1]
-        if one
+        test: tuple(test_id.node_id(path) for path in test_id.paths if path in files)[:1]
+        if test_id
         else tuple(name for name, summary in summaries.items() if summary == test)
-        for test, one in parsed.items()
+        for test, test_id in parsed.items()
     }
     return {test: node_ids for test, node_ids in names.items() if node_ids}
 
 
 def _summaries(files: Mapping[str, bytes]) -> dict[str, str]:
-    """The first line of every method's docstring by node id; "" without a docstring."""
+    """Returns the first line of every method's docstring by node id; "" without a docstring."""
     summaries: dict[str, str] = {}
     for path, data in files.items():
         try:
             tree = syntax.parse(data)
         except (SyntaxError, ValueError, RecursionError, LookupError):
-            continue  # another Python's syntax, or no text at all
+            continue  # the syntax of another Python version, or not a text
         for node_id, node in _methods(tree, path):
             text = (ast.get_docstring(node, clean=False) or "").strip()
             summaries[node_id] = text.partition("\n")[0].strip()

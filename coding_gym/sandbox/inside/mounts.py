@@ -34,7 +34,8 @@ OLD = "/.old"
 QUIET = sc.NOSUID | sc.NODEV
 # A folder of that tmpfs, its path inside, its mode.
 _WRITABLE = (("tmp", "/tmp", 0o1777), ("home", "/home/agent", 0o755), ("shm", "/dev/shm", 0o1777))  # noqa: S108
-# Space for the set-up in case a snapshot fills the limits, and for folders that a policy moved.
+# A snapshot may fill the limits. Until the set-up ends, the tmpfs has this much more, for the files
+# of the set-up and for mount points that a policy moved away.
 _SPARE_BYTES, _SPARE_INODES = 1 << 20, 16
 # One sandbox must not use up the terminals of the machine or the inotify objects of a user.
 _MAX_TERMINALS = 64
@@ -221,9 +222,11 @@ def limit_restored(request: SandboxRequest) -> None:
     if not request.restores:
         return
     limits = request.limits
-    # A mount of it that no requested one can cover: with an image, none may be below /dev.
+    # A path at which the tmpfs is mounted, and which no requested mount can cover: with an image,
+    # no mount may be at or below /dev.
     mounted = "/" if request.image is None else "/dev/shm"  # noqa: S108 - as it is inside
-    # A full tmpfs may exceed its limits a little: the kernel refuses limits below its content.
+    # First with the space for the set-up: a snapshot that needs more is refused. Then without it,
+    # which the kernel refuses (EINVAL) while the content is larger; the first limits stay then.
     for code, num_bytes, num_inodes in ((0, _SPARE_BYTES, _SPARE_INODES), (errno.EINVAL, 0, 0)):
         size, count = limits["disk_bytes"] + num_bytes, limits["num_inodes"] + num_inodes
         with step("restore more than a sandbox may hold", "request"):
@@ -289,7 +292,10 @@ def make_real(path: str) -> None:
 
 
 def _dated(request: SandboxRequest) -> set[str]:
-    """Returns the paths that get a fixed time: links, and folders on the sandbox's tmpfs."""
+    """Returns the links and folders on the sandbox's tmpfs, which get a fixed time.
+
+    Folders below a mount, a layer or a restored folder keep theirs.
+    """
     targets = [mount.target for mount in request.mounts]
     elsewhere = [*targets, *allowed_folders(), *allowed_links(), "/proc"]
     elsewhere.remove("/dev")  # of its folders, only /dev/shm takes mounts

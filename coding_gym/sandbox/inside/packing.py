@@ -219,7 +219,7 @@ def _extents(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
-    """Fills empty folders, by the names of their places, with the files of a snapshot.
+    """Fills empty folders, given by the names that entries call them, with the files of a snapshot.
 
     The stream is not trusted: an entry is made in a folder that was made before, never through
     a symbolic link, and never instead of another.

@@ -129,9 +129,10 @@ def _status_of(process: str) -> tuple[str, bytes]:
 
 
 def _in_vfork(statuses: Mapping[str, bytes], held: Mapping[str, int]) -> Iterator[str]:
-    """Yields processes that run in the memory of a waiting parent: one for each parent.
+    """Yields, for each parent that waits in vfork, the child that runs in the parent's memory.
 
-    A forked copy of a parent, with separate memory, can look the same.
+    Without this, the memory of both would be counted twice. A child is recognised by its size,
+    which equals the parent's; a forked copy with separate memory can look the same.
     """
     matches = {folder: _FAMILY.search(text) for folder, text in statuses.items()}
     families = {folder: family.groups() for folder, family in matches.items() if family}

@@ -185,18 +185,21 @@ def _answers(names: Iterable[str], answer: int) -> dict[str, _Block]:
 
 
 def _argument(index: int, *, high: bool = False) -> _Instruction:
-    """Loads half of an argument; except for pointers, the kernel reads only the low half."""
+    """Returns the instruction that loads half of an argument, the low one by default.
+
+    Of arguments that are not pointers the kernel reads only the low half.
+    """
     return (_LOAD, 0, 0, 16 + 8 * index + (4 if high != (sys.byteorder == "big") else 0))
 
 
 def _require(values: tuple[int, ...], otherwise: int) -> _Block:
-    """Goes on where the loaded word is among the values, and returns an answer where it is not."""
+    """Returns a test: the next instruction for one of the values, the answer for all others."""
     tests = [(_IF_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
     return [*tests, (_RETURN, 0, 0, otherwise)]
 
 
 def _refuse(values: tuple[int, ...], answer: int) -> _Block:
-    """Returns an answer where the loaded word is among the values, and goes on where it is not."""
+    """Returns a test: the answer for one of the values, the next instruction for all others."""
     tests = [(_IF_EQUAL, len(values) - 1 - i, 0, value) for i, value in enumerate(values[:-1])]
     return [*tests, (_IF_EQUAL, 0, 1, values[-1]), (_RETURN, 0, 0, answer)]
 
@@ -230,7 +233,7 @@ def _assembled(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALL
 
 
 def _search(cases: Sequence[tuple[int, _Block]]) -> _Block:
-    """Returns the block of the last case whose number is not above the one loaded."""
+    """Returns instructions that find, for the loaded number, the last case that is not above it."""
     if len(cases) == 1:
         return cases[0][1]
     middle = len(cases) // 2

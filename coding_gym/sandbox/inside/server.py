@@ -59,8 +59,8 @@ def main() -> None:
         os._exit(1)
     control.close()
     select.select([watched, os.pidfd_open(pid)], [], [])
-    # The server is pid 1 of its namespace: all sandboxes end with it. If this process is killed,
-    # the server's parent-death signal kills the server.
+    # All sandboxes end with the server, which is pid 1 of their namespace. If this process is
+    # killed, the kernel kills the server (PR_SET_PDEATHSIG).
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     # An owner that is still running removes the folders of its sandboxes itself.

@@ -31,10 +31,10 @@ class LineTracer:
             sys.settrace(self._on_call)
 
     def _is_wanted(self, name: str) -> bool:
-        wanted = self._known.get(name)
-        if wanted is None:
-            wanted = self._known[name] = self._wants(name)
-        return wanted
+        is_traced = self._known.get(name)
+        if is_traced is None:
+            is_traced = self._known[name] = self._wants(name)
+        return is_traced
 
     def _on_call(self, frame: FrameType, event: str, argument: Any) -> Any:
         del event, argument

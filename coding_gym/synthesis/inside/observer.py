@@ -64,7 +64,7 @@ class Observer:
             their import.
         """
         return {
-            "tests": [[test, *place] for test, place in self._functions.items()],
+            "tests": [[test, *location] for test, location in self._functions.items()],
             "failures": self._failures,
             "random": sorted(self._random),
             "lines": _bit_sets(self._lines, list(self._functions), self._root),

@@ -29,7 +29,7 @@ def unified_row(row: Row, where: str, row_format: RowFormat | None = None) -> Ro
     Raises:
         InvalidTaskError: A field is missing or malformed; names row, field and value.
     """
-    chosen = row_format or next(one for one in _ROW_FORMATS if one.reads(row))
+    chosen = row_format or next(row_format for row_format in _ROW_FORMATS if row_format.reads(row))
     unified = chosen.to_row(row, where)
     return unified_row(unified, where) if chosen.is_wrapper else unified
 

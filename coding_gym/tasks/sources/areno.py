@@ -1,7 +1,7 @@
 """AReno's coding rows: the whole program inline, and commands that pass after the repair.
 
-They have no gold patch and no hidden tests. If a row names tests of pytest, these decide the grade;
-otherwise each command is a test with itself as id, and passes with exit code 0.
+These rows have no gold patch and no hidden tests. If a row names tests of pytest, they decide the
+grade; otherwise each command is a test, whose id is the command, and passes with exit code 0.
 
 The tests are in the tree, and no patch can change them; see
 `coding_gym.grading.runners.output_runner` for the protected files. A row whose command starts the
@@ -21,8 +21,8 @@ def _reads(row: Row) -> bool:
 def _to_row(row: Row, where: str) -> Row:
     commands: tuple[str, ...] = value_of(row, "test_commands", Texts, where, ())
     if not commands or not all(command.strip() for command in commands):
-        wanted = "must be a list of at least one shell command"
-        raise row_error(row, where, "test_commands", f"{wanted}, got {commands!r:.80}")
+        requirement = "must be a list of at least one shell command"
+        raise row_error(row, where, "test_commands", f"{requirement}, got {commands!r:.80}")
     made = {key: value for key, value in row.items() if key != "test_commands"}
     made["visible_test_command"] = " && ".join(commands)
     named = value_of(row, "FAIL_TO_PASS", Texts, where, ())

@@ -42,7 +42,7 @@ def language_named(name: str) -> str:
 
 
 def language_of(patch: str) -> str:
-    """Returns the language of most files that a patch changes; Python if no suffix is known."""
+    """Returns the main language of the files that a patch changes; Python if no suffix is known."""
     try:
         paths = sorted(Patch(patch).paths)
     except PatchError:  # the reader of the fields raises, with their names

@@ -1,6 +1,6 @@
-"""NeMo Gym's rows: a request for a model around a row of another dataset.
+"""NeMo Gym's rows: a request to a model that contains a row of another dataset.
 
-The other row is ``responses_create_params.metadata.instance_dict``, as JSON text or an object; in
+The inner row is ``responses_create_params.metadata.instance_dict``, as JSON text or an object; in
 older files its fields are next to ``responses_create_params``.
 """
 

@@ -37,5 +37,5 @@ def how_tests_run(
 
 
 def has_pytest_ids(ids: Iterable[str]) -> bool:
-    """Returns whether all ids have the form of pytest's."""
-    return all(_PYTEST_ID.match(one) for one in ids)
+    """Returns whether all ids have the form of pytest's node ids."""
+    return all(_PYTEST_ID.match(test_id) for test_id in ids)

@@ -1,8 +1,8 @@
 """SWE-bench, Lite, Verified, Multilingual, and every dataset in their schema.
 
 Missing fields are inferred from other fields or the project: the language, the name of the image,
-and the runner of the tests; their command is the ``eval_script`` of the row if it has one. Present
-fields do not change, even empty texts.
+and the runner of the tests. The test command is the ``eval_script`` of the row if it has one.
+Existing fields do not change, even empty texts.
 """
 
 import shlex
@@ -22,13 +22,13 @@ _DJANGO_SETTINGS = "--settings=test_sqlite"
 
 
 def image_name(instance_id: str, organisation: str, separator: str) -> str:
-    """Returns the image of a row; names of images have no capitals and no double underscore."""
+    """Returns the name of a row's image, in lower case and without double underscores."""
     name = instance_id.replace("__", separator).lower()
     return f"{organisation}/sweb.eval.x86_64.{name}:latest"
 
 
 def fill_in(row: Row, where: str) -> dict[str, Any]:
-    """Returns a row with the missing fields that its other fields imply.
+    """Returns a row with missing fields inferred from its other fields.
 
     Raises:
         InvalidTaskError: ``eval_script`` has no test command, or ``log_parser`` is no text.
@@ -57,12 +57,12 @@ def hidden_test_ids(row: Row, where: str) -> tuple[str, ...]:
 
 
 def _fill_in_test_run(filled: dict[str, Any], row: Row, where: str) -> None:
-    command = tests = _usual_command(row)
+    command = tests = _default_command(row)
     if (text := value_of(row, "eval_script", Text, where)) is not None:
         script = read_eval_script(text)
         if script is None:
-            wanted = "must be a script that runs tests between its two markers"
-            raise row_error(row, where, "eval_script", f"{wanted}, got {text!r:.80}")
+            requirement = "must be a script that runs tests between its two markers"
+            raise row_error(row, where, "eval_script", f"{requirement}, got {text!r:.80}")
         command, tests = script
     parser = value_of(row, "log_parser", Text, where, "")
     run = how_tests_run(hidden_test_ids(row, where), command, parser, tests)
@@ -70,7 +70,7 @@ def _fill_in_test_run(filled: dict[str, Any], row: Row, where: str) -> None:
         filled.setdefault(key, value)
 
 
-def _usual_command(row: Row) -> str:
+def _default_command(row: Row) -> str:
     """Returns the test command of projects with other test ids than pytest's; else ""."""
     if row.get("repo") not in ("django/django", "sympy/sympy"):
         return ""
@@ -80,7 +80,7 @@ def _usual_command(row: Row) -> str:
         paths = []
     if row["repo"] == "sympy/sympy":
         return shlex.join(["bin/test", "-C", "--verbose", *paths])
-    # Only the modules that the test patch changes: the whole suite takes an hour.
+    # Only the modules that the test patch changes, because the whole suite takes an hour.
     modules = [path[:-3].removeprefix("tests/") for path in paths if path.endswith(".py")]
     labels = [module.replace("/", ".") for module in modules]
     arguments = ["./tests/runtests.py", "--verbosity", "2", _DJANGO_SETTINGS, *labels]

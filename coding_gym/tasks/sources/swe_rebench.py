@@ -22,7 +22,7 @@ def _to_row(row: Row, where: str) -> Row:
     config = value_of(row, _CONFIG, dict[str, Any], where)
     if config is None:
         raise row_error(row, where, _CONFIG, "is missing")
-    # Errors name these fields with the object in front.
+    # Errors name these fields with the name of the object as prefix.
     inner = {f"{_CONFIG}.{key}": value for key, value in config.items()}
     inner["instance_id"] = row.get("instance_id")
     command = "\n".join(_commands(inner, "test_cmd", where))
@@ -57,7 +57,7 @@ def _install_commands(inner: Row, frozen: str, where: str) -> tuple[str, ...]:
 
 
 def _commands(inner: Row, key: str, where: str) -> tuple[str, ...]:
-    """Returns a field, one text or a list of texts, without empty texts."""
+    """Returns a field, a text or a list of texts, as a list without empty texts."""
     name = f"{_CONFIG}.{key}"
     value = inner.get(name)
     texts = (value,) if isinstance(value, str) else value_of(inner, name, Texts, where, ())

@@ -32,8 +32,8 @@ def _reads(row: Row) -> bool:
 def _to_row(row: Row, where: str) -> Row:
     match = _REPO.fullmatch(value_of(row, "repo", Text, where, ""))
     if match is None:
-        wanted = "must be 'swesmith/<owner>__<name>.<commit>'"
-        raise row_error(row, where, "repo", f"{wanted}, got {row.get('repo')!r:.80}")
+        requirement = "must be 'swesmith/<owner>__<name>.<commit>'"
+        raise row_error(row, where, "repo", f"{requirement}, got {row.get('repo')!r:.80}")
     owner, name, commit = match.groups()
     bug: str = value_of(row, "patch", FreeText, where, "")
     try:
@@ -41,8 +41,8 @@ def _to_row(row: Row, where: str) -> Row:
     except PatchError as error:
         raise row_error(row, where, "patch", f"cannot be reversed: {error}") from None
     if gold.is_empty:
-        wanted = "must be the patch that makes the bug"
-        raise row_error(row, where, "patch", f"{wanted}, got {bug!r:.80}")
+        requirement = "must be the patch that makes the bug"
+        raise row_error(row, where, "patch", f"{requirement}, got {bug!r:.80}")
     made: dict[str, Any] = {
         "repo": f"{owner}/{name}",
         "base_commit": commit,
@@ -58,7 +58,7 @@ def _to_row(row: Row, where: str) -> Row:
 
 
 def _image(name: str) -> str:
-    """Returns the published name of a row's image; older rows have its name before publication."""
+    """Returns the published name of a row's image; older rows have an unpublished name."""
     return name if not name or "/" in name else f"jyangballin/{name.replace('__', '_1776_')}:latest"
 
 
