@@ -147,7 +147,12 @@ class TestTree:
             GradingError, SandboxError: The infrastructure failed, also without the patch.
         """
         run = partial(
-            self._run, rewrite=rewrite, only=only, num_checks=num_checks, is_plain=is_plain
+            self._run,
+            rewrite=rewrite,
+            only=only,
+            num_checks=num_checks,
+            is_plain=is_plain,
+            timeout_s=timeout_s,
         )
         try:
             return run(patch)
@@ -163,10 +168,12 @@ class TestTree:
     def _run(
         self,
         patch: Patch,
+        *,
         rewrite: Rewrite | None,
         only: Collection[str],
         num_checks: int,
         is_plain: bool,
+        timeout_s: float,
     ) -> Run:
         spec = self.spec
         if is_plain:
@@ -189,7 +196,8 @@ class TestTree:
                 num_checks=num_checks,
             )
             run.files = files
-            run.is_edited = not run.is_lost and read_files(sandbox, files) != {**files, **changed}
+            after = {**files, **changed}.items()
+            run.is_edited = not run.is_lost and any(_differs(sandbox, *file) for file in after)
         return run
 
     def _open_patched(
@@ -243,6 +251,14 @@ def _write_files(sandbox: Sandbox, contents: Mapping[str, bytes]) -> None:
             sandbox.write_file(path, data)
         except OSError as error:  # the files of a patch can fill the disk
             raise GradingError(f"the test file {path} cannot be written: {error}") from error
+
+
+def _differs(sandbox: Sandbox, path: str, data: bytes) -> bool:
+    """Returns whether a file has other content; never reads more than the length of ``data``."""
+    try:
+        return sandbox.read_file(path, max_bytes=len(data)) != data
+    except OSError:  # a larger file, or none
+        return True
 
 
 def _preload(task: Task, template: Template) -> tuple[str, ...]:
