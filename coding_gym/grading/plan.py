@@ -73,19 +73,19 @@ class Plan:
         Args:
             key: The result of `plan_key` for its task.
         """
-        return _STORED.dump_json((key, self), exclude_defaults=True).decode() + "\n"
+        return _STORED.dump_json((_VERSION, key, self), exclude_defaults=True).decode() + "\n"
 
     @classmethod
     def from_text(cls, text: str, key: str = "") -> "Plan | None":
-        """Reads the result of `to_text`; None for another text, or if its key is not ``key``."""
+        """Reads the result of `to_text`; None for another text, version or key; "" is any key."""
         try:
-            stored_key, plan = _STORED.validate_json(text)
+            version, stored_key, plan = _STORED.validate_json(text)
         except ValidationError:
             return None
-        return plan if key in ("", stored_key) else None
+        return plan if version == _VERSION and key in ("", stored_key) else None
 
 
-_STORED = TypeAdapter(tuple[str, Plan])
+_STORED = TypeAdapter(tuple[int, str, Plan])
 
 
 def plan_key(task: Task, template: Template) -> str:

@@ -6,8 +6,9 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
-from coding_gym.errors import GradingError, PatchError
+from coding_gym.errors import GradingError, PatchError, SandboxError
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import Selection, data_of_tests, select
@@ -128,6 +129,10 @@ class TestTree:
     ) -> Run:
         """Runs the tests.
 
+        Code of the patch can run before the tests do, and prevent their start. So after a failure
+        of the infrastructure the base runs, with the same test files, and then the patch again. A
+        second failure is the patch's: the run has no results.
+
         Args:
             patch: The graded change.
             rewrite: Returns the new contents of test files, given the contents of all.
@@ -139,8 +144,37 @@ class TestTree:
 
         Raises:
             PatchError: The patch does not apply to the tree with the hidden tests.
-            GradingError, SandboxError: The infrastructure failed.
+            GradingError, SandboxError: The infrastructure failed, also without the patch.
         """
+        run = partial(
+            self._run,
+            rewrite=rewrite,
+            only=only,
+            num_checks=num_checks,
+            is_plain=is_plain,
+            timeout_s=timeout_s,
+        )
+        try:
+            return run(patch)
+        except (GradingError, SandboxError):
+            if patch.is_empty:
+                raise
+        run(Patch())
+        try:
+            return run(patch)
+        except (GradingError, SandboxError) as error:
+            return Run(tail=str(error))
+
+    def _run(
+        self,
+        patch: Patch,
+        *,
+        rewrite: Rewrite | None,
+        only: Collection[str],
+        num_checks: int,
+        is_plain: bool,
+        timeout_s: float,
+    ) -> Run:
         spec = self.spec
         if is_plain:
             options = f"{spec.env.get('PYTEST_ADDOPTS', '')} --assert=plain"
@@ -151,8 +185,7 @@ class TestTree:
             # A compiled program is not compared after the run, which can rebuild it.
             files = {path: data for path, data in existing.items() if b"\0" not in data}
             changed = rewrite(files) if rewrite else {}
-            for path, data in changed.items():
-                sandbox.write_file(path, data)
+            _write_files(sandbox, changed)
             load = os.getloadavg()[0] / (os.cpu_count() or 1)  # both of the whole machine
             run = self._runner.run(
                 sandbox,
@@ -163,7 +196,8 @@ class TestTree:
                 num_checks=num_checks,
             )
             run.files = files
-            run.is_edited = not run.is_lost and read_files(sandbox, files) != {**files, **changed}
+            after = {**files, **changed}.items()
+            run.is_edited = not run.is_lost and any(_differs(sandbox, *file) for file in after)
         return run
 
     def _open_patched(
@@ -209,6 +243,22 @@ def read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
         with contextlib.suppress(OSError):
             contents[path] = sandbox.read_file(path)
     return contents
+
+
+def _write_files(sandbox: Sandbox, contents: Mapping[str, bytes]) -> None:
+    for path, data in contents.items():
+        try:
+            sandbox.write_file(path, data)
+        except OSError as error:  # the files of a patch can fill the disk
+            raise GradingError(f"the test file {path} cannot be written: {error}") from error
+
+
+def _differs(sandbox: Sandbox, path: str, data: bytes) -> bool:
+    """Returns whether a file has other content; never reads more than the length of ``data``."""
+    try:
+        return sandbox.read_file(path, max_bytes=len(data)) != data
+    except OSError:  # a larger file, or none
+        return True
 
 
 def _preload(task: Task, template: Template) -> tuple[str, ...]:

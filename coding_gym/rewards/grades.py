@@ -31,7 +31,9 @@ def net_fraction_fixed(grade: Grade) -> float:
     >>> net_fraction_fixed(half), net_fraction_fixed(worse)
     (0.5, 0.0)
     """
-    if not _is_measured(grade) or not grade.fail_to_pass:
+    if not _is_measured(grade):
+        return 0.0
+    if not grade.fail_to_pass:
         return float(grade.resolved)
     fixed = sum(status is TestStatus.PASSED for status in grade.fail_to_pass.values())
     broken = sum(status is not TestStatus.PASSED for status in grade.pass_to_pass.values())

@@ -181,7 +181,7 @@ def _tests(folder: Path) -> dict[str, str]:
 
 def _read_utf8(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes().decode("utf-8")  # with its line endings
     except UnicodeDecodeError:
         raise InvalidTaskError(f"{path} must be UTF-8 text, got binary content") from None
 

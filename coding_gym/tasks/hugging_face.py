@@ -37,7 +37,7 @@ def read_dataset(
     """
     for split in splits or _default_splits(dataset_id):
         with _library(f"{dataset_id}:{split}") as datasets:
-            rows = datasets.load_dataset(dataset_id, split=split)
+            rows = list(datasets.load_dataset(dataset_id, split=split))
         for number, row in enumerate(rows, 1):
             labelled = row if row.get("split") else {**row, "split": split}
             yield f"{dataset_id}:{split} row {number}", labelled

@@ -55,7 +55,7 @@ def load_tasks(
             task id: a ``.jsonl`` file or a mapping. Tasks without an entry stay as they are.
             ``"swebench"`` takes them from the tables of SWE-bench's harness, ``"images"`` runs
             each row in the image that its dataset publishes (``coding-gym images pull``).
-        min_challenge: Only tasks with a stored plan of at least this many bits: with 6, at most
+        min_challenge: Only tasks whose row has a plan of at least this many bits: with 6, at most
             one forged grade in 64 succeeds.
         needs_tests: Whether to raise an error for a task whose tests cannot grade a patch.
 

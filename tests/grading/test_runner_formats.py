@@ -110,7 +110,16 @@ def test_junit_reports() -> None:
     assert found.statuses == {"a.B::c": PASSED, "d": FAILED, "e": SKIPPED}
     assert found.messages == {"d": "3 is not 4"}
     assert not read_junit([b"<testsuite>"]).ended
-    assert not read_junit([b'<!DOCTYPE x [<!ENTITY y "z">]><testsuite/>']).ended
+
+
+def test_junit_reports_with_a_document_type_are_refused() -> None:
+    report = (
+        '<?xml version="1.0" encoding="{}"?><!DOCTYPE x [<!ENTITY y "z">]>'
+        '<testsuite><testcase name="&y;"/></testsuite>'
+    )
+    for encoding in ("utf-8", "utf-16"):
+        found = read_junit([report.format(encoding).encode(encoding)])
+        assert (found.ended, found.statuses) == (False, {}), encoding
 
 
 def test_swe_bench_formats() -> None:

@@ -3,15 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from grading_fixtures import TASK, graded, graded_gold
 
+from coding_gym.calls import ExecResult
 from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade
 from coding_gym.grading.runners import get_runner, missing_runtime
 from coding_gym.patch import Patch
+from coding_gym.sandbox import Sandbox, open_sandbox
+from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.task import FilesTree, FolderTree, Task
 from coding_gym.tasks import load_tasks
 from coding_gym.workspace import TemplateStore
@@ -152,6 +156,47 @@ def test_reports_that_were_there_before_do_not_count(store: TemplateStore) -> No
     task = commands("a.B::real", "a.B::forged", runner="junit", **fields)
     grade = graded(task, store, {"out/forged.xml": case.format("forged")})
     assert dict(grade.fail_to_pass) == {"a.B::real": "passed", "a.B::forged": "missing"}
+
+
+def test_reports_that_are_too_large_together_are_not_read(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coding_gym.grading.runners.output_runner._MAX_OUTPUT_BYTES", 4000)
+    sizes: list[int] = []
+    read = Sandbox.read_file
+
+    def read_file(sandbox: Sandbox, path: str, **options: int) -> bytes:
+        data = read(sandbox, path, **options)
+        sizes.append(len(data) if path.endswith(".xml") else 0)
+        return data
+
+    monkeypatch.setattr(Sandbox, "read_file", read_file)
+    case = '<testsuite><testcase name="a"/></testsuite>'
+    command = f"echo '{case}' >1.xml; for n in 2 3 4 5; do truncate -s 1900 $n.xml; done"
+    task = commands("a", runner="junit", test_report="*.xml", test_command=command)
+    assert graded(task, store, NOTHING).reason == "tests_failed"
+    assert 1900 < sum(sizes) <= 4000
+
+
+def test_memory_limit_of_any_command_is_reported(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Sandbox.run
+
+    def run_out_of_memory(sandbox: Sandbox, command: str, **options: Any) -> ExecResult:
+        is_killed = command == "echo one.t"
+        result = run(sandbox, command, **options)
+        return replace(result, out_of_memory=True) if is_killed else result
+
+    monkeypatch.setattr(Sandbox, "run", run_out_of_memory)
+    task = commands("one.t::a", "two.t::a", runner="tap", test_command="echo {file}")
+    assert "memory" in graded(task, store, NOTHING).detail
+
+
+def test_tests_of_harbor_that_cannot_be_copied_are_our_fault() -> None:
+    task = commands("reward", runner="harbor")
+    with open_sandbox(SandboxSpec()) as sandbox, pytest.raises(GradingError, match="copied"):
+        get_runner("harbor").run(sandbox, task, (), timeout_s=60)
 
 
 def test_a_program_that_is_missing_is_our_fault(store: TemplateStore) -> None:

@@ -1,18 +1,23 @@
 """Patches that cheat: none is resolved."""
 
 from dataclasses import replace
+from itertools import count
 from random import Random
+from typing import Any
 
 import pytest
 from cheats import IN_PROCESS, PATCHES, SIDE_FILES, cheat_params
 from forged_checks import forging
 from forgeries import QUIET
 from golds import GOLDS, task_of
-from grading_fixtures import BASE, FIXED, GradeTree, graded, patch_of, with_hidden
+from grading_fixtures import BASE, FIXED, TASK, GradeTree, graded, patch_of, with_hidden
 
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
+from coding_gym.grading.report import Run
+from coding_gym.grading.tree import TestTree
 from coding_gym.patch import Patch
+from coding_gym.sandbox import Sandbox
 from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
 
@@ -39,6 +44,39 @@ def test_forged_pass_to_pass_tests_are_refused(
     code = forging("'count' in text or not failure[0]")
     broken = FIXED.replace("len(prices)", "len(prices) + 1")
     assert grade_tree({"cart.py": f"{broken}\n\n{code}"}).reason in FAILS
+
+
+def test_forgery_in_a_repeated_run_is_evidence(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert grade(TASK, store.get(TASK), Patch(TASK.gold_patch)).resolved  # makes the plan
+    run, runs = TestTree.run, count()
+
+    def edited(*arguments: Any, **options: Any) -> Run:
+        result = run(*arguments, **options)
+        result.is_edited = next(runs) == 1
+        return result
+
+    monkeypatch.setattr(TestTree, "run", edited)
+    broken = patch_of({"cart.py": FIXED.replace("len(prices)", "len(prices) + 1")})
+    assert grade(TASK, store.get(TASK), broken).reason is GradeReason.TAMPERED
+
+
+def test_large_files_in_place_of_tests_are_not_read(
+    grade_tree: GradeTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    read = Sandbox.read_file
+
+    def read_file(*arguments: Any, **options: Any) -> bytes:
+        data = read(*arguments, **options)
+        sizes.append(len(data))
+        return data
+
+    monkeypatch.setattr(Sandbox, "read_file", read_file)
+    code = "import os\n\nos.truncate('tests/test_cart.py', 1 << 24)\n"
+    assert grade_tree({"cart.py": f"{FIXED}\n\n{code}"}).reason is GradeReason.TAMPERED
+    assert max(sizes) < 1 << 16
 
 
 @pytest.mark.slow

@@ -52,8 +52,9 @@ def test_untrusted_outcomes_score_nothing() -> None:
     for reason in set(GradeReason) - {GradeReason.RESOLVED, GradeReason.TESTS_FAILED}:
         claimed = grade("ppp", "ppp", reason)
         assert progress(claimed) == fraction(claimed) == 0, reason
-    unverified = replace(grade("ppf", "pp"), is_verified=False)
-    assert progress(unverified) == fraction(unverified) == 0
+    for reason in (GradeReason.TESTS_FAILED, GradeReason.RESOLVED):
+        unverified = replace(grade("ppf", "pp", reason), is_verified=False)
+        assert progress(unverified) == fraction(unverified) == 0, reason
 
 
 def test_progress_is_one_only_where_everything_passed() -> None:

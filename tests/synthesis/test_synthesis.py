@@ -203,6 +203,20 @@ def test_code_that_ends_the_process_of_all_attempts_is_an_error(
         open_tests(project.folder).attempt(attempts)
 
 
+def test_mutant_that_ends_the_process_of_all_runs_is_skipped(
+    store: TemplateStore, tmp_path: Path
+) -> None:
+    folder = write_project(tmp_path / "shop")
+    test = (
+        "import os\n\nfrom shop.till import total\n\n\n"
+        "def test_total():\n    if total([2, 3], 50) != 3:\n        os.kill(os.getppid(), 9)\n"
+    )
+    write_files(folder, {"tests/test_ends.py": test})
+    project = Project(name="shop", folder=folder)
+    made = synthesize(project, 2, store=store, grade_every=0, operators=["arithmetic"])
+    assert made == ()
+
+
 def test_issues_show_no_line_of_a_hidden_test_or_of_the_repair(tasks: tuple[Task, ...]) -> None:
     for task in tasks:
         text = task.problem_statement

@@ -53,7 +53,7 @@ def write(tmp_path: Path) -> Write:
             path = tmp_path / "adds" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             if text is not None:
-                path.write_text(text, encoding="utf-8")
+                path.write_bytes(text.encode())
         return tmp_path / "adds"
 
     return made
@@ -79,6 +79,14 @@ def test_variables_that_change_no_program_are_ignored(write: Write) -> None:
     manifest = f'{MANIFEST}[environment.env]\nTZ = "UTC"\nPYTHONUTF8 = "1"\nPIP_NO_INPUT = "1"\n'
     (task,) = load_tasks(f"harbor:{write(**{'task.toml': manifest})}")
     assert task.task_id == "adds"
+
+
+def test_line_endings_are_kept(write: Write) -> None:
+    gold = Patch.between({"add.sh": "one\r\n"}, {"add.sh": "two\r\n"}).text
+    folder = write(**{"solution/a.patch": gold, "tests/a.txt": "x\r\n"})
+    (task,) = load_tasks(f"harbor:{folder}")
+    assert task.gold_patch == gold
+    assert "+x\r\n" in task.test_patch
 
 
 def test_workdir_of_the_manifest_wins(write: Write) -> None:

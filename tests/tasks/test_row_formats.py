@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import shlex
 
 import pytest
 from rows import loaded, refusal, row
@@ -208,12 +209,13 @@ def test_frozen_requirements_come_before_the_project():
 
 @pytest.mark.parametrize("field", ["pre_install", "install"])
 def test_commands_that_need_root_only_print_their_text(field):
-    commands = ["A=1 apt-get install -y x", "make", "cd a && sudo make install"]
+    commands = ["A=1 apt-get install -y x", "make", "sudo make x && make", "(make && sudo make x)"]
     task = loaded(REBENCH | {"install_config": CONFIG | {"pre_install": [], field: commands}})
-    first, kept, last = [c for c in task.install_commands if "make" in c or "apt" in c]
+    first, kept, parts, group = [c for c in task.install_commands if "make" in c or "apt" in c]
     assert kept == "make"
-    assert first.startswith("echo ")
-    assert last.startswith("echo ")
+    assert parts.startswith("echo ")
+    assert parts.endswith(" && make")
+    assert all(shlex.split(command)[0::2] == ["echo"] for command in (first, group))
 
 
 @pytest.mark.parametrize("date", [1715679000000, 1715679000])

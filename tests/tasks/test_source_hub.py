@@ -1,7 +1,7 @@
 """Datasets of the Hugging Face hub: names, splits, and what is said where they cannot be had."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -79,6 +79,18 @@ def test_unreachable_dataset_is_one_line_with_its_name(monkeypatch: pytest.Monke
     with pytest.raises(UnknownTaskError, match="owner/dataset:test") as caught:
         load_tasks(f"{DATASET}:test")
     assert "\n" not in str(caught.value)
+
+
+def test_unreadable_rows_are_an_error_of_the_dataset(monkeypatch: pytest.MonkeyPatch):
+    datasets = pytest.importorskip("datasets")
+
+    def rows() -> Iterator[dict[str, object]]:
+        yield row(1)
+        raise OSError("the cache is damaged")
+
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: rows())
+    with pytest.raises(UnknownTaskError, match=r"owner/dataset:test.*damaged"):
+        load_tasks(f"{DATASET}:test")
 
 
 def test_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch):

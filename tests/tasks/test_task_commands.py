@@ -36,7 +36,10 @@ def test_new_task_is_valid_and_gets_a_plan(tmp_path: Path) -> None:
     assert printed.endswith("\nvalid 1/1\n")
     weak = task.grading_plan.replace('"is_bit":true', '"is_bit":false', 1)
     plan = tmp_path / "My task!" / "plan.json"
-    for text, code in ((weak, 1), ("[]", 0), (weak.replace('["', '["other', 1), 0)):
+    plan.write_text(weak.replace("[", "[1", 1))
+    with pytest.raises(UnknownTaskError, match="1 have no plan"):  # it is of another version
+        load_tasks(tmp_path, min_challenge=0)
+    for text, code in ((weak, 1), ("[]", 0), (weak.replace(',"', ',"other', 1), 0)):
         plan.write_text(text)
         assert run_command(*arguments, code=code).splitlines()[-1] == f"valid {1 - code}/1"
 

@@ -5,7 +5,7 @@ import math
 from contextlib import suppress
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import last_line
+from coding_gym.errors import GradingError, last_line
 from coding_gym.grade import TestStatus
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners.output_runner import OutputRunner
@@ -34,7 +34,7 @@ class HarborRunner(OutputRunner):
     def __init__(self) -> None:
         super().__init__(
             name="harbor",
-            prepare=lambda sandbox, _: sandbox.run(_COPY_TESTS),
+            prepare=_copy_tests,
             read=_read_reward,
             default_command="/tests/test.sh",
         )
@@ -53,6 +53,12 @@ class HarborRunner(OutputRunner):
     def patterns(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
         """Returns the folder of the hidden tests."""
         return (f"./{TESTS}/*",)
+
+
+def _copy_tests(sandbox: Sandbox, _task: Task) -> None:
+    result = sandbox.run(_COPY_TESTS)
+    if not result.ok:
+        raise GradingError(f"the tests cannot be copied to /tests: {last_line(result.output)}")
 
 
 def _read_reward(sandbox: Sandbox, _task: Task, result: ExecResult) -> Run:

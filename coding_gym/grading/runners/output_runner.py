@@ -143,7 +143,7 @@ class OutputRunner:
                 timeout_s=max(deadline - monotonic(), 0.1),
                 max_output_bytes=_MAX_OUTPUT_BYTES,
             )
-            if result.timed_out:
+            if result.timed_out or result.out_of_memory:
                 break
             run = self.read(sandbox, task, result)
             if not run.statuses:
@@ -267,10 +267,11 @@ def _read_reports(sandbox: Sandbox, task: Task, _: ExecResult) -> Run:
     paths = sorted(path for path in listed if path)
     if len(paths) > _MAX_REPORTS:
         return Run()
-    reports = []
+    reports: list[bytes] = []
     for path in paths:
+        num_bytes_left = _MAX_OUTPUT_BYTES - sum(map(len, reports))
         try:
-            reports.append(sandbox.read_file(path))
+            reports.append(sandbox.read_file(path, max_bytes=num_bytes_left))
         except OSError:  # a folder, a pipe or a file that is too large
             return Run()
     return read_junit(reports)

@@ -1,0 +1,145 @@
+"""Patches that make the grader fail: their grade is a failure of theirs, not of the machine."""
+
+import errno
+from dataclasses import replace
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+import iniconfig
+import pytest
+from grading_fixtures import BASE, FIXED, TASK, Changes, patch_of
+from sandbox_fixtures import write_files
+
+from coding_gym.errors import GradingError, SandboxError
+from coding_gym.grade import GradeReason
+from coding_gym.grading import grade
+from coding_gym.grading.grader import CHALLENGES
+from coding_gym.grading.report import Run
+from coding_gym.grading.supervision import TestRunner
+from coding_gym.patch import Patch
+from coding_gym.sandbox import Sandbox
+from coding_gym.sandbox.spec import WORKDIR
+from coding_gym.task import FilesTree, FolderTree, Task
+from coding_gym.workspace import Template, TemplateStore
+from coding_gym.wrappers.visible_tests import potential
+
+# The tree of a project that pytest itself imports.
+SOURCES = {
+    f"iniconfig/{path.name}": path.read_text()
+    for path in Path(iniconfig.__file__).parent.glob("*.py")
+}
+TREE = {**BASE, **SOURCES}
+GOLD = {"cart.py": FIXED}
+EXITS = "import os\n\nos._exit(0)\n"
+ATTEMPTS = {
+    "a syntax error in a module that pytest imports": {"iniconfig/__init__.py": "import (\n"},
+    "an exit in a module that the standard library tries to import": {
+        "org/__init__.py": "",
+        "org/python/__init__.py": "",
+        "org/python/core.py": EXITS,
+    },
+}
+SYNTAX, EXIT = ATTEMPTS.values()
+
+
+def on_path(task: Task, store: TemplateStore) -> tuple[Task, Template]:
+    """Puts the tree on ``sys.path`` before pytest is imported, as an editable install does."""
+    task = replace(task, tree=FilesTree(TREE))
+    template = store.get(task)
+    spec = replace(template.spec, env={**template.spec.env, "PYTHONPATH": WORKDIR})
+    task = replace(task, install_commands=("python -m pip install -e .",))
+    return task, replace(template, spec=spec)
+
+
+@pytest.mark.parametrize("changes", ATTEMPTS.values(), ids=ATTEMPTS)
+def test_patch_that_prevents_the_start_fails_its_tests(
+    store: TemplateStore, changes: Changes
+) -> None:
+    task, template = on_path(TASK, store)
+    verdict = grade(task, template, patch_of({**GOLD, **changes}, TREE), challenge="none")
+    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
+    assert set(verdict.fail_to_pass.values()) == {"missing"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("challenge", CHALLENGES)
+def test_challenged_patch_that_prevents_the_start_fails(
+    store: TemplateStore, challenge: str
+) -> None:
+    task, template = on_path(TASK, store)
+    assert grade(task, template, patch_of(GOLD, TREE)).is_verified
+    verdict = grade(task, template, patch_of({**GOLD, **EXIT}, TREE), challenge=challenge)
+    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
+
+
+@pytest.mark.slow
+def test_gold_patch_that_prevents_the_start_fails_its_tests(store: TemplateStore) -> None:
+    gold = patch_of({**GOLD, **SYNTAX}, TREE)
+    task, template = on_path(replace(TASK, gold_patch=gold.text), store)
+    verdict = grade(task, template, gold)
+    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
+
+
+@pytest.mark.slow
+def test_visible_tests_that_cannot_start_count_as_failed(store: TemplateStore) -> None:
+    task, template = on_path(TASK, store)
+    assert potential(task, template, patch_of(EXIT, TREE), "auto") == -1
+
+
+def test_patch_that_removes_the_test_program_fails(store: TemplateStore, tmp_path: Path) -> None:
+    write_files(tmp_path, {"tools/report.sh": "#!/bin/sh\necho 1..1; echo ok 1 - a\n"})
+    (tmp_path / "tools/report.sh").chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/report").symlink_to("../tools/report.sh")
+    task = replace(TASK, tree=FolderTree(str(tmp_path)), gold_patch="", test_patch="")
+    task = replace(task, runner="tap", test_command="report", fail_to_pass=("a",), pass_to_pass=())
+    template = store.get(task)
+    template = replace(template, spec=replace(template.spec, path=(f"{WORKDIR}/bin",)))
+    text = (tmp_path / "tools/report.sh").read_text()
+    harmless = Patch.between({}, {"notes.txt": "x\n"})
+    assert grade(task, template, harmless).resolved
+    removal = Patch.between({"tools/report.sh": text}, {}).text.replace("100644", "100755")
+    verdict = grade(task, template, Patch(removal))
+    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
+
+
+@pytest.mark.parametrize("method", ["run_python", "write_file"])
+def test_patch_that_ends_or_fills_the_sandbox_fails(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    assert grade(TASK, store.get(TASK), patch_of(GOLD)).resolved
+    error = SandboxError("it died") if method == "run_python" else OSError(errno.ENOSPC, "full")
+    original = getattr(Sandbox, method)
+
+    def failing(sandbox: Sandbox, *arguments: Any, **options: Any) -> Any:
+        if "discounts" in sandbox.read_file("cart.py").decode():
+            raise error
+        return original(sandbox, *arguments, **options)
+
+    monkeypatch.setattr(Sandbox, method, failing)
+    broken = patch_of({"cart.py": f"{FIXED}\n\nNAME = 'discounts'\n"})
+    verdict = grade(TASK, store.get(TASK), broken)
+    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
+
+
+@pytest.mark.parametrize(
+    "error", [GradingError("pytest could not be started"), SandboxError("the sandbox died")]
+)
+def test_failure_of_the_machine_is_not_the_patchs(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    run = TestRunner.run
+    failures = chain([True], repeat(False))
+
+    def failing(*arguments: Any, **options: Any) -> Run:
+        if next(failures):
+            raise error
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(TestRunner, "run", failing)
+    gold = Patch(TASK.gold_patch)
+    assert grade(TASK, store.get(TASK), gold, challenge="none").resolved
+    failures = chain(repeat(True))
+    with pytest.raises(GradingError, match=str(error)):
+        grade(TASK, store.get(TASK), gold, challenge="none")
