@@ -244,7 +244,7 @@ class _Builder:
         for test in bug:
             outcome = self.challenge.outcome(test, run, negated)
             counts = run.checks(self.name(test, run))
-            passed = {n for n, row in counts.items() if row[0]} or (
+            passed = {n for n, report in counts.items() if report.num_passed} or (
                 outcome.passed | outcome.wrongly_passed
             )
             for candidates in filter(None, self._slots):
@@ -288,7 +288,7 @@ class _Builder:
             for number in numbers:
                 unit = self._slots[number][0]
                 if outcome.wrongly_passed.intersection(unit.checks):
-                    if all(counts.get(check, (0, 0))[1] for check in unit.checks):
+                    if all(counts.get(check, CheckReport()).num_failed for check in unit.checks):
                         self._slots[number][0] = replace(unit, is_every=False)
                     else:
                         rejected.add(number)
@@ -321,7 +321,7 @@ class _Builder:
 
     def _failing(self, run: Run) -> set[int]:
         counts = self._counts(run).values()
-        return {number for rows in counts for number, row in rows.items() if row[1]}
+        return {n for reports in counts for n, report in reports.items() if report.num_failed}
 
     def _counts(self, run: Run) -> dict[str, Mapping[int, CheckReport]]:
         """Returns the reports of the checks that each expected test reached, by test."""
@@ -350,7 +350,7 @@ class _Builder:
                 checks[test] = tuple(sorted({n for place in locations for n in known[place]}))
         return checks
 
-    def _outputs(self) -> dict[tuple[str, int], list[str]]:
+    def _outputs(self) -> dict[tuple[str, int], Sequence[str]]:
         """Returns the values that the base compares, as text by test and check."""
         if not self._records:
             return {}
@@ -365,9 +365,9 @@ class _Builder:
                 extra_edits += [(site.file.path, edit) for edit in edits]
         run = self._run((), is_base=True, extra_edits=extra_edits)
         return {
-            (test, number): row[3]
-            for test, rows in self._counts(run).items()
-            for number, row in rows.items()
+            (test, number): report.values
+            for test, reports in self._counts(run).items()
+            for number, report in reports.items()
         }
 
     def _find_tables(self) -> None:

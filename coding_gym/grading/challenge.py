@@ -33,7 +33,6 @@ RECORDER = "__checks__"
 """Name of the list of checks (context managers) in the test process; its plugin sets it."""
 _NOT_REACHED = "an assertion of the test was not reached"
 _FAILED = "an assertion failed"
-_NO_REPORT: CheckReport = (0, 0, "", [])
 _FORGED = "a negated assertion passed"
 
 
@@ -148,19 +147,19 @@ class Challenge:
         return self._by_checks(test, run.checks(name), failing)
 
     def _by_checks(
-        self, test: str, counts: Mapping[int, CheckReport], failing: Mapping[int, bool]
+        self, test: str, reports: Mapping[int, CheckReport], failing: Mapping[int, bool]
     ) -> Outcome:
         passed, wrongly_passed, failures = set(), set(), dict[int, str]()
         for check in self.reached.get(test, ()):
-            num_passed, num_failed, error, _ = counts.get(check, _NO_REPORT)
-            if not num_passed and not num_failed:
+            report = reports.get(check, CheckReport())
+            if not report.num_passed and not report.num_failed:
                 if not self.checks[check].is_optional:
                     failures[check] = _NOT_REACHED
-            elif check not in failing and num_failed:
-                failures[check] = error or _FAILED
+            elif check not in failing and report.num_failed:
+                failures[check] = report.message or _FAILED
             elif check not in failing:
                 passed.add(check)
-            elif not num_failed or (num_passed and failing[check]):
+            elif not report.num_failed or (report.num_passed and failing[check]):
                 wrongly_passed.add(check)
         first = min(failures or wrongly_passed, default=-1)
         return Outcome(

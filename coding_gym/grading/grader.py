@@ -148,7 +148,9 @@ def _graded(
         if is_challenged:
             plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))
         if plan.is_calibrated:
-            verdict = _Challenge(task, tree, selection.patch, plan, rng).verdict(challenge)
+            stable = tuple(test for test in task.pass_to_pass if test not in plan.excluded)
+            stable_task = replace(task, pass_to_pass=stable)
+            verdict = _PatchRuns(stable_task, tree, selection.patch, plan, rng).verdict(challenge)
         else:
             verdict = _graded_plainly(task, tree, selection.patch)
     except PatchError as error:
@@ -223,7 +225,7 @@ def _graded_as_impossible(verdict: Grade, test: str) -> Grade:
 
 
 @dataclass(slots=True)
-class _Challenge:
+class _PatchRuns:
     """The runs that challenge one patch.
 
     Attributes:
@@ -240,37 +242,41 @@ class _Challenge:
     drawn: set[str] = field(default_factory=set)
 
     def verdict(self, challenge: str) -> Grade:
-        """Returns the grade from runs of the two versions of the test files.
+        """Returns the grade from one to three runs.
 
-        The first run has the fail-to-pass tests, the sample, and the tests that share units with
-        these. If its fail-to-pass tests pass, the second run has all tests. A task whose tests
-        cannot run alone has all tests in both runs; a task without units has one run.
+        Early tests are the fail-to-pass tests, late tests the others; if the first cannot run
+        alone, all tests are early. A task without units has one run, of all tests as written. Else:
+
+        1. The first version, with early tests and the late tests that have drawn units.
+        2. The second version: with all tests if the early tests passed run 1; else ``"passed"``
+           runs the early tests only, and ``"resolved"`` stops.
+        3. The second version with late tests, if run 2 was without them and a fail-to-pass test
+           passed both runs.
         """
-        stable = tuple(t for t in self.task.pass_to_pass if t not in self.plan.excluded)
-        self.task = replace(self.task, pass_to_pass=stable)
         if not self.plan.challenge.units:
-            run = self._run_tests((), self.task.expected_tests)
-            return self._grade(run, is_verified=False)
-        is_split, stops_early = self.plan.is_alone, challenge == "resolved"
-        early = list(self.task.fail_to_pass if is_split else self.task.expected_tests)
-        late = [test for test in stable if is_split]
-        units = self.plan.challenge.units
+            return self._grade(self._run_tests((), self.task.expected_tests), is_verified=False)
+        is_split = self.plan.is_alone
+        early = self.task.fail_to_pass if is_split else self.task.expected_tests
+        late = self.task.pass_to_pass if is_split else ()
         first, second = self.plan.challenge.draw([*early, *self._sample(late)], self.rng)
         # Tests outside the sample can share its units, so both versions may negate some of these.
+        units = self.plan.challenge.units
         self.drawn = {test for number in first | second for test in units[number].tests}
+
         run = self._run_tests(first, [*early, *(test for test in late if test in self.drawn)])
-        first_passed = self._have_passed(early)
-        if run.is_whole and (first_passed or not stops_early):
-            run = self._run_tests(second, [*early, *late] if first_passed else early)
-        if run.is_whole and stops_early and not self._have_passed(early):
+        passed_first = self._have_passed(early)
+        if run.is_whole and (passed_first or challenge == "passed"):
+            run = self._run_tests(second, [*early, *late] if passed_first else early)
+        if not run.is_whole:
+            return self._grade(run, is_verified=False)
+        if challenge == "resolved" and not self._have_passed(early):
             return self._graded_early(run, early)
-        if run.is_whole and not any(map(self._has_passed, self.task.fail_to_pass)):
-            for test in late:  # whether these have run depends on the draw
-                self.outcomes.pop(test, None)
-        elif run.is_whole and late and not first_passed:
+        if not any(map(self._has_passed, self.task.fail_to_pass)):
+            # Which of the late tests have run depends on the draw.
+            self.outcomes = {test: self.outcomes[test] for test in early}
+        elif late and not passed_first:
             run = self._run_tests(second, late)
-        levels = self.plan.counts(self.task.fail_to_pass)
-        return self._grade(run, is_verified=run.is_whole and Level.STRUCTURE not in levels)
+        return self._grade(run, is_verified=run.is_whole)
 
     def _graded_early(self, run: Run, early: Iterable[str]) -> Grade:
         """Returns a grade that is not resolved and does not depend on the draw.
@@ -350,15 +356,16 @@ class _Challenge:
             statuses[test] = self._status(test, wrong, run)
             messages[test] = wrong[0].message if wrong else ""
         verdict = judge(self.task, statuses, messages, run)
+        levels = self.plan.counts(self.task.fail_to_pass)
         if forged := next(filter(self._is_forged, self.outcomes), ""):
             detail = f"an assertion passed both as written and negated: {forged}"
             verdict = replace(verdict, resolved=False, reason=GradeReason.TAMPERED, detail=detail)
         return replace(
             verdict,
-            levels=self.plan.counts(self.task.fail_to_pass),
+            levels=levels,
             bits=self.plan.num_bits(self.task.fail_to_pass),
             weakest_bits=self.plan.weakest_bits(self.task.fail_to_pass),
-            is_verified=is_verified,
+            is_verified=is_verified and Level.STRUCTURE not in levels,
             is_calibrated=True,
             plan=self.plan.digest,
         )

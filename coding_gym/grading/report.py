@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from coding_gym.calls import ExecResult
 from coding_gym.grade import TestStatus
@@ -15,7 +15,21 @@ _SEVERITY = ("passed", "xfailed", "skipped", "missing", "error", "failed")
 _MAX_MESSAGE_CHARS = 300
 _MAX_TAIL_CHARS = 4096
 
-CheckReport = tuple[int, int, str, list[str]]
+
+class CheckReport(NamedTuple):
+    """The outcomes of one check in one test, which can execute it several times.
+
+    Attributes:
+        num_passed: How often it passed.
+        num_failed: How often it failed.
+        message: Its first failure.
+        values: The values that it compared.
+    """
+
+    num_passed: int = 0
+    num_failed: int = 0
+    message: str = ""
+    values: Sequence[str] = ()
 
 
 @dataclass(kw_only=True)
@@ -25,8 +39,7 @@ class Run:
     Attributes:
         statuses: Status of every reported test, by id.
         messages: One line on each failure, by test id or by file.
-        recorded: The checks that each test executed, by number: how often each passed and failed,
-            its first failure, and the values that it compared.
+        recorded: The checks that each test executed, by test id and number.
         uncollected: The files that could not be collected.
         observed: The result of the observer of a forked run; JSON that code under test can forge.
         runs: The forked runs; None for a run whose process died or took too long.
@@ -119,10 +132,14 @@ class Run:
         """Returns the reports of the checks that an expected test executed, by number."""
         reports: dict[int, CheckReport] = {}
         for name in self._same_id(test_id):
-            for number, (passed, failed, message, values) in self.recorded.get(name, {}).items():
-                earlier = reports.get(number, (0, 0, "", []))
-                counts = earlier[0] + passed, earlier[1] + failed
-                reports[number] = (*counts, earlier[2] or message, earlier[3] + values)
+            for number, report in self.recorded.get(name, {}).items():
+                earlier = reports.get(number, CheckReport())
+                reports[number] = CheckReport(
+                    earlier.num_passed + report.num_passed,
+                    earlier.num_failed + report.num_failed,
+                    earlier.message or report.message,
+                    [*earlier.values, *report.values],
+                )
         return reports
 
     def message(self, test_id: str) -> str:
@@ -153,7 +170,7 @@ class Run:
                 if message:
                     self.messages.setdefault(name, message)
             case ["checks", str(name), [*rows]] if all(map(_is_check, rows)):
-                self.recorded[name] = {row[0]: (row[1], row[2], row[3], row[4]) for row in rows}
+                self.recorded[name] = {number: CheckReport(*facts) for number, *facts in rows}
             case ["collect", str(name), str(outcome), str(message)]:
                 self.messages.setdefault(name, message)
                 self.uncollected += [name] if outcome == "failed" else []

@@ -17,7 +17,7 @@ from coding_gym.grading.calibration import calibrate
 from coding_gym.grading.challenge import Challenge, Unit
 from coding_gym.grading.negation import CheckPlace
 from coding_gym.grading.plan import Plan, plan_key
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import CheckReport, Run
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
@@ -407,7 +407,7 @@ def test_every_unit_is_negated_in_exactly_one_version(store: TemplateStore) -> N
 def _forged(challenge: Challenge, passing: Collection[int]) -> Run:
     """A run in which some checks of the only test pass, and the others fail."""
     (test,) = challenge.reached
-    checks = {n: (int(n in passing), int(n not in passing), "", []) for n in range(_NUM_BITS)}
+    checks = {n: CheckReport(int(n in passing), int(n not in passing)) for n in range(_NUM_BITS)}
     return Run(statuses={test: TestStatus.PASSED}, recorded={test: checks}, ended=True)
 
 
