@@ -5,7 +5,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,7 @@ print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", 
 """
 # Packages for a version fit this kind only, not PyPy and not free-threaded builds.
 _USUAL = "cpython"
+_FAILURES = (OSError, subprocess.SubprocessError, ValueError)  # of a binary that does not run
 _VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?")
 
 
@@ -54,12 +56,13 @@ def default_interpreter() -> Interpreter:
         SandboxUnavailableError: It cannot be run again, as in a frozen program.
     """
     executable = Path(getattr(sys, "_base_executable", None) or sys.executable or "python3")
-    interpreter = describe(executable.resolve(), usual=False)
-    if interpreter is None:
+    try:
+        interpreter, _ = _describe(executable.resolve())
+    except _FAILURES as error:
         raise SandboxUnavailableError(
-            f"cannot run {executable}, which runs this process",
+            f"cannot run {executable}, which runs this process: {error}",
             "run coding_gym with an installed Python",
-        )
+        ) from error
     return interpreter
 
 
@@ -78,8 +81,8 @@ def find_interpreter(version: str) -> Interpreter:
     if match is None:
         raise InvalidArgumentError(f"a Python version looks like 3.9 or 3.9.18, got {version!r}")
     minor, folders = match[1], _search_folders()
-    for interpreter in (default_interpreter(), *map(describe, _binaries(minor, folders))):
-        if interpreter is not None and f"{interpreter.version}.".startswith(f"{version}."):
+    for interpreter in (default_interpreter(), *_usable(_binaries(minor, folders))):
+        if f"{interpreter.version}.".startswith(f"{version}."):
             return interpreter
     raise SandboxUnavailableError(
         f"no Python {version} on this machine, in {', '.join(map(str, folders))}",
@@ -111,33 +114,38 @@ def _binaries(minor: str, folders: list[Path]) -> Iterator[Path]:
                 yield path
 
 
-@cache
-def describe(executable: Path, *, usual: bool = True) -> Interpreter | None:
-    """Returns the installation that a binary belongs to; None if it does not run.
+def _usable(executables: Iterable[Path]) -> Iterator[Interpreter]:
+    """Yields the installations of binaries that run and are usual ones."""
+    for executable in executables:
+        with suppress(*_FAILURES):
+            interpreter, kind = _describe(executable)
+            if kind == _USUAL:
+                yield interpreter
 
-    Args:
-        executable: The binary.
-        usual: Whether it must be a CPython with the global interpreter lock.
+
+@cache
+def _describe(executable: Path) -> tuple[Interpreter, str]:
+    """Returns the installation that a binary belongs to, and its kind.
+
+    Raises:
+        OSError, subprocess.SubprocessError, ValueError: It does not run, perhaps only now; the next
+            call tries again.
     """
     env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
-    try:
-        reply = subprocess.run(
-            [executable, "-E", "-s", "-c", _QUESTION],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT_S,
-            env={"PATH": os.defpath} | env,
-            cwd="/",
-            check=True,
-        )
-        real, prefix, version, site_packages, kind = json.loads(reply.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return None
-    if usual and kind != _USUAL:
-        return None
-    return Interpreter(
+    reply = subprocess.run(
+        [executable, "-E", "-s", "-c", _QUESTION],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=_TIMEOUT_S,
+        env={"PATH": os.defpath} | env,
+        cwd="/",
+        check=True,
+    )
+    real, prefix, version, site_packages, kind = json.loads(reply.stdout)
+    interpreter = Interpreter(
         executable=Path(real),
         prefix=Path(prefix),
         version=version,
         site_packages=Path(site_packages),
     )
+    return interpreter, kind

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from coding_gym.errors import SandboxUnavailableError
+
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _TIMEOUT_S = 30.0
 # The programs that tasks of a language need, and Debian's packages that have them.
@@ -48,6 +50,9 @@ def find_toolchain(language: str, *, visible_path: str = SYSTEM_PATH) -> Toolcha
     Args:
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.
         visible_path: ``PATH`` of a sandbox without an image, all of which is visible in it.
+
+    Raises:
+        SandboxUnavailableError: rustup does not reply; the next call tries again.
     """
     programs, packages = _LANGUAGES.get(language, ((), ""))
     folders: list[Path] = []
@@ -71,9 +76,16 @@ def _installation(program: str) -> Path | None:
     """Returns the folder whose ``bin`` has a program of PATH."""
     path = Path(shutil.which(program) or "/nonexistent").resolve()
     if path.name == "rustup":  # a proxy of the programs of its toolchains
-        reply = subprocess.run(
-            [path, "which", program], capture_output=True, timeout=_TIMEOUT_S, cwd="/", check=False
-        )
+        command = [path, "which", program]
+        try:
+            reply = subprocess.run(
+                command, capture_output=True, timeout=_TIMEOUT_S, cwd="/", check=False
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise SandboxUnavailableError(
+                f"rustup could not be asked where {program} is: {error}",
+                f"run `rustup which {program}`, and try again",
+            ) from error
         path = Path(os.fsdecode(reply.stdout.strip()))
     is_usable = path.parent.name == "bin" and os.access(path, os.X_OK)
     return path.parent.parent if is_usable else None

@@ -185,6 +185,20 @@ def test_a_missing_version_is_named() -> None:
             find_interpreter(text)
 
 
+def test_a_passing_failure_of_an_interpreter_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binary = tmp_path / "python9.8"
+    binary.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
+    binary.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxUnavailableError):
+        find_interpreter("9.8")
+    reply = json.dumps(["/opt/python9.8", "/opt", "9.8.7", "/opt/site-packages", "cpython"])
+    binary.write_text(f"#!/bin/sh\necho '{reply}'\n", encoding="ascii")
+    assert find_interpreter("9.8").version == "9.8.7"
+
+
 def test_every_other_installation_runs_inside() -> None:
     pythons = {}
     for minor in range(8, 15):
@@ -215,3 +229,17 @@ def test_a_toolchain_of_rustup_is_mounted(tmp_path: Path, monkeypatch: pytest.Mo
     toolchain = find_toolchain("rust", visible_path=str(tmp_path / "none"))
     assert [*toolchain.folders.values()] == [real.parent, proxies.parent]
     assert toolchain.path == ("/opt/rust/bin", "/opt/rust1/bin")
+
+
+def test_a_rustup_that_does_not_start_is_reported_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rustup = tmp_path / "rustup"
+    rustup.write_bytes(b"no program")
+    rustup.chmod(0o755)
+    (tmp_path / "cargo").symlink_to("rustup")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxUnavailableError, match="cargo"):
+        find_toolchain("rust", visible_path=str(tmp_path / "none"))
+    rustup.write_bytes(b"#!/bin/sh\n")
+    assert find_toolchain("rust", visible_path=str(tmp_path / "none")).missing

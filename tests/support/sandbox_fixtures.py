@@ -255,7 +255,7 @@ def disconnect_docker(host: str) -> None:
 def repeat_once_only_actions() -> None:
     """Makes this process repeat its once-only actions: clean-ups and look-ups."""
     ownership.sweep_once.cache_clear()
-    for lookup in (interpreters.describe, interpreters.find_interpreter):
+    for lookup in (interpreters._describe, interpreters.find_interpreter):
         lookup.cache_clear()
 
 
