@@ -130,6 +130,13 @@ def test_a_template_without_tools_needs_a_format_by_name(saved: Any) -> None:
     assert get_chat(tokenizer, SCHEMAS, "hermes").opening(OPENING).ids
 
 
+def test_a_template_omits_the_tools_of_an_explained_format(saved: Any) -> None:
+    tokenizer = saved(TEMPLATE)
+    explained = get_chat(tokenizer, SCHEMAS, "pythonic").opening(OPENING)
+    expected = tokenizer.backend.apply_chat_template(OPENING, return_dict=False)
+    assert explained.ids == expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "template",

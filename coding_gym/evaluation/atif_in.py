@@ -149,19 +149,21 @@ def _messages(step: Mapping[str, Any]) -> list[Message]:
 
 
 def _turn(step: Mapping[str, Any], messages: list[Message]) -> Turn:
-    said, *results = messages
+    reply, *answers = messages
     metrics = step.get("metrics") or {}
     return Turn(
-        action=said["content"],
+        action=reply["content"],
         carries_calls=True,
         calls=tuple(
             ToolCall(call["function_name"], call["arguments"], call["tool_call_id"])
             for call in step.get("tool_calls") or ()
         ),
         results=tuple(
-            ToolResult(one["content"], None, one.get("tool_call_id", "")) for one in results
+            ToolResult(answer["content"], None, answer["tool_call_id"])
+            for answer in answers
+            if answer["role"] == "tool"  # and no notice
         ),
-        observation="\n".join(one["content"] for one in results),
+        observation="\n".join(answer["content"] for answer in answers),
         model_call=ModelCall(
             prompt_tokens=metrics.get("prompt_tokens"),
             completion_tokens=metrics.get("completion_tokens"),

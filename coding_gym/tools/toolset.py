@@ -222,6 +222,8 @@ def answer(call: ToolCall, content: str, *, ok: bool = True, raw: str = "") -> T
 
 def _json_error(call: ToolCall) -> str:
     """Returns the error of Python's ``json`` for the arguments, else the call's error."""
+    if not call.arguments_text:  # the arguments are no object
+        return call.error
     try:
         json.loads(call.arguments_text)
     except (ValueError, RecursionError) as error:

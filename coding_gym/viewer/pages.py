@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, count, zip_longest
 from pathlib import Path
@@ -23,6 +24,7 @@ from coding_gym.evaluation import statistics
 from coding_gym.evaluation.comparison import flat, setting_differences
 from coding_gym.evaluation.report import run_caveats, run_tasks
 from coding_gym.rollout.run_folder import CONFIG, LOCK, RunFolder
+from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer import turns
 from coding_gym.viewer.index import RunIndex, open_regular, version
@@ -75,14 +77,15 @@ class Run:
     def load_tasks(self) -> None:
         """Loads the run's tasks, for repositories, labels and gold patches.
 
-        Environments and clones are skipped, since their creation starts programs.
+        The settings may be hostile: only a source of this package or below the current folder is
+        read. Environments and clones are skipped, since their creation starts programs.
         """
         names = ("source", "split", "task_ids")
         known = {name: self._settings.get(f"tasks.{name}") for name in names}
-        try:
-            tasks = run_tasks(RunFolder(self.folder, {"tasks": known}))
-        except Exception:  # noqa: BLE001 - hostile settings may break any reader
-            tasks = ()
+        tasks: Sequence[Task] = ()
+        with suppress(Exception):  # hostile settings may break any reader
+            if _is_trusted(known["source"]):
+                tasks = run_tasks(RunFolder(self.folder, {"tasks": known}))
         self.tasks = {task.task_id: task for task in tasks}
         self._is_changed = True
 
@@ -296,6 +299,12 @@ def compare(a: Run, b: Run) -> Json:
         "flips": [{"task": task, "a": x, "b": y} for task, (x, y) in paired.flips.items()],
         "warnings": setting_differences(a.config, b.config),
     }
+
+
+def _is_trusted(source: str) -> bool:
+    """Returns whether a source of tasks is part of this package or below the current folder."""
+    path = Path(source).resolve()
+    return source in (BUNDLED, POLYGLOT) or (path.exists() and path.is_relative_to(Path.cwd()))
 
 
 def dumps(page: Json) -> str:

@@ -41,7 +41,7 @@ def page(folder: Path) -> Iterator[Any]:
     command = [*COMMAND, "view", str(folder), "--port", port, "--no-open"]
     problems: list[str] = []
     with (
-        subprocess.Popen(command, stdout=subprocess.PIPE) as server,
+        subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE) as server,
         sync_api.sync_playwright() as playwright,
     ):
         assert server.stdout is not None

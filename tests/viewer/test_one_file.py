@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,7 +26,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_run(folder / "first", num_tasks=8)
     make_run(folder / "second", num_tasks=8, skill=4)
     make_hostile_run(folder / "hostile", num_chars=200_000)
-    assert write_static_report([folder], folder / "report.html") == 34
+    with chdir(folder):  # the tasks are below it
+        assert write_static_report([folder], folder / "report.html") == 34
     return folder / "report.html"
 
 

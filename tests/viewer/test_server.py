@@ -3,6 +3,7 @@
 import json
 import shutil
 import socket
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -41,8 +42,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def runs(folder: Path) -> Runs:
     runs = Runs([folder, folder / "more"])
-    for run in runs.by_id.values():
-        run.complete()
+    with chdir(folder):  # the tasks are below it
+        for run in runs.by_id.values():
+            run.complete()
     return runs
 
 
@@ -149,6 +151,23 @@ def test_forged_settings_are_displayed(tmp_path: Path, settings: dict[str, Any])
     client = TestClient(make_app(runs), base_url=HERE)
     assert [one["done"] for one in get(client, "runs")["runs"]] == [4]
     assert len(get(client, f"runs/{quote(run.name)}/episodes")["episodes"]) == 4
+
+
+@pytest.mark.parametrize("source", ["owner/name", "tasks.jsonl", "jsonl:/etc/passwd"])
+def test_only_tasks_below_the_current_folder_are_read(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(tmp_path / "first", num_tasks=1)
+    rows = tmp_path / "first-tasks.jsonl"
+    rows.rename(tmp_path / "tasks.jsonl")
+    (tmp_path / "here").mkdir()
+    source = str(tmp_path / source) if source == "tasks.jsonl" else source
+    write(tmp_path / "run", config("run", "model", source, [TASK]), [])
+    read: list[Any] = []
+    monkeypatch.setattr("coding_gym.viewer.pages.run_tasks", lambda run: read.append(run) or ())
+    with chdir(tmp_path / "here"):
+        Run(tmp_path / "run", "run").load_tasks()
+    assert read == []
 
 
 def test_changed_settings_and_removed_runs_are_noticed(tmp_path: Path) -> None:
