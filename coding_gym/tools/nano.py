@@ -147,6 +147,7 @@ NANO = Toolset(
         ),
     ),
     refuse=_cut,
+    checks_arguments=False,
     unreadable="Malformed tool arguments JSON: {json_error}",
     unknown="unknown tool: {call.name}",
 )

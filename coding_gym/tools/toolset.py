@@ -97,6 +97,31 @@ class Tool:
         """The tool as an OpenAI function schema."""
         return function(self.name, self.description, optional=self.optional, **self.parameters)
 
+    @cached_property
+    def _validator(self) -> Any:
+        from jsonschema import Draft202012Validator  # takes long to import
+
+        return Draft202012Validator(self.schema["function"]["parameters"])
+
+    def checked(self, call: ToolCall) -> ToolCall:
+        """Returns a call whose arguments fit the schema, without null ones; names may be unknown.
+
+        Raises:
+            Refusal: An argument is missing, has the wrong type, or is no Unicode text.
+        """
+        arguments = {name: value for name, value in call.arguments.items() if value is not None}
+        for name in self.schema["function"]["parameters"]["required"]:
+            if name not in arguments:
+                known = ", ".join(quoted(key) for key in list(call.arguments)[:10]) or "nothing"
+                raise Refusal(f"{call.name} needs the argument `{name}`, got {known}")
+        for error in self._validator.iter_errors(arguments):
+            problem = error.message.removeprefix(repr(error.instance))
+            raise Refusal(f"`{error.path[0]}`: {quoted(error.instance)}{problem}")
+        for name, value in arguments.items():
+            if isinstance(value, str) and value != well_formed(value):
+                raise Refusal(f"`{name_of(name)}` contains a lone surrogate, not Unicode text")
+        return replace(call, arguments=arguments)
+
 
 def nudge(reply: str) -> Callable[[ToolContext], NoCall]:
     """Returns the usual rule for a reply without a call: a format error with this message."""
@@ -124,6 +149,8 @@ class Toolset:
         canonicalize: Returns a call with the names and values of the schemas, for toolsets that
             also accept other spellings.
         refuse: Returns the text of a result that reports a mistake of the policy.
+        checks_arguments: Whether calls whose arguments do not fit the schema are refused, and null
+            ones dropped, before a tool runs. If not, the tools check their arguments.
         unreadable: The message for unreadable arguments; `str.format` fills in ``call`` and
             ``json_error``, the error of Python's ``json``.
         unknown: The message for a call of an unknown tool; `str.format` fills in ``call``, ``name``
@@ -139,6 +166,7 @@ class Toolset:
     submission: ToolCall = _SUBMISSION
     canonicalize: Callable[[ToolCall], ToolCall] = lambda call: call
     refuse: Callable[[str], str] = "Error: {}".format
+    checks_arguments: bool = True
     unreadable: str = "the arguments are no JSON: {call.error:.300}"
     unknown: str = "unknown tool: {name}; there are {tools}"
 
@@ -171,7 +199,7 @@ class Toolset:
                 known = ", ".join(self._tool_by_name)
                 name = name_of(call.name)
                 raise Refusal(self.unknown.format(call=call, name=name, tools=known))
-            result = tool.run(call, context)
+            result = tool.run(tool.checked(call) if self.checks_arguments else call, context)
         except Refusal as why:
             result = answer(call, self.refuse(f"{why!s:.{_MAX_REFUSAL_CHARS}}"), ok=False)
         if isinstance(result, str):

@@ -191,7 +191,7 @@ def test_the_gold_patch_resolves_whatever_the_model_says(tiny_row: dict[str, Any
 
 
 def test_the_gold_patch_stops_at_a_limit(tiny_row: dict[str, Any]) -> None:
-    limited = {"tasks": [tiny_row], "limits": {"max_turns": 1}}
+    limited = {"tasks": [tiny_row], "limits": {"max_tool_calls": 1}}
     server = make(tiny_row, run_golden=True, episode=limited)
     with TestClient(server.setup_webserver()) as client:
         reset(client)

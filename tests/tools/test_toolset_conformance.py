@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -197,6 +198,18 @@ def test_a_missing_argument_is_named(toolset: Toolset, scene: Scene) -> None:
                 result = answer_of(toolset, ToolCall(tool, plain), scene)
                 assert (result.ok, result.submitted) == (False, False), (tool, missing)
                 assert missing in result.content or tool in result.content, (tool, missing)
+
+
+def test_arguments_that_do_not_fit_the_schema_are_refused(toolset: Toolset, scene: Scene) -> None:
+    for tool, schema in zip(tool_names(toolset), toolset.schemas, strict=True):
+        plain = plain_arguments(schema)[0]
+        for name, value in product(plain, ("12", True, 1.5, [1], {})):
+            arguments = plain | {name: value}
+            if argument_errors(schema, arguments):
+                assert not answer_of(toolset, ToolCall(tool, arguments), scene).ok, (
+                    tool,
+                    arguments,
+                )
 
 
 def test_garbage_arguments_raise_nothing_and_stay_inside(toolset: Toolset, scene: Scene) -> None:
