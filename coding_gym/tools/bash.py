@@ -108,7 +108,6 @@ BASH = Toolset(
         "Format error:\n\n<error>\nExpected exactly 1 action, found 0.\n</error>\n\n" + GUIDANCE
     ),
     text_formats=("bash_block",),
-    examples=tuple(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
     submission=ToolCall("bash", {"command": f"echo {SUBMIT_LINE}"}),
     checks_arguments=False,
     refuse=lambda why: f"Tool call error:\n\n<error>\n{why}\n</error>\n\n{GUIDANCE}",

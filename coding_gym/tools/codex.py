@@ -221,8 +221,6 @@ def _in_json(
 
 _PATH = "The file's path relative to the repository"
 _FOLDER = "Relative to the repository; its top by default"
-_EXAMPLE = "--- a/README.md\n+++ b/README.md\n@@ -1 +1,2 @@\n+A line.\n # no such title\n"
-_EXAMPLE_ENVELOPE = "*** Begin Patch\n*** Add File: notes.txt\n+a note\n*** End Patch"
 
 CODEX = Toolset(
     name="codex",
@@ -339,21 +337,6 @@ CODEX = Toolset(
     on_no_call=nudge(
         "No tool call was found in your reply. Reply with one call of a tool to go on, or call "
         "submit with the status solved or blocked."
-    ),
-    examples=(
-        *(ToolCall("run_command", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
-        ToolCall("list_files"),
-        ToolCall("inspect_tree", {"max_depth": 2}),
-        ToolCall("read_file", {"path": "README.md"}),
-        ToolCall("read_file", {"path": "no-such-file", "start_line": 3, "max_lines": 5}),
-        ToolCall("rg", {"pattern": r"def \w+\("}),
-        ToolCall("rg", {"pattern": "todo", "path": ".", "case_sensitive": False}),
-        ToolCall("apply_patch", {"patch": _EXAMPLE}),
-        ToolCall("apply_patch", {"patch": _EXAMPLE_ENVELOPE}),
-        ToolCall(
-            "replace_text", {"path": "README.md", "old_text": "the", "new_text": "a", "count": 1}
-        ),
-        ToolCall("write_file", {"path": "notes.txt", "content": "a note\n", "append": True}),
     ),
     submission=ToolCall("submit", {"status": "solved", "summary": "Nothing in particular."}),
     refuse=lambda why: _json({"error": why}),

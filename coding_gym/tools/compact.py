@@ -7,7 +7,7 @@ these tokens.
 """
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools import files, prompts
+from coding_gym.tools import files
 from coding_gym.tools.commands import bash_tool
 from coding_gym.tools.toolset import Tool, ToolContext, Toolset, name_of, submitted
 
@@ -46,5 +46,4 @@ COMPACT = Toolset(
         ),
         Tool(name="submit", description="End.", run=lambda call, _: submitted(call)),
     ),
-    examples=tuple(ToolCall("bash", {"command": each}) for each in prompts.EXAMPLE_COMMANDS),
 )

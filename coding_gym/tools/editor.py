@@ -189,10 +189,6 @@ def _canonicalize(call: ToolCall) -> ToolCall:
     return call
 
 
-def _example(command: str, path: str, **rest: object) -> ToolCall:
-    return ToolCall("str_replace_editor", {"command": command, "path": path, **rest})
-
-
 EDITOR = Toolset(
     name="editor",
     system_prompt=SYSTEM_PROMPT,
@@ -234,16 +230,6 @@ EDITOR = Toolset(
     on_no_call=nudge(
         "No tool call was found in your reply. Call str_replace_editor or bash to go on, or submit "
         "when the work is done."
-    ),
-    examples=(
-        *(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
-        _example("view", "."),
-        _example("view", "README.md"),
-        _example("view", "README.md", view_range=[1, 5]),
-        _example("view", "no-such-file"),
-        _example("create", "notes.txt", file_text="a note\n"),
-        _example("str_replace", "README.md", old_str="# ", new_str="## "),
-        _example("insert", "README.md", insert_line=0, new_str="A line."),
     ),
     canonicalize=_canonicalize,
     refuse="ERROR: {}".format,

@@ -97,9 +97,4 @@ HEAVY = replace(
         "No tool call was found in your reply. Call repo_map, bash or str_replace_editor to go on, "
         "or submit when the work is done."
     ),
-    examples=(
-        ToolCall("repo_map"),
-        ToolCall("repo_map", {"paths": ["tests"], "max_tokens": 200}),
-        *EDITOR.examples,
-    ),
 )

@@ -71,5 +71,4 @@ THESIS = Toolset(
         ),
         SUBMIT,
     ),
-    examples=tuple(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
 )

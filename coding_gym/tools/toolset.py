@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.text.truncate import well_formed
-from coding_gym.tools.prompts import FRESH_SHELL, KEPT_SHELL
-from coding_gym.tools.schemas import Schema, function
+from coding_gym.tools.prompts import EXAMPLE_COMMANDS, FRESH_SHELL, KEPT_SHELL
+from coding_gym.tools.schemas import KnownTools, Schema, function
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -144,7 +144,6 @@ class Toolset:
         on_no_call: Returns the response to a reply without a tool call.
         text_formats: Tool formats that ``auto`` also reads, for toolsets whose prompt explains
             another format than JSON.
-        examples: Valid calls for `sample_call`. Their results depend on no clock or machine.
         submission: The call that submits.
         canonicalize: Returns a call with the names and values of the schemas, for toolsets that
             also accept other spellings.
@@ -162,7 +161,6 @@ class Toolset:
     tools: tuple[Tool, ...]
     on_no_call: Callable[[ToolContext], NoCall] = _CALL_A_TOOL
     text_formats: tuple[str, ...] = ()
-    examples: Sequence[ToolCall] = ()
     submission: ToolCall = _SUBMISSION
     canonicalize: Callable[[ToolCall], ToolCall] = lambda call: call
     refuse: Callable[[str], str] = "Error: {}".format
@@ -224,10 +222,15 @@ class Toolset:
         return replace(call, arguments=known)
 
     def sample_call(self, rng: "Generator") -> ToolCall:
-        """Draws a valid call, for random agents and for ``action_space.sample()``."""
-        if rng.random() < _SUBMIT_PROBABILITY or not self.examples:
+        """Draws a shell command or the submission, for random agents and ``action_space.sample``.
+
+        The results of the commands depend on no clock or machine.
+        """
+        shell = KnownTools(self.schemas).shell()
+        if shell is None or rng.random() < _SUBMIT_PROBABILITY:
             return self.submission
-        return self.examples[int(rng.integers(len(self.examples)))]
+        tool, argument = shell
+        return ToolCall(tool, {argument: str(rng.choice(EXAMPLE_COMMANDS))})
 
 
 def tool_names(toolset: Toolset) -> tuple[str, ...]:
