@@ -94,8 +94,8 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> str:
 def _on_no_call(context: ToolContext) -> NoCall:
     """Ends the episode if the tree is changed; otherwise nudges and counts a call."""
     if context.is_changed():
-        return NoCall("", ends=True, costs_call=False)
-    return NoCall(NUDGE, ends=False, costs_call=True)
+        return NoCall("", ends=True)
+    return NoCall(NUDGE, ends=False)
 
 
 def _cut(reply: str) -> str:

@@ -51,20 +51,17 @@ class NoCall:
     Attributes:
         reply: The user message to the policy; "" if the episode ends.
         ends: Whether the episode ends, as if the policy had submitted.
-        costs_call: Whether one tool call is counted against the limit.
         is_format_error: Whether the reply counts as a format error.
     """
 
     reply: str
     ends: bool
-    costs_call: bool
     is_format_error: bool = False
 
 
 SILENCE = NoCall(
     "The reply has no text outside its reasoning, or is cut off. Call a tool, or say what is done.",
     ends=False,
-    costs_call=True,
 )
 """The response to an empty or truncated reply that would otherwise end the episode."""
 
@@ -125,7 +122,7 @@ class Tool:
 
 def nudge(reply: str) -> Callable[[ToolContext], NoCall]:
     """Returns the usual rule for a reply without a call: a format error with this message."""
-    answer_of_all = NoCall(reply, ends=False, costs_call=True, is_format_error=True)
+    answer_of_all = NoCall(reply, ends=False, is_format_error=True)
     return lambda _: answer_of_all
 
 

@@ -169,7 +169,7 @@ def test_a_reply_without_a_call_can_be_a_format_error(
     env = limited(max_format_errors=2)
     for _ in range(3):  # nano nudges
         assert not env.step("Hm.")[3]
-    strict = NoCall("Call a tool.", ends=False, costs_call=False, is_format_error=True)
+    strict = NoCall("Call a tool.", ends=False, is_format_error=True)
     monkeypatch.setitem(vars(get_toolset("nano")), "on_no_call", lambda _: strict)
     assert not env.step("Hm.")[3]
     assert env.step("Hm.")[4]["stop_reason"] == "format_errors"

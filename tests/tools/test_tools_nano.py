@@ -138,7 +138,6 @@ def test_no_call_ends_changed_trees_and_nudges_clean_ones(scene: Scene) -> None:
     assert NANO.on_no_call(scene.context) == NoCall(
         "Use shell to explore or apply_patch to make changes. Do not stop working.",
         ends=False,
-        costs_call=True,
     )
     scene.changed = True
-    assert NANO.on_no_call(scene.context) == NoCall("", ends=True, costs_call=False)
+    assert NANO.on_no_call(scene.context) == NoCall("", ends=True)
