@@ -301,7 +301,7 @@ def compare(a: Run, b: Run) -> Json:
     }
 
 
-def _is_trusted(source: str) -> bool:
+def _is_trusted(source: Any) -> bool:
     """Returns whether a source of tasks is part of this package or below the current folder."""
     path = Path(source).resolve()
     return source in (BUNDLED, POLYGLOT) or (path.exists() and path.is_relative_to(Path.cwd()))
