@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools.prompts import EXAMPLE_COMMANDS, FRESH_SHELL, KEPT_SHELL
-from coding_gym.tools.schemas import KnownTools, Schema, function
+from coding_gym.tools.schemas import KnownTools, Schema, fits, function
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -98,7 +98,9 @@ class Tool:
     def _validator(self) -> Any:
         from jsonschema import Draft202012Validator  # takes long to import
 
-        return Draft202012Validator(self.schema["function"]["parameters"])
+        return Draft202012Validator(
+            {"properties": self.schema["function"]["parameters"]["properties"]}
+        )
 
     def checked(self, call: ToolCall) -> ToolCall:
         """Returns a call whose arguments fit the schema, without null ones; names may be unknown.
@@ -107,11 +109,14 @@ class Tool:
             Refusal: An argument is missing, has the wrong type, or is no Unicode text.
         """
         arguments = {name: value for name, value in call.arguments.items() if value is not None}
-        for name in self.schema["function"]["parameters"]["required"]:
+        parameters = self.schema["function"]["parameters"]
+        for name in parameters["required"]:
             if name not in arguments:
                 known = ", ".join(quoted(key) for key in list(call.arguments)[:10]) or "nothing"
                 raise Refusal(f"{call.name} needs the argument `{name}`, got {known}")
-        for error in self._validator.iter_errors(arguments):
+        schemas = parameters["properties"]
+        others = {n: v for n, v in arguments.items() if n in schemas and not fits(v, schemas[n])}
+        for error in self._validator.iter_errors(others) if others else ():
             problem = error.message.removeprefix(repr(error.instance))
             raise Refusal(f"`{error.path[0]}`: {quoted(error.instance)}{problem}")
         for name, value in arguments.items():
