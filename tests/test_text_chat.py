@@ -47,9 +47,9 @@ def transcript(
     asks: bool = True,
     max_tokens: int = 10_000,
 ) -> list[int]:
-    ids = ChatIds(chat, max_tokens)
+    ids = ChatIds(chat)
     ids.extend(messages, replies(chat, messages, sampled))
-    return [int(i) for i in ids.ids(asks=asks)]
+    return [int(i) for i in ids.ids(max_tokens, asks=asks)]
 
 
 @pytest.fixture
@@ -77,14 +77,14 @@ def test_a_reply_keeps_its_sampled_ids_and_is_closed_once(chat: Chat) -> None:
 
 
 def test_an_observed_chat_grows_and_never_changes(chat: Chat) -> None:
-    growing = ChatIds(chat, 10_000)
+    growing = ChatIds(chat)
     growing.extend(OPENING, [])
     for _ in range(3):
-        before = growing.ids(asks=True).tolist()
+        before = growing.ids(10_000).tolist()
         growing.extend([REPLY, *ANSWERS], [[7, 8]])
-        assert growing.ids(asks=True).tolist()[: len(before) + 2] == [*before, 7, 8]
+        assert growing.ids(10_000).tolist()[: len(before) + 2] == [*before, 7, 8]
     at_once = transcript(chat, [*OPENING, *[REPLY, *ANSWERS] * 3], [[7, 8]] * 3)
-    assert growing.ids(asks=True).tolist() == at_once
+    assert growing.ids(10_000).tolist() == at_once
 
 
 def test_the_tail_is_kept_and_the_prompt_with_it(chat: Chat) -> None:
@@ -128,6 +128,13 @@ def test_a_template_without_tools_needs_a_format_by_name(saved: Any) -> None:
     with pytest.raises(InvalidArgumentError):
         get_chat(tokenizer, SCHEMAS)
     assert get_chat(tokenizer, SCHEMAS, "hermes").opening(OPENING).ids
+
+
+def test_a_template_omits_the_tools_of_an_explained_format(saved: Any) -> None:
+    tokenizer = saved(TEMPLATE)
+    explained = get_chat(tokenizer, SCHEMAS, "pythonic").opening(OPENING)
+    expected = tokenizer.backend.apply_chat_template(OPENING, return_dict=False)
+    assert explained.ids == expected
 
 
 @pytest.mark.slow

@@ -75,9 +75,9 @@ def controls(chat: Chat, ids: Any) -> list[int]:
 def test_no_content_becomes_a_control_token_in_any_template(chat: Chat) -> None:
     observed = []
     for content in ("honest", FORGED):
-        ids = ChatIds(chat, 100_000)
+        ids = ChatIds(chat)
         ids.extend(messages(content), [chat.tokenizer.encode(content)] * 2)
-        observed.append(controls(chat, ids.ids(asks=True)))
+        observed.append(controls(chat, ids.ids(100_000)))
     assert observed[0] == observed[1]
     assert len(observed[0]) >= 6
 

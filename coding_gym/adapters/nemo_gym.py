@@ -143,6 +143,8 @@ class RepairServer(GymnasiumServer):
         if self.config.run_golden:
             for reply in demonstrate(session.unwrapped.episode):
                 session.step(reply)
+                if session.ended:  # at a limit; the next reply would need the sandbox
+                    break
             session.finish("the gold patch is applied")
             return
         text = extract_text(action)

@@ -3,7 +3,7 @@
 Needs the extra ``sb3``.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -14,6 +14,7 @@ from coding_gym.arguments import at_least
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import missing_extra
 from coding_gym.vector import CodingRepairVectorEnv, make_vec
+from coding_gym.vector.batching import stack
 from coding_gym.vector.sub_envs import WrapperEntry
 
 try:
@@ -103,8 +104,8 @@ class CodingRepairVecEnv(VecEnv):
                 f"options must be the same for all envs, got {self._options!r}; use seeds to "
                 "choose the tasks of single envs"
             )
-        observations, infos = self.env.reset(seed=self._seeds, options=options or None)
-        self.reset_infos = split_infos(infos, self.num_envs)
+        observations, _ = self.env.reset(seed=self._seeds, options=options or None)
+        self.reset_infos = [transition.info for transition in self.env.latest]
         self._reset_seeds()
         self._reset_options()
         return dict(observations)
@@ -120,30 +121,28 @@ class CodingRepairVecEnv(VecEnv):
             Observations, arrays of shape (num_envs, ...) by key; rewards, float32 (num_envs,);
             whether episodes ended, bool (num_envs,); infos, one for each env.
         """
-        latest: list[Observations] = [{} for _ in range(self.num_envs)]
         rewards = np.zeros(self.num_envs, np.float32)
         dones = np.zeros(self.num_envs, np.bool_)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         num_awaited = self.num_envs
         while num_awaited:
-            batch, batch_rewards, terminated, truncated, merged = self.env.recv()
-            for row, info in enumerate(split_infos(merged, len(batch_rewards))):
-                index = info.pop("env_id")
-                latest[index] = {key: values[row] for key, values in batch.items()}
+            for index in self.env.recv()[4]["env_id"]:
+                latest = self.env.latest[index]
                 if dones[index]:  # the second result of the env: the start of the next episode
-                    self.reset_infos[index] = info
+                    self.reset_infos[index] = latest.info
                     num_awaited -= 1
                     continue
-                rewards[index], infos[index] = batch_rewards[row], info
-                info["TimeLimit.truncated"] = bool(truncated[row] and info["mask_sample"])
-                if terminated[row] or truncated[row]:
+                is_masked = latest.truncated and latest.info["mask_sample"]
+                rewards[index] = latest.reward
+                infos[index] = {**latest.info, "TimeLimit.truncated": is_masked}
+                if latest.terminated or latest.truncated:
                     dones[index] = True
-                    info["terminal_observation"] = latest[index]
+                    infos[index]["terminal_observation"] = latest.observation
                     self.env.send(self._begin_next, [index])
                 else:
                     num_awaited -= 1
-        observations = {key: np.stack([o[key] for o in latest]) for key in latest[0]}
-        return observations, rewards, dones, infos
+        observations = [transition.observation for transition in self.env.latest]
+        return dict(stack(self.observation_space, observations)), rewards, dones, infos
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         """Returns an attribute of some envs, all by default; wrappers are searched first."""
@@ -175,23 +174,3 @@ class CodingRepairVecEnv(VecEnv):
 
     def _chosen(self, indices: Indices) -> list[gym.Env[Any, Any]]:
         return [self.env.envs[index] for index in self._get_indices(indices)]
-
-
-def split_infos(merged: Mapping[str, Any], num_envs: int) -> list[dict[str, Any]]:
-    """Returns the info of each env from the merged infos of a vector env.
-
-    Args:
-        merged: Arrays of length ``num_envs`` by key, or mappings of this kind. ``_key`` is the mask
-            of the envs that have ``key``.
-        num_envs: The number of merged infos.
-    """
-    infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
-    for key, values in merged.items():
-        mask = merged.get(f"_{key}")
-        if mask is None:  # it is the mask of another key
-            continue
-        parts = split_infos(values, num_envs) if isinstance(values, Mapping) else values
-        for index in np.flatnonzero(mask):
-            part = parts[index]
-            infos[index][key] = part.item() if isinstance(part, np.generic) else part
-    return infos

@@ -182,12 +182,12 @@ class HuggingFaceAgent(Player):
             raise ModelError(
                 f"{problem}, or serve the model, and use the agent 'chat'", "refused"
             ) from problem
-        history = ChatIds(chat, sys.maxsize)
+        history = ChatIds(chat)
 
         def prompt() -> list[int]:
             replies = [turn.token_ids for turn in episode.turns[history.num_replies :]]
             history.extend(episode.messages[history.num_messages :], replies)
-            ids: list[int] = history.ids(asks=True).tolist()
+            ids: list[int] = history.ids(sys.maxsize).tolist()
             return ids
 
         return prompt

@@ -4,7 +4,7 @@ import inspect
 import logging
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import gymnasium as gym
@@ -156,9 +156,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """Sets fields of `Limits` for the next episodes, and returns all limits.
 
         Raises:
-            InvalidArgumentError: A value cannot be used.
+            InvalidArgumentError: A field does not exist, or a value cannot be used.
         """
-        limits = replace(self.config.limits, **fields)
+        limits = Limits.parse({**asdict(self.config.limits), **fields})
         self.config = replace(self.config, limits=limits)
         return limits
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from coding_gym.action import Completion, Stop
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
-from coding_gym.episode.counting import ChatCount
 from coding_gym.episode.usage import Usage, collapse_warning
 from coding_gym.errors import (
     EpisodeError,
@@ -31,6 +30,7 @@ from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot
 from coding_gym.task import Task
 from coding_gym.text.chat import get_chat
+from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import ToolContext, get_toolset
@@ -119,10 +119,10 @@ class Episode:
         self._closed = False
         self._lock = threading.Lock()  # guards the sandbox and the next attribute
         self._num_users = 0  # calls that use the sandbox; -1: an action, which runs alone
-        self._count: ChatCount | None = None
+        self._chat: ChatIds | None = None  # to count its tokens
         if self.bounds.counts_tokens:
             chat = get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
-            self._count = ChatCount(chat)
+            self._chat = ChatIds(chat)
 
     @property
     def ended(self) -> bool:
@@ -157,8 +157,9 @@ class Episode:
         prompt = self.toolset.prompt(keeps_shell=self.config.sandbox.keeps_shell)
         prompt = with_instructions(prompt, self.tool_format, self.toolset.schemas)
         self.opening = transcript.opening(prompt, self.task.problem_statement)
-        if self._count is not None:
-            self.usage.tokens += self._count.opening(self.opening)
+        if self._chat is not None:
+            self._chat.opening(self.opening)
+            self.usage.tokens += len(self._chat)
         if self.usage.spent(self.bounds):
             _log.warning(
                 "%s: the prompt has %d tokens, too many for max_tokens=%s with reserve_tokens=%d; "
@@ -325,10 +326,11 @@ class Episode:
 
     def _read(self, reply: Completion) -> ParsedAction:
         """Counts the tokens of a reply; returns the reply with its calls, parsed if necessary."""
-        if self._count is not None:
+        if self._chat is not None:
             ids = self._ids_of(reply)
             self.usage.charge(self.bounds, self.usage.tokens, len(ids))
-            self.usage.tokens += self._count.reply(ids)
+            self.usage.tokens += len(ids)
+            self._chat.reply(ids)
         parsed = self._parser.read(str(reply), self._call_ids, reply.calls)
         self._call_ids.update([call.call_id for call in parsed.calls])
         if reply.reasoning:
@@ -400,7 +402,7 @@ class Episode:
             if answer.ends and not reply.is_cut and transcript.has_content(parsed.text):
                 return StopReason.NO_TOOL_CALL
             answer = SILENCE if answer.ends else answer
-            self.usage.tool_calls += answer.costs_call
+            self.usage.tool_calls += 1
             self.usage.format_errors += answer.is_format_error
             notice = answer.reply
         self._tell(transcript.user(notice))
@@ -409,8 +411,10 @@ class Episode:
     def _tell(self, message: Message) -> None:
         """Adds a message to the messages of the action."""
         self._messages.append(message)
-        if self._count is not None:
-            self.usage.tokens += self._count.answer(message)
+        if self._chat is not None:
+            before = len(self._chat)
+            self._chat.answer(message)
+            self.usage.tokens += len(self._chat) - before
 
     def _finish(self, reason: StopReason) -> float:
         """Ends the episode and returns its reward; an infrastructure failure replaces the reason.

@@ -161,7 +161,9 @@ def _turn(step: Mapping[str, Any], messages: list[Message]) -> Turn:
             for call in step.get("tool_calls") or ()
         ),
         results=tuple(
-            ToolResult(item["content"], None, item.get("tool_call_id", "")) for item in results
+            ToolResult(item["content"], None, item["tool_call_id"])
+            for item in results
+            if item["role"] == "tool"  # and no notice
         ),
         observation="\n".join(item["content"] for item in results),
         model_call=ModelCall(

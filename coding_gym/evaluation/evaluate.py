@@ -19,7 +19,7 @@ from typing import Any
 
 from coding_gym.agents.live_episode import Player
 from coding_gym.agents.players import get_player
-from coding_gym.arguments import at_least_one, check_arguments
+from coding_gym.arguments import at_least_one, check_arguments, is_number
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
@@ -103,13 +103,12 @@ def evaluate(
         InvalidArgumentError: An argument is invalid, the folder contains another run, or an
             argument would change a setting of the resumed run.
     """
-    counts = {"attempts": attempts, "concurrency": concurrency, "max_lost": max_lost}
-    for name, value in counts.items():
-        at_least_one(name, 1 if value is None else value)
+    at_least_one("attempts", 1 if attempts is None else attempts)
+    bounds = _bounds(
+        concurrency=concurrency, max_cost=max_cost, max_tokens=max_tokens, max_lost=max_lost
+    )
     if images_window is not None and ray:
         raise InvalidArgumentError("images_window and ray cannot be combined; remove one of them")
-    bounds = {"concurrency": concurrency, "max_cost": max_cost, "max_tokens": max_tokens}
-    bounds = {name: v for name, v in (bounds | {"max_lost": max_lost}).items() if v is not None}
     tasks = {"source": tasks} if isinstance(tasks, str) else tasks
     if not resume:
         source = {"source": "bundled"} if tasks is None else tasks
@@ -158,6 +157,21 @@ def evaluate(
 
             _play(runner, windows or todo, keep)
     return folder
+
+
+def _bounds(**bounds: float | None) -> dict[str, float]:
+    """Returns the bounds that are not None.
+
+    Raises:
+        InvalidArgumentError: A bound is invalid.
+    """
+    known = {name: bound for name, bound in bounds.items() if bound is not None}
+    for name, bound in known.items():
+        if name not in ("max_cost", "max_tokens"):
+            at_least_one(name, bound)
+        elif not is_number(bound) or not bound >= 0:
+            raise InvalidArgumentError(f"{name} must be a number of at least 0, got {bound!r}")
+    return known
 
 
 def _play(

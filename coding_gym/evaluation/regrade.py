@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from coding_gym.arguments import at_least_one
-from coding_gym.episode.config import task_digest
+from coding_gym.episode.config import EpisodeConfig, task_digest
 from coding_gym.errors import CodingGymError, SandboxUnavailableError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade
@@ -16,7 +16,6 @@ from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
-from coding_gym.workspace import TemplateStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,19 +83,17 @@ def regrade(
         tasks = load_tasks(**{name: source[name] for name in names}, needs_tests=False)
     tasks_by_id = {task.task_id: task for task in tasks}
     episode = run.config["episode"]
-    options = SandboxOptions.parse(sandbox or episode.get("sandbox", "auto"))
-    challenge = str(episode.get("challenge", "resolved"))
-    store = TemplateStore(options.name)
-
-    def judge(task: Task, patch: Patch) -> Grade:
-        template = store.get(task)
-        template = replace(template, spec=options.applied(template.spec))
-        return grade(task, template, patch, backend=options.name, challenge=challenge)
-
+    config = EpisodeConfig(
+        sandbox=SandboxOptions.parse(sandbox or episode.get("sandbox", "auto")),
+        challenge=str(episode.get("challenge", "resolved")),
+    )
     records = [record for record in run.trajectories() if record.patch or record.grade is not None]
     pool = ThreadPoolExecutor(at_least_one("num_workers", num_workers), "regrade")
     try:
-        futures = [pool.submit(_again, r, tasks_by_id.get(r.task_id), judge) for r in records]
+        futures = [
+            pool.submit(_again, record, tasks_by_id.get(record.task_id), config)
+            for record in records
+        ]
         for future in as_completed(futures):
             on_result(future.result())
         return tuple(future.result() for future in futures)
@@ -112,11 +109,7 @@ def _named(grade: Grade | None) -> str:
     return "not graded" if grade is None else f"{grade.reason} (plan {grade.plan or 'none'})"
 
 
-def _again(
-    record: Trajectory,
-    task: Task | None,
-    judge: Callable[[Task, Patch], Grade],
-) -> Regrade:
+def _again(record: Trajectory, task: Task | None, config: EpisodeConfig) -> Regrade:
     before = record.grade
     if before is not None and before.reason is GradeReason.NOT_GRADED:
         before = None
@@ -126,7 +119,13 @@ def _again(
     is_changed = record.settings.get("task_digest") not in (None, task_digest(task))
     result = replace(result, is_changed=is_changed)
     try:
-        after = judge(task, Patch(record.patch))
+        after = grade(
+            task,
+            config.template(task),
+            Patch(record.patch),
+            backend=config.sandbox.name,
+            challenge=config.challenge,
+        )
     except SandboxUnavailableError:  # the error would be the same for every task
         raise
     except CodingGymError as problem:

@@ -232,8 +232,8 @@ def get_chat(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") 
     Args:
         tokenizer: The policy's tokenizer.
         schemas: The tools, as OpenAI function schemas.
-        tool_format: The format of calls; see `coding_gym.tools.formats`. If the system prompt
-            explains the format, ChatML omits the tools, but a chat template shows them again.
+        tool_format: The format of calls; see `coding_gym.tools.formats`. The layout omits the tools
+            if the system prompt explains the format.
 
     Raises:
         InvalidArgumentError: The tokenizer has no suitable chat template.
@@ -274,7 +274,7 @@ def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto"
         InvalidArgumentError: The tokenizer has no suitable chat template.
     """
     if isinstance(tokenizer, HuggingFaceTokenizer):
-        return _template_layout(tokenizer, schemas, must_show=tool_format in _UNEXPLAINED)
+        return _template_layout(tokenizer, schemas if tool_format in _UNEXPLAINED else ())
     size = tokenizer.vocab_size
     control_ids = {}
     for token in ("<|im_start|>", "<|im_end|>"):
@@ -291,10 +291,8 @@ def _chatml(messages: Messages, asks: bool) -> str:
     return "".join([*texts, "<|im_start|>assistant\n"] if asks else texts)
 
 
-def _template_layout(
-    tokenizer: HuggingFaceTokenizer, schemas: Schemas, *, must_show: bool
-) -> Layout:
-    backend, tools = tokenizer.backend, [dict(schema) for schema in schemas]
+def _template_layout(tokenizer: HuggingFaceTokenizer, schemas: Schemas) -> Layout:
+    backend, tools = tokenizer.backend, [dict(schema) for schema in schemas] or None
     if not backend.chat_template:
         raise InvalidArgumentError(
             f"the tokenizer {tokenizer.name} has no chat template; use one of a chat model, or "
@@ -333,16 +331,16 @@ def _template_layout(
         return text
 
     layout = Layout(render, tokenizer.special_tokens, tokenizer.vocab_size, marks)
-    _check_tools(tokenizer.name, layout, tools, must_show=must_show)
+    _check_tools(tokenizer.name, layout, schemas)
     return layout
 
 
-def _check_tools(name: str, layout: Layout, schemas: Schemas, *, must_show: bool) -> None:
+def _check_tools(name: str, layout: Layout, schemas: Schemas) -> None:
     """Refuses templates that omit the tools, and tools with control tokens."""
     rendered = layout.render([{"role": role, "content": "…"} for role in _OPENING], False)
     tools = [schema["function"]["name"] for schema in schemas]
     missing = [tool for tool in tools if not re.search(rf"\b{re.escape(tool)}\b", rendered)]
-    if missing and must_show:
+    if missing:
         raise InvalidArgumentError(
             f"the chat template of {name} omits the tools ({', '.join(missing)}); use a tokenizer "
             "whose template supports tools, or a tool_format that the system prompt explains, such "

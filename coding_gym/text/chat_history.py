@@ -1,32 +1,55 @@
 """The ids of one growing chat; each message is encoded once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coding_gym.text.chat import Chat, Messages, turns_of
+from coding_gym.text.chat import Chat, Memo, Messages, Part, turns_of
 
 
 class ChatIds:
-    """The ids of one chat.
+    """The ids of one chat, and their number, which includes the generation prompt.
+
+    The time of a step does not depend on the length of the chat.
 
     Args:
         chat: Converts messages to ids.
-        max_tokens: The most ids that `ids` returns: the last ones.
 
     Attributes:
-        num_messages: Number of messages so far.
+        num_messages: Number of messages in the calls of `extend`.
         num_replies: Number of the policy's messages among them.
     """
 
-    def __init__(self, chat: Chat, max_tokens: int) -> None:
+    def __init__(self, chat: Chat) -> None:
         self.num_messages = 0
         self.num_replies = 0
         self._chat = chat
-        self._max_tokens = max_tokens
-        self._ids: list[int] = []
-        self._prompt: list[int] = []
+        self._past: list[int] = []  # before the latest reply
+        self._latest = Part([], [])
+        self.reply(())
+
+    def __len__(self) -> int:
+        return len(self._past) + len(self._latest.ids) + len(self._latest.prompt)
+
+    def opening(self, messages: Messages) -> None:
+        """Adds the messages before the first reply."""
+        self._latest = self._chat.opening(messages)
+
+    def reply(self, ids: Sequence[int]) -> None:
+        """Adds the ids of a reply; its end is added with the next messages."""
+        self._past += [*self._latest.ids, *self._latest.prompt]
+        self._reply = ids
+        self._latest = Part(list(ids), [])
+        self._answers: list[Mapping[str, Any]] = []
+        self._memo: Memo = {}  # the ids of the answers
+
+    def answer(self, *messages: Mapping[str, Any]) -> None:
+        """Adds messages after a reply; the text around them can depend on their number."""
+        self._answers += messages
+        part = self._chat.answers(self._answers, self._memo)
+        self._latest = Part(self._chat.join(self._reply, part.ids), part.prompt)
 
     def extend(self, messages: Messages, replies: Sequence[Sequence[int]]) -> None:
         """Adds messages.
@@ -37,20 +60,19 @@ class ChatIds:
         """
         for turn, ids in turns_of(messages, replies):
             if ids is None:
-                part = self._chat.opening(turn)
-                self._ids += part.ids
+                self.opening(turn)
             else:
-                part = self._chat.answers(turn[1:])
-                self._ids += [*self._prompt, *self._chat.join(ids, part.ids)]
+                self.reply(ids)
+                self.answer(*turn[1:])
                 self.num_replies += 1
-            self._prompt = part.prompt
         self.num_messages += len(messages)
 
-    def ids(self, *, asks: bool) -> NDArray[np.int32]:
-        """Returns at most ``max_tokens`` ids, int32.
+    def ids(self, max_tokens: int, *, asks: bool = True) -> NDArray[np.int32]:
+        """Returns the last ids, at most ``max_tokens``, int32.
 
         Args:
+            max_tokens: The maximum.
             asks: Whether the ids end with the generation prompt for the policy's reply.
         """
-        ids = [*self._ids[-self._max_tokens :], *(self._prompt if asks else [])]
-        return np.array(ids[-self._max_tokens :], dtype=np.int32)
+        latest = [*self._latest.ids, *(self._latest.prompt if asks else [])]
+        return np.array([*self._past[-max_tokens:], *latest][-max_tokens:], dtype=np.int32)

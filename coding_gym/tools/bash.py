@@ -8,9 +8,17 @@ it prints the submit line first and exits with 0.
 from coding_gym.calls import ExecResult, ToolCall, ToolResult
 from coding_gym.text.truncate import split_ends
 from coding_gym.tools import prompts
-from coding_gym.tools.call_arguments import text
 from coding_gym.tools.commands import run_command
-from coding_gym.tools.toolset import Refusal, Tool, ToolContext, Toolset, answer, nudge, submitted
+from coding_gym.tools.toolset import (
+    Refusal,
+    Tool,
+    ToolContext,
+    Toolset,
+    answer,
+    nudge,
+    quoted,
+    submitted,
+)
 
 SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 OLD_SUBMIT_LINE = "MINI_SWE_AGENT_FINAL_OUTPUT"
@@ -57,7 +65,10 @@ TOO_LONG = (
 def _bash(call: ToolCall, context: ToolContext) -> ToolResult:
     if "command" not in call.arguments:
         raise Refusal("Missing 'command' argument in bash tool call.")
-    end = run_command(text(call, "command"), context)
+    command = call.arguments["command"]
+    if not isinstance(command, str):
+        raise Refusal(f"`command` must be a string, got {quoted(command)}")
+    end = run_command(command, context)
     lines = end.output.lstrip().split("\n", 1)
     if end.ok and lines[0].strip() in (SUBMIT_LINE, OLD_SUBMIT_LINE):
         return submitted(call)
@@ -97,8 +108,8 @@ BASH = Toolset(
         "Format error:\n\n<error>\nExpected exactly 1 action, found 0.\n</error>\n\n" + GUIDANCE
     ),
     text_formats=("bash_block",),
-    examples=tuple(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
     submission=ToolCall("bash", {"command": f"echo {SUBMIT_LINE}"}),
+    checks_arguments=False,
     refuse=lambda why: f"Tool call error:\n\n<error>\n{why}\n</error>\n\n{GUIDANCE}",
     unreadable="Error parsing tool call arguments: {call.error:.300}.",
     unknown="Unknown tool '{name}'.",

@@ -14,13 +14,6 @@ from typing import Any
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import files, prompts
-from coding_gym.tools.call_arguments import (
-    boolean_argument,
-    integer_argument,
-    one_of,
-    seconds,
-    text,
-)
 from coding_gym.tools.commands import elided, run_command
 from coding_gym.tools.patches import apply_patch
 from coding_gym.tools.schemas import boolean, integer
@@ -81,7 +74,7 @@ most. At most {MAX_OUTPUT_CHARS:,} characters of its output are shown.
 
 
 def _list_files(call: ToolCall, context: ToolContext) -> dict[str, Any]:
-    path = text(call, "path", ".")
+    path = call.arguments.get("path", ".")
     base = files.relative_path(context, path)
     tests = f"{files.SKIP_IGNORED} -type f"
     try:
@@ -93,8 +86,8 @@ def _list_files(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 
 def _inspect_tree(call: ToolCall, context: ToolContext) -> dict[str, Any]:
-    path = text(call, "path", ".")
-    depth = min(max(integer_argument(call, "max_depth", DEFAULT_DEPTH), 1), MAX_DEPTH)
+    path = call.arguments.get("path", ".")
+    depth = min(max(int(call.arguments.get("max_depth", DEFAULT_DEPTH)), 1), MAX_DEPTH)
     tests = f"-maxdepth {depth} {files.SKIP_IGNORED}"
     entries, is_more = files.list_folder(context, path, tests=tests, max_entries=MAX_ROWS)
     paths = [entry.removesuffix("/") for entry in entries]
@@ -106,9 +99,9 @@ def _inspect_tree(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 
 def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
-    first = max(integer_argument(call, "start_line", 1), 1)
-    count = min(max(integer_argument(call, "max_lines", DEFAULT_LINES), 1), MAX_LINES)
-    file = files.read_file(context, text(call, "path"))
+    first = max(int(call.arguments.get("start_line", 1)), 1)
+    count = min(max(int(call.arguments.get("max_lines", DEFAULT_LINES)), 1), MAX_LINES)
+    file = files.read_file(context, call.arguments["path"])
     lines = files.lines_of(file.text)
     selected = lines[first - 1 : first - 1 + count]
     rows = [f"{first + i}: {files.cut_line(line)}" for i, line in enumerate(selected)]
@@ -123,8 +116,8 @@ def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     """Returns the matching lines in ripgrep's form, by grep, which every sandbox has."""
-    pattern, path = text(call, "pattern"), text(call, "path", ".")
-    case = "" if boolean_argument(call, "case_sensitive", default=True) else "-i"
+    pattern, path = call.arguments["pattern"], call.arguments.get("path", ".")
+    case = "" if call.arguments.get("case_sensitive", True) else "-i"
     if not pattern or "\0" in pattern or "\n" in pattern or len(pattern) > 1000:
         raise Refusal("`pattern` must be one line of 1 to 1000 characters, without a NUL")
     if not path or "\0" in path:
@@ -158,15 +151,15 @@ def _match(row: str) -> dict[str, Any] | None:
 
 
 def _apply_patch(call: ToolCall, context: ToolContext) -> dict[str, Any]:
-    patch = text(call, "patch")
+    patch = call.arguments["patch"]
     if not patch.strip():
         raise Refusal("`patch` must not be empty")
     return {"applied": True, "files": apply_patch(context, patch)}
 
 
 def _replace_text(call: ToolCall, context: ToolContext) -> dict[str, Any]:
-    path, old, new = (text(call, name) for name in ("path", "old_text", "new_text"))
-    count = integer_argument(call, "count", 0)
+    path, old, new = (call.arguments[name] for name in ("path", "old_text", "new_text"))
+    count = int(call.arguments.get("count", 0))
     if not old:
         raise Refusal("`old_text` must not be empty")
     if count < 0:
@@ -185,8 +178,8 @@ def _replace_text(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 
 def _write_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
-    path, content = text(call, "path"), text(call, "content")
-    appends = boolean_argument(call, "append", default=False)
+    path, content = call.arguments["path"], call.arguments["content"]
+    appends = call.arguments.get("append", False)
     is_new, data = files.overwrite(context, path, content, appends=appends)
     return {
         "append": appends,
@@ -197,8 +190,8 @@ def _write_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 
 def _run_command(call: ToolCall, context: ToolContext) -> ToolResult:
-    timeout_s = seconds(call, "timeout_s", MOST_SECONDS, least=LEAST_SECONDS, most=MOST_SECONDS)
-    end = run_command(text(call, "command"), context, timeout_s=timeout_s)
+    timeout_s = min(max(LEAST_SECONDS, call.arguments.get("timeout_s", MOST_SECONDS)), MOST_SECONDS)
+    end = run_command(call.arguments["command"], context, timeout_s=timeout_s)
     result: dict[str, Any] = {
         "output": elided(end.output, MAX_OUTPUT_CHARS),
         "returncode": end.exit_code,
@@ -211,8 +204,8 @@ def _run_command(call: ToolCall, context: ToolContext) -> ToolResult:
 
 
 def _submit(call: ToolCall, _: ToolContext) -> ToolResult:
-    status = one_of(call, "status", _STATUSES)
-    summary = text(call, "summary", "")[:MAX_SUMMARY_CHARS]
+    status = call.arguments["status"]
+    summary = call.arguments.get("summary", "")[:MAX_SUMMARY_CHARS]
     return submitted(call, _json({"submitted": {"status": status, "summary": summary}}))
 
 
@@ -228,8 +221,6 @@ def _in_json(
 
 _PATH = "The file's path relative to the repository"
 _FOLDER = "The folder, relative to the repository; its root by default"
-_EXAMPLE = "--- a/README.md\n+++ b/README.md\n@@ -1 +1,2 @@\n+A line.\n # no such title\n"
-_EXAMPLE_ENVELOPE = "*** Begin Patch\n*** Add File: notes.txt\n+a note\n*** End Patch"
 
 CODEX = Toolset(
     name="codex",
@@ -348,21 +339,6 @@ CODEX = Toolset(
     on_no_call=nudge(
         "No tool call was found in your reply. Call one tool to continue, or call submit with the "
         "status solved or blocked."
-    ),
-    examples=(
-        *(ToolCall("run_command", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
-        ToolCall("list_files"),
-        ToolCall("inspect_tree", {"max_depth": 2}),
-        ToolCall("read_file", {"path": "README.md"}),
-        ToolCall("read_file", {"path": "no-such-file", "start_line": 3, "max_lines": 5}),
-        ToolCall("rg", {"pattern": r"def \w+\("}),
-        ToolCall("rg", {"pattern": "todo", "path": ".", "case_sensitive": False}),
-        ToolCall("apply_patch", {"patch": _EXAMPLE}),
-        ToolCall("apply_patch", {"patch": _EXAMPLE_ENVELOPE}),
-        ToolCall(
-            "replace_text", {"path": "README.md", "old_text": "the", "new_text": "a", "count": 1}
-        ),
-        ToolCall("write_file", {"path": "notes.txt", "content": "a note\n", "append": True}),
     ),
     submission=ToolCall("submit", {"status": "solved", "summary": "Nothing in particular."}),
     refuse=lambda why: _json({"error": why}),

@@ -5,7 +5,6 @@ from dataclasses import replace
 from coding_gym.calls import ExecResult, ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import ends
-from coding_gym.tools.call_arguments import text
 from coding_gym.tools.toolset import Refusal, Tool, ToolContext, answer
 
 
@@ -49,7 +48,7 @@ def bash_tool(max_chars: int) -> Tool:
     """
 
     def run(call: ToolCall, context: ToolContext) -> ToolResult:
-        result = run_command(text(call, "command"), context)
+        result = run_command(call.arguments["command"], context)
         report = command_report(result, context, max_chars)
         return answer(call, report, ok=result.ok, raw=result.output)
 

@@ -7,8 +7,7 @@ grows with these tokens.
 """
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools import files, prompts
-from coding_gym.tools.call_arguments import integer_argument, text
+from coding_gym.tools import files
 from coding_gym.tools.commands import bash_tool
 from coding_gym.tools.toolset import Tool, ToolContext, Toolset, name_of, submitted
 
@@ -21,8 +20,8 @@ tests judge the fix.
 
 
 def _edit(call: ToolCall, context: ToolContext) -> str:
-    path, old, new = (text(call, name) for name in ("path", "old", "new"))
-    line = files.replace_nearest(context, path, integer_argument(call, "line"), old, new)
+    path, line, old, new = (call.arguments[name] for name in ("path", "line", "old", "new"))
+    line = files.replace_nearest(context, path, int(line), old, new)
     return f"edited {name_of(path)} at line {line}"
 
 
@@ -47,5 +46,4 @@ COMPACT = Toolset(
         ),
         Tool(name="submit", description="End.", run=lambda call, _: submitted(call)),
     ),
-    examples=tuple(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
 )

@@ -11,14 +11,23 @@ OpenHands and R2E-Gym are aliases of ``bash`` and ``submit``.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from coding_gym.calls import ToolCall
 from coding_gym.text.truncate import head
 from coding_gym.tools import files, prompts
-from coding_gym.tools.call_arguments import integer_argument, line_range, one_of, text
 from coding_gym.tools.commands import bash_tool
 from coding_gym.tools.schemas import array, integer
-from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset, name_of, nudge
+from coding_gym.tools.toolset import (
+    SUBMIT,
+    Refusal,
+    Tool,
+    ToolContext,
+    Toolset,
+    name_of,
+    nudge,
+    quoted,
+)
 
 MAX_REPLY_CHARS = 16_000
 MAX_LISTED = 400
@@ -47,25 +56,27 @@ _CLIPPED = (
 
 def _view(path: str, call: ToolCall, context: ToolContext) -> str:
     """Shows a file's lines, or the content of a folder two levels deep."""
-    lines = line_range(call, "view_range")
+    lines = call.arguments.get("view_range")
+    if lines and len(lines) != 2:
+        raise Refusal(f"`view_range` must be a list of two line numbers, got {quoted(lines)}")
     try:
         view_lines = files.lines_of(files.read_file(context, path).text)
     except Refusal as why:
         if lines or not isinstance(why.__cause__, IsADirectoryError):
             raise
         return _folder(path, context)
-    if lines is None:
+    if not lines:
         return _cat(view_lines, path, 1)
-    first, last = lines
+    first, last = map(int, lines)
     last = len(view_lines) if last == -1 else last
     if not 1 <= first <= max(len(view_lines), 1):
         raise Refusal(
-            f"Invalid `view_range`: {list(lines)}. Its first element must be a line of the file, "
+            f"Invalid `view_range`: {lines}. Its first element must be a line of the file, "
             f"1 to {len(view_lines)}"
         )
     if last < first:
         raise Refusal(
-            f"Invalid `view_range`: {list(lines)}. Its second element must be at least the first, "
+            f"Invalid `view_range`: {lines}. Its second element must be at least the first, "
             "or -1 for the end"
         )
     return _cat(view_lines[first - 1 : last], path, first)
@@ -86,7 +97,7 @@ def _folder(path: str, context: ToolContext) -> str:
 
 def _create(path: str, call: ToolCall, context: ToolContext) -> str:
     """Creates a file that does not exist yet."""
-    content = text(call, "file_text")
+    content = _needed(call, "file_text")
     if files.read_if_exists(context, path) is not None:
         raise Refusal(
             f"File already exists at: {name_of(path)}. Cannot overwrite files using command "
@@ -98,7 +109,7 @@ def _create(path: str, call: ToolCall, context: ToolContext) -> str:
 
 def _str_replace(path: str, call: ToolCall, context: ToolContext) -> str:
     """Replaces a text that occurs exactly once."""
-    old, new = text(call, "old_str"), text(call, "new_str", "")
+    old, new = _needed(call, "old_str"), call.arguments.get("new_str", "")
     if old == new:
         raise Refusal("No replacement was performed. `new_str` and `old_str` must be different.")
     file = files.read_file(context, path)
@@ -115,7 +126,7 @@ def _str_replace(path: str, call: ToolCall, context: ToolContext) -> str:
 
 def _insert(path: str, call: ToolCall, context: ToolContext) -> str:
     """Inserts lines after a line."""
-    after, new = integer_argument(call, "insert_line"), text(call, "new_str")
+    after, new = int(_needed(call, "insert_line")), _needed(call, "new_str")
     file = files.read_file(context, path)
     lines = file.text.split("\n")
     num_lines = len(files.lines_of(file.text))
@@ -159,8 +170,14 @@ _COMMANDS: Mapping[str, Callable[[str, ToolCall, ToolContext], str]] = {
 
 
 def _edit(call: ToolCall, context: ToolContext) -> str:
-    command = one_of(call, "command", tuple(_COMMANDS))
-    return _COMMANDS[command](text(call, "path"), call, context)
+    return _COMMANDS[call.arguments["command"]](call.arguments["path"], call, context)
+
+
+def _needed(call: ToolCall, name: str) -> Any:
+    """Returns an argument that only some commands need."""
+    if name not in call.arguments:
+        raise Refusal(f"`{call.arguments['command']}` needs the argument `{name}`")
+    return call.arguments[name]
 
 
 def _canonicalize(call: ToolCall) -> ToolCall:
@@ -170,10 +187,6 @@ def _canonicalize(call: ToolCall) -> ToolCall:
         arguments = {"command": call.arguments["cmd"]}  # R2E-Gym's name
         return replace(call, arguments=arguments, arguments_text=text)
     return call
-
-
-def _example(command: str, path: str, **rest: object) -> ToolCall:
-    return ToolCall("str_replace_editor", {"command": command, "path": path, **rest})
 
 
 EDITOR = Toolset(
@@ -217,16 +230,6 @@ EDITOR = Toolset(
     on_no_call=nudge(
         "No tool call was found in your reply. Call str_replace_editor or bash to continue, or "
         "submit when the work is done."
-    ),
-    examples=(
-        *(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
-        _example("view", "."),
-        _example("view", "README.md"),
-        _example("view", "README.md", view_range=[1, 5]),
-        _example("view", "no-such-file"),
-        _example("create", "notes.txt", file_text="a note\n"),
-        _example("str_replace", "README.md", old_str="# ", new_str="## "),
-        _example("insert", "README.md", insert_line=0, new_str="A line."),
     ),
     canonicalize=_canonicalize,
     refuse="ERROR: {}".format,

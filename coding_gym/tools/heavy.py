@@ -7,15 +7,13 @@ import json
 from dataclasses import replace
 from functools import cache
 from importlib import resources
-from typing import Any
 
 from coding_gym.calls import ToolCall
 from coding_gym.errors import last_line
 from coding_gym.tools import files, prompts
-from coding_gym.tools.call_arguments import integer_argument
 from coding_gym.tools.editor import EDITOR
 from coding_gym.tools.schemas import array, integer
-from coding_gym.tools.toolset import Refusal, Tool, ToolContext, nudge, quoted
+from coding_gym.tools.toolset import Refusal, Tool, ToolContext, nudge
 
 _CHARS_PER_TOKEN = 4
 DEFAULT_TOKENS, MIN_TOKENS, MAX_TOKENS = 1000, 100, 8000
@@ -55,12 +53,15 @@ def _program() -> str:
 
 
 def _repo_map(call: ToolCall, context: ToolContext) -> str:
-    max_tokens = integer_argument(call, "max_tokens", DEFAULT_TOKENS)
+    max_tokens = int(call.arguments.get("max_tokens", DEFAULT_TOKENS))
+    paths = call.arguments.get("paths", [])
     if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
         raise Refusal(
             f"`max_tokens` must be between {MIN_TOKENS} and {MAX_TOKENS}, got {max_tokens}"
         )
-    request = {"paths": _paths(call), "max_chars": max_tokens * _CHARS_PER_TOKEN}
+    if len(paths) > MAX_PATHS:
+        raise Refusal(f"`paths` must have at most {MAX_PATHS} entries, got {len(paths)}")
+    request = {"paths": paths, "max_chars": max_tokens * _CHARS_PER_TOKEN}
     result = context.sandbox.run_python(
         _program(),
         timeout_s=files.timeout_s(context),
@@ -70,16 +71,6 @@ def _repo_map(call: ToolCall, context: ToolContext) -> str:
         reason = "it took too long" if result.timed_out else last_line(result.output)
         raise Refusal(f"the repository could not be mapped: {reason:.300}")
     return result.output.removesuffix("\n")
-
-
-def _paths(call: ToolCall) -> list[str]:
-    value: Any = call.arguments.get("paths")
-    paths = [] if value is None else [value] if isinstance(value, str) else value
-    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        raise Refusal(f"`paths` must be a list of paths, got {quoted(value)}")
-    if len(paths) > MAX_PATHS:
-        raise Refusal(f"`paths` must have at most {MAX_PATHS} entries, got {len(paths)}")
-    return paths
 
 
 HEAVY = replace(
@@ -106,10 +97,5 @@ HEAVY = replace(
     on_no_call=nudge(
         "No tool call was found in your reply. Call repo_map, bash or str_replace_editor to "
         "continue, or submit when the work is done."
-    ),
-    examples=(
-        ToolCall("repo_map"),
-        ToolCall("repo_map", {"paths": ["tests"], "max_tokens": 200}),
-        *EDITOR.examples,
     ),
 )

@@ -43,18 +43,6 @@ without a call after you have changed something ends the work. The repair is jud
 you cannot see, so do not edit tests to make them pass.
 """
 
-_COMMANDS = (
-    *prompts.EXAMPLE_COMMANDS,
-    "grep -rn 'TODO' . --include='*.py' | sort",
-    "git ls-files '*.py' | head -n 1 | xargs sed -n '1,40p'",
-)
-_PATCHES = (
-    ("README.md", "the", "a"),
-    ("README.md", "# ", "## "),
-    ("notes.txt", "a note\n", "another note\n"),
-    ("setup.py", "version", "release"),
-)
-
 
 def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
     if "cmd" not in call.arguments:
@@ -106,8 +94,8 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> str:
 def _on_no_call(context: ToolContext) -> NoCall:
     """Ends the episode if the tree is changed; otherwise nudges and counts a call."""
     if context.is_changed():
-        return NoCall("", ends=True, costs_call=False)
-    return NoCall(NUDGE, ends=False, costs_call=True)
+        return NoCall("", ends=True)
+    return NoCall(NUDGE, ends=False)
 
 
 def _cut(reply: str) -> str:
@@ -139,14 +127,8 @@ NANO = Toolset(
         SUBMIT,
     ),
     on_no_call=_on_no_call,
-    examples=(
-        *(ToolCall("shell", {"cmd": command}) for command in _COMMANDS),
-        *(
-            ToolCall("apply_patch", {"search": search, "replace": replace, "file": file})
-            for file, search, replace in _PATCHES
-        ),
-    ),
     refuse=_cut,
+    checks_arguments=False,
     unreadable="Malformed tool arguments JSON: {json_error}",
     unknown="unknown tool: {call.name}",
 )

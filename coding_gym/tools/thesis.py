@@ -2,7 +2,6 @@
 
 from coding_gym.calls import ToolCall
 from coding_gym.tools import files, prompts
-from coding_gym.tools.call_arguments import has_argument, integer_argument, text
 from coding_gym.tools.commands import bash_tool, elided
 from coding_gym.tools.schemas import integer
 from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset, name_of
@@ -21,15 +20,15 @@ most. `str_replace` replaces `old_str`, which must occur once in `path`, by `new
 
 
 def _str_replace(call: ToolCall, context: ToolContext) -> str:
-    path, old, new = (text(call, name) for name in ("path", "old_str", "new_str"))
+    path, old, new = (call.arguments[name] for name in ("path", "old_str", "new_str"))
     line = files.replace_in_file(context, path, old, new)
     return f"Replaced the text at line {line} of {name_of(path)}."
 
 
 def _view_file(call: ToolCall, context: ToolContext) -> str:
-    path, first = text(call, "path"), integer_argument(call, "start_line", 1)
+    path, first = call.arguments["path"], int(call.arguments.get("start_line", 1))
     lines = files.lines_of(files.read_file(context, path).text)
-    last = integer_argument(call, "end_line") if has_argument(call, "end_line") else len(lines)
+    last = int(call.arguments.get("end_line", len(lines)))
     last = min(last, len(lines), first + MAX_VIEW_LINES - 1)
     if not 1 <= first <= max(last, 1):
         raise Refusal(f"`start_line` must be from 1 to {last} in {name_of(path)}, got {first}")
@@ -38,7 +37,7 @@ def _view_file(call: ToolCall, context: ToolContext) -> str:
 
 
 def _write_file(call: ToolCall, context: ToolContext) -> str:
-    path, content = text(call, "path"), text(call, "content")
+    path, content = call.arguments["path"], call.arguments["content"]
     is_new, _ = files.overwrite(context, path, content)
     return f"{'Created' if is_new else 'Wrote'} {name_of(path)}."
 
@@ -72,5 +71,4 @@ THESIS = Toolset(
         ),
         SUBMIT,
     ),
-    examples=tuple(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
 )

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.text.truncate import well_formed
-from coding_gym.tools.prompts import FRESH_SHELL, KEPT_SHELL
-from coding_gym.tools.schemas import Schema, function
+from coding_gym.tools.prompts import EXAMPLE_COMMANDS, FRESH_SHELL, KEPT_SHELL
+from coding_gym.tools.schemas import KnownTools, Schema, fits, function
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -51,20 +51,17 @@ class NoCall:
     Attributes:
         reply: The user message to the policy; "" if the episode ends.
         ends: Whether the episode ends, as if the policy had submitted.
-        costs_call: Whether one tool call is counted against the limit.
         is_format_error: Whether the reply counts as a format error.
     """
 
     reply: str
     ends: bool
-    costs_call: bool
     is_format_error: bool = False
 
 
 SILENCE = NoCall(
     "The reply has no text outside its reasoning, or is cut off. Call a tool, or say what is done.",
     ends=False,
-    costs_call=True,
 )
 """The response to an empty or truncated reply that would otherwise end the episode."""
 
@@ -97,10 +94,40 @@ class Tool:
         """The tool as an OpenAI function schema."""
         return function(self.name, self.description, optional=self.optional, **self.parameters)
 
+    @cached_property
+    def _validator(self) -> Any:
+        from jsonschema import Draft202012Validator  # takes long to import
+
+        return Draft202012Validator(
+            {"properties": self.schema["function"]["parameters"]["properties"]}
+        )
+
+    def checked(self, call: ToolCall) -> ToolCall:
+        """Returns a call whose arguments fit the schema, without null ones; names may be unknown.
+
+        Raises:
+            Refusal: An argument is missing, has the wrong type, or is no Unicode text.
+        """
+        arguments = {name: value for name, value in call.arguments.items() if value is not None}
+        parameters = self.schema["function"]["parameters"]
+        for name in parameters["required"]:
+            if name not in arguments:
+                known = ", ".join(quoted(key) for key in list(call.arguments)[:10]) or "nothing"
+                raise Refusal(f"{call.name} needs the argument `{name}`, got {known}")
+        schemas = parameters["properties"]
+        others = {n: v for n, v in arguments.items() if n in schemas and not fits(v, schemas[n])}
+        for error in self._validator.iter_errors(others) if others else ():
+            problem = error.message.removeprefix(repr(error.instance))
+            raise Refusal(f"`{error.path[0]}`: {quoted(error.instance)}{problem}")
+        for name, value in arguments.items():
+            if isinstance(value, str) and value != well_formed(value):
+                raise Refusal(f"`{name_of(name)}` contains a lone surrogate, not Unicode text")
+        return replace(call, arguments=arguments)
+
 
 def nudge(reply: str) -> Callable[[ToolContext], NoCall]:
     """Returns the default rule for a reply without a call: a format error with this message."""
-    answer_of_all = NoCall(reply, ends=False, costs_call=True, is_format_error=True)
+    answer_of_all = NoCall(reply, ends=False, is_format_error=True)
     return lambda _: answer_of_all
 
 
@@ -119,11 +146,12 @@ class Toolset:
         on_no_call: Returns the response to a reply without a tool call.
         text_formats: Tool formats that ``auto`` also reads, for toolsets whose prompt explains
             another format than JSON.
-        examples: Valid calls for `sample_call`. Their results depend on no clock or machine.
         submission: The call that submits.
         canonicalize: Returns a call with the names and values of the schemas, for toolsets that
             also accept other spellings.
         refuse: Returns the text of a result that reports a mistake of the policy.
+        checks_arguments: Whether calls whose arguments do not fit the schema are refused, and null
+            ones dropped, before a tool runs. If not, the tools check their arguments.
         unreadable: The message for unreadable arguments; `str.format` fills in ``call`` and
             ``json_error``, the error of Python's ``json``.
         unknown: The message for a call of an unknown tool; `str.format` fills in ``call``, ``name``
@@ -135,10 +163,10 @@ class Toolset:
     tools: tuple[Tool, ...]
     on_no_call: Callable[[ToolContext], NoCall] = _CALL_A_TOOL
     text_formats: tuple[str, ...] = ()
-    examples: Sequence[ToolCall] = ()
     submission: ToolCall = _SUBMISSION
     canonicalize: Callable[[ToolCall], ToolCall] = lambda call: call
     refuse: Callable[[str], str] = "Error: {}".format
+    checks_arguments: bool = True
     unreadable: str = "the arguments are no JSON: {call.error:.300}"
     unknown: str = "unknown tool: {name}; there are {tools}"
 
@@ -171,7 +199,7 @@ class Toolset:
                 names = ", ".join(self._tool_by_name)
                 name = name_of(call.name)
                 raise Refusal(self.unknown.format(call=call, name=name, tools=names))
-            result = tool.run(call, context)
+            result = tool.run(tool.checked(call) if self.checks_arguments else call, context)
         except Refusal as why:
             result = answer(call, self.refuse(f"{why!s:.{_MAX_REFUSAL_CHARS}}"), ok=False)
         if isinstance(result, str):
@@ -196,10 +224,15 @@ class Toolset:
         return replace(call, arguments=known)
 
     def sample_call(self, rng: "Generator") -> ToolCall:
-        """Draws a valid call, for random agents and for ``action_space.sample()``."""
-        if rng.random() < _SUBMIT_PROBABILITY or not self.examples:
+        """Draws a shell command or the submission, for random agents and ``action_space.sample``.
+
+        The results of the commands depend on no clock or machine.
+        """
+        shell = KnownTools(self.schemas).shell()
+        if shell is None or rng.random() < _SUBMIT_PROBABILITY:
             return self.submission
-        return self.examples[int(rng.integers(len(self.examples)))]
+        tool, argument = shell
+        return ToolCall(tool, {argument: str(rng.choice(EXAMPLE_COMMANDS))})
 
 
 def tool_names(toolset: Toolset) -> tuple[str, ...]:
@@ -222,6 +255,8 @@ def answer(call: ToolCall, content: str, *, ok: bool = True, raw: str = "") -> T
 
 def _json_error(call: ToolCall) -> str:
     """Returns the error of Python's ``json`` for the arguments, else the call's error."""
+    if not call.arguments_text:  # the arguments are no object
+        return call.error
     try:
         json.loads(call.arguments_text)
     except (ValueError, RecursionError) as error:

@@ -1,6 +1,7 @@
 """Many episodes at once on the nodes of a Ray cluster."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from coding_gym.envs.snapshot import EnvSnapshot
@@ -45,7 +46,9 @@ class RayVectorEnv(CodingRepairVectorEnv):
         **env_kwargs: Any,
     ) -> None:
         self._address = address
-        super().__init__(num_envs, env_wrappers=env_wrappers, **env_kwargs)
+        with ExitStack() as self._closing:  # closes the connection after a failure
+            super().__init__(num_envs, env_wrappers=env_wrappers, **env_kwargs)
+            self._closing = self._closing.pop_all()
 
     def snapshot(self, index: int) -> EnvSnapshot:
         """Returns a snapshot of the episode of one env with its wrappers, for ``reset``.
@@ -64,12 +67,11 @@ class RayVectorEnv(CodingRepairVectorEnv):
         try:
             super().close_extras(**kwargs)
         finally:
-            self._nodes.close()
+            self._closing.close()
 
     def _make_envs(
         self, num_envs: int, wrappers: Sequence[WrapperEntry], env_kwargs: Mapping[str, Any]
     ) -> list[Env]:
-        local = make_envs(num_envs, wrappers, env_kwargs)
         ray = import_extra("ray", "ray")
         try:
             pickled = ray.cloudpickle.dumps((wrappers, dict(env_kwargs)))
@@ -78,5 +80,7 @@ class RayVectorEnv(CodingRepairVectorEnv):
                 f"env_wrappers cannot be sent to other nodes: {problem}"
             ) from None
         # Two calls per env at a time: one of them can end the command of the other.
-        self._nodes = RayNodes(self._address, Worker, (pickled,), 2 * num_envs)
-        return [RemoteEnv(index, env, self._nodes) for index, env in enumerate(local)]
+        nodes = RayNodes(self._address, Worker, (pickled,), 2 * num_envs)
+        self._closing.callback(nodes.close)
+        local = make_envs(num_envs, wrappers, env_kwargs)
+        return [RemoteEnv(index, env, nodes) for index, env in enumerate(local)]

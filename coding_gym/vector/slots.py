@@ -37,7 +37,7 @@ class Slot:
     Attributes:
         pending: The action or reset whose result is not yet read.
         is_ended: Whether the episode has ended, so that the next action starts another one.
-        observation: The last observation; None before the first reset.
+        latest: The last result; None before the first reset.
     """
 
     def __init__(self, index: int, env: gym.Env[Any, Any]) -> None:
@@ -45,7 +45,7 @@ class Slot:
         self.env = env
         self.pending: Future[Transition] | None = None
         self.is_ended = True
-        self.observation: Any = None
+        self.latest: Transition | None = None
         self._process = os.getpid()
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         name = f"coding_gym-vector-{index}"
@@ -82,9 +82,8 @@ class Slot:
                 self.is_ended = episode is not None and episode.ended
             failure.add_note(f"raised by env {self.index} of a vector env")
             raise failure
-        transition = future.result()
+        self.latest = transition = future.result()
         self.is_ended = transition.terminated or transition.truncated
-        self.observation = transition.observation
         return transition
 
     def drop(self) -> None:

@@ -96,7 +96,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             self._slots[index].begin_reset(seeds[index], env_options)
         transitions = self._take_all()
         infos = [(index, t.info) for index, t in zip(chosen, transitions, strict=True)]
-        observations = [slot.observation for slot in self._slots]
+        observations = [transition.observation for transition in self.latest]
         return stack(self.single_observation_space, observations), merge_infos(infos, self.num_envs)
 
     def step(self, actions: Any) -> Batch:
@@ -164,6 +164,11 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             for slot, transition in zip(slots, _take(slots), strict=True)
         ]
         return to_batch(self.single_observation_space, numbered)
+
+    @property
+    def latest(self) -> list[Transition]:
+        """The last result of each env after its first reset, as in a single env."""
+        return [slot.latest for slot in self._slots if slot.latest is not None]
 
     def snapshot(self, index: int) -> EnvSnapshot:
         """Returns a snapshot of one env with its wrappers: `coding_gym.snapshot`.
@@ -318,7 +323,7 @@ def _check_idle(name: str, slots: Sequence[Slot]) -> None:
 
 def _check_started(slots: Sequence[Slot]) -> None:
     """Raises EpisodeError if one of the slots had no reset yet."""
-    if any(slot.observation is None for slot in slots):
+    if any(slot.latest is None for slot in slots):
         raise EpisodeError("there are no episodes yet; call reset first")
 
 

@@ -63,7 +63,7 @@ class TranscriptObservation(
         gym.ObservationWrapper.__init__(self, env)
         self._core = core
         self._chat = get_chat(core.tokenizer, core.toolset.schemas, core.tool_format)
-        self._ids = ChatIds(self._chat, self._max_tokens)
+        self._ids = ChatIds(self._chat)
         self._episode: Episode | None = None
         arrays = token_arrays(self._chat.vocab_size, self._max_tokens)
         self.observation_space = spaces.Dict({**inner.spaces, **arrays.spaces})
@@ -89,7 +89,7 @@ class TranscriptObservation(
         episode = self._core.episode
         if episode is not self._episode:
             self._episode = episode
-            self._ids = ChatIds(self._chat, self._max_tokens)
+            self._ids = ChatIds(self._chat)
         encode = self._core.tokenizer.encode
         turns = episode.turns[self._ids.num_replies :]  # a Stop is a turn without a message
         replies = [
@@ -97,5 +97,5 @@ class TranscriptObservation(
             for turn in turns
         ]
         self._ids.extend(episode.messages[self._ids.num_messages :], replies)
-        ids = self._ids.ids(asks=not episode.ended)
+        ids = self._ids.ids(self._max_tokens, asks=not episode.ended)
         return {**observation, **pad(ids, self._core.tokenizer.pad_id, self._max_tokens)}

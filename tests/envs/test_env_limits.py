@@ -8,6 +8,7 @@ from episodes import MakeEnv, replies, shells
 
 from coding_gym import Completion
 from coding_gym.envs import CodingRepairEnv
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import NoCall, get_toolset
 
 BROKEN = "<tool_call>{</tool_call>"
@@ -75,6 +76,11 @@ def test_a_running_episode_keeps_its_limits(make_env: MakeEnv) -> None:
     env.reset()
     assert env.step(shells("echo one"))[3]
     assert env.set_limits(max_tool_calls=2).max_tool_calls == 2
+
+
+def test_a_misspelt_limit_is_named(make_env: MakeEnv) -> None:
+    with pytest.raises(InvalidArgumentError, match="max_turns"):
+        make_env().set_limits(max_turn=1)
 
 
 @pytest.mark.parametrize("before", [[], ["echo 1"], ["echo x", "echo x", "echo y", "echo x"]])
@@ -163,7 +169,7 @@ def test_a_reply_without_a_call_can_be_a_format_error(
     env = limited(max_format_errors=2)
     for _ in range(3):  # nano nudges
         assert not env.step("Hm.")[3]
-    strict = NoCall("Call a tool.", ends=False, costs_call=False, is_format_error=True)
+    strict = NoCall("Call a tool.", ends=False, is_format_error=True)
     monkeypatch.setitem(vars(get_toolset("nano")), "on_no_call", lambda _: strict)
     assert not env.step("Hm.")[3]
     assert env.step("Hm.")[4]["stop_reason"] == "format_errors"

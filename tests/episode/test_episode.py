@@ -156,6 +156,13 @@ def test_each_call_is_once_in_the_assistant_message() -> None:
         }
 
 
+def test_long_replies_are_searched_for_content_in_linear_time() -> None:
+    long = "word " * 200_000  # took 45 minutes when the time was quadratic
+    assert transcript.has_content(long)
+    for reply in (f"<think>{long}", f"{long}</think> \n", f"<think>{long}</think><think>{long}"):
+        assert not transcript.has_content(reply)
+
+
 def test_rendering_shows_control_characters_instead_of_sending_them() -> None:
     shown = transcript.render([transcript.answer(ToolResult("\x1b[31mred\x07\ta\n"))])
     assert shown == "  \\x1b[31mred\\x07\ta\n"

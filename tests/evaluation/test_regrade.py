@@ -10,7 +10,7 @@ import pytest
 from episodes import run_command
 from made_runs import make_run, resolved_episode
 
-from coding_gym.calls import ToolCall
+from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import export, report
 from coding_gym.evaluation.atif_in import from_atif, import_atif
@@ -127,7 +127,9 @@ def harbor_trial(folder: Path, **extra: Any) -> Path:
             "tool_calls": [
                 {"tool_call_id": "c", "function_name": "bash", "arguments": {"command": "ls"}}
             ],
-            "observation": {"results": [{"content": "a.py"}, {"content": None}]},
+            "observation": {
+                "results": [{"content": "a.py", "source_call_id": "c"}, {"content": None}]
+            },
             "metrics": {"prompt_tokens": 7, "extra": {}},
         },
     ]
@@ -147,10 +149,11 @@ def test_trials_of_other_programs_are_read(tmp_path: Path) -> None:
     assert [(one.task_id, one.attempt) for one in records] == [("shapes", 0), ("shapes", 1)]
     (turn,) = records[0].turns
     assert turn.calls == (ToolCall("bash", {"command": "ls"}, "c"),)
+    assert turn.results == (ToolResult("a.py", None, "c"),)  # the notice is none
     assert turn.observation == "a.py\n"
     assert turn.model_call is not None
     assert turn.model_call.prompt_tokens == 7
-    assert [one["role"] for one in records[0].messages] == ["user", "assistant", "user", "user"]
+    assert [one["role"] for one in records[0].messages] == ["user", "assistant", "tool", "user"]
     assert report(folder).num_attempts == 0  # nobody has graded them
 
 

@@ -1,6 +1,7 @@
 """Runs against a scripted server: every fault has its class, and every attempt counts once."""
 
 import asyncio
+import math
 import os
 import signal
 from collections.abc import Callable
@@ -292,6 +293,13 @@ def test_new_runs_refuse_full_folders_and_unknown_settings(tmp_path: Path) -> No
     with pytest.raises(InvalidArgumentError, match="player"):
         evaluate(tmp_path / "other", tasks=TASKS[:1])
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("bound", [{"max_cost": "5"}, {"max_tokens": -1}, {"max_cost": math.nan}])
+def test_bounds_that_are_no_amounts_leave_no_folder(tmp_path: Path, bound: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgumentError, match="max_"):
+        evaluate(tmp_path / "run", "noop", tasks=TASKS[:1], **bound)
+    assert not (tmp_path / "run").exists()
 
 
 def test_no_tasks_are_not_all_tasks(tmp_path: Path) -> None:

@@ -190,6 +190,14 @@ def test_the_gold_patch_resolves_whatever_the_model_says(tiny_row: dict[str, Any
         assert step(client, reply("ls"))["reward"] == 1.0
 
 
+def test_the_gold_patch_stops_at_a_limit(tiny_row: dict[str, Any]) -> None:
+    limited = {"tasks": [tiny_row], "limits": {"max_tool_calls": 1}}
+    server = make(tiny_row, run_golden=True, episode=limited)
+    with TestClient(server.setup_webserver()) as client:
+        reset(client)
+        assert step(client, reply("ls"))["truncated"]
+
+
 def test_a_lost_sandbox_ends_the_episode_and_says_so(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

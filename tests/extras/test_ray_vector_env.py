@@ -1,8 +1,10 @@
 """A vector env on a Ray cluster equals the local one, and loses only what ran on a lost node."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from episodes import FIX, SUBMIT, TRUE, Closing, assert_same, shell
@@ -53,6 +55,23 @@ def test_results_equal_those_of_the_local_vector_env(
     options = {"reset_mask": mask, "task_id": "shapes-4"}
     assert_same(remote.reset(options=dict(options)), local.reset(options=dict(options)))
     assert_same(remote.reset(), local.reset())
+
+
+class Growing:
+    """A wrapper that gives each env another space."""
+
+    num_envs = 0
+
+    def __call__(self, env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+        self.num_envs += 1
+        space: Any = gym.spaces.Discrete(self.num_envs)
+        return gym.wrappers.TransformObservation(env, lambda _: 0, space)
+
+
+def test_a_failed_construction_leaves_no_connection(make: Make) -> None:
+    with pytest.raises((RuntimeError, AssertionError)):
+        make(2, env_wrappers=[Growing()])
+    assert not import_module("ray").is_initialized()
 
 
 def test_methods_and_attributes_are_those_on_the_nodes(make: Make) -> None:

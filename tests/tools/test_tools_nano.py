@@ -9,6 +9,7 @@ from coding_gym.sandbox import (
     open_sandbox,
 )
 from coding_gym.tools import NoCall, get_toolset
+from coding_gym.tools.formats import ReplyParser
 
 NANO = get_toolset("nano")
 
@@ -128,11 +129,15 @@ def test_unknown_tools_and_broken_arguments_are_named(scene: Scene) -> None:
     )
 
 
+def test_arguments_that_are_no_object_are_named(scene: Scene) -> None:
+    (call,) = ReplyParser().read('{"name": "shell", "arguments": 5}').calls
+    assert NANO.execute(call, scene).content.endswith("must be an object, got 5")
+
+
 def test_no_call_ends_changed_trees_and_nudges_clean_ones(scene: Scene) -> None:
     assert NANO.on_no_call(scene.context) == NoCall(
         "Use shell to explore or apply_patch to make changes. Do not stop working.",
         ends=False,
-        costs_call=True,
     )
     scene.changed = True
-    assert NANO.on_no_call(scene.context) == NoCall("", ends=True, costs_call=False)
+    assert NANO.on_no_call(scene.context) == NoCall("", ends=True)

@@ -37,12 +37,12 @@ def test_inspect_tree_indents_by_depth(scene: Scene) -> None:
     assert parsed(scene, "inspect_tree") == {"tree": rows, "truncated": False}
     deepest = parsed(scene, "inspect_tree", path="a", max_depth=99)["tree"]
     assert deepest == ["b/", "  c/", "    d/", "      e/", "        f/", "          g/", "  x"]
-    assert parsed(scene, "inspect_tree", path="a", max_depth="0")["tree"] == ["b/"]
+    assert parsed(scene, "inspect_tree", path="a", max_depth=0)["tree"] == ["b/"]
     assert_refused(scene, "inspect_tree", path="a.py")
 
 
 def test_read_file_numbers_a_bounded_range(scene: Scene) -> None:
-    assert parsed(scene, "read_file", path="pkg/area.py", start_line="2", max_lines=1.0) == {
+    assert parsed(scene, "read_file", path="pkg/area.py", start_line=2, max_lines=1.0) == {
         "content": "2:     return w + h",
         "end_line": 2,
         "path": "pkg/area.py",
@@ -64,7 +64,7 @@ def test_rg_finds_lines_without_ripgrep(scene: Scene) -> None:
         ],
         "truncated": False,
     }
-    only = parsed(scene, "rg", pattern="RETURN", path="pkg/area.py", case_sensitive="false")
+    only = parsed(scene, "rg", pattern="RETURN", path="pkg/area.py", case_sensitive=False)
     assert [match["path"] for match in only["matches"]] == ["pkg/area.py"]
     assert parsed(scene, "rg", pattern="-v")["matches"] == []
     scene.sandbox.write_file("long", (b"y" * 9000 + b"\n") * 60)
@@ -94,7 +94,7 @@ def test_write_file_writes_and_appends(scene: Scene) -> None:
         "created": True,
         "path": "d/n.txt",
     }
-    assert parsed(scene, "write_file", path="d/n.txt", content="b", append="True")["bytes"] == 4
+    assert parsed(scene, "write_file", path="d/n.txt", content="b", append=True)["bytes"] == 4
     assert scene.sandbox.read_file("d/n.txt") == "é\nb".encode()
     scene.sandbox.write_file("data", b"\0")
     assert_refused(scene, "write_file", path="data", content="b", append=True)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,28 @@ READER = Toolset(
         Tool(name="read", description="Reads.", parameters={"path": "A file."}, run=read),
         SUBMIT,
     ),
-    examples=(ToolCall("read", {"path": "README.md"}),),
 )
+
+VIEWS = [
+    ToolCall("str_replace_editor", {"command": "view", "path": "README.md", **rest})
+    for rest in ({}, {"path": "."}, {"view_range": [1, 5]}, {"path": "no-such-file"})
+]
+PATCH = "--- a/README.md\n+++ b/README.md\n@@ -1 +1,2 @@\n+A line.\n # A title\n"
+CALLS = {
+    "reader": [ToolCall("read", {"path": "README.md"})],
+    "nano": [ToolCall("apply_patch", {"search": "# ", "replace": "## ", "file": "README.md"})],
+    "editor": VIEWS,
+    "heavy": [ToolCall("repo_map"), ToolCall("repo_map", {"max_tokens": 200}), *VIEWS],
+    "codex": [
+        ToolCall("list_files"),
+        ToolCall("inspect_tree", {"max_depth": 2}),
+        ToolCall("read_file", {"path": "README.md"}),
+        ToolCall("rg", {"pattern": r"def \w+\("}),
+        ToolCall("apply_patch", {"patch": PATCH}),
+        ToolCall("write_file", {"path": "notes.txt", "content": "a note\n", "append": True}),
+    ],
+}
+"""Calls of tools other than the shell, each with the same result in every sandbox."""
 
 
 @pytest.fixture(params=[*toolset_names(), READER.name])
@@ -166,11 +187,12 @@ def test_drawn_calls_fit_schemas_and_follow_the_seed(toolset: Toolset) -> None:
     assert draw(toolset) == draw(toolset)
 
 
-def test_drawn_calls_get_identical_answers_in_another_sandbox(toolset: Toolset) -> None:
+def test_calls_get_identical_answers_in_another_sandbox(toolset: Toolset) -> None:
     answers = []
     for _ in range(2):
         with scene_of(toolset) as scene:
-            answers.append([answer_of(toolset, c, scene).content for c in draw(toolset)])
+            calls = [*CALLS.get(toolset.name, ()), *draw(toolset)]
+            answers.append([answer_of(toolset, c, scene).content for c in calls])
             assert json.loads(json.dumps(scene.state)) == scene.state
     assert answers[0] == answers[1]
 
@@ -197,6 +219,18 @@ def test_a_missing_argument_is_named(toolset: Toolset, scene: Scene) -> None:
                 result = answer_of(toolset, ToolCall(tool, plain), scene)
                 assert (result.ok, result.submitted) == (False, False), (tool, missing)
                 assert missing in result.content or tool in result.content, (tool, missing)
+
+
+def test_arguments_that_do_not_fit_the_schema_are_refused(toolset: Toolset, scene: Scene) -> None:
+    for tool, schema in zip(tool_names(toolset), toolset.schemas, strict=True):
+        plain = plain_arguments(schema)[0]
+        for name, value in product(plain, ("12", True, 1.5, [1], {})):
+            arguments = plain | {name: value}
+            if argument_errors(schema, arguments):
+                assert not answer_of(toolset, ToolCall(tool, arguments), scene).ok, (
+                    tool,
+                    arguments,
+                )
 
 
 def test_garbage_arguments_raise_nothing_and_stay_inside(toolset: Toolset, scene: Scene) -> None:

@@ -148,7 +148,7 @@ def test_a_long_output_is_truncated_in_its_middle(scene: Scene) -> None:
 
 
 def test_view_file_shows_numbered_lines(scene: Scene) -> None:
-    shown = scene.reply("view_file", path="pkg/area.py", start_line="2", end_line=99)
+    shown = scene.reply("view_file", path="pkg/area.py", start_line=2, end_line=99)
     assert shown.split("\n")[1:3] == ["     2\t    return w + h", "     3\t"]
     scene.sandbox.write_file("long", b"\n" * 5000 + b"y" * 50_000)
     assert len(scene.reply("view_file", path="long").split("\n")) == 401
@@ -173,7 +173,7 @@ def test_str_replace_wants_one_occurrence(scene: Scene) -> None:
     ("before", "arguments", "after"),
     [
         (b"a + a\na + a\n", {"line": 2, "old": "a", "new": "b"}, b"a + a\nb + a\n"),
-        (b"a\nb\nc\n", {"line": "1", "old": "a\nb", "new": ""}, b"\nc\n"),
+        (b"a\nb\nc\n", {"line": 1.0, "old": "a\nb", "new": ""}, b"\nc\n"),
         (b"a\nb", {"line": 2, "old": "b", "new": "c\n"}, b"a\nc\n"),
         (b"a\r\nb\r\n", {"line": 2, "old": "b", "new": "x\ny"}, b"a\r\nx\r\ny\r\n"),
         (b"a\r\nb\n\xff\n", {"line": 1, "old": "a\nb", "new": "c\nd"}, b"c\r\nd\n\xff\n"),
