@@ -76,7 +76,7 @@ def _installation(program: str) -> Path | None:
     """Returns the folder whose ``bin`` has a program of PATH."""
     path = Path(shutil.which(program) or "/nonexistent").resolve()
     if path.name == "rustup":  # a proxy of the programs of its toolchains
-        command = [path, "which", program]
+        command = [str(path), "which", program]
         try:
             reply = subprocess.run(
                 command, capture_output=True, timeout=_TIMEOUT_S, cwd="/", check=False

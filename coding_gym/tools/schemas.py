@@ -101,7 +101,7 @@ def fits(value: Any, schema: Schema) -> bool:
     kind = JSON_TYPES.get(str(schema.get("type")))
     if type(value) is not kind or not schema.keys() <= _PLAIN_KEYS:
         return False
-    if "items" in schema:
+    if isinstance(value, list) and "items" in schema:
         return all(fits(item, schema["items"]) for item in value)
     return value in schema.get("enum", (value,))
 
