@@ -7,6 +7,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import cycle, islice
 from random import Random
+from time import perf_counter
 
 from coding_gym.grade import Level, TestStatus
 from coding_gym.grading.challenge import RECORDER, Challenge
@@ -22,6 +23,10 @@ from coding_gym.task import Task
 _MAX_ROUNDS = 24  # pairs of runs
 _MAX_TRIES = 4  # to drop failing checks
 _MAX_CANDIDATES = 8  # units for one slot
+# A test may wait forever with a negated assertion. A run may take so many times the first one, and
+# some seconds more.
+_MAX_SLOWDOWN = 10.0
+_SLACK_S = 10.0
 
 
 @dataclass(slots=True)
@@ -43,10 +48,12 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
         gold: The gold patch, as it is graded.
         rng: Source of random choices.
     """
+    start = perf_counter()
     first = tree.run(gold)
+    timeout_s = _MAX_SLOWDOWN * (perf_counter() - start) + _SLACK_S
     if not first.is_whole:
         return Plan()
-    builder = _Builder(task, tree, gold, first, rng)
+    builder = _Builder(task, tree, gold, first, timeout_s, rng)
     runs = [first, *builder.drop_failing_checks()]
     passes = {
         test: [run.status(builder.name(test, run)) is TestStatus.PASSED for run in runs]
@@ -99,8 +106,10 @@ class _Builder:
         is_plain: Whether the tests run with ``--assert=plain``.
     """
 
-    def __init__(self, task: Task, tree: TestTree, gold: Patch, first: Run, rng: Random) -> None:
-        self._task, self._tree, self._gold = task, tree, gold
+    def __init__(
+        self, task: Task, tree: TestTree, gold: Patch, first: Run, timeout_s: float, rng: Random
+    ) -> None:
+        self._task, self._tree, self._gold, self._timeout_s = task, tree, gold, timeout_s
         self._first, self._rng, self._records = first, rng, tree.records
         self._functions = tree.functions(first.files)
         self._sites, self._locations = _sites(first.files, self._functions)
@@ -260,6 +269,7 @@ class _Builder:
             only=only,
             num_checks=len(self.challenge.checks),
             is_plain=self.is_plain,
+            timeout_s=self._timeout_s,
         )
 
     def verify(self, tests: Collection[str], negated: Collection[int]) -> bool:

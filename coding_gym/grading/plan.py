@@ -58,8 +58,7 @@ class Plan:
     def num_bits(self, tests: Collection[str]) -> int:
         """Returns the number of bits that a program has to guess to forge all of these tests.
 
-        A flaky test can have a second run with the same draw, so a forger has two guesses: that
-        costs one bit.
+        A flaky test can run twice with the same draw: the second guess costs one bit.
         """
         has_second_try = not set(self.unstable).isdisjoint(tests)
         return max(self.challenge.num_bits(tests) - has_second_try, 0)

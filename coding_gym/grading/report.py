@@ -109,9 +109,9 @@ class Run:
     def status(self, test_id: str) -> TestStatus:
         """Returns the status of an expected test.
 
-        SWE-bench cuts ids at the first white space, so ``test_x[not`` may be ``test_x[not a]`` and
-        ``test_x[not b]``. An id that no report has stands for all reported tests whose shortened
-        id is the same, and has the worst status of these.
+        SWE-bench cuts ids at the first white space: ``test_x[not`` can be ``test_x[not a]`` and
+        ``test_x[not b]``. An id that is not in the report stands for all reported tests with that
+        shortened id, and has the worst of their statuses.
         """
         return self.statuses.get(self._worst(test_id), TestStatus.MISSING)
 
@@ -126,7 +126,7 @@ class Run:
         return reports
 
     def message(self, test_id: str) -> str:
-        """One line on why an expected test did not pass, or ""."""
+        """Returns one line on the failure of an expected test, or ""."""
         named = (self._worst(test_id), test_id.partition("::")[0])
         return next((self.messages[name] for name in named if name in self.messages), "")
 
@@ -136,11 +136,11 @@ class Run:
         return grouped((other, name) for name in self.statuses for other in log_spellings(name))
 
     def _worst(self, test_id: str) -> str:
-        """Returns the reported test that decides the status of an expected one."""
-        family = self._family(test_id)
-        return max(family, key=lambda name: _SEVERITY.index(self.statuses[name]), default=test_id)
+        """Returns the id of the reported test that decides the status of an expected test."""
+        names = self._same_id(test_id)
+        return max(names, key=lambda name: _SEVERITY.index(self.statuses[name]), default=test_id)
 
-    def _family(self, test_id: str) -> Sequence[str]:
+    def _same_id(self, test_id: str) -> Sequence[str]:
         return (test_id,) if test_id in self.statuses else self._spellings.get(test_id, ())
 
     def _read(

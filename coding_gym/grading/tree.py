@@ -1,6 +1,7 @@
 """The base tree of a task: selects the graded part of a patch, and runs hidden tests with it."""
 
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -123,6 +124,7 @@ class TestTree:
         only: Collection[str] = (),
         num_checks: int = 0,
         is_plain: bool = False,
+        timeout_s: float = math.inf,
     ) -> Run:
         """Runs the tests.
 
@@ -133,6 +135,7 @@ class TestTree:
             num_checks: The number of checks in the test files.
             is_plain: Whether pytest runs with ``--assert=plain``: without its rewriting of
                 assertions, which is a quarter of the time of a short file.
+            timeout_s: Seconds for this run, if fewer than for others; not more on a busy machine.
 
         Raises:
             PatchError: The patch does not apply to the tree with the hidden tests.
@@ -155,7 +158,7 @@ class TestTree:
                 sandbox,
                 self._task,
                 self.paths,
-                timeout_s=self._timeout_s * min(max(load, 1.0), _MAX_LOAD),
+                timeout_s=min(self._timeout_s * min(max(load, 1.0), _MAX_LOAD), timeout_s),
                 only=only,
                 num_checks=num_checks,
             )

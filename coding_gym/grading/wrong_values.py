@@ -1,9 +1,8 @@
 """Makes near misses: wrong expected values that look like right ones.
 
-A near miss has the type and the format of the right value. It changes a part in which the base's
-output is wrong, too. Near miss and right value have the same distance from that output, on opposite
-sides. So an object that equals everything near the base's output passes both versions, which is
-detected, and the base's output passes neither.
+A near miss has the type and the format of the right value, and differs where the base's output is
+wrong, too. Both have the same distance from that output, on opposite sides: an object that equals
+everything near this output passes both versions and is detected; the output itself passes neither.
 """
 
 import ast

@@ -130,9 +130,8 @@ _OWN_LIMITS = (
 def _install_listed(paths: Sequence[str], lines: str, where: str) -> str:
     """Returns a command that installs the packages in a file of the tree.
 
-    It installs all packages at once, so that their versions are compatible. If that fails, it
-    installs line by line and logs the packages that cannot be installed, as the harness had conda
-    and an older index.
+    It installs all packages at once, so that versions are compatible. If that fails, it installs
+    line by line and logs packages that fail, because the harness had conda and an older index.
     """
     if not paths:
         raise InvalidArgumentError(f"{where}: has no path of its requirements file")

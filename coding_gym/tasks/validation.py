@@ -28,9 +28,7 @@ from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
 
 _MAX_NAMED = 3
-_GOLD_TIMEOUT_S = (
-    300.0  # for a busy machine; the measured time determines the time limit of the base
-)
+_GOLD_TIMEOUT_S = 300.0  # for a busy machine; the measured time determines the base's limit
 
 
 def validate_task(

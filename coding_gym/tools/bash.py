@@ -19,8 +19,8 @@ MAX_OUTPUT_CHARS = 10_000  # outputs of at least this length are truncated
 SYSTEM_PROMPT = f"""\
 {prompts.INTRODUCTION}
 
-Each reply has a line or two of thought and exactly one bash command, as a call of the tool `bash` \
-with the argument `command`, or in one block:
+Each reply has one or two lines of thought and exactly one bash command: as a call of the tool \
+`bash` with the argument `command`, or in one block:
 
 ```bash
 grep -rn 'def parse' src
@@ -28,10 +28,10 @@ grep -rn 'def parse' src
 
 Commands
 - Each command {prompts.FRESH_SHELL}
-- Of an output of {MAX_OUTPUT_CHARS:,} characters or more only the first and the last \
-{MAX_OUTPUT_CHARS // 2:,} are shown, so read parts of files with sed, head or grep.
-- Nothing interactive works: edit files with sed, or write them with a here-document.
-- `echo {SUBMIT_LINE}`, alone in a command, submits: the work ends there.
+- An output of {MAX_OUTPUT_CHARS:,} characters or more is truncated to its first and last \
+{MAX_OUTPUT_CHARS // 2:,}, so read parts of files with sed, head or grep.
+- Interactive programs do not work: edit files with sed, or write them with a here-document.
+- The command `echo {SUBMIT_LINE}`, without other commands, submits and ends the work.
 
 {prompts.HOW_TO_WORK}
 
@@ -45,12 +45,12 @@ Each reply must have EXACTLY ONE bash command, as a call of the tool `bash` with
 your_command_here
 ```
 
-To end the work, give this command alone: `echo {SUBMIT_LINE}`"""
+To end the work, run only this command: `echo {SUBMIT_LINE}`"""
 
 # The notice between the head and the tail of a long output.
 TOO_LONG = (
     "The output was too long and its middle was omitted. Use head, tail, sed or a narrower search "
-    "to see less at a time, or send the output to a file and search in that."
+    "for a shorter output, or write the output to a file and search that file."
 )
 
 

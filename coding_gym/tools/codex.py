@@ -62,19 +62,19 @@ exit 0"""
 SYSTEM_PROMPT = f"""\
 {prompts.INTRODUCTION}
 
-Tools, all of which answer in JSON, errors as {{"error": ...}}
-- `list_files` and `inspect_tree` show what there is below `path`, {MAX_FILES} rows at most, \
-`max_depth` or {MAX_DEPTH} folders deep.
-- `read_file` shows numbered lines of `path` from `start_line`, {DEFAULT_LINES} unless `max_lines` \
-asks for more, {MAX_LINES} at most.
-- `rg` searches below `path` for `pattern`, as `case_sensitive` says: {MAX_MATCHES} matches of \
-{MAX_MATCH_CHARS} characters at most.
-- `apply_patch` takes a `patch`: a unified diff, or an envelope from `*** Begin Patch` to \
-`*** End Patch`. All of it is applied or nothing.
-- `replace_text` changes `old_text` to `new_text` in the file `path`, `count` times. `write_file` \
-writes the `content` of `path`, or adds it with `append`.
-- `run_command` runs a `command` for `timeout_s`, {MOST_SECONDS:g} seconds at most; \
-{MAX_OUTPUT_CHARS:,} characters of its output are shown.
+Tools; all results are JSON, errors are {{"error": ...}}
+- `list_files` lists the files below `path`; `inspect_tree` also lists folders, to the depth \
+`max_depth`. At most {MAX_FILES} rows are shown.
+- `read_file` shows numbered lines of `path` from `start_line`: `max_lines`, {DEFAULT_LINES} by \
+default, {MAX_LINES} at most.
+- `rg` searches the files below `path` for the regular expression `pattern`; without case if \
+`case_sensitive` is false. At most {MAX_MATCHES} lines of {MAX_MATCH_CHARS} characters are shown.
+- `apply_patch` applies a `patch` completely or not at all: a unified diff, or an envelope from \
+`*** Begin Patch` to `*** End Patch`.
+- `replace_text` replaces `old_text` by `new_text` in the file `path`, at most `count` times. \
+`write_file` writes `content` to the file `path`, or appends it if `append` is true.
+- `run_command` runs a `command` with the time limit `timeout_s`, {MOST_SECONDS:g} seconds at \
+most. At most {MAX_OUTPUT_CHARS:,} characters of its output are shown.
 - `submit` ends the work, with the `status` `solved` or `blocked` and a `summary`.
 
 {prompts.ending("run_command")}"""
@@ -227,7 +227,7 @@ def _in_json(
 
 
 _PATH = "The file's path relative to the repository"
-_FOLDER = "Relative to the repository; its top by default"
+_FOLDER = "The folder, relative to the repository; its root by default"
 _EXAMPLE = "--- a/README.md\n+++ b/README.md\n@@ -1 +1,2 @@\n+A line.\n # no such title\n"
 _EXAMPLE_ENVELOPE = "*** Begin Patch\n*** Add File: notes.txt\n+a note\n*** End Patch"
 
@@ -250,7 +250,7 @@ CODEX = Toolset(
             parameters={
                 "path": _FOLDER,
                 "max_depth": integer(
-                    f"How deep to look, 1 to {MAX_DEPTH}; {DEFAULT_DEPTH} by default"
+                    f"The depth of the tree, 1 to {MAX_DEPTH}; {DEFAULT_DEPTH} by default"
                 ),
             },
             run=_in_json(_inspect_tree),
@@ -261,28 +261,28 @@ CODEX = Toolset(
             optional=("start_line", "max_lines"),
             parameters={
                 "path": f"{_PATH}, for example: src/parser.py",
-                "start_line": integer("The first line, from 1; 1 by default"),
+                "start_line": integer("The number of the first line; 1 by default"),
                 "max_lines": integer(
-                    f"How many lines, at most {MAX_LINES}; {DEFAULT_LINES} by default"
+                    f"The number of lines, at most {MAX_LINES}; {DEFAULT_LINES} by default"
                 ),
             },
             run=_in_json(_read_file),
         ),
         Tool(
             name="rg",
-            description="Search files for a regular expression, at most "
-            f"{MAX_MATCHES} lines that match.",
+            description="Search files for a regular expression; shows at most "
+            f"{MAX_MATCHES} matching lines.",
             optional=("path", "case_sensitive"),
             parameters={
-                "pattern": "The expression, in Perl's syntax",
-                "path": "A file or a folder, relative to the repository; its top by default",
-                "case_sensitive": boolean("Whether case counts; true by default"),
+                "pattern": "The regular expression, in Perl's syntax",
+                "path": "A file or a folder, relative to the repository; its root by default",
+                "case_sensitive": boolean("Whether the search is case-sensitive; true by default"),
             },
             run=_in_json(_rg),
         ),
         Tool(
             name="apply_patch",
-            description="Change, add, delete or rename files: all that the patch says, or nothing.",
+            description="Change, add, delete or rename files by a patch, completely or not at all.",
             parameters={
                 "patch": "A unified diff with ---, +++ and @@ lines, or *** Begin Patch … *** End "
                 "Patch"
@@ -291,38 +291,40 @@ CODEX = Toolset(
         ),
         Tool(
             name="replace_text",
-            description="Replace a text in a file, wherever it occurs.",
+            description="Replace occurrences of a text in a file.",
             optional=("count",),
             parameters={
                 "path": _PATH,
                 "old_text": "The text to find, copied exactly, with its whitespace",
-                "new_text": "The text to put in its place",
-                "count": integer("At most so many times, from the top; 0, the default, for all"),
+                "new_text": "The new text",
+                "count": integer(
+                    "The maximum number of replacements, from the top; 0, the default, for all"
+                ),
             },
             run=_in_json(_replace_text),
         ),
         Tool(
             name="write_file",
-            description="Write a whole file, new or not, or add to its end. Folders that are "
-            "missing are made.",
+            description="Write a whole new or existing file, or append to it. Missing folders "
+            "are created.",
             optional=("append",),
             parameters={
                 "path": _PATH,
-                "content": "All that the file will hold, or what is added",
-                "append": boolean("Whether to add to the end; false by default"),
+                "content": "The whole content of the file, or the text to append",
+                "append": boolean("Whether to append to the file; false by default"),
             },
             run=_in_json(_write_file),
         ),
         Tool(
             name="run_command",
-            description="Run a bash command in the repository. Standard output and error come back "
+            description="Run a bash command in the repository. Returns standard output and error "
             f"together, at most {MAX_OUTPUT_CHARS} characters.",
             optional=("timeout_s",),
             parameters={
                 "command": "The command, for example: python -m pytest -q tests",
                 "timeout_s": {
                     "type": "number",
-                    "description": "Seconds after which it is killed, "
+                    "description": "Time limit in seconds, "
                     f"{LEAST_SECONDS:g} to {MOST_SECONDS:g}; {MOST_SECONDS:g} by default",
                 },
             },
@@ -330,22 +332,22 @@ CODEX = Toolset(
         ),
         Tool(
             name="submit",
-            description="End the work. The repository is then graded as it stands.",
+            description="End the work. The current state of the repository is then graded.",
             optional=("summary",),
             parameters={
                 "status": {
                     "type": "string",
-                    "description": "How it went",
+                    "description": "Whether the problem is solved",
                     "enum": list(_STATUSES),
                 },
-                "summary": f"What was done, at most {MAX_SUMMARY_CHARS} characters",
+                "summary": f"A summary of the work, at most {MAX_SUMMARY_CHARS} characters",
             },
             run=_submit,
         ),
     ),
     on_no_call=nudge(
-        "No tool call was found in your reply. Reply with one call of a tool to go on, or call "
-        "submit with the status solved or blocked."
+        "No tool call was found in your reply. Call one tool to continue, or call submit with the "
+        "status solved or blocked."
     ),
     examples=(
         *(ToolCall("run_command", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),

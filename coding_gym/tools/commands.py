@@ -54,8 +54,8 @@ def bash_tool(max_chars: int) -> Tool:
         return answer(call, report, ok=result.ok, raw=result.output)
 
     description = (
-        "Run a bash command in the repository. Standard output and error come back together; of "
-        f"more than {max_chars} characters the middle is omitted."
+        "Run a bash command in the repository. Returns standard output and error together, without "
+        f"the middle of outputs above {max_chars} characters."
     )
     parameters = {"command": "The command, for example: grep -rn 'def parse' src"}
     return Tool(name="bash", description=description, parameters=parameters, run=run)

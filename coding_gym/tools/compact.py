@@ -1,9 +1,9 @@
-"""Toolset ``compact``: three tools with short descriptions and answers, for small models.
+"""Toolset ``compact``: three tools with short descriptions and results, for small models.
 
-``edit`` replaces a few words, the ones nearest to a line number: small models seldom copy a whole
-line, or find its number, without a mistake. The instructions, tools and call format of a prompt
-take fewer than 300 tokens of SmolLM2's vocabulary. On a CPU the time of an episode grows with
-these tokens.
+``edit`` replaces the occurrence of a text that is nearest to a line number: small models seldom
+copy a whole line, or find its number, without a mistake. The instructions, tools and call format of
+a prompt take fewer than 300 tokens of SmolLM2's vocabulary, because on a CPU the time of an episode
+grows with these tokens.
 """
 
 from coding_gym.calls import ToolCall

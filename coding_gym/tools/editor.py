@@ -30,10 +30,10 @@ SYSTEM_PROMPT = f"""\
 {prompts.INTRODUCTION}
 
 Tools
-- `str_replace_editor` views, creates and edits text files: its `command` for a `path` is `view` \
-(of a `view_range`), `create` (with `file_text`), `str_replace` (of `old_str` by `new_str`) or \
-`insert` (of `new_str` behind `insert_line`).
-- `bash` runs a command, `command`. Replies of both are cut to {MAX_REPLY_CHARS:,} characters.
+- `str_replace_editor` views, creates and edits the text file `path`. Its `command` is `view` \
+(with `view_range`), `create` (with `file_text`), `str_replace` (of `old_str` by `new_str`) or \
+`insert` (of `new_str` after the line `insert_line`).
+- `bash` runs the command `command`. Results are truncated to {MAX_REPLY_CHARS:,} characters.
 - `submit` ends the work.
 
 {prompts.ending("bash")}"""
@@ -183,25 +183,25 @@ EDITOR = Toolset(
         Tool(
             name="str_replace_editor",
             description="View, create and edit text files. `view` shows a file with line numbers, "
-            "or what a folder holds two levels deep; `create` makes a file that does not exist "
-            "yet; `str_replace` replaces a text that occurs exactly once; and `insert` puts lines "
-            "behind a line. Replies are cut at "
+            "or the content of a folder two levels deep; `create` writes a file that does not "
+            "exist yet; `str_replace` replaces a text that occurs exactly once; `insert` inserts "
+            "lines after a line. Results are truncated to "
             f"{MAX_REPLY_CHARS} characters.",
             optional=("file_text", "old_str", "new_str", "insert_line", "view_range"),
             parameters={
                 "command": {
                     "type": "string",
-                    "description": "What to do",
+                    "description": "The operation",
                     "enum": list(_COMMANDS),
                 },
                 "path": "The file or folder, absolute or relative to the repository",
-                "file_text": "For `create`: all that the file will hold",
+                "file_text": "For `create`: the whole content of the file",
                 "old_str": "For `str_replace`: the text to find, copied exactly, with its "
                 "whitespace",
-                "new_str": "For `str_replace`: the text to put in its place, none by default; for "
-                "`insert`: the lines to put in",
+                "new_str": "For `str_replace`: the new text, empty by default; for `insert`: the "
+                "lines to insert",
                 "insert_line": integer(
-                    "For `insert`: the line behind which they go; 0 for the top"
+                    "For `insert`: the line after which to insert; 0 for the top"
                 ),
                 "view_range": array(
                     "For `view` of a file: first and last line, from 1; [40, -1] shows line 40 to "
@@ -215,8 +215,8 @@ EDITOR = Toolset(
         SUBMIT,
     ),
     on_no_call=nudge(
-        "No tool call was found in your reply. Call str_replace_editor or bash to go on, or submit "
-        "when the work is done."
+        "No tool call was found in your reply. Call str_replace_editor or bash to continue, or "
+        "submit when the work is done."
     ),
     examples=(
         *(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),

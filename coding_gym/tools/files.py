@@ -188,7 +188,7 @@ def overwrite(
 def as_written(file: TextFile, old: str, new: str) -> tuple[str, str]:
     """Returns a text to find and its replacement, with the line ends of the file.
 
-    A policy reads and writes line feeds. In a file with mixed line ends, the text is also searched
+    Policies read and write line feeds. In a file with mixed line ends, the text is also searched
     with CRLF.
     """
     if file.newline != "\n":
@@ -281,17 +281,17 @@ def relative_path(context: ToolContext, path: str) -> str:
 def list_folder(
     context: ToolContext, path: str, *, tests: str, max_entries: int
 ) -> tuple[list[str], bool]:
-    """Returns a folder's sorted paths, folders with a trailing slash; and whether there are more.
+    """Returns the sorted paths in a folder, and whether there are more; folders end with a slash.
 
     Args:
         context: The episode.
         path: The folder.
-        tests: Tests of ``find``: `SKIP_IGNORED` or `SKIP_HIDDEN`, and others around it. Links are
-            not followed.
+        tests: Tests of ``find``: `SKIP_IGNORED` or `SKIP_HIDDEN`, and other tests. Links are not
+            followed.
         max_entries: Maximum number of returned paths.
 
     Raises:
-        NotAFolder: It is a file.
+        NotAFolder: The path is a file.
     """
     if "\0" in path or not path:
         raise Refusal("a path must not be empty or contain a NUL")

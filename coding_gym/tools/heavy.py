@@ -24,23 +24,24 @@ MAX_PATHS = 20
 SYSTEM_PROMPT = f"""\
 {prompts.INTRODUCTION}
 
-Work in these steps, and go back a step when something does not fit.
-1. Understand: read the report. Call `repo_map` for the definitions that are used most (below \
-`paths`, of at most `max_tokens`), then search with `bash` (grep -rn) for the names in the report, \
+Work in these steps, and go back if a result contradicts an earlier step.
+1. Understand: read the report. Call `repo_map` for the most used definitions (in `paths`, with \
+at most `max_tokens`), then search with `bash` (grep -rn) for the names in the report, \
 and read that code.
-2. Reproduce: run a short command or a test that shows the problem. If there is none, write one.
-3. Localise: follow the failing test or the traceback to the first wrong value. Look at what calls \
-the code and at what it calls.
-4. Fix: make the smallest change that repairs the cause, in the style of the code around it. Look \
-for other callers when you change what a function takes or returns.
-5. Verify: run what failed, then the tests around it. Remove what you wrote only to reproduce.
+2. Reproduce: run a short command or a test that shows the problem, or write one.
+3. Localise: follow the failing test or the traceback to the first wrong value. Read the \
+callers of this code and the functions that it calls.
+4. Fix: make the smallest change that repairs the cause, in the style of the code around it. If \
+you change the arguments or the result of a function, check all its callers.
+5. Verify: run the failing command again, then related tests. Remove files that you wrote only \
+to reproduce the problem.
 6. Submit: call `submit`.
 
-Tools beside `repo_map`
-- `str_replace_editor` views, creates and edits text files: its `command` for a `path` is `view` \
-(of a `view_range`), `create` (with `file_text`), `str_replace` (of `old_str` by `new_str`) or \
-`insert` (of `new_str` behind `insert_line`).
-- `bash` runs a command, `command`.
+Other tools
+- `str_replace_editor` views, creates and edits the text file `path`. Its `command` is `view` \
+(with `view_range`), `create` (with `file_text`), `str_replace` (of `old_str` by `new_str`) or \
+`insert` (of `new_str` after the line `insert_line`).
+- `bash` runs the command `command`.
 
 {prompts.calls_as_json('{"name": "repo_map", "arguments": {}}')} Each `bash` command \
 {prompts.FRESH_SHELL}
@@ -88,14 +89,14 @@ HEAVY = replace(
     tools=(
         Tool(
             name="repo_map",
-            description="Show the definitions of the repository's Python files that are used "
-            "most, with their lines.",
+            description="Show the most used definitions in the repository's Python files, with "
+            "their lines.",
             optional=("paths", "max_tokens"),
             parameters={
-                "paths": array("Show only what is in these files or folders", "string"),
+                "paths": array("Show only definitions in these files or folders", "string"),
                 "max_tokens": integer(
-                    f"The map's length, {MIN_TOKENS} to {MAX_TOKENS} tokens; {DEFAULT_TOKENS} by "
-                    "default"
+                    f"The maximum length in tokens, {MIN_TOKENS} to {MAX_TOKENS}; "
+                    f"{DEFAULT_TOKENS} by default"
                 ),
             },
             run=_repo_map,
@@ -103,8 +104,8 @@ HEAVY = replace(
         *EDITOR.tools,
     ),
     on_no_call=nudge(
-        "No tool call was found in your reply. Call repo_map, bash or str_replace_editor to go on, "
-        "or submit when the work is done."
+        "No tool call was found in your reply. Call repo_map, bash or str_replace_editor to "
+        "continue, or submit when the work is done."
     ),
     examples=(
         ToolCall("repo_map"),

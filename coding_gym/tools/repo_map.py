@@ -1,4 +1,4 @@
-"""Prints the most used definitions of a tree's Python files: a program that runs in the sandbox.
+"""Prints the most used definitions in a tree's Python files; runs as a program in the sandbox.
 
 It needs Python 3.7 and the standard library. Standard input is a JSON object: ``paths`` (files or
 folders whose definitions are printed; empty for all) and ``max_chars``. The tree is untrusted:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_FILES, MAX_FILE_BYTES = 2000, 256 << 10
 MAX_LINE_CHARS = 100
 SKIPPED = {"node_modules", "__pycache__", "venv", "site-packages", "dist", "build"}
-# Uses of these names are weak evidence of a definition of the project.
+# Uses of these names rarely refer to a definition of the project.
 COMMON = frozenset(name for kind in (str, bytes, list, dict, set) for name in dir(kind))
 LINE_END = re.compile(r"\r\n|\r|\n")  # Python's own
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

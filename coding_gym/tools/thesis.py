@@ -12,10 +12,10 @@ MAX_COMMAND_CHARS, MAX_VIEW_LINES, MAX_VIEW_CHARS = 8000, 400, 16_000
 SYSTEM_PROMPT = f"""\
 {prompts.INTRODUCTION}
 
-Tools: `bash` (`command`; of an output longer than {MAX_COMMAND_CHARS} characters the middle is \
-omitted), `view_file` (numbered lines of `path` from `start_line` to `end_line`, {MAX_VIEW_LINES} \
-at most), `str_replace` (the only `old_str` in `path` by `new_str`), `write_file` (the whole \
-`content` of `path`) and `submit`.
+Tools: `bash` runs `command` and omits the middle of outputs above {MAX_COMMAND_CHARS} characters. \
+`view_file` shows numbered lines of `path`, from `start_line` to `end_line`, {MAX_VIEW_LINES} at \
+most. `str_replace` replaces `old_str`, which must occur once in `path`, by `new_str`. \
+`write_file` writes the whole `content` of `path`. `submit` ends the work.
 
 {prompts.ending("bash")}"""
 
@@ -43,7 +43,7 @@ def _write_file(call: ToolCall, context: ToolContext) -> str:
     return f"{'Created' if is_new else 'Wrote'} {name_of(path)}."
 
 
-_TEXTS = {"old_str": "The text to find, copied exactly", "new_str": "The text in its place"}
+_TEXTS = {"old_str": "The text to find, copied exactly", "new_str": "The new text"}
 _LINES = {"start_line": integer("The first line, from 1"), "end_line": integer("The last line")}
 
 THESIS = Toolset(
@@ -66,8 +66,8 @@ THESIS = Toolset(
         ),
         Tool(
             name="write_file",
-            description="Write a whole file, new or not. Folders that are missing are made.",
-            parameters={"path": "The file", "content": "All that the file will hold"},
+            description="Write a whole new or existing file. Missing folders are created.",
+            parameters={"path": "The file", "content": "The whole content of the file"},
             run=_write_file,
         ),
         SUBMIT,

@@ -99,7 +99,7 @@ class Tool:
 
 
 def nudge(reply: str) -> Callable[[ToolContext], NoCall]:
-    """Returns the usual rule for a reply without a call: a format error with this message."""
+    """Returns the default rule for a reply without a call: a format error with this message."""
     answer_of_all = NoCall(reply, ends=False, costs_call=True, is_format_error=True)
     return lambda _: answer_of_all
 

@@ -126,7 +126,7 @@ def _grade(grade: Grade) -> Iterator[RenderableType]:
     yield _rule("grade", grade.reason, f"{number(grade.duration_s)} s")
     yield coloured(grade.detail)
     if grade.challenge:
-        yield Text(f"tests of the bug: {grade.challenge}", "dim")
+        yield Text(f"fail-to-pass tests: {grade.challenge}", "dim")
     for path in grade.dropped_paths:
         if path not in grade.detail:  # a detail names the first ones
             yield Text(f"not graded: {_line(path)}", "yellow")

@@ -4,8 +4,8 @@
 |---|---|
 | `TokenBudget` | ends an episode when its tokens are spent, with nano-agent's warnings |
 | `ShapedReward` | adds parts to the reward: at the end, and for visible tests at every turn |
-| `TranscriptObservation` | observes the whole chat as token ids |
-| `MenuActions` | replaces text actions by a menu of repairs |
+| `TranscriptObservation` | adds the whole chat as token ids to the observation |
+| `MenuActions` | replaces text actions by a menu of repair steps |
 | `RecordTrajectory` | writes every finished episode to a folder |
 
 The env's argument ``limits`` sets other limits; ``info["text"]`` is the text of an observation.

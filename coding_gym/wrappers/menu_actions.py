@@ -41,10 +41,10 @@ class MenuActions(
     2 + k  restore the tree and apply repair candidate k
     ====== ==========================================================================
 
-    Each action runs ordinary tool calls: it takes one turn, and its calls count against every
-    limit. A masked action takes one turn and changes nothing.
+    Each action runs ordinary tool calls: it takes one turn, and its calls count against all
+    limits. A masked action takes one turn and changes nothing.
 
-    *Observation*: that of the env, and three arrays of numbers from 0 to 1:
+    *Observation*: the env's observation, and three arrays of numbers from 0 to 1:
 
     - ``action_mask``, int8, shape (2 + K,): 1 for each action that has an effect now;
     - ``candidates``, float32, shape (K, F): `CANDIDATE_FEATURES` of each candidate; zeros in the
@@ -56,14 +56,14 @@ class MenuActions(
     together with the result of the visible tests for each candidate. So they are the same in every
     episode. Hidden tests are not used.
 
-    A `coding_gym.Stop` is also an action. Needs the toolset ``nano`` and tasks in Python.
+    A `coding_gym.Stop` is also an action. The wrapper needs the toolset ``nano`` and Python tasks.
 
     Args:
         env: The environment, which may be wrapped.
         num_candidates: K, the maximum number of candidates.
 
     Raises:
-        InvalidArgumentError: A number cannot be used, or ``env`` cannot be wrapped.
+        InvalidArgumentError: ``num_candidates`` is invalid, or ``env`` cannot be wrapped.
     """
 
     def __init__(self, env: gym.Env[Observation, str], num_candidates: int = 48) -> None:

@@ -22,11 +22,11 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     A file is a `coding_gym.Trajectory`, which `coding_gym.rollout.read_trajectories` reads: the
     chat, the sampled token ids and log-probabilities, calls, results, patch, grade, timings, the
     arguments of the env, and the reward of every turn with its parts. To record shaped rewards, put
-    this wrapper around `ShapedReward`. A record contains the names of the hidden tests: never show
+    this wrapper around `ShapedReward`. A record contains the names of the hidden tests: never pass
     it to a policy.
 
     Any number of envs, threads and processes can write to one folder. If a file cannot be written,
-    the step raises an exception, so that data is never lost without notice.
+    the step raises an exception, so no record is lost silently.
 
     Args:
         env: A ``CodingRepair-v0`` env, which may be wrapped.
@@ -70,7 +70,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode; the record of one from a snapshot includes the snapshot's turns."""
+        """Starts an episode; a record from a snapshot includes the turns of the snapshot."""
         rewards = state_in(options, self)
         started = super().reset(seed=seed, options=options)
         self._episode, self._rewards = self._core.episode, list(rewards or ())

@@ -32,14 +32,14 @@ class ShapedReward(
     """Adds weighted parts to the reward, each under its name in ``info["reward_parts"]``.
 
     *At the end*: any reward of `coding_gym.rewards.reward_names`, such as ``patch_similarity`` or
-    ``net_fraction_fixed`` (tests fixed). They use the patch and the grade of the episode; no test
-    runs a second time. After an infrastructure failure (``info["mask_sample"]``) there are no
+    ``net_fraction_fixed``. These parts use the patch and the grade of the episode; no test runs
+    again. After an infrastructure failure (``info["mask_sample"]``) there are no
     parts. If the policy tampered with the tests, no part is above 0.
 
     *At every turn*: ``visible_tests`` adds ``weight * (gamma * potential after - potential
     before)``. The potential of a tree is the number of passing visible tests minus that of the base
     tree, divided by the number of visible tests; it is 0 at the start and after the end. The parts
-    of an episode, discounted by ``gamma``, sum to 0, and the optimal policy does not change. The
+    of an episode, discounted by ``gamma``, sum to 0, so the optimal policy does not change. The
     tests run as for a grade, in a clean sandbox with the files of the base, after each turn that
     changed the tree. After an infrastructure failure in such a run, the next action ends the
     episode, with ``mask_sample``.
@@ -55,11 +55,11 @@ class ShapedReward(
             the grade need a ``grading`` other than ``"none"``.
         parts: A list of ``{"name": "file_match", "weight": 0.1}``. A negative weight is a penalty.
         gamma: The discount of the training, above 0 and at most 1, for ``visible_tests``. Below 1
-            the plain sum of its parts is not 0, and its share of the weights grows with the env's
-            ``max_turns``.
+            the undiscounted sum of its parts is not 0, and its share of the weights grows with the
+            env's ``max_turns``.
 
     Raises:
-        InvalidArgumentError, UnknownNameError: An argument cannot be used, or does not fit the env.
+        InvalidArgumentError, UnknownNameError: An argument is invalid, or does not match the env.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class ShapedReward(
         schemas = self._core.toolset.schemas
         sample = Sample(episode.task, episode.grade, self._core.episode.patch(), turns, schemas)
         parts = {reward.name: weight * reward.value(sample) for reward, weight in self._weighted}
-        if sample.is_tampered:  # a penalty times a negative weight is above 0
+        if sample.is_tampered:  # a negative reward times a negative weight is above 0
             parts = {name: min(part, 0.0) for name, part in parts.items()}
         return {name: float(part) for name, part in parts.items()}
 
@@ -183,7 +183,7 @@ class ShapedReward(
         return self._visible_part
 
     def _measured(self) -> float:
-        """Returns the potential of the current tree; the last known one if measuring fails."""
+        """Returns the potential of the current tree; the last known value if measuring fails."""
         episode = self._core.episode
         if episode.template is None or not episode.turns[-1].calls:
             return self._potential
@@ -194,7 +194,7 @@ class ShapedReward(
                     episode.task, episode.template, patch, episode.config.sandbox.name
                 )
             return self._potentials[patch.text]
-        except PatchError:  # the tree is too large for a grade
+        except PatchError:  # the patch is too large to be graded
             return 0.0
         except InfrastructureError as failure:
             episode.discard_sandbox(failure)
@@ -231,7 +231,7 @@ def _weights(parts: Any) -> dict[str, float]:
 def _discounted_turns(gamma: float, max_turns: int | None) -> float:
     """Returns the largest difference between plain sums of ``visible_tests``, per weight.
 
-    Without a discount they are all 0; the parts still count as 1 against those of the end.
+    Without a discount all sums are 0; the part still counts with factor 1 in the sum of weights.
     """
     if gamma == 1:
         return 1.0

@@ -13,14 +13,14 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     """Truncates an episode when its tokens are spent, after warnings.
 
     The wrapper calls `CodingRepairEnv.set_limits` with nano-agent's defaults. The env's tokenizer
-    counts the prompt, the replies and the observations; for a `coding_gym.Completion` its ids are
-    counted. The count is that of a request to a model, with roles, control tokens, tool schemas and
-    the generation prompt: the number of ids that `TranscriptObservation` observes in a running
-    episode. ``info["budget"]["tokens"]`` is the number of tokens left, including the reserve.
+    counts the prompt, the replies and the observations; of a `coding_gym.Completion` the sampled
+    ids count. Roles, control tokens, tool schemas and the generation prompt are included, as in a
+    request to a model: the count is the number of ids that `TranscriptObservation` returns in a
+    running episode. ``info["budget"]["tokens"]`` is the number of tokens left, reserve included.
 
     The episode ends with ``max_tokens`` as soon as ``reserve_tokens`` or fewer are left, also
     between the calls of one action; the first call of a reply that is too long still runs. If the
-    prompt alone leaves so few tokens, the first step ends the episode without playing its action.
+    prompt alone exceeds this limit, the first step ends the episode without running its action.
     Warnings precede results of tools when fewer than 3,000 and fewer than 1,500 tokens are left.
     Warnings and defaults are those of nano-agent 5.0.0.
 
@@ -31,7 +31,7 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
         warnings: Whether results of tools contain the warnings.
 
     Raises:
-        InvalidArgumentError: A number cannot be used or contradicts ``limits`` of the env, ``env``
+        InvalidArgumentError: A number is invalid or contradicts ``limits`` of the env, ``env``
             cannot be wrapped, or its tokenizer has no chat template.
     """
 

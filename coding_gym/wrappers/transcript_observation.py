@@ -1,4 +1,4 @@
-"""A wrapper that observes the whole chat."""
+"""A wrapper that adds the whole chat to the observation."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class TranscriptObservation(
     gym.ObservationWrapper[Observation, Any, Observation], gym.utils.RecordConstructorArgs
 ):
-    """Observes the whole chat so far, in the layout of a model's prompt.
+    """Adds the whole chat so far to the observation, in the layout of a model's prompt.
 
     ``input_ids`` (int32) and ``attention_mask`` (int8), both of shape ``(max_tokens,)``, contain
     the system prompt with the tools, the issue, every reply with its results, and the generation
@@ -37,15 +37,14 @@ class TranscriptObservation(
 
     *Exact*: a `coding_gym.Completion` appears as its sampled ids, a plain reply as its encoded
     text. Each observation continues the previous one: the old ids, the ids of the reply, then the
-    ids of its results. So the reasoning of earlier replies is kept, although some templates remove
-    it.
+    ids of its results. So earlier reasoning is kept, although some templates remove it.
 
     *Safe*: text that looks like a control token, in the issue, in a tool's output or in a plain
     reply, is encoded as ordinary characters.
 
     With byte-level vocabularies the ids around replies equal an encoding of the template's whole
-    text. White space at the ends of contents is kept, although some templates strip it. The date
-    of today in a template is always 2024-01-01.
+    text. White space at the ends of contents is kept, although some templates strip it. A template
+    that prints the current date prints 2024-01-01.
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not.

@@ -1,4 +1,4 @@
-"""The effect of a patch on the visible tests of a task."""
+"""Measures the effect of a patch on the visible tests of a task."""
 
 import posixpath
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ _LIST = "find . -type f -name '*.py' -not -path './.git/*'"
 def potential(task: Task, template: Template, patch: Patch, backend: str) -> float:
     """Returns the change in the share of passing visible tests by a patch, -1 to 1.
 
-    The patch is graded as the hidden tests grade it (`coding_gym.grading.grade`): in a clean
-    sandbox, without its changes of tests and of their configuration, and challenged.
+    The patch is graded as with hidden tests (`coding_gym.grading.grade`): in a clean sandbox,
+    without its changes of tests and of their configuration, and challenged.
 
     Raises:
         GradingError, SandboxError: An infrastructure failure.

@@ -3,6 +3,7 @@
 import ast
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,11 +11,11 @@ from importlib import resources
 from unittest import mock
 
 import pytest
-from grading_fixtures import FIXED, TASK, graded, graded_gold
+from grading_fixtures import FIXED, TASK, graded, graded_gold, with_hidden
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import grade
+from coding_gym.grading import grade, new_plan
 from coding_gym.grading.selection import Selection
 from coding_gym.grading.supervision import TestRunner
 from coding_gym.grading.tree import TestTree
@@ -67,6 +68,20 @@ def test_a_busy_machine_has_more_time(
         verdict = grade_source(FIXED, limit_s=40.0)
     assert verdict.resolved
     assert {call.kwargs["timeout_s"] for call in running.call_args_list} == {120.0}
+
+
+def test_a_run_of_a_plan_may_take_some_times_the_first(store: TemplateStore) -> None:
+    """A test that waits forever with a negated assertion does not take the limit of a grade."""
+    tests = "from cart import total\n\n\ndef test_all():\n    assert total([9], 2) == 7\n"
+    task = replace(with_hidden(tests, "test_all"), grading_timeout_s=1800.0)
+    template = store.get(task)
+    start = time.monotonic()
+    with mock.patch.object(TestRunner, "run", autospec=True, side_effect=TestRunner.run) as running:
+        assert new_plan(task, template).is_calibrated
+    most_s = 10 * (time.monotonic() - start) + 10
+    first, *others = [call.kwargs["timeout_s"] for call in running.call_args_list]
+    assert first >= 1800
+    assert 10 < min(others) == max(others) < most_s
 
 
 def test_a_process_grades_a_few_patches_at_a_time(

@@ -1,8 +1,7 @@
 """Reads XML reports in the format of JUnit, which Maven, Gradle, pytest, jest and others write.
 
-Ids are ``classname::name``, or the name alone without a class. Two cases of one id are an error. A
-report with a document type is refused: no test program writes one, and its entities can expand a
-small file to a large text.
+Ids are ``classname::name``, or the name alone. Two cases of one id are an error. A report with a
+document type is invalid: no test program writes one, and entities can make a small file large.
 """
 
 from collections.abc import Iterable

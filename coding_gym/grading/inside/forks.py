@@ -95,8 +95,7 @@ def _written(files: dict[str, str], number: int) -> Iterator[None]:
 def _preload(names: Iterable[str]) -> None:
     """Imports modules that tests need, once for all forks.
 
-    A module that imports the project is removed again: forks import the project after they have
-    changed it.
+    A module that imports the project is removed again: only forks import the changed project.
     """
     root = _root()
     for name in names:
