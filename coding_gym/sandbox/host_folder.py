@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
 from coding_gym.sandbox.ownership import make_folder, remove_folder
@@ -56,6 +57,7 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Hos
         cleanup: Closed after the sandbox's end; releases shared copies.
 
     Raises:
+        InvalidArgumentError: Commands cannot reach a writable mount.
         OSError: A layer cannot be read, or the disk is full.
     """
     # Only commands may enter: files inside may be readable for every user.
@@ -68,6 +70,11 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Hos
     host_paths = {target: folder / name for name, target in _WRITABLE.items()}
     for mount in spec.mounts:
         source = mount.source.resolve()
+        if mount.writable and not _parents_are_traversable(source, user):
+            raise InvalidArgumentError(
+                f"commands of the 'landlock' sandbox cannot reach {source}, a writable mount: "
+                "another user may not enter a folder above it; use a folder that all may enter"
+            )
         host_paths[mount.target] = source if mount.writable else _reachable(source, user, cleanup)
     if spec.python is not None:
         prefix = _reachable_python(spec.python.prefix.resolve(), user, cleanup)

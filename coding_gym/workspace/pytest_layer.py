@@ -1,5 +1,6 @@
 """Pytest and its dependencies, as a folder for any interpreter in a sandbox."""
 
+import os
 import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,12 +9,14 @@ from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, TemplateError, last_line
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
-from coding_gym.sandbox.images import build_sandbox
+from coding_gym.sandbox.host_program import run_program
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.workspace.stamping import stamp
 from coding_gym.workspace.template import PYTEST_BIN
 
+# Part of every key; increase it whenever the result of a build changes.
+_SCHEMA = 1
 _DATE = datetime(2024, 1, 1, tzinfo=UTC)
 _COMPILE_TIMEOUT_S = 300.0
 
@@ -91,7 +94,7 @@ class PytestLayers:
 
     Args:
         cache: Keeps them.
-        backend: Compiles them, and uses them.
+        backend: Its sandboxes use them.
     """
 
     def __init__(self, cache: FolderCache, backend: SandboxBackend) -> None:
@@ -106,7 +109,6 @@ class PytestLayers:
 
         Raises:
             TemplateError: Pytest does not run on the interpreter, or cannot be compiled.
-            SandboxError: No sandbox could be opened.
         """
         if interpreter not in self._known:
             self._known[interpreter] = self._look_up(interpreter)
@@ -116,7 +118,7 @@ class PytestLayers:
         dists = pytest_distributions(interpreter.version)
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))
         names = [f"{dist.name} {dist.version}" for dist in dists]
-        key = content_key(names, python, self._backend.owner(), _PRELOAD_SOURCE, _SCRIPT)
+        key = content_key(_SCHEMA, names, python, self._backend.owner(), _PRELOAD_SOURCE, _SCRIPT)
 
         def build(folder: Path) -> None:
             site, scripts = folder / "site", folder / "bin"
@@ -127,8 +129,8 @@ class PytestLayers:
             for name in _COMMANDS:
                 (scripts / name).write_text(_SCRIPT)
                 (scripts / name).chmod(0o755)
+            _compile(site, interpreter)
             stamp(folder, _DATE, self._backend.owner())
-            _compile(site, self._backend, interpreter)
 
         folder = self._cache.get(key, build)
         mounts = (
@@ -164,14 +166,17 @@ def _copy(dist: Distribution, site: Path) -> None:
         shutil.copyfile(Path(str(file.locate())), target)
 
 
-def _compile(site: Path, backend: SandboxBackend, interpreter: Interpreter) -> None:
+def _compile(site: Path, interpreter: Interpreter) -> None:
+    """Compiles pytest, which is trusted, for an interpreter."""
     target = str(interpreter.site_packages)
-    with build_sandbox(backend, SandboxSpec(python=interpreter), {target: site}) as sandbox:
-        result = sandbox.run(
-            'exec python -m compileall -q --invalidation-mode unchecked-hash "$SITE"',
-            timeout_s=_COMPILE_TIMEOUT_S,
-            cwd="/",
-            env={"SITE": sandbox.path(target)},
-        )
-    if not result.ok:
-        raise TemplateError(f"cannot compile pytest for {target}: {last_line(result.output)}")
+    options = ["-q", "--invalidation-mode", "unchecked-hash", str(site)]
+    command = [str(interpreter.executable), "-I", "-S", "-m", "compileall", *options]
+    # A Python that is not installed system-wide may need the variable in order to start at all.
+    env = {"PATH": os.defpath} | {k: v for k, v in os.environ.items() if k == "LD_LIBRARY_PATH"}
+    try:
+        ended = run_program(command, cwd=Path("/"), env=env, timeout_s=_COMPILE_TIMEOUT_S)
+    except OSError as error:
+        raise TemplateError(f"cannot compile pytest for {target}: {error}") from error
+    if ended.returncode:
+        reason = last_line((ended.stdout + ended.stderr).decode("utf-8", "replace"))
+        raise TemplateError(f"cannot compile pytest for {target}: {reason}")

@@ -1,12 +1,15 @@
+import os
 from dataclasses import replace
 
 import pytest
 from grading_fixtures import BASE, FIXED, HIDDEN, TASK, GradeTree, with_hidden
+from sandbox_fixtures import tree
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
+from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -187,3 +190,13 @@ def test_configuration_does_not_change_the_run(store: TemplateStore, path: str, 
     task = replace(TASK, tree=FilesTree(BASE | {path: text}), task_id="cart-configured")
     verdict = grade_patch(store, Patch(task.gold_patch), task)
     assert verdict.resolved, verdict.detail
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="landlock gives each sandbox a separate user")
+@pytest.mark.parametrize("mode", [0o700, 0o755], ids=["private", "open to all"])
+def test_landlock_grades_with_compiled_pytest(mode: int) -> None:
+    with tree(LandlockBackend(), {}) as folder:
+        folder.chmod(mode)
+        template = TemplateStore("landlock", folder).get(TASK)
+        assert list((folder / "pytest").rglob("site/pytest/__pycache__/*.pyc"))
+        assert grade(TASK, template, Patch(TASK.gold_patch), backend="landlock").resolved

@@ -22,7 +22,7 @@ from sandbox_fixtures import (
     watchdog_pid,
 )
 
-from coding_gym.errors import SandboxError, SandboxUnavailableError
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import (
     Mount,
     Sandbox,
@@ -258,6 +258,14 @@ def test_close_kills_a_watchdog_that_hangs(monkeypatch: pytest.MonkeyPatch) -> N
         watchdog = watchdog_pid(sandbox)
         os.kill(watchdog, signal.SIGSTOP)
     assert wait_gone([watchdog], 10) == []
+
+
+def test_unreachable_writable_mount_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    (tmp_path / "data").mkdir()
+    mount = Mount(source=tmp_path / "data", target="/opt/data", writable=True)
+    with pytest.raises(InvalidArgumentError, match="data"):
+        _BACKEND.open(SandboxSpec(mounts=(mount,)))
 
 
 def test_copies_of_unreachable_folders_are_freed(tmp_path: Path) -> None:

@@ -83,9 +83,11 @@ def remove_image(image: str) -> frozenset[str]:
         OSError: A file cannot be removed.
     """
     folder, key = image_folder(), layout_key(full_name(image))
+    digests = _digests(folder / key)
+    # Outside the other lock: a fetch waits for that one while it holds the lock of its image.
+    FolderCache(folder).remove(key)
     with key_lock(folder, _BLOBS):
-        digests = _digests(folder / key)
-        FolderCache(folder).remove(key)
+        # Layouts that are being fetched match as well, and keep their blobs.
         unused = digests.difference(
             *(_digests(index.parent) for index in folder.glob("*/index.json"))
         )

@@ -316,7 +316,7 @@ class Command:
 
 def refused(reason: str, exit_code: int) -> Reply:
     """Replies as bash does to a command that could not be started."""
-    text = f"bash: {reason}\n".encode()
+    text = f"bash: {reason}\n".encode("utf-8", "surrogateescape")
     size = len(text)
     header = {"exit_code": exit_code, "duration_s": 0.0, "num_bytes": size, "head_bytes": size}
     return header, text

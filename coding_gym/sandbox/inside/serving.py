@@ -93,10 +93,16 @@ class Commands:
     ) -> None:
         """Starts the Python run of the request's file in a fork, and sends the reply."""
         started = time.monotonic()
-        self.enter_workspace()
-        shell = commands.Bash(launcher, [], self._env, request["file"])
-        os.close(request["file"])
-        channel.sendall(wire.pack(*self._watch(shell, request, started)))
+        try:
+            self.enter_workspace()
+        except OSError as error:
+            reply = refused(f"cd: {self._workspace}: {error.strerror}", 1)
+        else:
+            shell = commands.Bash(launcher, [], self._env, request["file"])
+            reply = self._watch(shell, request, started)
+        finally:
+            os.close(request["file"])
+        channel.sendall(wire.pack(*reply))
 
     def _enter(self, request: dict[str, Any]) -> None:
         """Changes to the folder of a command."""

@@ -64,6 +64,7 @@ def test_a_folder_that_cannot_be_entered_is_data(backend: SandboxBackend) -> Non
         for name in ("nowhere", "file"):
             result = sandbox.run("ls", cwd=name)
             assert (result.exit_code, name in result.output) == (1, True)
+        assert sandbox.run("ls", cwd="\udcff").exit_code == 1
         output(sandbox, "mkdir gone")
         output(sandbox, 'rm -r "$PWD"', cwd="gone")
         assert output(sandbox, "echo next") == "next\n"
