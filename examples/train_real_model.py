@@ -363,7 +363,7 @@ def main() -> None:
     parser.add_argument("--tool-format", default="pythonic", help="NanoAgent writes hermes")
     parser.add_argument("--sft-steps", type=int, default=140, help="updates of 8 demonstrations")
     parser.add_argument("--sft-learning-rate", type=float, default=4e-4, help="the highest of SFT")
-    parser.add_argument("--grpo-steps", type=int, default=15, help="updates of 32 episodes")
+    parser.add_argument("--grpo-steps", type=int, default=80, help="updates of 32 episodes")
     parser.add_argument("--grpo-learning-rate", type=float, default=1e-4, help="of GRPO")
     parser.add_argument("--reward", choices=("gold", "similarity", "tests"), default="gold")
     parser.add_argument("--attempts", type=int, default=2, help="at each held-out bug")
