@@ -1,7 +1,7 @@
 """Shared by all backends: the probe, checks of specs and snapshots, decoding of output."""
 
 from codecs import getincrementaldecoder
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
 from pathlib import PurePosixPath
 
@@ -35,23 +35,29 @@ def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None
     return None
 
 
-def check_spec(spec: SandboxSpec, *, has_network: bool = False) -> None:
+def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str] = ()) -> None:
     """Checks a spec before a sandbox is opened.
 
     Args:
         spec: The spec.
-        has_network: Whether the backend forwards ports and can share the host's network;
-            ``namespace`` alone does.
+        backend: Name of the backend.
+        lacks: The optional fields of the spec that the backend cannot use.
 
     Raises:
-        InvalidArgumentError: A layer, mount or socket does not exist, a variable cannot be passed
-            to a process, a port cannot be forwarded, or the kind of shell is unknown.
+        InvalidArgumentError: A layer, mount or socket does not exist, a target is invalid, a
+            variable cannot be passed to a process, a port cannot be forwarded, the kind of shell is
+            unknown, or the backend cannot use a field.
     """
     check_env(spec.env)
     if spec.shell not in SHELLS:
         raise InvalidArgumentError(f"shell must be one of {', '.join(SHELLS)}, got {spec.shell!r}")
-    if (spec.forwards or spec.network) and not has_network:
-        raise InvalidArgumentError("forwards and network need the 'namespace' sandbox")
+    if unsupported := [name for name in lacks if getattr(spec, name)]:
+        raise InvalidArgumentError(
+            f"the {backend!r} sandbox cannot use {', '.join(unsupported)}; use 'namespace' "
+            "(workspace_alias needs an image)"
+        )
+    targets = [mount.target for mount in spec.mounts]
+    _check_targets([*targets, *spec.sockets, *filter(None, [spec.workspace_alias])])
     for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
         if not path.exists():
             raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")
@@ -65,12 +71,14 @@ def check_spec(spec: SandboxSpec, *, has_network: bool = False) -> None:
         raise InvalidArgumentError("forwards need a sandbox without the host's network")
 
 
-def checked_target(text: str, name: str = "a mount's target") -> str:
-    """Returns a valid path of a mount; raises InvalidArgumentError for other texts."""
-    target = PurePosixPath(text)
-    if not target.is_absolute() or ".." in target.parts or target == PurePosixPath("/"):
-        raise InvalidArgumentError(f"{name} must be an absolute path below /, got {text!r}")
-    return str(target)
+def _check_targets(targets: Iterable[str]) -> None:
+    for text in targets:
+        target = PurePosixPath(text)
+        if not target.is_absolute() or ".." in target.parts or target == PurePosixPath("/"):
+            raise InvalidArgumentError(
+                "the target of a mount or socket, and workspace_alias, must be an absolute path "
+                f"below /, got {text!r}"
+            )
 
 
 def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> None:

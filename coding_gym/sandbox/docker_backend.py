@@ -28,8 +28,8 @@ from coding_gym.errors import (
     SandboxUnavailableError,
     last_line,
 )
-from coding_gym.sandbox import backend_checks, layer_union
-from coding_gym.sandbox.backend_checks import failed_probe, render_output
+from coding_gym.sandbox import layer_union
+from coding_gym.sandbox.backend_checks import check_spec, failed_probe, render_output
 from coding_gym.sandbox.docker_engine import (
     LABELS,
     UNPRIVILEGED_NAME,
@@ -127,10 +127,7 @@ class DockerBackend:
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> "DockerSandbox":
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
-        backend_checks.check_spec(spec)
-        for mount in (*spec.mounts, *socket_mounts(spec)):
-            backend_checks.checked_target(mount.target)
-        backend_checks.checked_target(spec.workspace_alias or WORKDIR, "workspace_alias")
+        check_spec(spec, self.name, lacks=("network", "forwards"))
         if snapshot is not None:
             raise _no_snapshots()
         engine = connect(self._host)

@@ -132,7 +132,9 @@ def connect(host: str) -> Engine:
     """Returns this process's connection to a daemon, made by the first call; raises as `Engine`."""
     key = (os.getpid(), host)
     if key not in _engines:
-        _engines[key] = Engine(host)
+        engine = Engine(host)
+        if _engines.setdefault(key, engine) is not engine:  # another thread was faster
+            engine.api.close()
     return _engines[key]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 _MAX_CONNECTIONS = 64
 _CHUNK_BYTES = 1 << 16
 _RETRY_S = 0.05
+_CONNECT_TIMEOUT_S = 30.0
 
 
 class Forwarder:
@@ -29,7 +30,13 @@ class Forwarder:
         self._sockets = set(routes)
         self._is_closed = False
         self._free = threading.Semaphore(_MAX_CONNECTIONS)
-        self._acceptors = [_started(self._accept, *route) for route in routes.items()]
+        self._acceptors: list[threading.Thread] = []
+        try:
+            for route in routes.items():
+                self._acceptors.append(_started(self._accept, *route))
+        except BaseException:  # no thread is free
+            self.close()
+            raise
 
     def close(self) -> None:
         """Ends all connections and stops; to be called once."""
@@ -66,7 +73,9 @@ class Forwarder:
                 if self._is_closed:
                     return
                 self._sockets |= ends
-            server.connect(str(path))  # waits while the server's queue is full
+            server.settimeout(_CONNECT_TIMEOUT_S)  # while the server's queue is full
+            server.connect(str(path))
+            server.settimeout(None)
             answers = _started(_copy, server, client)  # RuntimeError: no thread is free
             _copy(client, server)
             answers.join()

@@ -34,6 +34,7 @@ Grant = tuple[str, str]
 
 # Without mounts, sandboxes have paths of the host, and nothing counts written files.
 _NEVER = (Promise.PRIVATE_ROOT, Promise.OWN_IMAGE, Promise.DISK_LIMIT, Promise.INODE_LIMIT)
+_UNSUPPORTED = ("network", "forwards", "sockets", "image", "workspace_alias")
 # The first version of Landlock that allows moves of files between folders. The filter on system
 # calls refuses accesses that only later versions control.
 _OLDEST = 2
@@ -98,14 +99,7 @@ class LandlockBackend:
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
         self._require_landlock()
-        check_spec(spec)
-        if spec.sockets:
-            raise InvalidArgumentError("the 'landlock' sandbox has no sockets; use 'namespace'")
-        if spec.image:
-            raise InvalidArgumentError(
-                f"the 'landlock' sandbox cannot run the image {spec.image!r}; use 'namespace' or "
-                "'docker'"
-            )
+        check_spec(spec, self.name, lacks=_UNSUPPORTED)
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
         # The files of a snapshot replace all layers.
@@ -133,7 +127,8 @@ class LandlockBackend:
         if spec.python is not None:
             prefix = files.host_paths[str(spec.python.prefix)]
             if prefix != str(spec.python.prefix):
-                env["LD_LIBRARY_PATH"] = f"{prefix}/lib"
+                folders = (f"{prefix}/lib", env.get("LD_LIBRARY_PATH"))
+                env["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))
         return FolderRequest(
             uid=user[0],
             gid=user[1],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import cache, partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from stat import S_ISDIR
 from typing import Literal
 
@@ -16,7 +16,6 @@ from coding_gym.host.network import NetworkSettings
 from coding_gym.sandbox.backend_checks import (
     check_snapshot,
     check_spec,
-    checked_target,
     failed_probe,
 )
 from coding_gym.sandbox.images import Image, ImageStore, image_digest
@@ -99,7 +98,7 @@ class NamespaceBackend:
 
     def _start(self, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
         require_linux(self.name)
-        check_spec(spec, has_network=True)
+        check_spec(spec, self.name, lacks=() if spec.image else ("workspace_alias",))
         with documented_errors():
             user = self.owner()
             if user[0] == 0 and _outside("uid", 0) == 0:
@@ -120,7 +119,8 @@ class NamespaceBackend:
                     _log.warning(
                         "the modules %s are not preloaded: %s", spec.preload, error.problem
                     )
-                    self._not_importable.add(preload)
+                    if not isinstance(error.__cause__, TimeoutError):
+                        self._not_importable.add(preload)
             return with_zygote("namespace", *user, start)
 
     def _start_in(
@@ -177,7 +177,7 @@ def _mounts(spec: SandboxSpec, image: Image | None, network: NetworkSettings) ->
     """Returns the mounts of a sandbox: its interpreter, and those of its spec.
 
     Raises:
-        InvalidArgumentError: A mount that does not exist, or an invalid target.
+        InvalidArgumentError: A mount that does not exist.
     """
     mounts = []
     if spec.python is not None and not _is_always_visible(spec.python, image):
@@ -185,7 +185,7 @@ def _mounts(spec: SandboxSpec, image: Image | None, network: NetworkSettings) ->
         mounts.append(MountRequest(source=source, target=str(spec.python.prefix)))
     for mount in (*mounts_in_place(network.paths), *spec.mounts, *socket_mounts(spec)):
         source = replace(_source(mount.source, "mount"), writable=mount.writable)
-        mounts.append(MountRequest(source=source, target=checked_target(mount.target)))
+        mounts.append(MountRequest(source=source, target=_plain(mount.target)))
     return mounts
 
 
@@ -211,8 +211,6 @@ def _request(
     Raises:
         InvalidArgumentError: A layer that does not exist, or a value that cannot be used.
     """
-    if spec.workspace_alias and image is None:
-        raise InvalidArgumentError("workspace_alias needs an image")
     layers = tuple(_source(layer, "layer") for layer in spec.layers)
     return SandboxRequest(
         layers=layers,
@@ -229,8 +227,7 @@ def _request(
             uid=image.user.uid,
             gid=image.user.gid,
         ),
-        workspace_alias=spec.workspace_alias
-        and checked_target(spec.workspace_alias, "workspace_alias"),
+        workspace_alias=spec.workspace_alias and _plain(spec.workspace_alias),
         links=_links(spec.python),
         files=network.files,
         env=network.env | _environment(spec, image),
@@ -238,6 +235,10 @@ def _request(
         network=spec.network,
         restores=restores,
     )
+
+
+def _plain(path: str) -> str:
+    return str(PurePosixPath(path))
 
 
 def _environment(spec: SandboxSpec, image: Image | None) -> dict[str, str]:

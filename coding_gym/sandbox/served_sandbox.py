@@ -58,6 +58,7 @@ class Channel:
         self._stream = stream
         self._cleanup = cleanup.pop_all()
         self._lock = threading.Lock()
+        self._closing = threading.RLock()
         self._owner = os.getpid()
         self._is_closed = False
         self._why_dead = ""
@@ -185,13 +186,17 @@ class Channel:
 
     def close(self) -> None:
         """Ends the sandbox, waits until its processes are dead, and cleans up; idempotent."""
-        if self._is_closed:
-            return
-        self._is_closed = True
         if os.getpid() != self._owner:
             # In a fork: the sandbox belongs to the parent.
+            self._is_closed = True
             self._stream.close()
             return
+        with self._closing:  # a second thread waits for the end as well
+            if not self._is_closed:
+                self._is_closed = True
+                self._end()
+
+    def _end(self) -> None:
         self.shut()
         # A call in another thread sees the end of the stream first.
         is_locked = self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
@@ -216,18 +221,26 @@ def memory_file(data: bytes = b"", *, size: int = 0) -> Iterator[BinaryIO]:
     Args:
         data: Its content, which cannot be changed.
         size: Its fixed size if the other side writes to it; 0 otherwise.
+
+    Raises:
+        SandboxError: No descriptor is free, or no memory.
     """
     flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
-    with os.fdopen(os.memfd_create("coding_gym", flags), "r+b") as file:
-        file.write(data)
-        file.flush()
-        seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
-        if size:
-            file.truncate(size)
-        else:
-            seals |= fcntl.F_SEAL_WRITE
-        fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
-        file.seek(0)
+    seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+    with contextlib.ExitStack() as cleanup:
+        try:
+            descriptor = os.memfd_create("coding_gym", flags)
+            file = cleanup.enter_context(os.fdopen(descriptor, "r+b"))
+            file.write(data)
+            file.flush()
+            if size:
+                file.truncate(size)
+            else:
+                seals |= fcntl.F_SEAL_WRITE
+            fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
+            file.seek(0)
+        except OSError as error:
+            raise SandboxError(f"no data can be passed to the sandbox: {error}") from error
         yield file
 
 
@@ -295,11 +308,7 @@ class ServedSandbox(Sandbox):
 
     def _exchange(self, request: dict[str, Any], run: Run, body: bytes, stdin: bytes) -> ExecResult:
         """Sends a run request, with a sealed memory file as standard input; returns the result."""
-        with contextlib.ExitStack() as open_files:
-            try:
-                file = open_files.enter_context(memory_file(stdin)) if stdin else None
-            except OSError as error:  # no descriptor is free, or no memory
-                raise SandboxError(f"standard input cannot be passed: {error}") from error
+        with memory_file(stdin) if stdin else contextlib.nullcontext() as file:
             reply = self._call(
                 request,
                 body,

@@ -191,9 +191,11 @@ class Zygote:
             self.stop()
             errors.seek(0)
             message = errors.read().decode("utf-8", "replace")
-            reason = last_line(message, otherwise=str(error))
+            is_late = isinstance(error, TimeoutError)
+            # A late server may have printed an error about the end of its channel.
+            reason = str(error) if is_late else last_line(message, otherwise=str(error))
             # A server without modules is late only where the machine is overloaded.
-            is_transient = isinstance(error, TimeoutError) and not self.is_preloaded
+            is_transient = is_late and not self.is_preloaded
             error_type = SandboxError if is_transient else SandboxUnavailableError
             raise error_type(f"the sandbox server did not start: {reason}") from error
         except BaseException:
@@ -213,17 +215,17 @@ def _kill(descriptor: int) -> None:
 
 
 class _Registry:
-    """The zygotes of one process; a fork of it has another registry and lock."""
+    """The zygotes of one process; a fork of it has another registry and locks."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._lock = threading.Lock()
+        self._locks: dict[Key, threading.Lock] = {}  # a start takes up to half a minute
         self._zygotes: dict[Key, Zygote] = {}
         self._retired: list[Zygote] = []  # they keep their sandboxes and open no others
         atexit.register(self.stop)
 
     def get(self, key: Key) -> Zygote:
-        with self._lock:
+        with self._locks.setdefault(key, threading.Lock()):
             current = self._zygotes.get(key)
             if current is None or not current.alive:
                 if current is not None and current.has_hung_up():
@@ -236,12 +238,13 @@ class _Registry:
     def stop(self) -> None:
         if os.getpid() != self._pid:
             return
-        with self._lock:
-            for one in (*self._zygotes.values(), *self._retired):
-                one.stop()
-            self._zygotes.clear()
-            self._retired.clear()
-            remove_uppers()
+        for key, lock in tuple(self._locks.items()):
+            with lock:
+                if key in self._zygotes:
+                    self._zygotes.pop(key).stop()
+        while self._retired:
+            self._retired.pop().stop()
+        remove_uppers()
 
 
 _registry = cache(_Registry)

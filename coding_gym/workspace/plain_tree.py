@@ -22,7 +22,8 @@ def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
     """Returns a digest of the files that `write_tree` writes.
 
     Raises:
-        InvalidTaskError: The folder does not exist, or a text is not valid Unicode.
+        InvalidTaskError: The folder does not exist, a part of it cannot be read, or a text is not
+            valid Unicode.
     """
     digest = hashlib.sha256()
     if isinstance(tree, FilesTree):
@@ -35,13 +36,13 @@ def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
                     f"which is not Unicode: {error}"
                 ) from error
         return digest.hexdigest()
-    folder = _folder(task, tree)
-    for name, mode in walk(folder):
-        if stat.S_ISLNK(mode):
-            _feed(digest, os.fsencode(name), b"link", os.fsencode((folder / name).readlink()))
-        else:
-            with open(f"{folder}/{name}", "rb", buffering=0) as file:  # noqa: PTH123 - see `walk`
-                _feed(digest, os.fsencode(name), b"x" if mode & 0o100 else b"-", file.read())
+    try:
+        _feed_folder(digest, _folder(task, tree))
+    except PermissionError as error:
+        raise InvalidTaskError(
+            f"task {task.task_id}: field 'folder' names {tree.folder!r}, in which "
+            f"{error.filename} cannot be read: {error.strerror}"
+        ) from error
     _feed(digest, _encode(tree.reverse_patch))
     return digest.hexdigest()
 
@@ -118,14 +119,21 @@ def walk(folder: Path) -> Iterator[tuple[str, int]]:
     """Yields every file and symlink below a folder, in the same order on every machine.
 
     Yields relative paths and modes; making a `Path` of each takes longer than reading the files.
+
+    Raises:
+        OSError: A folder in it cannot be listed.
     """
-    for parent, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder, onerror=_raise):
         modes = {name: os.lstat(f"{parent}/{name}").st_mode for name in (*folders, *files)}
         folders[:] = sorted(n for n in folders if stat.S_ISDIR(modes[n]) and n not in _SKIPPED)
         relative = os.path.relpath(parent, folder)
         for name in sorted(modes.keys() - _SKIPPED):
             if stat.S_ISLNK(modes[name]) or stat.S_ISREG(modes[name]):
                 yield name if relative == "." else f"{relative}/{name}", modes[name]
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _is_inside(name: str) -> bool:
@@ -137,6 +145,15 @@ def _is_inside(name: str) -> bool:
         and not {"..", ".git"} & set(parts)
         and ("\0" not in name)
     )
+
+
+def _feed_folder(digest: "hashlib._Hash", folder: Path) -> None:
+    for name, mode in walk(folder):
+        if stat.S_ISLNK(mode):
+            _feed(digest, os.fsencode(name), b"link", os.fsencode((folder / name).readlink()))
+        else:
+            with open(f"{folder}/{name}", "rb", buffering=0) as file:  # noqa: PTH123 - see `walk`
+                _feed(digest, os.fsencode(name), b"x" if mode & 0o100 else b"-", file.read())
 
 
 def _feed(digest: "hashlib._Hash", *parts: bytes) -> None:

@@ -1,5 +1,6 @@
 """Templates on disk, built once for each content."""
 
+import errno
 import json
 import secrets
 from dataclasses import replace
@@ -111,9 +112,11 @@ class TemplateStore:
         except HostGitError as error:
             raise TemplateError(f"task {task.task_id}: git failed: {error}") from error
         except OSError as error:
+            is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+            remedy = "; free space there, or give the store another folder" if is_full else ""
             raise TemplateError(
                 f"task {task.task_id}: cannot build its template below {self._folder}: "
-                f"{error.strerror or error}; free space there, or give the store another folder"
+                f"{error}{remedy}"
             ) from error
 
     def _template(self, task: Task) -> Template:

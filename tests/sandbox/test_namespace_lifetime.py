@@ -3,10 +3,12 @@
 import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,8 @@ from sandbox_fixtures import (
 )
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, open_sandbox
+from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, open_sandbox, zygotes
+from coding_gym.sandbox.served_sandbox import Channel
 from coding_gym.sandbox.zygotes import stop_zygotes
 
 _CROWDED = """
@@ -40,6 +43,10 @@ try:
     while True:
         taken.append(os.open(os.devnull, os.O_RDONLY))
 except OSError:
+    pass
+try:
+    first.snapshot()
+except SandboxError:
     pass
 refused = 0
 for _ in range(6):  # with none free, then with one more at each attempt
@@ -227,3 +234,46 @@ def test_input_without_a_free_descriptor_is_a_failure_of_the_sandbox(
             with pytest.raises(SandboxError):
                 sandbox.run("cat", stdin=b"x")
         assert sandbox.run("cat", stdin=b"x").output == "x"
+
+
+def test_start_of_a_zygote_does_not_delay_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_starting, go = threading.Event(), threading.Event()
+
+    class Slow:
+        alive = True
+
+        def __init__(self, kind: str, *_: object) -> None:
+            if kind == "folder":
+                is_starting.set()
+                assert go.wait(30)
+
+        def stop(self) -> None:
+            pass
+
+    monkeypatch.setattr(zygotes, "Zygote", Slow)
+    registry = zygotes._Registry(os.getpid())
+    with ThreadPoolExecutor() as pool:
+        slow = pool.submit(registry.get, ("folder", 0, 0, None))
+        assert is_starting.wait(30)
+        other = pool.submit(registry.get, ("namespace", 0, 0, None))
+        done, _ = wait([slow, other], timeout=20, return_when=FIRST_COMPLETED)
+        go.set()
+    assert done == {other}
+
+
+def test_every_close_waits_for_the_clean_up() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    is_cleaning, go = threading.Event(), threading.Event()
+    with ExitStack() as cleanup:
+        cleanup.callback(go.wait, 30)
+        cleanup.callback(is_cleaning.set)
+        channel = Channel(ours, cleanup)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(channel.close)
+        assert is_cleaning.wait(30)
+        second = pool.submit(channel.close)
+        done, _ = wait([second], timeout=0.2)
+        go.set()
+    assert not done
+    assert first.result() is second.result() is None

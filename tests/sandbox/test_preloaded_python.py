@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sandbox_fixtures import BACKEND, write_files
@@ -12,6 +13,7 @@ from sandbox_fixtures import BACKEND, write_files
 from coding_gym.errors import SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, find_interpreter
 from coding_gym.sandbox.spec import Interpreter
+from coding_gym.sandbox.zygotes import Zygote
 
 VERSIONS = ["3.11", "3.12", "3.13"]
 _IS_WARM = "import sys; print('ahead' in sys.modules)"
@@ -113,6 +115,28 @@ def test_a_failed_process_start_does_not_end_preloading(
         patched.setattr(subprocess, "Popen", refuse)
         with pytest.raises(SandboxError):
             BACKEND.open(spec)
+    with BACKEND.open(spec) as sandbox:
+        assert sandbox.run_python(_IS_WARM).output == "True\n"
+
+
+def test_zygote_that_is_late_once_does_not_end_preloading(
+    make_spec: Callable[..., SandboxSpec],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    receive = Zygote._receive
+
+    def receive_late(self: Zygote) -> dict[str, Any]:
+        if self.is_preloaded:
+            raise TimeoutError("no reply in time")
+        return receive(self)
+
+    spec = make_spec()
+    with monkeypatch.context() as patched:
+        patched.setattr(Zygote, "_receive", receive_late)
+        with BACKEND.open(spec) as sandbox:
+            assert sandbox.run_python(_IS_WARM).output == "False\n"
+    assert "no reply in time" in caplog.text
     with BACKEND.open(spec) as sandbox:
         assert sandbox.run_python(_IS_WARM).output == "True\n"
 

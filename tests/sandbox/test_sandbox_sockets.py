@@ -17,6 +17,7 @@ from sandbox_fixtures import BACKEND, num_descriptors, python_output, wait_until
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import SandboxBackend, SandboxSpec, default_interpreter
 from coding_gym.sandbox.docker_backend import DockerBackend
+from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.landlock import LandlockBackend
 
 pytestmark = pytest.mark.slow
@@ -196,6 +197,27 @@ def test_forwarding_continues_after_threads_ran_out(
             assert sandbox.run_python(_GET).exit_code == 1
         wait_until(lambda: num_descriptors() <= before)
         assert python_output(sandbox, _GET) == "one /name"
+
+
+def test_forwarder_that_cannot_start_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, started = threading.Thread.start, []
+
+    def start_one(thread: threading.Thread) -> None:
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as two,
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", start_one)
+            with pytest.raises(RuntimeError):
+                Forwarder({one: Path("/a"), two: Path("/b")})
+        started[0].join(10)
+        assert not started[0].is_alive()
 
 
 @pytest.mark.parametrize(

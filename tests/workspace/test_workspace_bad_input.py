@@ -1,12 +1,16 @@
 """Bad input is a one-line error that names the field or path and the way out."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sandbox_fixtures import BACKEND, tree
 from workspace_scene import Refused, make_repository, make_task
 
+from coding_gym.errors import InvalidTaskError
 from coding_gym.task import FilesTree, FolderTree, GitTree
+from coding_gym.workspace.plain_tree import digest_tree
 
 _ABSENT = "0" * 39 + "1"
 
@@ -77,8 +81,8 @@ def test_a_reverse_patch_that_does_not_fit_is_refused(
     source = tmp_path / "source"
     source.mkdir()
     (source / "a.py").write_text("x = 1\n")
-    tree = FolderTree(str(source), REVERSE_PATCHES[kind])
-    assert "'reverse_patch'" in refused(make_task(tree=tree))
+    base = FolderTree(str(source), REVERSE_PATCHES[kind])
+    assert "'reverse_patch'" in refused(make_task(tree=base))
     assert sorted(tmp_path.iterdir()) == [source, fresh_folder]
 
 
@@ -93,3 +97,18 @@ def test_a_reverse_patch_follows_no_symlink(tmp_path: Path, refused: Refused, pa
     message = refused(make_task(tree=FolderTree(str(source), deletion)))
     assert path in message
     assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["locked", "locked/a.py"], ids=["folder", "file"])
+def test_unreadable_part_of_a_folder_is_refused(name: str) -> None:
+    with tree(BACKEND, {"locked/a.py": "x", "b.py": "y"}) as folder:
+        source = FolderTree(str(folder))
+        task = make_task(tree=source)
+        (folder / name).chmod(0)
+        user = os.geteuid()
+        os.seteuid(BACKEND.owner()[0])  # the folder's, which root is not
+        try:
+            with pytest.raises(InvalidTaskError, match=str(folder / name)):
+                digest_tree(task, source)
+        finally:
+            os.seteuid(user)

@@ -5,19 +5,21 @@ an interrupted copy leaves complete blobs, which the next try finds, and a folde
 """
 
 import json
+import os
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, SandboxError, last_line
 from coding_gym.sandbox.folder_cache import FolderCache, key_lock
+from coding_gym.sandbox.host_program import run_program
 from coding_gym.sandbox.images.layout import ARCHITECTURE, full_name, image_folder, layout_key
 
 _BLOBS = ".blobs"
 _NUM_RETRIES = 3
+_TIMEOUT_S = 3600.0
 _MESSAGE = re.compile(r'msg="(.*)"$')
 _DIGEST = re.compile("sha256:([0-9a-f]{64})")
 _LOCAL = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?/")
@@ -57,7 +59,13 @@ def layer_sizes(image: str) -> dict[str, int]:
     Raises:
         InvalidArgumentError, MissingDependencyError, SandboxError: As `fetch_image`.
     """
-    name = full_name(image)
+    try:
+        return _layer_sizes(image, full_name(image))
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        raise SandboxError(f"the manifest of image {image!r} is malformed: {error!r}") from error
+
+
+def _layer_sizes(image: str, name: str) -> dict[str, int]:
     document = json.loads(_skopeo("inspect --raw", name))
     if "manifests" in document:  # of one image for each platform
         head, slash, last = name.rpartition("/")
@@ -115,15 +123,14 @@ def _skopeo(command: str, name: str, *to: str) -> str:
         )
     insecure = ["--src-tls-verify=false" if to else "--tls-verify=false"]
     options = [f"--retry-times={_NUM_RETRIES}", *(insecure if _LOCAL.match(name) else ())]
-    ended = subprocess.run(
-        [program, *command.split(), *options, "--", f"docker://{name}", *to],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
+    arguments = [program, *command.split(), *options, "--", f"docker://{name}", *to]
+    action = command.partition(" ")[0]
+    try:
+        ended = run_program(arguments, cwd=Path("/"), env=os.environ, timeout_s=_TIMEOUT_S)
+    except TimeoutError as error:
+        raise SandboxError(f"skopeo cannot {action} {name}: {error}") from error
     if ended.returncode:
         line = last_line(ended.stderr.decode("utf-8", "replace"))
         message = _MESSAGE.search(line)
-        action = command.partition(" ")[0]
         raise SandboxError(f"skopeo cannot {action} {name}: {message[1] if message else line}")
     return ended.stdout.decode("utf-8", "replace")

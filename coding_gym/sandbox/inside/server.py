@@ -194,13 +194,18 @@ def _open(
     request = SandboxRequest.from_json(data)
     mount_names = {source: mounted.name(source) for source in request.sources()}
     user = os.getuid(), os.getgid()
-    with step("create a sandbox's namespaces"):
-        owners_end, channel = socket.socketpair()
-        with channel:
-            if sc.clone(_SANDBOX_NAMESPACES | (0 if request.network else sc.NEW_NET)) == 0:
-                owners_end.detach()
-                os.dup2(channel.detach(), control.fileno(), inheritable=False)
-                _run_init(control, request, partial(_set_up, request, mount_names, user), launcher)
+    try:
+        with step("create a sandbox's namespaces"):
+            owners_end, channel = socket.socketpair()
+            with channel:
+                if sc.clone(_SANDBOX_NAMESPACES | (0 if request.network else sc.NEW_NET)) == 0:
+                    owners_end.detach()
+                    os.dup2(channel.detach(), control.fileno(), inheritable=False)
+                    set_up = partial(_set_up, request, mount_names, user)
+                    _run_init(control, request, set_up, launcher)
+    except SetupError:
+        mounted.trim()
+        raise
     mounted.trim()
     return (owners_end.detach(),)
 

@@ -1,6 +1,7 @@
 """Layers and mounts: united, kept, never written."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from image_fixtures import entry, folder, oci_layout, system, tar_of
@@ -89,7 +90,16 @@ def test_a_writable_mount_takes_files_of_a_user_who_is_not_root(backend: Sandbox
 def test_specs_that_no_sandbox_can_have_are_refused(backend: SandboxBackend) -> None:
     missing = Path("/no/such/folder")
     mount = Mount(source=missing, target="/opt/x")
-    for fields in ({"layers": (missing,)}, {"mounts": (mount,)}, {"env": {"A=B": "x"}}):
+    rows: list[dict[str, Any]] = [
+        {"layers": (missing,)},
+        {"mounts": (mount,)},
+        {"env": {"A=B": "x"}},
+        *({"mounts": (Mount(source=Path("/usr"), target=t),)} for t in ("/", "../x", "x", "/a/..")),
+        {"workspace_alias": "/"},
+    ]
+    if backend.name != "docker":  # whose sandboxes all have an image
+        rows.append({"workspace_alias": "/testbed"})
+    for fields in rows:
         with pytest.raises(InvalidArgumentError):
             backend.open(SandboxSpec(**fields))
 

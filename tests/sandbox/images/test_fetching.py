@@ -81,6 +81,26 @@ def test_sizes_are_those_of_this_machines_platform(monkeypatch: pytest.MonkeyPat
         layer_sizes("host/other:1")
 
 
+@pytest.mark.parametrize("text", ["<html>", "[]", '{"layers": [1]}', '{"manifests": [{}]}'])
+def test_malformed_manifest_of_a_registry_is_an_error(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "_skopeo", lambda *_: text)
+    with pytest.raises(SandboxError):
+        layer_sizes("host/name:1")
+
+
+def test_registry_that_stalls_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "skopeo"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(fetching, "_TIMEOUT_S", 0.2)
+    with pytest.raises(SandboxError):
+        fetch_image("host/name:1")
+    assert image_names() == []
+
+
 def test_images_share_blobs(registry: Registry, tmp_path: Path) -> None:
     more = tar_of([entry("own", "own")])
     registry.push("owner/third:1", oci_layout(tmp_path / "third", [*LAYERS, more]))
