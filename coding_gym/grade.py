@@ -18,7 +18,7 @@ class TestStatus(StrEnum):
     SKIPPED = "skipped"
     XFAILED = "xfailed"  # the test is marked as an expected failure
     MISSING = "missing"  # the test was not reported
-    UNDECIDED = "undecided"  # the test has not run in all versions that decide about it
+    UNDECIDED = "undecided"  # its result depends on the draw, or it has not run in both versions
 
 
 class GradeReason(StrEnum):

@@ -9,6 +9,7 @@ from itertools import cycle, islice
 from random import Random
 from time import perf_counter
 
+from coding_gym.errors import GradingError
 from coding_gym.grade import Level, TestStatus
 from coding_gym.grading.challenge import RECORDER, Challenge
 from coding_gym.grading.negation import Check, Table, TestFile, Unit, names_in
@@ -47,10 +48,15 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
         tree: Makes the runs.
         gold: The gold patch, as it is graded.
         rng: Source of random choices.
+
+    Raises:
+        GradingError: The tests do not start with the gold patch.
     """
     start = perf_counter()
     first = tree.run(gold)
     timeout_s = _MAX_SLOWDOWN * (perf_counter() - start) + _SLACK_S
+    if first.start_error:  # without a plan, a patch would be graded by the originals alone
+        raise GradingError(f"the tests do not start with the gold patch: {first.start_error}")
     if not first.is_whole:
         return Plan()
     builder = _Builder(task, tree, gold, first, timeout_s, rng)

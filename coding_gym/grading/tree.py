@@ -131,7 +131,7 @@ class TestTree:
 
         Code of the patch can run before the tests do, and prevent their start. So after a failure
         of the infrastructure the base runs, with the same test files, and then the patch again. A
-        second failure is the patch's: the run has no results.
+        second failure is the patch's: the run has no results, and `Run.start_error`.
 
         Args:
             patch: The graded change.
@@ -155,15 +155,9 @@ class TestTree:
             timeout_s=timeout_s,
         )
         try:
-            return run(patch)
-        except (GradingError, SandboxError):
-            if patch.is_empty:
-                raise
-        run(Patch())
-        try:
-            return run(patch)
-        except (GradingError, SandboxError) as error:
-            return Run(tail=str(error))
+            return _repeated(run, patch)
+        except _NotOpenedError as failure:
+            raise failure.error from failure
 
     def _run(
         self,
@@ -204,7 +198,7 @@ class TestTree:
         self, opened: contextlib.ExitStack, spec: SandboxSpec, patch: Patch
     ) -> Sandbox:
         """Opens a sandbox that holds the hidden tests and the patch."""
-        sandbox = opened.enter_context(open_sandbox(spec, backend=self._backend))
+        sandbox = self._open(opened, spec)
         tests = Patch(self._task.test_patch)
         if not tests.paths & patch.paths:
             try:
@@ -213,7 +207,7 @@ class TestTree:
                 return sandbox
             except PatchError:  # a part may be applied; a clean tree shows which patch failed
                 opened.close()
-                sandbox = opened.enter_context(open_sandbox(spec, backend=self._backend))
+                sandbox = self._open(opened, spec)
         try:
             apply_patch(sandbox, tests)
         except PatchError as error:
@@ -222,6 +216,34 @@ class TestTree:
             ) from error
         apply_patch(sandbox, patch)
         return sandbox
+
+    def _open(self, opened: contextlib.ExitStack, spec: SandboxSpec) -> Sandbox:
+        try:
+            return opened.enter_context(open_sandbox(spec, backend=self._backend))
+        except SandboxError as error:
+            raise _NotOpenedError(error) from error
+
+
+class _NotOpenedError(Exception):
+    """No sandbox could be opened, which no patch can cause."""
+
+    def __init__(self, error: SandboxError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _repeated(run: Callable[[Patch], Run], patch: Patch) -> Run:
+    """Runs the tests, and after a failure the base and the patch again; see `TestTree.run`."""
+    try:
+        return run(patch)
+    except (GradingError, SandboxError):
+        if patch.is_empty:
+            raise
+    run(Patch())
+    try:
+        return run(patch)
+    except (GradingError, SandboxError) as error:
+        return Run(tail=str(error), start_error=str(error))
 
 
 def roomier(spec: SandboxSpec) -> SandboxSpec:

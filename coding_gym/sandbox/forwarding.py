@@ -5,6 +5,7 @@ connections: no process inside is involved, so commands cannot end the forwardin
 """
 
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from pathlib import Path
 _MAX_CONNECTIONS = 64
 _CHUNK_BYTES = 1 << 16
 _RETRY_S = 0.05
-_CONNECT_TIMEOUT_S = 30.0
+_CONNECT_TIMEOUT, _NO_TIMEOUT = (struct.pack("ll", seconds, 0) for seconds in (30, 0))
 
 
 class Forwarder:
@@ -73,9 +74,10 @@ class Forwarder:
                 if self._is_closed:
                     return
                 self._sockets |= ends
-            server.settimeout(_CONNECT_TIMEOUT_S)  # while the server's queue is full
+            # Not `settimeout`: without blocking, a full queue is an error at once.
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _CONNECT_TIMEOUT)
             server.connect(str(path))
-            server.settimeout(None)
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _NO_TIMEOUT)
             answers = _started(_copy, server, client)  # RuntimeError: no thread is free
             _copy(client, server)
             answers.join()

@@ -1,6 +1,7 @@
 """The ``namespace`` backend: user, mount, pid, net, ipc, uts and cgroup namespaces; no daemon."""
 
 import logging
+import math
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -8,6 +9,7 @@ from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from stat import S_ISDIR
+from time import monotonic
 from typing import Literal
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
@@ -42,6 +44,7 @@ from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygot
 _log = logging.getLogger(__name__)
 _OLDEST_PRELOADED = (3, 11)  # the oldest Python that can run the modules of `inside`
 _PYTHON_FOLDER = "/sandbox/bin"
+_RETRY_S = 300.0  # after a preloaded zygote was late; each attempt can take half a minute
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
 _MISSING_ON_DISK = (Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 
@@ -63,7 +66,7 @@ class NamespaceBackend:
 
     def __init__(self, changes: Literal["auto", "disk"] = "auto") -> None:
         self._changes = changes
-        self._not_importable: set[Preload] = set()
+        self._not_before: dict[Preload, float] = {}  # when to try to preload again
 
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid that sandboxes run as, which must own the layers."""
@@ -112,15 +115,15 @@ class NamespaceBackend:
             mounts = _mounts(spec, image, network)
             start = partial(self._start_in, spec, image, mounts, network, snapshot)
             preload = _preload_of(spec, mounts)
-            if preload is not None and preload not in self._not_importable:
+            if preload is not None and monotonic() >= self._not_before.get(preload, 0.0):
                 try:
                     return with_zygote("namespace", *user, start, preload)
                 except SandboxUnavailableError as error:
                     _log.warning(
                         "the modules %s are not preloaded: %s", spec.preload, error.problem
                     )
-                    if not isinstance(error.__cause__, TimeoutError):
-                        self._not_importable.add(preload)
+                    is_late = isinstance(error.__cause__, TimeoutError)  # the machine is busy
+                    self._not_before[preload] = monotonic() + _RETRY_S if is_late else math.inf
             return with_zygote("namespace", *user, start)
 
     def _start_in(

@@ -9,13 +9,14 @@ _NEEDS_ROOT = re.compile(
     r"(^|[;&|]\s*)(\w+=\S*\s+)*(sudo|apt|apt-get|dpkg|yum|apk|conda|locale-gen)\s"
     r"|locale-gen$|>\s*/(etc|usr)/|^\w+=\S*$"
 )
-_BRACKET = re.compile(r"[(){}`\n]")
+# Brackets, compound commands, comments, and variables that later parts read.
+_NOT_SPLIT = re.compile(r"[(){}`\n;#]|\|\||(^|&& )\w+=\S*(?= &&)")
 
 
 def without_root(commands: Iterable[str]) -> tuple[str, ...]:
     """Returns commands; those that need root or conda are replaced by a line in the build log.
 
-    Of commands that ``&&`` joins, only those that need it are replaced, if none is in brackets.
+    Of simple commands that ``&&`` joins, only those that need it are replaced.
     """
     return tuple(" && ".join(map(_replaced, _parts(command))) for command in commands)
 
@@ -27,7 +28,7 @@ def _parts(command: str) -> Sequence[str]:
             shlex.split(part)
     except ValueError:  # a quotation contains the separator
         return (command,)
-    return (command,) if _BRACKET.search(command) else parts
+    return (command,) if _NOT_SPLIT.search(command) else parts
 
 
 def _replaced(command: str) -> str:

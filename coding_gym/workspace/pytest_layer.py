@@ -16,7 +16,7 @@ from coding_gym.workspace.stamping import stamp
 from coding_gym.workspace.template import PYTEST_BIN
 
 # Part of every key; increase it whenever the result of a build changes.
-_SCHEMA = 1
+_SCHEMA = 2
 _DATE = datetime(2024, 1, 1, tzinfo=UTC)
 _COMPILE_TIMEOUT_S = 300.0
 
@@ -169,7 +169,7 @@ def _copy(dist: Distribution, site: Path) -> None:
 def _compile(site: Path, interpreter: Interpreter) -> None:
     """Compiles pytest, which is trusted, for an interpreter."""
     target = str(interpreter.site_packages)
-    options = ["-q", "--invalidation-mode", "unchecked-hash", str(site)]
+    options = ["-q", "-d", target, "--invalidation-mode", "unchecked-hash", str(site)]
     command = [str(interpreter.executable), "-I", "-S", "-m", "compileall", *options]
     # A Python that is not installed system-wide may need the variable in order to start at all.
     env = {"PATH": os.defpath} | {k: v for k, v in os.environ.items() if k == "LD_LIBRARY_PATH"}

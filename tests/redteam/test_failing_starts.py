@@ -2,7 +2,7 @@
 
 import errno
 from dataclasses import replace
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from coding_gym.grading.grader import CHALLENGES
 from coding_gym.grading.report import Run
 from coding_gym.grading.supervision import TestRunner
 from coding_gym.patch import Patch
-from coding_gym.sandbox import Sandbox
+from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.sandbox.spec import WORKDIR
 from coding_gym.task import FilesTree, FolderTree, Task
 from coding_gym.workspace import Template, TemplateStore
@@ -74,11 +74,29 @@ def test_challenged_patch_that_prevents_the_start_fails(
 
 
 @pytest.mark.slow
-def test_gold_patch_that_prevents_the_start_fails_its_tests(store: TemplateStore) -> None:
+def test_task_whose_gold_patch_prevents_the_start_is_refused(store: TemplateStore) -> None:
     gold = patch_of({**GOLD, **SYNTAX}, TREE)
     task, template = on_path(replace(TASK, gold_patch=gold.text), store)
-    verdict = grade(task, template, gold)
-    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
+    with pytest.raises(GradingError, match="do not start with the gold patch"):
+        grade(task, template, patch_of(GOLD, TREE))
+
+
+@pytest.mark.parametrize("challenge", ["none", "resolved"])
+def test_sandbox_that_cannot_be_opened_is_not_the_patchs(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch, challenge: str
+) -> None:
+    template, gold = store.get(TASK), Patch(TASK.gold_patch)
+    assert grade(TASK, template, gold).resolved  # makes the plan
+    turns = count(1)
+
+    def opened(*arguments: Any, **options: Any) -> Any:
+        if next(turns) % 2 == 0:
+            raise SandboxError("no process is free")
+        return open_sandbox(*arguments, **options)
+
+    monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", opened)
+    with pytest.raises(GradingError, match="no process is free"):
+        grade(TASK, template, gold, challenge=challenge)
 
 
 @pytest.mark.slow

@@ -6,7 +6,9 @@ import socket
 import socketserver
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -197,6 +199,29 @@ def test_forwarding_continues_after_threads_ran_out(
             assert sandbox.run_python(_GET).exit_code == 1
         wait_until(lambda: num_descriptors() <= before)
         assert python_output(sandbox, _GET) == "one /name"
+
+
+def test_connections_wait_while_the_queue_of_the_server_is_full(tmp_path: Path) -> None:
+    def get() -> bytes:
+        with socket.create_connection(address) as client:
+            return client.recv(2)
+
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.socket(socket.AF_UNIX) as server,
+        ThreadPoolExecutor(5) as pool,
+    ):
+        address = listener.getsockname()
+        server.bind(str(tmp_path / "socket"))
+        server.listen(0)
+        forwarder = Forwarder({listener: tmp_path / "socket"})
+        answers = [pool.submit(get) for _ in range(5)]
+        time.sleep(0.5)
+        for _ in answers:
+            with server.accept()[0] as connection:
+                connection.sendall(b"hi")
+        assert [answer.result(30) for answer in answers] == [b"hi"] * 5
+        forwarder.close()
 
 
 def test_forwarder_that_cannot_start_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:

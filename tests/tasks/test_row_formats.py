@@ -218,6 +218,22 @@ def test_commands_that_need_root_only_print_their_text(field):
     assert all(shlex.split(command)[0::2] == ["echo"] for command in (first, group))
 
 
+@pytest.mark.parametrize(
+    ("command", "is_kept"),
+    [
+        ("VERSION=1.2 && pip install foo==$VERSION", True),
+        ("cd sub && FLAG=1 && make", True),
+        ("if ! command -v gcc; then apt-get update && apt-get install -y gcc; fi", False),
+    ],
+)
+def test_commands_that_cannot_be_split_stay_whole(command, is_kept):
+    config = CONFIG | {"pre_install": [], "install": command}
+    task = loaded(REBENCH | {"install_config": config})
+    (install,) = [one for one in task.install_commands if command in one]
+    assert (install == command) is is_kept
+    assert is_kept or shlex.split(install)[0::2] == ["echo"]
+
+
 @pytest.mark.parametrize("date", [1715679000000, 1715679000])
 def test_an_integer_date_counts_milliseconds_or_seconds(date):
     assert loaded(REBENCH | {"created_at": date}).created_at == "2024-05-14T09:30:00+00:00"

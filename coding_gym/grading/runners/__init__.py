@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from coding_gym.arguments import unknown_name
+from coding_gym.errors import SandboxUnavailableError
 from coding_gym.grading.runners.harbor_runner import HarborRunner
 from coding_gym.grading.runners.output_runner import TEXT_RUNNERS, CommandRunner, OutputRunner
 from coding_gym.grading.runners.pytest_runner import PytestRunner
@@ -43,7 +44,10 @@ def missing_runtime(task: Task) -> str:
     """
     if task.is_in_image or task.install_commands:
         return ""
-    missing = find_toolchain(task.language).missing
+    try:
+        missing = find_toolchain(task.language).missing
+    except SandboxUnavailableError as error:
+        return str(error)
     # JUnit 4 itself prints no TAP: tests of Java print it through a listener that JUnit calls.
     needs_junit = task.language == "java" and task.runner == "tap"
     if not missing and needs_junit and not _JUNIT.exists():
