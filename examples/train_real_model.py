@@ -281,9 +281,12 @@ class Recipe:
             optimizer.load_state_dict(state["optimizer"])
         curve = self.work / "curve.jsonl"
         curve.touch()
-        rows = map(json.loads, curve.read_text(encoding="utf-8").splitlines())
+        lines = curve.read_text(encoding="utf-8").splitlines(keepends=True)
+        rows = [json.loads(line) for line in lines if line.endswith("\n")]
         kept = [row for row in rows if row["stage"] != stage or row["step"] < state["step"]]
-        curve.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+        text = "".join(json.dumps(row) + "\n" for row in kept)
+        curve.with_suffix(".part").write_text(text, encoding="utf-8")
+        curve.with_suffix(".part").rename(curve)
         with Progress() as bars:
             bar = bars.add_task(stage, total=steps, completed=state["step"])
             for step in range(state["step"], steps):

@@ -109,12 +109,20 @@ def play(
     *,
     episode: Any = None,
     attempts: int = 1,
+    on_start: Any = lambda *_: None,
     **options: Any,
 ) -> list[Trajectory]:
     with server:
         client = OpenAIClient(server.base_url, max_retries=0)
         player = HarnessPlayer(harness(code), client, model="tiny", **options)
-        folder = evaluate(out, player, tasks=[row], episode=episode or {}, attempts=attempts)
+        folder = evaluate(
+            out,
+            player,
+            tasks=[row],
+            episode=episode or {},
+            attempts=attempts,
+            on_start=on_start,
+        )
     return [*folder.trajectories(), *folder.errors()]
 
 
@@ -195,6 +203,23 @@ def test_rewritten_history_begins_another_segment(tiny_row: Any, tmp_path: Path)
     turns = with_thoughts(record)
     assert [thought for _, thought, _ in turns[:3]] == ["One.", "Two.", "Three."]
     assert [opening for *_, opening in turns] == ["", "user: A summary.", "", ""]
+
+
+def test_results_are_recorded_where_a_harness_replaces_arguments(
+    tiny_row: Any, tmp_path: Path
+) -> None:
+    code = """
+    CHAT.append(chat(CHAT))
+    CHAT[-1]["tool_calls"][0]["function"]["arguments"] = "{}"
+    call = CHAT[-1]["tool_calls"][0]["id"]
+    CHAT.append({"role": "tool", "tool_call_id": call, "content": "a result"})
+    chat(CHAT)
+    """
+    server = scripted(message(calls={"shell": {"cmd": "ls"}}), message("Done."))
+    lines = "\n".join(line.strip() for line in code.splitlines())
+    (record,) = play(lines, server, tiny_row, tmp_path / "run")
+    assert [len(turn.results) for turn in record.turns[:2]] == [1, 0]
+    assert [each["role"] for each in record.messages[1:]] == ["assistant", "tool", "assistant"]
 
 
 @pytest.mark.parametrize(
@@ -390,8 +415,17 @@ for _ in range(9):
 """
     limits = {"max_cost": 1.5, "input_price": 1e3}  # a prompt costs about 1
     never = ChatServer(lambda _: Answer(message("Done."), delay_s=math.inf))
-    (record,) = play(code, never, tiny_row, tmp_path / "run", episode={"limits": limits})
+    runners: list[Any] = []
+    (record,) = play(
+        code,
+        never,
+        tiny_row,
+        tmp_path / "run",
+        episode={"limits": limits},
+        on_start=lambda runner, *_: runners.append(runner),
+    )
     assert (record.error, record.stop_reason, len(never.requests)) == ("", "max_cost", 2)
+    assert runners[0].usage.cost >= 1.5
     never = ChatServer(lambda _: Answer(message("Done."), delay_s=math.inf))
     (record,) = play(code, never, tiny_row, tmp_path / "turns", episode={"max_turns": 3})
     assert (record.error, record.stop_reason, len(never.requests)) == ("", "max_turns", 3)

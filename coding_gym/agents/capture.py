@@ -1,6 +1,7 @@
 """Limits and records of the model requests that the harness of one episode sends."""
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from coding_gym.calls import ToolResult
 from coding_gym.episode import transcript
 from coding_gym.errors import EpisodeError
 from coding_gym.tools.formats import ParsedAction
-from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
+from coding_gym.trajectory import Message, ModelCall, StopReason, Trajectory, Turn
 
 _TOKEN_CHARS = 4  # in a token, for an estimate
 
@@ -62,7 +63,7 @@ class CapturedRequests:
         self._tools: list[dict[str, Any]] = []
         self._messages: list[Message] = []
         self._answers: dict[int, list[Message]] = {}  # the messages after each reply, by its number
-        self._chats = PastChats[int]()  # the number of the last reply
+        self._chats = PastChats[int](_key)  # the number of the last reply
 
     def begin(self) -> None:
         """Starts the clock of ``max_seconds``, when the harness starts."""
@@ -89,8 +90,12 @@ class CapturedRequests:
             try:
                 return await self._sent(body)
             except asyncio.CancelledError:  # the client left; the model may have worked
+                num_prompt, cost = len(str(body)) // _TOKEN_CHARS, usage.cost
                 usage.turns += 1
-                usage.charge(bounds, len(str(body)) // _TOKEN_CHARS, 0)
+                usage.charge(bounds, num_prompt, 0)
+                cost = usage.cost - cost
+                call = ModelCall(prompt_tokens=num_prompt, completion_tokens=0, cost=cost)
+                self._live.on_call(call)
                 raise
             except Exception as failure:  # kept for the record, and raised again
                 if not (isinstance(failure, RequestRefusedError) and self.replies):
@@ -166,6 +171,12 @@ class CapturedRequests:
             ),
             observation=transcript.seen_text(answers),
         )
+
+
+def _key(message: Message) -> str:
+    """Returns role, text and ids of calls; harnesses replace arguments that cannot be read."""
+    ids = [call.get("id") for call in message.get("tool_calls", ())]
+    return json.dumps([message["role"], message["content"], ids])
 
 
 def longest_segment(trajectory: Trajectory) -> dict[str, Any]:

@@ -76,6 +76,7 @@ class LiveEpisode:
         model_calls: One for each turn so far; None for a turn without a model.
         num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
             None until the ids of a prompt are known.
+        on_call: As the argument.
         chat: Fields of the record that replace those of the episode.
     """
 
@@ -94,7 +95,7 @@ class LiveEpisode:
         self.num_prefix_breaks: int | None = None
         self.chat: dict[str, Any] = {}
         self._threads = threads
-        self._on_call, self._on_turn = on_call, on_turn
+        self.on_call, self._on_turn = on_call, on_turn
         self._history: tuple[int, ...] = ()  # ids of the last prompt and its reply
 
     @property
@@ -141,7 +142,7 @@ class LiveEpisode:
         if call is not None:
             if prompt_ids and isinstance(action, Completion) and action.token_ids:
                 call = self._with_prompt(call, tuple(prompt_ids), action.token_ids)
-            self._on_call(call)
+            self.on_call(call)
         self.model_calls.append(call)
 
     def _with_prompt(

@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any, NamedTuple, Protocol
 
 from coding_gym.action import Completion
-from coding_gym.agents.live_episode import ModelError
+from coding_gym.agents.live_episode import RequestRefusedError
 from coding_gym.agents.model_reply import Reply, read_reply
 from coding_gym.agents.past_chats import PastChats, message_key, plain_message
 from coding_gym.envs.chat_request import normalised_for_templates
@@ -83,7 +83,7 @@ class LocalChat:
         self._agent = agent
         self._tokenizer = get_tokenizer(agent.tokenizer)
         self._control = [token for token in self._tokenizer.special_tokens if len(token) > 1]
-        self._past_chats = PastChats[_Past]()
+        self._past_chats = PastChats[_Past](message_key)
         self._replies: dict[str, Message] = {}  # by their keys
         self._num_replies = 0
 
@@ -92,7 +92,8 @@ class LocalChat:
 
         Raises:
             PromptTooLongError: The prompt is longer than the model's context.
-            ModelError: The model failed, or the request has a field that is not supported.
+            RequestRefusedError: A field is not supported, or the chat template fails.
+            ModelError: The model failed.
         """
         unsupported = [
             name
@@ -100,7 +101,7 @@ class LocalChat:
             if (request.get(name) or default) != default
         ]
         if unsupported:
-            raise ModelError(
+            raise RequestRefusedError(
                 f"a local model does not support {', '.join(unsupported)}; serve the model",
                 "refused",
             )
@@ -164,7 +165,9 @@ class LocalChat:
             ]
             return self._agent.render(normalised_for_templates(safe), self._neutral(tools) or None)
         except Exception as problem:  # a template is a program, and raises any exception
-            raise ModelError(f"the chat template refuses the request: {problem}") from problem
+            raise RequestRefusedError(
+                f"the chat template refuses the request: {problem}", "refused"
+            ) from problem
 
     def _neutral(self, value: Any) -> Any:
         """Returns a copy of a JSON value, with control tokens in its strings neutralised."""

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from coding_gym.agents.model_reply import content_text
@@ -17,36 +17,36 @@ _Value = TypeVar("_Value")
 class PastChats(Generic[_Value]):
     """A value for each earlier request with its reply; no messages are kept.
 
-    Messages are compared by role, text and calls: harnesses change ids and the spelling of
-    arguments, and drop reasoning.
+    Args:
+        key: Returns the text by which equal messages are recognised.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, key: Callable[[Message], str]) -> None:
+        self._key = key
         self._values: dict[bytes, _Value] = {}
 
     def add(self, messages: Sequence[Message], value: _Value) -> None:
         """Adds a chat that ends with a reply."""
-        self._values[_digests(messages)[-1]] = value
+        self._values[self._digests(messages)[-1]] = value
 
     def find(self, messages: Sequence[Message]) -> tuple[int, _Value | None]:
         """Returns length and value of the longest chat that messages begin with; else 0, None."""
-        digests = _digests(messages)
+        digests = self._digests(messages)
         known = (n for n in range(len(digests), 0, -1) if digests[n - 1] in self._values)
         length = next(known, 0)
         return length, self._values[digests[length - 1]] if length else None
 
-
-def _digests(messages: Sequence[Message]) -> list[bytes]:
-    """Returns a digest for each number of messages from the start."""
-    digest, digests = hashlib.sha256(), []
-    for message in messages:
-        digest.update(message_key(message).encode())
-        digests.append(digest.digest())
-    return digests
+    def _digests(self, messages: Sequence[Message]) -> list[bytes]:
+        """Returns a digest for each number of messages from the start."""
+        digest, digests = hashlib.sha256(), []
+        for message in messages:
+            digest.update(self._key(message).encode())
+            digests.append(digest.digest())
+        return digests
 
 
 def message_key(message: Message) -> str:
-    """Returns the text by which equal messages are recognised."""
+    """Returns role, text and calls; harnesses change ids, and write arguments anew."""
     calls = [[call.name, dict(call.arguments), call.error] for call in message_calls(message)]
     parts = [message["role"], content_text(message.get("content")), calls]
     return json.dumps(parts, sort_keys=True)

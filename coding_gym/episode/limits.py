@@ -30,7 +30,8 @@ class Limits:
 
     Attributes:
         max_turns: Actions. A task can have a lower limit.
-        max_tool_calls: Tool calls; a reply without a call counts as one.
+        max_tool_calls: Tool calls; a reply without a call counts as one, except of a
+            command-line agent.
         max_tokens: Tokens of the chat in a request to a model: contents, roles, control tokens and
             tool schemas.
         reserve_tokens: The episode ends as soon as this many of ``max_tokens`` or fewer are left.

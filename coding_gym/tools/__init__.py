@@ -41,8 +41,10 @@ def register_toolset(toolset: Toolset) -> None:
     """Registers a toolset under its name.
 
     Raises:
-        InvalidArgumentError: Another toolset has that name.
+        InvalidArgumentError: Another toolset has that name, or a tool's parameters are no schema.
     """
+    for tool in toolset.tools:
+        tool.check_schema()
     if _TOOLSETS.setdefault(toolset.name, toolset) is not toolset:
         raise InvalidArgumentError(f"there is already a toolset named {toolset.name!r}")
 
@@ -66,5 +68,4 @@ def toolset_names() -> tuple[str, ...]:
     return tuple(sorted(_TOOLSETS))
 
 
-for _toolset in (BASH, CODEX, COMPACT, EDITOR, HEAVY, NANO, THESIS):
-    register_toolset(_toolset)
+_TOOLSETS |= {one.name: one for one in (BASH, CODEX, COMPACT, EDITOR, HEAVY, NANO, THESIS)}

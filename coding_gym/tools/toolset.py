@@ -6,12 +6,14 @@ policy (a missing argument, a path outside the workspace); the toolset returns i
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools.prompts import EXAMPLE_COMMANDS, FRESH_SHELL, KEPT_SHELL
 from coding_gym.tools.schemas import KnownTools, Schema, fits, function
@@ -101,6 +103,25 @@ class Tool:
         return Draft202012Validator(
             {"properties": self.schema["function"]["parameters"]["properties"]}
         )
+
+    def check_schema(self) -> None:
+        """Raises InvalidArgumentError if the parameters are no JSON schema, or have a reference."""
+        from jsonschema import Draft202012Validator, SchemaError
+
+        parameters = self.schema["function"]["parameters"]
+        try:
+            Draft202012Validator.check_schema(parameters)
+            for schema in parameters["properties"].values():
+                re.compile(schema.get("pattern", ""))
+        except (SchemaError, re.error) as error:
+            reason = getattr(error, "message", error)
+            raise InvalidArgumentError(
+                f"the parameters of tool {self.name!r} are no JSON schema: {reason}"
+            ) from error
+        if '"$ref"' in json.dumps(parameters):
+            raise InvalidArgumentError(
+                f"the parameters of tool {self.name!r} have a $ref; write the type in its place"
+            )
 
     def checked(self, call: ToolCall) -> ToolCall:
         """Returns a call whose arguments fit the schema, without null ones; names may be unknown.

@@ -275,6 +275,17 @@ def test_a_name_belongs_to_one_toolset() -> None:
         register_toolset(replace(get_toolset("nano")))
 
 
+@pytest.mark.parametrize(
+    "schema", [{"type": "strin"}, {"type": "string", "pattern": "("}, {"$ref": "#/$defs/X"}]
+)
+def test_toolset_with_an_invalid_schema_is_refused(schema: dict[str, Any]) -> None:
+    tool = Tool(name="look", description="Look.", run=lambda *_: "", parameters={"at": schema})
+    toolset = replace(get_toolset("nano"), name="invalid", tools=(tool,))
+    with pytest.raises(InvalidArgumentError, match="look"):
+        register_toolset(toolset)
+    assert "invalid" not in toolset_names()
+
+
 @pytest.mark.parametrize("tool_format", ["hermes", "json", "bash_block"])
 def test_the_compact_toolset_has_a_short_prompt(tool_format: str) -> None:
     compact = get_toolset("compact")
