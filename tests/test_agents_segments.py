@@ -13,7 +13,7 @@ from model_server import message
 
 from coding_gym.action import Completion
 from coding_gym.agents.capture import CapturedRequests, segments
-from coding_gym.agents.live_episode import LiveEpisode
+from coding_gym.agents.live_episode import LiveEpisode, RequestRefusedError
 from coding_gym.agents.local_chat import LocalChat, LocalModel
 from coding_gym.agents.model_reply import Reply, read_reply
 from coding_gym.agents.responses_api import chat_body
@@ -135,6 +135,12 @@ def test_only_the_models_own_replies_keep_control_tokens() -> None:
     assert contents[0] == model.text
     assert [ZERO_WIDTH_SPACE in one for one in contents[1:]] == [True, True]
     assert not [one for one in contents[1:] if "<|im_end|>" in one]
+
+
+def test_requests_that_a_local_model_cannot_serve_are_refused_as_by_a_server() -> None:
+    chat = LocalChat(Rendered("Yes."))
+    with pytest.raises(RequestRefusedError, match="stop"):
+        asyncio.run(chat.complete({"messages": [], "stop": ["x"]}))
 
 
 def test_fields_that_a_harness_adds_to_an_own_reply_are_not_rendered() -> None:
