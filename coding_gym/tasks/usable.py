@@ -29,7 +29,7 @@ def check_usable(task: Task, label: str) -> None:
     except InvalidTaskError as error:
         raise _refusal(label, str(error).removeprefix(f"task {task.task_id}: ")) from None
     if not task.expected_tests:
-        message = "fields 'FAIL_TO_PASS' and 'PASS_TO_PASS' name no test"
+        message = "field 'FAIL_TO_PASS' or 'PASS_TO_PASS' must name a test"
         raise _refusal(label, message, "; exclude the task with task_ids")
     try:
         runner = get_runner(task.runner)
