@@ -34,11 +34,7 @@ GOLD = {"cart.py": FIXED}
 EXITS = "import os\n\nos._exit(0)\n"
 ATTEMPTS = {
     "a syntax error in a module that pytest imports": {"iniconfig/__init__.py": "import (\n"},
-    "an exit in a module that the standard library tries to import": {
-        "org/__init__.py": "",
-        "org/python/__init__.py": "",
-        "org/python/core.py": EXITS,
-    },
+    "an exit in a module that pytest imports": {"iniconfig/__init__.py": EXITS},
 }
 SYNTAX, EXIT = ATTEMPTS.values()
 
