@@ -10,18 +10,21 @@ from typing import Any
 import pytest
 from episodes import run_command
 from model_server import Answer, Body, ChatServer, message
+from sandbox_fixtures import BACKEND
 
 from coding_gym.agents.capture import CapturedRequests, segments
 from coding_gym.agents.capture_server import CaptureEndpoint
 from coding_gym.agents.chat import Sampling
-from coding_gym.agents.harness import Harness, get_harness, harness_names
+from coding_gym.agents.harness import Harness, get_harness, harness_names, with_layer
 from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.metrics import episode_metrics
+from coding_gym.sandbox import SandboxSpec
 from coding_gym.trajectory import Trajectory
 from coding_gym.viewer.turns import with_thoughts
+from coding_gym.workspace.cache import clear_cache
 
 FIX = "sed -i 's/width + height/width * height/' shapes.py"
 ENV = {"OPENAI_BASE_URL": "{base_url}", "OPENAI_API_KEY": "{api_key}"}
@@ -578,3 +581,17 @@ def test_harness_file_with_a_wrong_value_is_refused(
     lines = ['name = "own"', *([] if "command" in change else ['command = "own {problem}"'])]
     with pytest.raises(CodingGymError, match=value):
         get_harness(_file(tmp_path, "\n".join([*lines, change])))
+
+
+def test_packages_of_a_harness_are_an_entry_of_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("coding_gym.agents.harness._install_commands", lambda *_: ["true"])
+    harness = Harness(name="own", command="own {problem}", npm=("own@1.0.0",))
+    spec = with_layer(harness, BACKEND, SandboxSpec())
+    layer = spec.mounts[-1].source
+    assert layer.is_dir()
+    (entry,) = clear_cache(tmp_path / "coding_gym", ["harnesses"])
+    assert entry.path == layer.parent
+    assert not layer.exists()

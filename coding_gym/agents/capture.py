@@ -89,7 +89,7 @@ class CapturedRequests:
                 raise self.failure
             try:
                 return await self._sent(body)
-            except asyncio.CancelledError:  # the client left; the model may have worked
+            except asyncio.CancelledError:  # the client left while the model worked
                 num_prompt, cost = len(str(body)) // _TOKEN_CHARS, usage.cost
                 usage.turns += 1
                 usage.charge(bounds, num_prompt, 0)

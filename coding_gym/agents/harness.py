@@ -167,7 +167,7 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
     if not (harness.pip or harness.npm):
         return spec
     python = default_interpreter()
-    root = platformdirs.user_cache_path("coding_gym") / "harnesses"
+    cache = platformdirs.user_cache_path("coding_gym")
     key = content_key(
         _SCHEMA, harness.pip, harness.npm, [str(python.executable), python.version], backend.owner()
     )
@@ -182,12 +182,14 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
         )
         with build_sandbox(backend, build_spec, {LAYER: layer, _SCRATCH: scratch}) as sandbox:
             installation = Installation(
-                sandbox, harness.name, root / "logs" / f"{key}.log", BUILD_TIMEOUT_S
+                sandbox, harness.name, cache / "logs" / f"{key}.log", BUILD_TIMEOUT_S
             )
             for command in _install_commands(harness, str(python.executable)):
                 installation.run(command)
 
-    mounts = [Mount(source=FolderCache(root).get(key, build) / "layer", target=LAYER)]
+    mounts = [
+        Mount(source=FolderCache(cache / "harnesses").get(key, build) / "layer", target=LAYER)
+    ]
     is_visible = spec.python is not None and spec.python.prefix == python.prefix
     if harness.pip and not is_visible and python.prefix != Path("/usr"):
         mounts.append(Mount(source=python.prefix, target=str(python.prefix)))

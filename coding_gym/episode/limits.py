@@ -100,7 +100,7 @@ class Limits:
         if "max_turns" in values and max_turns not in (values["max_turns"], MAX_TURNS):
             raise InvalidArgumentError(
                 f"max_turns={max_turns!r} and limits={{'max_turns': {values['max_turns']!r}}} "
-                "contradict each other; set one of them"
+                "differ; set one of them"
             )
         return cls(**{"max_turns": max_turns, **values})
 

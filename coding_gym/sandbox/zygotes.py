@@ -192,7 +192,7 @@ class Zygote:
             errors.seek(0)
             message = errors.read().decode("utf-8", "replace")
             is_late = isinstance(error, TimeoutError)
-            # A late server may have printed an error about the end of its channel.
+            # A late server prints an error about the end of its channel, which is not the reason.
             reason = str(error) if is_late else last_line(message, otherwise=str(error))
             # A server without modules is late only where the machine is overloaded.
             is_transient = is_late and not self.is_preloaded

@@ -68,4 +68,6 @@ def toolset_names() -> tuple[str, ...]:
     return tuple(sorted(_TOOLSETS))
 
 
-_TOOLSETS |= {one.name: one for one in (BASH, CODEX, COMPACT, EDITOR, HEAVY, NANO, THESIS)}
+_TOOLSETS |= {
+    toolset.name: toolset for toolset in (BASH, CODEX, COMPACT, EDITOR, HEAVY, NANO, THESIS)
+}

@@ -15,7 +15,7 @@ from coding_gym.sandbox.folder_cache import PARTIAL, USED, FolderCache, key_lock
 # Folders of the cache; docs/environments.md describes their contents.
 KINDS = (
     *("templates", "environments", "pytest", "layers", "image-trees", "image-pythons"),
-    *("mirrors", "logs", "plans"),
+    *("harnesses", "mirrors", "logs", "plans"),
 )
 _FILES = ("logs", "plans")
 

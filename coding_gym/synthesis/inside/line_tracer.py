@@ -26,7 +26,7 @@ class LineTracer:
     def collect_into(self, lines: dict[tuple[str, int], None]) -> None:
         """Adds every line that runs from now on to ``lines``; starts tracing if necessary."""
         self._lines = lines
-        if sys.gettrace() != self._on_call:  # a test may have set another trace function
+        if sys.gettrace() != self._on_call:  # a test has set another trace function
             threading.settrace(self._on_call)
             sys.settrace(self._on_call)
 
