@@ -5,7 +5,14 @@ from pathlib import Path
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.grading.runners.harbor_runner import HarborRunner
-from coding_gym.grading.runners.output_runner import TEXT_RUNNERS, CommandRunner, OutputRunner
+from coding_gym.grading.runners.output_runner import (
+    CargoRunner,
+    CommandRunner,
+    GoRunner,
+    JunitRunner,
+    OutputRunner,
+    TapRunner,
+)
 from coding_gym.grading.runners.pytest_runner import PytestRunner
 from coding_gym.grading.runners.swebench_runner import SweBenchRunner
 from coding_gym.host.toolchains import find_toolchain
@@ -13,13 +20,16 @@ from coding_gym.task import Task
 
 Runner = PytestRunner | OutputRunner
 _RUNNERS: dict[str, Runner] = {
-    runner.name: runner
+    runner.name: runner()
     for runner in (
-        PytestRunner(),
-        CommandRunner(),
-        SweBenchRunner(),
-        HarborRunner(),
-        *TEXT_RUNNERS,
+        PytestRunner,
+        CommandRunner,
+        SweBenchRunner,
+        HarborRunner,
+        CargoRunner,
+        GoRunner,
+        JunitRunner,
+        TapRunner,
     )
 }
 RUNNER_NAMES = tuple(_RUNNERS)

@@ -31,13 +31,8 @@ class HarborRunner(OutputRunner):
     trust results from a process of that code.
     """
 
-    def __init__(self) -> None:
-        super().__init__(
-            name="harbor",
-            prepare=_copy_tests,
-            read=_read_reward,
-            default_command="/tests/test.sh",
-        )
+    name = "harbor"
+    default_command = "/tests/test.sh"
 
     def problem(self, task: Task) -> str:
         """Returns the problem of a task that this runner cannot run, or ""."""
@@ -46,38 +41,37 @@ class HarborRunner(OutputRunner):
         wrong = [test for test in task.expected_tests if test != REWARD]
         return f"the only expected test must be {REWARD!r}, got {wrong[0]!r}" if wrong else ""
 
-    def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract, here and below
+    def files(self, task: Task) -> tuple[str, ...]:
         """Returns no files: the script itself names the test files."""
         return ()
 
-    def patterns(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
+    def patterns(self, task: Task) -> tuple[str, ...]:
         """Returns the folder of the hidden tests."""
         return (f"./{TESTS}/*",)
 
+    def _prepare(self, sandbox: Sandbox, task: Task) -> None:
+        """Moves the hidden tests to ``/tests``."""
+        result = sandbox.run(_COPY_TESTS)
+        if not result.ok:
+            raise GradingError(f"the tests cannot be copied to /tests: {last_line(result.output)}")
 
-def _copy_tests(sandbox: Sandbox, _task: Task) -> None:
-    result = sandbox.run(_COPY_TESTS)
-    if not result.ok:
-        raise GradingError(f"the tests cannot be copied to /tests: {last_line(result.output)}")
+    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
+        """Returns the status in the reward; none if the script was killed.
 
-
-def _read_reward(sandbox: Sandbox, _task: Task, result: ExecResult) -> Run:
-    """Reads the reward of a script; without one if the script was killed.
-
-    The code under test can kill the script.
-    """
-    if result.exit_code >= _KILLED and not result.out_of_memory:
-        return Run(is_lost=True)
-    reward = _reward(sandbox)
-    end = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
-    run = Run(ended=True)
-    if reward is None:
-        run.add(REWARD, TestStatus.MISSING, f"the script wrote no reward: {end}")
-    elif reward >= 1:
-        run.add(REWARD, TestStatus.PASSED)
-    else:
-        run.add(REWARD, TestStatus.FAILED, f"the reward is {reward:g}: {end}")
-    return run
+        The code under test can kill the script.
+        """
+        if result.exit_code >= _KILLED and not result.out_of_memory:
+            return Run(is_lost=True)
+        reward = _reward(sandbox)
+        end = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
+        run = Run(ended=True)
+        if reward is None:
+            run.add(REWARD, TestStatus.MISSING, f"the script wrote no reward: {end}")
+        elif reward >= 1:
+            run.add(REWARD, TestStatus.PASSED)
+        else:
+            run.add(REWARD, TestStatus.FAILED, f"the reward is {reward:g}: {end}")
+        return run
 
 
 def _reward(sandbox: Sandbox) -> float | None:

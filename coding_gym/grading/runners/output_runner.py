@@ -6,8 +6,7 @@ runner, which has a private channel. See ``docs/threat-model.md``.
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from time import monotonic
 from typing import ClassVar
 
@@ -32,50 +31,62 @@ from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
 FILE = "{file}"
-Read = Callable[[Sandbox, Task, ExecResult], Run]
 _MAX_OUTPUT_BYTES = 64 << 20
 _MAX_REPORTS = 1000
 _PLAIN_WORD = re.compile(r"[\w.+/-]+")
 
 
-@dataclass(slots=True, kw_only=True)
 class OutputRunner:
     """Runs ``test_command``, once or once per file, and reads the statuses of the tests.
 
-    A runner holds no state; one object serves all tasks and threads.
+    A runner holds no state; one object serves all tasks and threads. A subclass reads one format.
 
     A command that contains ``{file}`` runs once for each file of expected tests; ids are then
     ``FILE::NAME``.
 
     Attributes:
         name: Its name in ``Task.runner``.
-        read: Returns the report of a run that was not killed.
-        prepare: Removes old reports before the run.
-        report_problem: Returns the problem of a task's ``test_report``, or "".
         default_command: The command of tasks without ``test_command``; "" if they must have one.
         names: Patterns of test files and of files that configure the run.
         is_by_file: Whether ids are ``FILE::NAME`` even without ``{file}``.
         negates: Whether `functions` returns Python functions, so that tests can be negated.
     """
 
-    name: str
-    read: Read
-    prepare: Callable[[Sandbox, Task], object] = lambda _sandbox, _task: None
-    report_problem: Callable[[Task], str] = lambda task: (
-        f"is not used by this runner, got {task.test_report!r}" if task.test_report else ""
-    )
-    default_command: str = ""
-    names: tuple[str, ...] = ()
-    is_by_file: bool = False
-    negates: bool = False
+    name: ClassVar[str]
+    default_command: ClassVar[str] = ""
+    names: ClassVar[tuple[str, ...]] = ()
+    is_by_file: ClassVar = False
+    negates: ClassVar = False
     records: ClassVar = False
+
+    def _parse(self, output: str) -> Run:
+        """Returns the statuses in the output of a command."""
+        raise NotImplementedError
+
+    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
+        """Returns the report of a command that was not killed, here from its output.
+
+        A run is incomplete if all tests passed but the exit code is not 0: something else failed,
+        or the code under test ended the program.
+        """
+        run = self._parse(result.output)
+        if result.exit_code and run.statuses:
+            run.ended &= not {*run.statuses.values()} <= {TestStatus.PASSED, TestStatus.SKIPPED}
+        return run
+
+    def _prepare(self, sandbox: Sandbox, task: Task) -> None:
+        """Removes old reports before the run; here, there are none."""
+
+    def _report_problem(self, task: Task) -> str:
+        """Returns the problem of a task's ``test_report``, or ""."""
+        return f"is not used by this runner, got {task.test_report!r}" if task.test_report else ""
 
     def problem(self, task: Task) -> str:
         """Returns the problem of a task that this runner cannot run, or ""."""
         command = self._command(task)
         if not command:
             return f"field 'test_command' is missing; runner {self.name!r} needs it"
-        if problem := self.report_problem(task):
+        if problem := self._report_problem(task):
             return f"field 'test_report' {problem}"
         if self.is_by_file or FILE in command:
             wrong = [test for test in task.expected_tests if "::" not in test]
@@ -94,11 +105,7 @@ class OutputRunner:
         """
         return (*self.names, *started_patterns(self._command(task)))
 
-    def functions(
-        self,
-        task: Task,  # noqa: ARG002 — the contract, here and below
-        files: Mapping[str, bytes],  # noqa: ARG002
-    ) -> Mapping[str, tuple[str, ...]]:
+    def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the test functions of expected tests, as ``FILE::CLASS::NAME``.
 
         Tests whose functions are not known are omitted; they cannot be negated.
@@ -116,8 +123,8 @@ class OutputRunner:
         paths: tuple[str, ...],
         *,
         timeout_s: float,
-        only: Collection[str] = (),  # noqa: ARG002
-        num_checks: int = 0,  # noqa: ARG002
+        only: Collection[str] = (),
+        num_checks: int = 0,
     ) -> Run:
         """Runs the command; the hidden tests and the patch are in the tree already.
 
@@ -133,7 +140,7 @@ class OutputRunner:
             GradingError: The program at the beginning of the command is missing.
             SandboxError: The sandbox died.
         """
-        self.prepare(sandbox, task)
+        self._prepare(sandbox, task)
         _check_program(sandbox, task, self._command(task))
         total, result = Run(ended=True), ExecResult(0, "")
         deadline = monotonic() + timeout_s
@@ -145,7 +152,7 @@ class OutputRunner:
             )
             if result.timed_out or result.out_of_memory:
                 break
-            run = self.read(sandbox, task, result)
+            run = self._read(sandbox, task, result)
             if not run.statuses:
                 message = last_line(result.output, f"exit code {result.exit_code}")
                 tests = [test for test in task.expected_tests if test.startswith(prefix)]
@@ -204,8 +211,8 @@ class CommandRunner(OutputRunner):
     glob, unless they have names of tests.
     """
 
-    def __init__(self) -> None:
-        super().__init__(name="command", read=_read_exit_code, names=(*ANY, *TEST_FOLDERS))
+    name = "command"
+    names = (*ANY, *TEST_FOLDERS)
 
     def problem(self, task: Task) -> str:
         """Returns the problem of a task that this runner cannot run, or ""."""
@@ -214,7 +221,7 @@ class CommandRunner(OutputRunner):
         wrong = [test for test in task.expected_tests if not test.strip() or "\0" in test]
         return f"expected test {wrong[0]!r} is not a shell command" if wrong else ""
 
-    def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract
+    def files(self, task: Task) -> tuple[str, ...]:
         """Returns no files: a command has no test file."""
         return ()
 
@@ -222,84 +229,81 @@ class CommandRunner(OutputRunner):
         """Returns files that the commands name, test names of all languages, and test folders."""
         return (*named_patterns(task.expected_tests), *self.names)
 
-    def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:  # noqa: ARG002
+    def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:
         return [(test, test) for test in task.expected_tests]
 
-
-def _read_exit_code(_sandbox: Sandbox, _task: Task, result: ExecResult) -> Run:
-    run = Run(ended=True)
-    message = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
-    run.add("", *((TestStatus.FAILED, message) if result.exit_code else (TestStatus.PASSED,)))
-    return run
-
-
-def _read_output(parse: Callable[[str], Run]) -> Read:
-    """Returns a function that reads the output.
-
-    A run is incomplete if all tests passed but the exit code is not 0: something else failed, or
-    the code under test ended the program.
-    """
-
-    def read(_sandbox: Sandbox, _task: Task, result: ExecResult) -> Run:
-        run = parse(result.output)
-        if result.exit_code and run.statuses:
-            run.ended &= not {*run.statuses.values()} <= {TestStatus.PASSED, TestStatus.SKIPPED}
+    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
+        """Returns the status in the exit code, with the id ""."""
+        run = Run(ended=True)
+        message = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
+        run.add("", *((TestStatus.FAILED, message) if result.exit_code else (TestStatus.PASSED,)))
         return run
 
-    return read
+
+class CargoRunner(OutputRunner):
+    """Reads the output of ``cargo test``."""
+
+    name = "cargo"
+    default_command = "cargo test --offline --no-fail-fast"
+    names = (*CARGO, *TEST_FOLDERS)
+    is_by_file = True
+
+    def _parse(self, output: str) -> Run:
+        return read_cargo(output)
 
 
-def _report_problem(task: Task) -> str:
-    """Returns the problem of the patterns of JUnit XML files, or ""."""
-    if not task.test_report.split():
-        return "is missing; it must name the JUnit XML files, such as 'build/*.xml'"
-    outside = [p for p in task.test_report.split() if p.startswith("/") or ".." in p.split("/")]
-    return f"must name files in the workspace, got {outside[0]!r}" if outside else ""
+class GoRunner(OutputRunner):
+    """Reads the output of ``go test -json``."""
+
+    name = "go"
+    default_command = "go test -json -count=1 ./..."
+    names = GO
+
+    def _parse(self, output: str) -> Run:
+        return read_go(output)
 
 
-def _clear_reports(sandbox: Sandbox, task: Task) -> object:
-    return sandbox.run(f"{_listing(task)} | xargs -0 -r rm -rf --")
+class TapRunner(OutputRunner):
+    """Reads output in the Test Anything Protocol."""
+
+    name = "tap"
+    names = (*ANY, *TEST_FOLDERS)
+
+    def _parse(self, output: str) -> Run:
+        return read_tap(output)
 
 
-def _read_reports(sandbox: Sandbox, task: Task, _: ExecResult) -> Run:
-    """Returns the report in the JUnit XML files that ``test_report`` names by glob patterns."""
-    listed = sandbox.run(_listing(task)).output.split("\0")
-    paths = sorted(path for path in listed if path)
-    if len(paths) > _MAX_REPORTS:
-        return Run()
-    reports: list[bytes] = []
-    for path in paths:
-        num_bytes_left = _MAX_OUTPUT_BYTES - sum(map(len, reports))
-        try:
-            reports.append(sandbox.read_file(path, max_bytes=num_bytes_left))
-        except OSError:  # a folder, a pipe or a file that is too large
+class JunitRunner(OutputRunner):
+    """Reads the JUnit XML files that ``test_report`` names by glob patterns."""
+
+    name = "junit"
+    names = (*ANY, *TEST_FOLDERS)
+
+    def _report_problem(self, task: Task) -> str:
+        """Returns the problem of the patterns in ``test_report``, or ""."""
+        if not task.test_report.split():
+            return "is missing; it must name the JUnit XML files, such as 'build/*.xml'"
+        outside = [p for p in task.test_report.split() if p.startswith("/") or ".." in p.split("/")]
+        return f"must name files in the workspace, got {outside[0]!r}" if outside else ""
+
+    def _prepare(self, sandbox: Sandbox, task: Task) -> None:
+        """Removes the files that match ``test_report``."""
+        sandbox.run(f"{_listing(task)} | xargs -0 -r rm -rf --")
+
+    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
+        """Returns the statuses in the files; none if a file cannot be read."""
+        listed = sandbox.run(_listing(task)).output.split("\0")
+        paths = sorted(path for path in listed if path)
+        if len(paths) > _MAX_REPORTS:
             return Run()
-    return read_junit(reports)
-
-
-TEXT_RUNNERS = (
-    OutputRunner(
-        name="cargo",
-        read=_read_output(read_cargo),
-        default_command="cargo test --offline --no-fail-fast",
-        names=(*CARGO, *TEST_FOLDERS),
-        is_by_file=True,
-    ),
-    OutputRunner(
-        name="go",
-        read=_read_output(read_go),
-        default_command="go test -json -count=1 ./...",
-        names=GO,
-    ),
-    OutputRunner(
-        name="junit",
-        read=_read_reports,
-        prepare=_clear_reports,
-        report_problem=_report_problem,
-        names=(*ANY, *TEST_FOLDERS),
-    ),
-    OutputRunner(name="tap", read=_read_output(read_tap), names=(*ANY, *TEST_FOLDERS)),
-)
+        reports: list[bytes] = []
+        for path in paths:
+            num_bytes_left = _MAX_OUTPUT_BYTES - sum(map(len, reports))
+            try:
+                reports.append(sandbox.read_file(path, max_bytes=num_bytes_left))
+            except OSError:  # a folder, a pipe or a file that is too large
+                return Run()
+        return read_junit(reports)
 
 
 def _listing(task: Task) -> str:

@@ -20,14 +20,18 @@ class SweBenchRunner(OutputRunner):
     format can serve several languages, so patterns of protected files are those of all languages.
     """
 
-    def __init__(self) -> None:
-        super().__init__(
-            name="swebench",
-            read=_read,
-            report_problem=_format_problem,
-            names=ANY,
-            negates=True,
-        )
+    name = "swebench"
+    names = ANY
+    negates = True
+
+    def _report_problem(self, task: Task) -> str:
+        """Returns the problem of the log format that a task names, or ""."""
+        name = _format(task)
+        return "" if name in FORMATS else f"is wrong: {unknown_name('log format', name, FORMATS)}"
+
+    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
+        """Returns the statuses in the output, whatever the exit code is."""
+        return Run(statuses=read_log(result.output, _format(task)), ended=True)
 
     def files(self, task: Task) -> tuple[str, ...]:
         """Returns the test files that ids name, and the programs that the command starts."""
@@ -53,12 +57,3 @@ class SweBenchRunner(OutputRunner):
 
 def _format(task: Task) -> str:
     return task.test_report.strip() or FORMAT_BY_REPO.get(task.repo.lower(), "")
-
-
-def _format_problem(task: Task) -> str:
-    name = _format(task)
-    return "" if name in FORMATS else f"is wrong: {unknown_name('log format', name, FORMATS)}"
-
-
-def _read(_sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
-    return Run(statuses=read_log(result.output, _format(task)), ended=True)
