@@ -5,12 +5,11 @@ dependencies, in the environment of a separate task, so that none of its code ru
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from coding_gym.errors import InvalidTaskError, TemplateError
+from coding_gym.errors import InvalidTaskError
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree, Task
 from coding_gym.tasks.recipes import make_recipe
@@ -19,7 +18,6 @@ from coding_gym.workspace import TemplateStore
 _VERSION = "4.1.0"
 _INSTALL = f"python -m pip install -q --no-deps swebench=={_VERSION}"
 _TABLES = "tables.json"
-_MAX_BYTES = 64 << 20
 
 # Empty packages replace the real ones, which import all dependencies of the harness; only the
 # module of constants runs.
@@ -43,30 +41,18 @@ with open("tables.json", "w") as file:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecipeTables:
-    """How SWE-bench installs each version of its projects.
-
-    Attributes:
-        specs: Specifications by repository and version.
-        requirements: Possible paths of the requirements file, by repository.
-        environments: Possible paths of the conda environment file, by repository.
-    """
-
-    specs: Mapping[str, Mapping[str, Mapping[str, Any]]]
-    requirements: Mapping[str, tuple[str, ...]]
-    environments: Mapping[str, tuple[str, ...]]
-
-
 @cache
-def read_tables(store: TemplateStore | None = None) -> RecipeTables:
+def read_tables(store: TemplateStore | None = None) -> dict[str, dict[str, Any]]:
     """Returns SWE-bench's tables; the first call on a machine installs them from the network.
+
+    ``specs`` has the specifications by repository and version; ``requirements`` and
+    ``environments`` have the possible paths of these files, by repository.
 
     Args:
         store: The store that caches the tables; the user's cache by default.
 
     Raises:
-        TemplateError: They cannot be installed, or have another format.
+        TemplateError: They cannot be installed.
         SandboxError: No sandbox could be opened.
     """
     task = Task(
@@ -76,25 +62,8 @@ def read_tables(store: TemplateStore | None = None) -> RecipeTables:
         install_commands=(_INSTALL, "python dump.py"),
     )
     with open_sandbox((store or TemplateStore()).get(task).spec) as sandbox:
-        content = sandbox.read_file(_TABLES, max_bytes=_MAX_BYTES)
-    return parse_tables(content)
-
-
-def parse_tables(content: bytes) -> RecipeTables:
-    """Returns the tables in a JSON text.
-
-    Raises:
-        TemplateError: The text contains no tables.
-    """
-    try:
-        tables = json.loads(content)
-        return RecipeTables(
-            specs={repo: dict(versions) for repo, versions in tables["specs"].items()},
-            requirements={repo: tuple(p) for repo, p in tables["requirements"].items()},
-            environments={repo: tuple(p) for repo, p in tables["environments"].items()},
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise TemplateError(f"SWE-bench's tables cannot be read: {error!r}") from error
+        tables: dict[str, dict[str, Any]] = json.loads(sandbox.read_file(_TABLES))
+    return tables
 
 
 def recipe_entries(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
@@ -111,14 +80,13 @@ def recipe_entries(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
     tasks = tuple(tasks)
     entries = {}
     for task in tasks:
-        spec = tables.specs.get(task.repo, {}).get(task.version)
+        spec = tables["specs"].get(task.repo, {}).get(task.version)
         if spec is None or "python" not in spec:  # another language; it needs a container
             continue
         entries[task.task_id] = make_recipe(
             spec,
-            requirements=tables.requirements.get(task.repo, ()),
-            environments=tables.environments.get(task.repo, ()),
-            where=f"task {task.task_id}: the table of {task.repo} {task.version}",
+            requirements=tables["requirements"].get(task.repo, ()),
+            environments=tables["environments"].get(task.repo, ()),
         )
     if not entries:
         named = sorted({f"{task.repo} {task.version}".strip() or "(no repo)" for task in tasks})

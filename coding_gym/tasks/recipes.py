@@ -11,7 +11,6 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks.recipe_dates import CONSTRAINTS, constrain
 from coding_gym.tasks.root_commands import without_root
 from coding_gym.tasks.sources.swe_bench import INSTALL_PYTEST
@@ -26,7 +25,6 @@ def make_recipe(
     *,
     requirements: Sequence[str] = (),
     environments: Sequence[str] = (),
-    where: str = "the specification",
 ) -> dict[str, Any]:
     """Converts a specification to an entry of the ``environments`` of `load_tasks`.
 
@@ -39,59 +37,26 @@ def make_recipe(
         requirements: Possible paths of the project's requirements file, for
             ``packages: requirements.txt``.
         environments: Possible paths of its conda environment file.
-        where: Names the specification in errors.
-
-    Raises:
-        InvalidArgumentError: A part of the specification has a wrong type.
     """
-    part = _Parts(spec, where)
-    packages, pip_packages = part.text("packages"), part.texts("pip_packages")
-    before, test_command = part.texts("pre_install"), part.text("test_cmd")
+    packages, test_command = spec.get("packages", ""), spec.get("test_cmd", "")
     names = [] if packages in _FILES else [_from_conda(word) for word in shlex.split(packages)]
-    from_pip = shlex.split(" ".join(pip_packages))
+    from_pip = shlex.split(" ".join(spec.get("pip_packages", ())))
     commands = [constrain(names + from_pip)]
     # In two steps: the pip of old Pythons selects releases that these Pythons cannot use.
     commands.append("python -m pip install --upgrade pip")
     commands.append("python -m pip install --upgrade setuptools wheel")
     if packages == "requirements.txt":
-        commands.append(_install_listed(requirements, _PLAIN, where))
+        commands.append(_install_listed(requirements, _PLAIN))
     elif packages == "environment.yml":
-        commands.append(_install_listed(environments, _FROM_CONDA, where))
+        commands.append(_install_listed(environments, _FROM_CONDA))
     commands += _install(name for name in names if name not in _NOT_OF_PIP)
     commands += _install(from_pip)
-    commands += without_root(before)
-    commands += [install] if (install := part.text("install")) else []
+    commands += without_root(spec.get("pre_install", ()))
+    commands += [spec["install"]] if "install" in spec else []
     if "pytest" in test_command:  # usually installed already; this then has no effect
         commands.append(INSTALL_PYTEST)
-    entry = {"interpreter": part.text("python") or "base", "install_commands": commands}
+    entry = {"interpreter": spec.get("python", "base"), "install_commands": commands}
     return entry | ({"visible_test_command": test_command} if test_command else {})
-
-
-class _Parts:
-    """Reads the parts of a specification and checks their types."""
-
-    def __init__(self, spec: Mapping[str, Any], where: str) -> None:
-        self._spec = spec
-        self._where = where
-
-    def text(self, key: str) -> str:
-        value = self._spec.get(key)
-        if value is None:
-            return ""
-        if not isinstance(value, str):
-            raise self._wrong(key, "text", value)
-        return value.strip()
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self._spec.get(key) or ()
-        if isinstance(value, str) or not all(isinstance(item, str) for item in value):
-            raise self._wrong(key, "a list of texts", value)
-        return tuple(value)
-
-    def _wrong(self, key: str, requirement: str, value: object) -> InvalidArgumentError:
-        return InvalidArgumentError(
-            f"{self._where}: {key!r} must be {requirement}, got {repr(value)[:80]}"
-        )
 
 
 def _install(names: Iterable[str]) -> list[str]:
@@ -127,14 +92,12 @@ _OWN_LIMITS = (
 )
 
 
-def _install_listed(paths: Sequence[str], lines: str, where: str) -> str:
+def _install_listed(paths: Sequence[str], lines: str) -> str:
     """Returns a command that installs the packages in a file of the tree.
 
     It installs all packages at once, so that versions are compatible. If that fails, it installs
     line by line and logs packages that fail, because the harness had conda and an older index.
     """
-    if not paths:
-        raise InvalidArgumentError(f"{where}: has no path of its requirements file")
     names = shlex.join(paths)
     return (
         f'listed=; for place in {names}; do if [ -f "$place" ]; then listed=$place; break; fi; '

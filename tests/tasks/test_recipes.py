@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from sandbox_fixtures import commit
 
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks.recipes import make_recipe
 
 # Stands in for the environment's Python: notes what pip is to install, and refuses one package.
@@ -110,16 +109,6 @@ def test_a_requirements_file_that_is_nowhere_is_an_error(tree: Path, tmp_path: P
     recipe = make_recipe({"packages": "requirements.txt"}, requirements=["a.txt", "b c.txt"])
     with pytest.raises(subprocess.CalledProcessError):
         run(recipe, tree, tmp_path)
-    with pytest.raises(InvalidArgumentError):
-        make_recipe({"packages": "requirements.txt"})
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("python", 3.9), ("pip_packages", "pytest"), ("pre_install", [1])]
-)
-def test_wrong_specification_names_its_field(field: str, value: object) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"the table: '{field}'"):
-        make_recipe({field: value}, where="the table")
 
 
 def constraints(tree: Path, tmp_path: Path, day: str = "", **parts: Any) -> set[str]:
