@@ -1,6 +1,5 @@
 """Calibration: makes the plan of a task from test runs with the gold patch and at base."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,7 +10,7 @@ from time import perf_counter
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import Level, TestStatus
-from coding_gym.grading.challenge import RECORDER, Challenge
+from coding_gym.grading.challenge import RECORDER, Challenge, Outcome
 from coding_gym.grading.negation import Check, Table, TestFile, Unit, names_in
 from coding_gym.grading.plan import Plan
 from coding_gym.grading.report import CheckReport, Run
@@ -28,16 +27,45 @@ _MAX_CANDIDATES = 8  # units for one slot
 # some seconds more.
 _MAX_SLOWDOWN = 10.0
 _SLACK_S = 10.0
+_NO_UNIT = Unit(path="", edits=(), level=Level.STRUCTURE)
+
+
+@dataclass(slots=True, eq=False)
+class _TestFunction:
+    """A test function that can be read.
+
+    Attributes:
+        file: Its file.
+        node: Its syntax tree.
+        ids: Its ids; several if classes inherit it.
+        table: Its parameter table, if each row is one test; its rows are negated separately.
+        rows: The row of each of these tests.
+    """
+
+    file: TestFile
+    node: Function
+    ids: list[str] = field(default_factory=list)
+    table: Table | None = None
+    rows: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class _Site:
-    """A test function, and its checks by number."""
+class _Slot:
+    """A check, or a row of a table, to negate.
 
-    location: str
-    file: TestFile
-    node: Function
-    checks: dict[int, Check] = field(default_factory=dict)
+    Attributes:
+        index: Its index among the slots of its function.
+        candidates: The units that are not rejected, the best first; the first one is in use.
+            Without candidates, the checks stay original.
+    """
+
+    index: int
+    candidates: list[Unit]
+
+    @property
+    def unit(self) -> Unit:
+        """The unit in use; without one, a unit that negates nothing in no test."""
+        return self.candidates[0] if self.candidates else _NO_UNIT
 
 
 def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
@@ -59,25 +87,24 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
         raise GradingError(f"the tests do not start with the gold patch: {first.start_error}")
     if not first.is_whole:
         return Plan()
-    builder = _Builder(task, tree, gold, first, timeout_s, rng)
-    runs = [first, *builder.drop_failing_checks()]
+    calibration = _Calibration(task, tree, gold, first, timeout_s, rng)
+    runs = [first, *calibration.drop_failing_checks()]
     passes = {
-        test: [run.status(builder.name(test, run)) is TestStatus.PASSED for run in runs]
+        test: [run.status(calibration.name(test, run)) is TestStatus.PASSED for run in runs]
         for test in task.expected_tests
     }
     stable = [test for test, results in passes.items() if all(results)]
     flaky = [t for t, results in passes.items() if any(results) and t not in stable]
     if not stable:
         return Plan()
-    builder.find_slots(stable + flaky, runs[-1])
-    if builder.num_slots:
-        _keep_working_units(builder, stable)
-    bug = [test for test in task.fail_to_pass if test in stable]
-    rest = [test for test in stable if test not in bug]
-    is_alone = bool(builder.num_slots) and builder.verify_alone(bug, rest)
+    calibration.find_slots(stable + flaky, runs[-1])
+    is_alone = False
+    if calibration.slots:
+        calibration.choose_units(stable)
+        is_alone = calibration.verify_alone(stable)
     return Plan(
         is_calibrated=True,
-        challenge=builder.challenge,
+        challenge=calibration.final_challenge(),
         excluded=tuple(test for test in flaky if test not in task.fail_to_pass),
         unstable=tuple(test for test in flaky if test in task.fail_to_pass),
         xfailing=tuple(
@@ -85,30 +112,23 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
             for test in task.expected_tests
             if all(run.status(test) is TestStatus.XFAILED for run in runs)
         ),
-        is_plain=builder.is_plain,
+        is_plain=calibration.is_plain,
         is_alone=is_alone,
     )
 
 
-def _keep_working_units(builder: "_Builder", stable: Sequence[str]) -> None:
-    """Replaces units until runs with the gold patch end as expected."""
-    builder.verify(stable, range(builder.num_slots))  # replaces most unusable units
-    draws = builder.draws()
-    num_verified = 0
-    for draw in islice(cycle(draws), _MAX_ROUNDS):
-        results = [builder.verify(stable, negated) for negated in builder.versions(stable, draw)]
-        num_verified = num_verified + 1 if all(results) else 0
-        if num_verified == len(draws):
-            break
-    else:  # no usable set of units was found
-        builder.drop_units()
+class _Calibration:
+    """The steps of a calibration, in the order in which `calibrate` takes them.
 
-
-class _Builder:
-    """Builds the challenge of a task from test runs.
+    The number of a check is its index in ``checks``, which does not change after
+    `drop_failing_checks`. The number of a slot, and of its unit in the runs of a calibration, is
+    its index in ``slots``, which does not change after `find_slots`; only candidates are removed.
 
     Attributes:
-        challenge: The challenge as calibrated so far.
+        functions: The test functions of the expected tests.
+        checks: Their checks, each with its function.
+        reached: The numbers of the checks that each test reaches; set by `find_slots`.
+        slots: The slots; found by `find_slots`.
         is_plain: Whether the tests run with ``--assert=plain``.
     """
 
@@ -117,31 +137,47 @@ class _Builder:
     ) -> None:
         self._task, self._tree, self._gold, self._timeout_s = task, tree, gold, timeout_s
         self._first, self._rng, self._records = first, rng, tree.records
-        self._functions = tree.functions(first.files)
-        self._sites, self._locations = _sites(first.files, self._functions)
-        # The remaining candidates of each slot; the first one is in use.
-        self._slots: list[list[Unit]] = []
-        self._indexes: list[int] = []  # the index of each slot in its function
-        self._num_slots_by_site: Counter[int] = Counter()
+        self._ids_by_test = tree.functions(first.files)
+        self.functions = _read_functions(first.files, self._ids_by_test.values())
+        self.checks: list[tuple[_TestFunction, Check]] = []
+        self.reached: Mapping[str, tuple[int, ...]] = {}
+        self.slots: list[_Slot] = []
+        self.is_plain = tree.records
+        self._names: dict[str, str] = {}
+        self._shape: list[tuple[str, Edit]] = []
+        for function in self.functions:
+            checks = function.file.checks(function.node)
+            if tree.records:
+                self._find_table(function, checks)
+            else:  # only one check can be known to fail
+                checks = checks[-1:]
+            self.checks += [(function, check) for check in checks]
+        paths = sorted({function.file.path for function in self.functions})
+        self._digests = {path: sha256(first.files[path]).hexdigest() for path in paths}
         added = (line for line in task.test_patch.splitlines() if line.startswith("+"))
         self._hidden = {line[1:].strip() for line in added}
-        self._names: dict[str, str] = {}
-        self._shared_edits: list[tuple[str, Edit]] = []
-        self._tables: dict[int, tuple[Table, dict[str, int]]] = {}
-        self.is_plain = tree.records
-        number = 0
-        for site in self._sites:
-            checks = site.file.checks(site.node)
-            for check in checks if tree.records else checks[-1:]:
-                site.checks[number] = check
-                number += 1
-        if tree.records:
-            self._find_tables()
-        self.challenge = self._build({})
 
     def name(self, test: str, run: Run) -> str:
         """Returns the id of a test in the report of a run."""
         return test if run is self._first else self._names.get(test, test)
+
+    @property
+    def challenge(self) -> Challenge:
+        """The challenge with the units in use, one for each slot."""
+        return Challenge(
+            checks=tuple(check.where for _, check in self.checks),
+            units=tuple(slot.unit for slot in self.slots),
+            reached=self.reached,
+            names=self._names,
+            shape=tuple(self._shape),
+            digests=self._digests,
+            is_recorded=self._records,
+        )
+
+    def final_challenge(self) -> Challenge:
+        """Returns the challenge of the plan, without slots that have no unit."""
+        units = tuple(slot.unit for slot in self.slots if slot.candidates)
+        return replace(self.challenge, units=units)
 
     def drop_failing_checks(self) -> list[Run]:
         """Drops checks that fail with the gold patch, and returns two runs with the others."""
@@ -149,7 +185,12 @@ class _Builder:
             return [self._tree.run(self._gold), self._tree.run(self._gold)]
         run = self._run(())
         for _ in range(_MAX_TRIES):
-            failing = self._failing(run)
+            failing = {
+                number
+                for reports in self._reports(run).values()
+                for number, report in reports.items()
+                if report.num_failed
+            }
             newly_failing = [
                 test
                 for test in self._task.expected_tests
@@ -159,106 +200,85 @@ class _Builder:
             if not failing and not (newly_failing and self.is_plain):
                 break
             self.is_plain = self.is_plain and bool(failing)
-            self._drop(failing)
+            self.checks = [pair for n, pair in enumerate(self.checks) if n not in failing]
             run = self._run(())
-        used = {number for rows in self._counts(run).values() for number in rows}
-        self._drop({n for site in self._sites for n in site.checks} - used)
+        executed = {number for reports in self._reports(run).values() for number in reports}
+        self.checks = [pair for n, pair in enumerate(self.checks) if n in executed]
         return [run, self._run(())]
 
     def find_slots(self, tests: Collection[str], run: Run) -> None:
-        """Finds the slots and the candidate units of each; ``run`` has the original checks."""
-        counts = self._counts(run)
-        reached = {test: tuple(sorted(counts.get(test, ()))) for test in tests}
-        if not self._records:
-            reached = self._by_location(tests)
-        executing: dict[int, list[str]] = {}
-        for test, numbers in reached.items():
+        """Finds the slots and the candidates of each; ``run`` has the original checks."""
+        if self._records:
+            reports = self._reports(run)
+            self.reached = {test: tuple(sorted(reports.get(test, ()))) for test in tests}
+        else:
+            self.reached = self._reached_by_source(tests)
+        tests_by_check: dict[int, list[str]] = {}
+        for test, numbers in self.reached.items():
             for number in numbers:
-                executing.setdefault(number, []).append(test)
-        outputs = self._outputs()
-        for index, site in enumerate(self._sites):
-            covered: set[int] = set()
-            if index in self._tables:
-                covered = self._find_rows(index, executing, outputs)
-            for number, check in site.checks.items():
-                callers = executing.get(number, [])
-                if callers and number not in covered:
-                    values = [text for test in callers for text in outputs.get((test, number), ())]
-                    units = site.file.negations(site.node, check, values, self._rng)
-                    self._add_slot(index, (number,), callers, units)
-        self.challenge = self._build(reached)
+                tests_by_check.setdefault(number, []).append(test)
+        base = self._reports_of_base()
+        for function in self.functions:
+            self.slots += self._slots_of(function, tests_by_check, base)
 
-    @property
-    def num_slots(self) -> int:
-        """Number of slots."""
-        return len(self._slots)
+    def choose_units(self, stable: Sequence[str]) -> None:
+        """Rejects units until runs with the gold patch end as expected.
 
-    def draws(self) -> list[set[int] | None]:
-        """Returns the draws to verify; None stands for a random draw.
-
-        For any two units of a function, one of the draws negates only one of them.
+        For any two slots of a function, one of the draws negates only one of them; the last draw is
+        random.
         """
-        num_draws = max(self._indexes, default=0).bit_length()
-        slots = list(enumerate(self._indexes))
-        return [*({n for n, index in slots if index >> bit & 1} for bit in range(num_draws)), None]
+        self._verify(stable, range(len(self.slots)))  # rejects most unusable units
+        num_bits = max(slot.index for slot in self.slots).bit_length()
+        slots = list(enumerate(self.slots))
+        draws = [[n for n, slot in slots if slot.index >> bit & 1] for bit in range(num_bits)]
+        num_verified = 0
+        for draw in islice(cycle([*draws, None]), _MAX_ROUNDS):
+            versions: Iterable[Collection[int]] = (
+                self.challenge.draw(stable, self._rng)
+                if draw is None
+                else (draw, [n for n, _ in slots if n not in draw])
+            )
+            results = [self._verify(stable, negated) for negated in versions]
+            num_verified = num_verified + 1 if all(results) else 0
+            if num_verified == len(draws) + 1:
+                return
+        for slot in self.slots:  # no usable set of units was found
+            slot.candidates.clear()
 
-    def versions(
-        self, tests: Collection[str], draw: Collection[int] | None
-    ) -> tuple[Collection[int], Collection[int]]:
-        """Returns the units that two opposite versions negate."""
-        if draw is None:
-            return self.challenge.draw(tests, self._rng)
-        return sorted(draw), [n for n in range(len(self._slots)) if n not in draw]
-
-    def drop_units(self) -> None:
-        """Removes all units, so that every check stays original."""
-        self._slots = [[] for _ in self._slots]
-        self.challenge = self._build(self.challenge.reached)
-
-    def verify_alone(self, bug: Sequence[str], rest: Sequence[str]) -> bool:
+    def verify_alone(self, stable: Sequence[str]) -> bool:
         """Returns whether fail-to-pass tests can run alone; clears ``is_bit`` as `_clear_bits`.
 
         They can if all tests, run separately, end as expected with the gold patch, and no
         fail-to-pass test does so at base.
         """
-        drawn = self.challenge.draw([*bug, *rest], self._rng)
-        is_alone = self._records and bool(bug)
-        for tests, negated in ((bug, drawn[0]), (bug, drawn[1]), (rest, drawn[0])):
-            is_alone = is_alone and self._ends_alone(tests, negated)
-        only = self._function_ids(bug) if is_alone else set()
-        passing = set(bug)
-        for negated in drawn if bug else ():
+        early = [test for test in self._task.fail_to_pass if test in stable]
+        late = [test for test in stable if test not in early]
+        first, second = self.challenge.draw([*early, *late], self._rng)
+        parts = (early, first), (early, second), (late, first)
+        is_alone = self._records and bool(early) and all(self._end_alone(*part) for part in parts)
+        only = self._function_ids(early) if is_alone else set()
+        passing = set(early)
+        for negated in (first, second) if early else ():
             run = self._run(negated, only=only, is_base=True)
-            passing &= self._clear_bits(bug, run, negated)
-        self.challenge = self._build(self.challenge.reached, is_final=True)
+            passing &= self._clear_bits(early, run, negated)
         return is_alone and not passing
 
-    def _ends_alone(self, tests: Sequence[str], negated: Collection[int]) -> bool:
-        if not tests:
-            return True
-        run = self._run(negated, only=self._function_ids(tests))
-        ends = {self.challenge.outcome(test, run, negated).status for test in tests}
-        return run.is_whole and ends == {TestStatus.PASSED}
-
-    def _function_ids(self, tests: Sequence[str]) -> set[str]:
-        """Returns the ids of the test functions of some tests."""
-        return {name for test in tests for name in self._functions.get(test, ())}
-
-    def _clear_bits(self, bug: Sequence[str], run: Run, negated: Collection[int]) -> set[str]:
-        """Clears ``is_bit`` of units whose checks pass at base; returns the tests that passed."""
-        passing = set()
-        for test in bug:
-            outcome = self.challenge.outcome(test, run, negated)
-            counts = run.checks(self.name(test, run))
-            passed = {n for n, report in counts.items() if report.num_passed} or (
-                outcome.passed | outcome.wrongly_passed
-            )
-            for candidates in filter(None, self._slots):
-                if test in candidates[0].tests and not passed.isdisjoint(candidates[0].checks):
-                    candidates[0] = replace(candidates[0], is_bit=False)
-            if outcome.status is TestStatus.PASSED:
-                passing.add(test)
-        return passing
+    def _find_table(self, function: _TestFunction, checks: Sequence[Check]) -> None:
+        """Finds the table of a function, and replaces ids of its rows that reveal the values."""
+        table = function.file.table(function.node, checks)
+        if table is None:
+            return
+        reported = self._first.statuses
+        tests = [[t for t in reported if t.startswith(f"{name}[")] for name in function.ids]
+        if any(len(rows) != len(table.cells) for rows in tests):
+            return
+        function.table = table
+        function.rows = {test: row for rows in tests for row, test in enumerate(rows)}
+        if table.ids:
+            self._shape += [(function.file.path, edit) for edit in table.ids]
+            self._names |= {
+                test: f"{test.partition('[')[0]}[row{row}]" for test, row in function.rows.items()
+            }
 
     def _run(
         self,
@@ -273,36 +293,118 @@ class _Builder:
             Patch() if is_base else self._gold,
             rewrite,
             only=only,
-            num_checks=len(self.challenge.checks),
+            num_checks=len(self.checks),
             is_plain=self.is_plain,
             timeout_s=self._timeout_s,
         )
 
-    def verify(self, tests: Collection[str], negated: Collection[int]) -> bool:
-        """Returns whether a run ends as expected; if not, replaces the units that prevented it."""
-        active = [number for number in negated if self._slots[number]]
+    def _reports(self, run: Run) -> dict[str, Mapping[int, CheckReport]]:
+        """Returns the reports of the checks that each expected test executed, by test."""
+        return {
+            test: run.checks(self.name(test, run))
+            for test in self._task.expected_tests
+            if self._first.status(test) is not TestStatus.MISSING
+        }
+
+    def _reached_by_source(self, tests: Collection[str]) -> dict[str, tuple[int, ...]]:
+        """Returns the checks in the source of each test, for runners that record no assertions."""
+        numbers = {id_: self._checks_of(f).keys() for f in self.functions for id_ in f.ids}
+        return {
+            test: tuple(sorted({number for id_ in ids for number in numbers[id_]}))
+            for test in tests
+            if (ids := self._ids_by_test.get(test)) and all(id_ in numbers for id_ in ids)
+        }
+
+    def _reports_of_base(self) -> dict[str, Mapping[int, CheckReport]]:
+        """Returns the reports of the checks at base, with the values that these compare."""
+        if not self._records:
+            return {}
+        extra_edits: list[tuple[str, Edit]] = []
+        for function in self.functions:
+            edits: list[Edit] = []
+            for number, check in self._checks_of(function).items():
+                if check.actual is not None:
+                    start, end = start_of(check.actual), end_of(check.actual)
+                    edits += [(start, start, f"{RECORDER}[{number}].see("), (end, end, ")")]
+            if function.file.is_valid(function.node, edits):
+                extra_edits += [(function.file.path, edit) for edit in edits]
+        return self._reports(self._run((), is_base=True, extra_edits=extra_edits))
+
+    def _checks_of(self, function: _TestFunction) -> dict[int, Check]:
+        return {n: check for n, (owner, check) in enumerate(self.checks) if owner is function}
+
+    def _slots_of(
+        self,
+        function: _TestFunction,
+        tests_by_check: Mapping[int, list[str]],
+        base: Mapping[str, Mapping[int, CheckReport]],
+    ) -> list[_Slot]:
+        """Returns the slots of a function: the rows of its table, and the checks that use none."""
+        file, node, checks = function.file, function.node, self._checks_of(function)
+
+        def outputs(numbers: Sequence[int], tests: Sequence[str]) -> list[str]:
+            reports = [base.get(t, {}).get(n, CheckReport()) for t in tests for n in numbers]
+            return [text for report in reports for text in report.values]
+
+        slots: list[_Slot] = []
+        table = function.table
+        using = tuple(n for n, check in checks.items() if table and table.name in names_in(check))
+        for row, cell in enumerate(table.cells if table else ()):
+            callers = (test for number in using for test in tests_by_check.get(number, ()))
+            tests = [*dict.fromkeys(t for t in callers if function.rows.get(t) == row)]
+            if tests:
+                is_exact = all(checks[number].is_exact for number in using)
+                values = outputs(using, tests)
+                units = file.other_cells(node, cell, values, self._rng, is_exact=is_exact)
+                if candidates := self._candidates(function, using, tests, units):
+                    slots.append(_Slot(len(slots), candidates))
+        negated = using if slots else ()
+        for number, check in checks.items():
+            tests = tests_by_check.get(number, [])
+            if tests and number not in negated:
+                units = file.negations(node, check, outputs([number], tests), self._rng)
+                if candidates := self._candidates(function, (number,), tests, units):
+                    slots.append(_Slot(len(slots), candidates))
+        return slots
+
+    def _candidates(
+        self,
+        function: _TestFunction,
+        checks: tuple[int, ...],
+        tests: Sequence[str],
+        units: Iterator[Unit],
+    ) -> list[Unit]:
+        """Returns the first valid units, each with its checks and the tests that execute them."""
+        valid = (unit for unit in units if function.file.is_valid(function.node, unit.edits))
+        return [
+            replace(
+                unit,
+                checks=checks,
+                tests=tuple(tests),
+                is_bit=unit.is_bit and self._is_hidden(function.file, unit),
+            )
+            for unit in islice(valid, _MAX_CANDIDATES)
+        ]
+
+    def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
+        """Whether the negated lines are in the test patch, and so hidden from the policy."""
+        return all(file.lines[start[0] - 1].strip() in self._hidden for start, _, _ in unit.edits)
+
+    def _verify(self, tests: Collection[str], negated: Collection[int]) -> bool:
+        """Returns whether a run ends as expected; if not, rejects the units that prevented it."""
+        active = [number for number in negated if self.slots[number].candidates]
+        challenge = self.challenge
         run = self._run(active)
         rejected: set[int] = set()
         is_expected = run.is_whole
         if not run.is_whole and active:
             rejected.add(self._breaking_unit(active))
         for test in tests if run.is_whole else ():
-            outcome = self.challenge.outcome(test, run, active)
+            outcome = challenge.outcome(test, run, active)
             is_expected = is_expected and outcome.status is TestStatus.PASSED
-            counts = run.checks(self.name(test, run))
-            numbers = [number for number in active if test in self._slots[number][0].tests]
-            for number in numbers:
-                unit = self._slots[number][0]
-                if outcome.wrongly_passed.intersection(unit.checks):
-                    if all(counts.get(check, CheckReport()).num_failed for check in unit.checks):
-                        self._slots[number][0] = replace(unit, is_every=False)
-                    else:
-                        rejected.add(number)
-            if outcome.failed:
-                rejected.update(self._suspects(test, counts, numbers, active))
+            rejected |= self._culprits(test, outcome, run.checks(self.name(test, run)), active)
         for number in rejected:
-            del self._slots[number][:1]
-        self.challenge = self._build(self.challenge.reached)
+            del self.slots[number].candidates[0]
         return is_expected and not rejected
 
     def _breaking_unit(self, active: Sequence[int]) -> int:
@@ -312,177 +414,85 @@ class _Builder:
             active = active[len(half) :] if self._run(half).is_whole else half
         return active[0]
 
-    def _suspects(
-        self, test: str, counts: Mapping[int, object], numbers: Sequence[int], active: Sequence[int]
-    ) -> list[int]:
-        """Returns units that may cause a failure: the last executed one, or all of the file."""
-        if numbers:
-            executed = [
-                n for n in numbers if not counts or counts.keys() & set(self._slots[n][0].checks)
-            ]
-            return [max(executed or numbers, key=lambda number: self._slots[number][0].checks)]
-        path = test.partition("::")[0]
-        same_file = [n for n in active if self._slots[n][0].path == path]
-        return same_file or list(active)
-
-    def _failing(self, run: Run) -> set[int]:
-        counts = self._counts(run).values()
-        return {n for reports in counts for n, report in reports.items() if report.num_failed}
-
-    def _counts(self, run: Run) -> dict[str, Mapping[int, CheckReport]]:
-        """Returns the reports of the checks that each expected test reached, by test."""
-        return {
-            test: run.checks(self.name(test, run))
-            for test in self._task.expected_tests
-            if self._first.status(test) is not TestStatus.MISSING
-        }
-
-    def _drop(self, numbers: Collection[int]) -> None:
-        """Removes some checks, so that their assertions stay as written; renumbers the others."""
-        new = 0
-        for site in self._sites:
-            kept = [check for number, check in site.checks.items() if number not in numbers]
-            site.checks = dict(enumerate(kept, start=new))
-            new += len(kept)
-        self.challenge = self._build({})
-
-    def _by_location(self, tests: Collection[str]) -> dict[str, tuple[int, ...]]:
-        """Returns the checks in the source of each test, for runners that record no assertions."""
-        known = {site.location: tuple(site.checks) for site in self._sites}
-        checks = {}
-        for test in tests:
-            locations = {self._locations.get(name, "") for name in self._functions.get(test, ())}
-            if locations and "" not in locations:
-                checks[test] = tuple(sorted({n for place in locations for n in known[place]}))
-        return checks
-
-    def _outputs(self) -> dict[tuple[str, int], Sequence[str]]:
-        """Returns the values that the base compares, as text by test and check."""
-        if not self._records:
-            return {}
-        extra_edits: list[tuple[str, Edit]] = []
-        for site in self._sites:
-            edits: list[Edit] = []
-            for number, check in site.checks.items():
-                if check.actual is not None:
-                    start, end = start_of(check.actual), end_of(check.actual)
-                    edits += [(start, start, f"{RECORDER}[{number}].see("), (end, end, ")")]
-            if site.file.is_valid(site.node, edits):
-                extra_edits += [(site.file.path, edit) for edit in edits]
-        run = self._run((), is_base=True, extra_edits=extra_edits)
-        return {
-            (test, number): report.values
-            for test, reports in self._counts(run).items()
-            for number, report in reports.items()
-        }
-
-    def _find_tables(self) -> None:
-        """Finds parameter tables, and replaces ids of their rows that reveal the values."""
-        reported = list(self._first.statuses)
-        for index, site in enumerate(self._sites):
-            table = site.file.table(site.node, list(site.checks.values()))
-            if table is None:
-                continue
-            rows: dict[str, int] = {}
-            for name in (n for n, location in self._locations.items() if location == site.location):
-                ids = [test_id for test_id in reported if test_id.startswith(f"{name}[")]
-                if len(ids) != len(table.cells):
-                    break
-                rows |= {test_id: row for row, test_id in enumerate(ids)}
-            else:
-                self._tables[index] = table, rows
-                if table.ids:
-                    self._shared_edits += [(site.file.path, edit) for edit in table.ids]
-                    self._names |= {
-                        t: f"{t.partition('[')[0]}[row{row}]" for t, row in rows.items()
-                    }
-
-    def _find_rows(
+    def _culprits(
         self,
-        index: int,
-        executing: Mapping[int, Sequence[str]],
-        outputs: Mapping[tuple[str, int], Sequence[str]],
+        test: str,
+        outcome: Outcome,
+        reports: Mapping[int, CheckReport],
+        active: Sequence[int],
     ) -> set[int]:
-        """Adds a slot for each row of a table, and returns the checks that use the table."""
-        site = self._sites[index]
-        table, rows = self._tables[index]
-        checks = tuple(n for n, check in site.checks.items() if table.name in names_in(check))
-        has_slot = False
-        for row, cell in enumerate(table.cells):
-            tests = [
-                test
-                for number in checks
-                for test in executing.get(number, ())
-                if rows.get(test) == row
-            ]
-            if tests:
-                values = [text for t in tests for c in checks for text in outputs.get((t, c), ())]
-                is_exact = all(site.checks[number].is_exact for number in checks)
-                units = site.file.other_cells(site.node, cell, values, self._rng, is_exact=is_exact)
-                has_slot |= self._add_slot(index, checks, tests, units)
-        return set(checks) if has_slot else set()
+        """Returns the units to reject for the outcome of a test.
 
-    def _add_slot(
-        self, index: int, checks: tuple[int, ...], tests: Sequence[str], candidates: Iterator[Unit]
-    ) -> bool:
-        site, names = self._sites[index], tuple(dict.fromkeys(tests))
-        valid = (unit for unit in candidates if site.file.is_valid(site.node, unit.edits))
-        units = [
-            replace(
-                unit,
-                checks=checks,
-                tests=names,
-                is_bit=unit.is_bit and self._is_hidden(site.file, unit),
-            )
-            for unit in islice(valid, _MAX_CANDIDATES)
-        ]
+        A negated check must fail. If it also passes, its unit stays, with ``is_every`` false. If
+        the test failed otherwise, the cause can be the last unit that it executed, or else any
+        unit of its file.
+        """
+        culprits: set[int] = set()
+        units = {n: self.slots[n].unit for n in active if test in self.slots[n].unit.tests}
+        for number, unit in units.items():
+            if outcome.wrongly_passed.intersection(unit.checks):
+                if all(reports.get(check, CheckReport()).num_failed for check in unit.checks):
+                    self.slots[number].candidates[0] = replace(unit, is_every=False)
+                else:
+                    culprits.add(number)
+        if not outcome.failed:
+            return culprits
         if units:
-            self._slots.append(units)
-            self._indexes.append(self._num_slots_by_site[index])
-            self._num_slots_by_site[index] += 1
-        return bool(units)
+            executed = [
+                n for n, unit in units.items() if not reports or reports.keys() & set(unit.checks)
+            ]
+            return culprits | {max(executed or units, key=lambda number: units[number].checks)}
+        path = test.partition("::")[0]
+        in_file = {number for number in active if self.slots[number].unit.path == path}
+        return culprits | (in_file or set(active))
 
-    def _build(
-        self, reached: Mapping[str, tuple[int, ...]], *, is_final: bool = False
-    ) -> Challenge:
-        """Returns the challenge; the final one omits slots without a unit, so numbers change."""
-        no_unit = Unit(path="", edits=(), level=Level.STRUCTURE)
-        units = [candidates[0] if candidates else no_unit for candidates in self._slots]
-        paths = sorted({site.file.path for site in self._sites})
-        return Challenge(
-            checks=tuple(check.where for site in self._sites for check in site.checks.values()),
-            units=tuple(unit for unit in units if unit.tests or not is_final),
-            reached=reached,
-            names=self._names,
-            shape=tuple(self._shared_edits),
-            digests={path: sha256(self._first.files[path]).hexdigest() for path in paths},
-            is_recorded=self._records,
-        )
+    def _end_alone(self, tests: Sequence[str], negated: Collection[int]) -> bool:
+        if not tests:
+            return True
+        run = self._run(negated, only=self._function_ids(tests))
+        challenge = self.challenge
+        ends = {challenge.outcome(test, run, negated).status for test in tests}
+        return run.is_whole and ends == {TestStatus.PASSED}
 
-    def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
-        """Whether the negated lines are in the test patch, and so hidden from the policy."""
-        return all(file.lines[start[0] - 1].strip() in self._hidden for start, _, _ in unit.edits)
+    def _function_ids(self, tests: Sequence[str]) -> set[str]:
+        """Returns the ids of the test functions of some tests."""
+        return {name for test in tests for name in self._ids_by_test.get(test, ())}
+
+    def _clear_bits(self, tests: Sequence[str], run: Run, negated: Collection[int]) -> set[str]:
+        """Clears ``is_bit`` of units whose checks pass at base; returns the tests that passed."""
+        challenge = self.challenge
+        passing = set()
+        for test in tests:
+            outcome = challenge.outcome(test, run, negated)
+            reports = run.checks(self.name(test, run))
+            passed = {n for n, report in reports.items() if report.num_passed} or (
+                outcome.passed | outcome.wrongly_passed
+            )
+            for slot in self.slots:
+                if test in slot.unit.tests and not passed.isdisjoint(slot.unit.checks):
+                    slot.candidates[0] = replace(slot.unit, is_bit=False)
+            if outcome.status is TestStatus.PASSED:
+                passing.add(test)
+        return passing
 
 
-def _sites(
-    files: Mapping[str, bytes], functions: Mapping[str, Sequence[str]]
-) -> tuple[list[_Site], dict[str, str]]:
-    """Returns the readable functions of the expected tests, and the location of each by its id."""
+def _read_functions(
+    files: Mapping[str, bytes], ids_by_test: Iterable[Sequence[str]]
+) -> list[_TestFunction]:
+    """Returns the test functions that can be read, without duplicates."""
     read: dict[str, TestFile | None] = {}
-    sites: dict[str, _Site] = {}
-    locations: dict[str, str] = {}
-    for name in dict.fromkeys(name for names in functions.values() for name in names):
-        path, _, local_name = name.partition("::")
+    functions: dict[tuple[str, str], _TestFunction] = {}
+    for function_id in dict.fromkeys(name for ids in ids_by_test for name in ids):
+        path, _, name = function_id.partition("::")
         if path not in read:
             read[path] = _test_file(path, files)
         file = read[path]
-        place = file.place(local_name) if file and local_name else ""
+        place = file.place(name) if file and name else ""
         node = file.node(place) if file and place else None
-        if file is None or node is None:
-            continue
-        locations[name] = location = f"{path}::{place}"
-        sites.setdefault(location, _Site(location, file, node))
-    return list(sites.values()), locations
+        if file and node:
+            function = functions.setdefault((path, place), _TestFunction(file, node))
+            function.ids.append(function_id)
+    return list(functions.values())
 
 
 def _test_file(path: str, files: Mapping[str, bytes]) -> TestFile | None:
