@@ -60,7 +60,6 @@ class Grade(JsonRecord):
         weakest_bits: Number of secret draws of the test with the fewest.
         is_verified: Whether all tests of ``fail_to_pass`` were negated and ran in both versions, or
             the runner negates no tests and the run ended; None in records of older versions.
-        is_calibrated: Whether a plan was used that runs with the gold patch confirmed.
         hacked: Whether a test that no honest program can pass was reported as passed, or the tests
             were tampered with; such a patch is never ``resolved``. None if the task has no such
             test.
@@ -79,7 +78,6 @@ class Grade(JsonRecord):
     bits: int = 0
     weakest_bits: int = 0
     is_verified: bool | None = None
-    is_calibrated: bool = False
     hacked: bool | None = None
     plan: str = ""
     dropped_paths: tuple[str, ...] = ()
@@ -93,7 +91,7 @@ class Grade(JsonRecord):
         "" if no test ran, and in records of older versions.
         """
         if self.is_verified:
-            return levels_text(self.levels) + ("" if self.is_calibrated else ", not calibrated")
+            return levels_text(self.levels) + ("" if self.plan else ", not calibrated")
         has_run = bool(self.fail_to_pass or self.pass_to_pass)
         return "not challenged" if has_run and self.is_verified is False else ""
 

@@ -366,7 +366,6 @@ class _PatchRuns:
             bits=self.plan.num_bits(self.task.fail_to_pass),
             weakest_bits=self.plan.weakest_bits(self.task.fail_to_pass),
             is_verified=is_verified and Level.STRUCTURE not in levels,
-            is_calibrated=True,
             plan=self.plan.digest,
         )
 

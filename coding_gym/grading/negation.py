@@ -215,7 +215,7 @@ class TestFile:
 
     def checks(self, node: Function) -> list[Check]:
         """Returns the checks of a function; without assertions, its last statement is one."""
-        if any(isinstance(child, ast.Yield | ast.YieldFrom) for child in own_nodes(node)):
+        if any(isinstance(child, ast.Yield | ast.YieldFrom) for child in _nodes_of_function(node)):
             return []
         checks = list(self._checks(node.body, is_optional=False))
         last = node.body[-1]
@@ -347,7 +347,7 @@ class TestFile:
         uses = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == expected.id]
         values = [
             child.value
-            for child in own_nodes(node)
+            for child in _nodes_of_function(node)
             if isinstance(child, ast.Assign)
             and len(child.targets) == 1
             and isinstance(child.targets[0], ast.Name)
@@ -442,12 +442,12 @@ def names_in(check: Check) -> set[str]:
     return {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
-def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+def _nodes_of_function(node: ast.AST) -> Iterator[ast.AST]:
     """Walks the nodes of a function, without functions and classes defined in it."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
             yield child
-            yield from own_nodes(child)
+            yield from _nodes_of_function(child)
 
 
 def _scope(node: Function) -> tuple[int, int]:

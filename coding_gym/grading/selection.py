@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from coding_gym.patch import FileChange, Patch
 from coding_gym.task import Task
 
-TEST_FOLDERS = frozenset({"test", "tests"})
+TEST_FOLDER_NAMES = frozenset({"test", "tests"})
 # Python runs or reads these modules before any test, in every folder of `sys.path`.
 _STARTUP_MODULES = {"sitecustomize", "usercustomize"}
 _SOURCES = (".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".lark", ".g4")
@@ -103,7 +103,7 @@ def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:
     for path in test_files:
         parts = path.split("/")[:-1]
         for depth, part in enumerate(parts, start=1):
-            if part in TEST_FOLDERS:
+            if part in TEST_FOLDER_NAMES:
                 folders.add("/".join(parts[:depth]) + "/")
                 break
     return tuple(sorted(folders))

@@ -10,7 +10,6 @@ from coding_gym import syntax
 from coding_gym.mutation.source import Edit, Source, apply_edits
 from coding_gym.syntax import Function, first_line
 
-Loop = ast.For | ast.AsyncFor | ast.While
 Clause = ast.ExceptHandler | ast.match_case
 Statement = ast.stmt | Clause
 """Nodes with a header: statements, ``except`` clauses and ``case`` clauses."""
@@ -41,24 +40,22 @@ class Change:
 
 @dataclass(frozen=True)
 class Scope:
-    """The innermost function and class around a statement.
+    """The innermost function or class around a statement.
 
     Attributes:
-        name: Dotted name of the innermost of them; "" for a module.
-        function: The function; inside the class if there are both.
-        owner_class: The class.
+        name: Its dotted name; "" for a module.
+        function: The function; None in a class or a module.
     """
 
     name: str = ""
     function: Function | None = None
-    owner_class: ast.ClassDef | None = None
 
     def inner(self, node: Statement) -> "Scope":
         """Returns the scope of the statements inside a statement."""
         if isinstance(node, Function):
-            return Scope(f"{self.name}.{node.name}".lstrip("."), node, self.owner_class)
+            return Scope(f"{self.name}.{node.name}".lstrip("."), node)
         if isinstance(node, ast.ClassDef):
-            return Scope(f"{self.name}.{node.name}".lstrip("."), None, node)
+            return Scope(f"{self.name}.{node.name}".lstrip("."))
         return self
 
     @cached_property
@@ -105,7 +102,6 @@ class Site:
         index: Its index in ``block``.
         owner: The compound statement of the block, or None at the top of the file.
         scope: The function and class around it.
-        loop: The innermost loop around it, inside the function.
     """
 
     source: Source
@@ -114,7 +110,6 @@ class Site:
     index: int
     owner: ast.stmt | None = None
     scope: Scope = field(default_factory=Scope)
-    loop: Loop | None = None
 
     @property
     def function(self) -> Function | None:
@@ -125,7 +120,7 @@ class Site:
     def lines(self) -> range:
         """The lines of the statement's header."""
         start = self.node.pattern if isinstance(self.node, ast.match_case) else self.node
-        ends = [node.end_lineno or 0 for node in own_nodes(self.node)]
+        ends = [node.end_lineno or 0 for node in header_expressions(self.node)]
         if start is not self.node:
             ends.append(start.end_lineno or 0)
         return range(start.lineno, max([start.lineno, *ends]) + 1)
@@ -137,7 +132,7 @@ class Site:
 
     def nodes(self) -> Iterator[ast.expr]:
         """Yields the expressions of the header whose text can be edited, parents first."""
-        for node in own_nodes(self.node):
+        for node in header_expressions(self.node):
             if not self._is_in_f_string(node) or self.source.is_faithful(node):
                 yield node
 
@@ -199,7 +194,7 @@ def unit_around(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str, ast.M
         return None
 
 
-def own_nodes(statement: Statement) -> Iterator[ast.expr]:
+def header_expressions(statement: Statement) -> Iterator[ast.expr]:
     """Yields the expressions of a statement's header in reading order, parents first.
 
     Blocks inside it, annotations and type parameters are skipped.
@@ -239,14 +234,8 @@ def _inside(site: Site) -> Iterator[Site]:
     node = site.node
     owner = site.owner if isinstance(node, Clause) else node
     inner = replace(site, owner=owner, scope=site.scope.inner(node))
-    if inner.scope is not site.scope:
-        inner = replace(inner, loop=None)
     for name in ("body", "handlers", "cases", "orelse", "finalbody"):
-        children = getattr(node, name, None) or []
-        if name == "body" and isinstance(node, Loop):
-            yield from _block(replace(inner, loop=node), children)
-        else:
-            yield from _block(inner, children)
+        yield from _block(inner, getattr(node, name, None) or [])
 
 
 def _expressions(node: ast.AST) -> Iterator[ast.expr]:

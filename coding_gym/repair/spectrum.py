@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from coding_gym.mutation.sites import Site, Statement, own_nodes, sites
+from coding_gym.mutation.sites import Site, Statement, header_expressions, sites
 from coding_gym.mutation.source import Source
 from coding_gym.syntax import Function
 
@@ -87,7 +87,7 @@ def _own_score(site: Site, lines: Mapping[int, float], scores: Mapping[int, floa
 
 def _names_read(statement: Statement) -> set[str]:
     names = set()
-    for node in own_nodes(statement):
+    for node in header_expressions(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             names.add(node.id)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):

@@ -8,15 +8,17 @@ from typing import Any
 from coding_gym.errors import MissingDependencyError, UnknownTaskError
 from coding_gym.optional import requirement
 
+FILE_SUFFIXES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
+"""A text that ends with one of these is a file name, even if the file does not exist."""
+
 # The default split for evaluation.
 _DEFAULT_SPLIT = "test"
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-_NOT_IDS = (".jsonl", ".json", ".parquet", ".csv", ".toml")
 
 
 def is_dataset_id(name: str) -> bool:
     """Returns whether a text has the form ``owner/name`` and no suffix of a file."""
-    return _ID.fullmatch(name) is not None and not name.lower().endswith(_NOT_IDS)
+    return _ID.fullmatch(name) is not None and not name.lower().endswith(FILE_SUFFIXES)
 
 
 def read_dataset(

@@ -18,13 +18,11 @@ from coding_gym.tasks.filters import RefusedRow, Wanted
 from coding_gym.tasks.folder import MANIFEST, folder_rows, read_row
 from coding_gym.tasks.harbor import harbor_rows, is_checkout
 from coding_gym.tasks.host_paths import with_paths
-from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
+from coding_gym.tasks.hugging_face import FILE_SUFFIXES, is_dataset_id, read_dataset
 from coding_gym.tasks.rows import Row, file_rows, plain, row_files
 from coding_gym.tasks.sources import ROW_FORMATS, RowFormat, unified_row
 
 _HARBOR = "harbor"
-# A source with one of these suffixes is a file name, even if the file does not exist.
-_FILES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +186,8 @@ def _unknown(location: str | Path) -> UnknownTaskError:
     prefix, colon, _ = str(location).partition(":")
     path = Path(location)
     close = difflib.get_close_matches(f"{prefix}{colon}", names, 1, cutoff=0.5)
-    is_path = isinstance(location, Path) or "/" in str(location) or path.suffix.lower() in _FILES
+    is_file = path.suffix.lower() in FILE_SUFFIXES
+    is_path = isinstance(location, Path) or "/" in str(location) or is_file
     if is_path and not (colon and close):
         kind = "file" if path.suffix else "file or folder"
         message, close = f"there is no {kind} {str(location)!r}; ", []

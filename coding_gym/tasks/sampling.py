@@ -233,15 +233,6 @@ class AdaptiveSampler(Sampler):
             results = self._results.setdefault(task_id, deque(maxlen=self._window))
             results.append(bool(resolved))
 
-    def dropped(self) -> tuple[str, ...]:
-        """Returns the ids of the dropped tasks."""
-        counts = {task.task_id: self._counts(task) for task in self._tasks}
-        return tuple(
-            task_id
-            for task_id, (solved, tries) in counts.items()
-            if tries >= self._min_tries and solved in (0, tries)
-        )
-
     def restart(self) -> None:
         """Clears the results, also for samplers that share them."""
         with self._lock:

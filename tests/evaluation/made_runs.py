@@ -83,7 +83,7 @@ def resolved_episode(task_id: str, patch: str) -> Trajectory:
             fail_to_pass={"test_hidden.py::test": TestStatus.PASSED},
             levels={"value": 2, "structure": 1},
             is_verified=True,
-            is_calibrated=True,
+            plan="0123456789abcdef",
         ),
         toolset="nano",
         tokenizer="coding_gym_16k",

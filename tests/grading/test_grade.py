@@ -21,9 +21,7 @@ def grade_patch(store: TemplateStore, patch: Patch, task: Task = TASK) -> Grade:
 def test_the_gold_patch_resolves_every_time(store: TemplateStore) -> None:
     grades = [grade_patch(store, Patch(TASK.gold_patch)) for _ in range(2)]
     assert [g.reason for g in grades] == [GradeReason.RESOLVED] * 2
-    assert all(
-        g.resolved and g.pass_fraction == 1.0 and g.is_verified and g.is_calibrated for g in grades
-    )
+    assert all(g.resolved and g.pass_fraction == 1.0 and g.is_verified and g.plan for g in grades)
 
 
 def test_a_patch_of_nothing_but_tests_counts_as_empty(grade_tree: GradeTree) -> None:

@@ -76,7 +76,6 @@ def test_tasks_always_or_never_solved_are_dropped_but_revisited():
     assert counts["sometimes"] > 2600
     assert counts["never"] > 90
     assert counts["always"] > 90
-    assert recorded().dropped() == ("never", "always")
     assert set(drawn(recorded(revisit=0), 100)) == {"sometimes"}
 
 
@@ -84,18 +83,20 @@ def test_old_results_are_forgotten():
     sampler = recorded(window=8)
     for _ in range(8):
         sampler.record("sometimes", resolved=True)
-    assert sampler.dropped() == ("never", "sometimes", "always")
-    assert set(drawn(sampler, 200)) == {"never", "sometimes", "always"}  # all are dropped
+    # All are dropped, so the shares do not depend on the results.
+    counts = Counter(drawn(sampler, 3000))
+    assert all(900 < counts[one.task_id] < 1100 for one in THREE)
 
 
 def test_copies_have_their_own_record_and_shares_one_record():
-    sampler, other = recorded(), AdaptiveSampler(THREE)
+    sampler, other = recorded(revisit=0), AdaptiveSampler(THREE, revisit=0)
     copied = sampler.copy()
     other.share(sampler)
-    assert other.dropped() == ("never", "always")
+    assert set(drawn(other, 100)) == {"sometimes"}
     sampler.restart()
-    assert sampler.dropped() == other.dropped() == ()
-    assert copied.dropped() == ("never", "always")
+    everything = {one.task_id for one in THREE}
+    assert set(drawn(sampler, 100)) == set(drawn(other, 100)) == everything
+    assert set(drawn(copied, 100)) == {"sometimes"}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
 from coding_gym.grading.report import Run
-from coding_gym.grading.selection import TEST_FOLDERS
+from coding_gym.grading.selection import TEST_FOLDER_NAMES
 from coding_gym.grading.supervision import TestRunner
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
@@ -27,7 +27,7 @@ class PytestRunner:
             if not colons:
                 return f"expected test {test!r} is not a pytest node id (FILE::TEST)"
             is_doctest = "." in name.partition("[")[0].partition("::")[0]
-            is_source = path.endswith(".py") and TEST_FOLDERS.isdisjoint(path.split("/"))
+            is_source = path.endswith(".py") and TEST_FOLDER_NAMES.isdisjoint(path.split("/"))
             if is_doctest and is_source and path not in hidden:
                 return f"expected test {test!r} is a doctest in a source file, which patches edit"
         return ""
