@@ -10,7 +10,7 @@ PACKAGE = Path(coding_gym.__file__).parent
 
 VALUES = ["task", "patch", "action", "calls", "grade"]
 # What they need.
-VALUES += ["json_record", "addresses", "arguments", "optional", "task_row", "syntax"]
+VALUES += ["json_record", "addresses", "arguments", "optional", "task_row", "syntax", "source_text"]
 VALUES += ["process_cache"]
 
 LAYERS: dict[str, float] = {

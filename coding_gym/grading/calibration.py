@@ -388,7 +388,7 @@ class _Calibration:
 
     def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
         """Whether the negated lines are in the test patch, and so hidden from the policy."""
-        return all(file.lines[start[0] - 1].strip() in self._hidden for start, _, _ in unit.edits)
+        return all(file.source.line(start[0]).strip() in self._hidden for start, _, _ in unit.edits)
 
     def _verify(self, tests: Collection[str], negated: Collection[int]) -> bool:
         """Returns whether a run ends as expected; if not, rejects the units that prevented it."""

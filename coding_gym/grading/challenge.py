@@ -25,9 +25,10 @@ from hashlib import sha256
 from random import Random
 
 from coding_gym.grade import Level, TestStatus
-from coding_gym.grading.negation import CheckPlace, Unit, applied, decoded, lines_of
+from coding_gym.grading.negation import CheckPlace, Unit, decoded, edited
 from coding_gym.grading.report import CheckReport, Run
 from coding_gym.grading.wrong_values import Edit
+from coding_gym.source_text import SourceText
 
 RECORDER = "__checks__"
 """Name of the list of checks (context managers) in the test process; its plugin sets it."""
@@ -195,5 +196,5 @@ def _by_status(
 
 def _edited(data: bytes, edits: Sequence[Edit]) -> bytes:
     text, encoding, has_crlf = decoded(data)
-    text = applied(lines_of(text), edits)
+    text = edited(SourceText(text), edits)
     return (text.replace("\n", "\r\n") if has_crlf else text).encode(encoding)

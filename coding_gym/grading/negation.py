@@ -8,13 +8,13 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from random import Random
 
-from coding_gym import syntax
+from coding_gym import source_text, syntax
 from coding_gym.grade import Level
 from coding_gym.grading.wrong_values import (
     Edit,
@@ -23,9 +23,9 @@ from coding_gym.grading.wrong_values import (
     is_literal,
     near_misses,
     start_of,
-    text_of,
     unlikely_value,
 )
+from coding_gym.source_text import SourceText
 from coding_gym.syntax import Function
 
 _MAX_NEAR_MISSES = 5  # of one value; each may need a run with the gold patch
@@ -153,14 +153,14 @@ class TestFile:
 
     Attributes:
         path: Its path in the tree.
-        lines: Its lines, with their line ends.
+        source: Its text.
         tree: Its syntax tree.
     """
 
     __test__ = False  # pytest collects classes called Test*
 
     path: str
-    lines: list[str]
+    source: SourceText
     tree: ast.Module
 
     @classmethod
@@ -171,7 +171,7 @@ class TestFile:
             SyntaxError, ValueError, LookupError, RecursionError: It cannot be read as Python.
         """
         text, _, _ = decoded(data)
-        return cls(path, lines_of(text), syntax.parse(text))
+        return cls(path, SourceText(text), syntax.parse(text))
 
     def place(self, name: str) -> str:
         """Returns the qualified name of a test function where it is defined: in a class or a base.
@@ -203,10 +203,8 @@ class TestFile:
 
     def is_valid(self, node: Function, edits: Sequence[Edit]) -> bool:
         """Whether a function is valid Python after some edits."""
-        start, end = _scope(node)
-        shift = start - 1
-        edits = [((a - shift, b), (c - shift, d), text) for (a, b), (c, d), text in edits]
-        text = applied(self.lines[shift:end], edits)
+        span = self.source.line_span(*_scope(node))
+        text = edited(self.source, edits, span)
         try:
             syntax.parse(("if True:\n" if node.col_offset else "") + text)
         except (SyntaxError, ValueError):
@@ -273,7 +271,7 @@ class TestFile:
         *,
         is_exact: bool = False,
     ) -> Iterator[Unit]:
-        misses = near_misses(self.lines, _scope(node), expected, outputs, rng)
+        misses = near_misses(self.source, _scope(node), expected, outputs, rng)
         is_proof = is_exact and is_literal(expected)
         for edits, is_bit in islice(misses, _MAX_NEAR_MISSES):
             yield Unit(
@@ -332,13 +330,11 @@ class TestFile:
                     yield from _assertion(statement, where(place=start_of(statement)))
 
     def _begins_line(self, node: ast.stmt) -> bool:
-        line, column = start_of(node)
-        return not self.lines[line - 1].encode()[:column].strip()
+        return not self.source.before(self.source.span(node)[0]).strip()
 
     def _can_begin(self, item: ast.expr) -> bool:
         """Whether another item can be inserted before the first one of a ``with`` statement."""
-        line, column = start_of(item)
-        return self.lines[line - 1].encode()[:column].split() == [b"with"]
+        return self.source.before(self.source.span(item)[0]).split() == ["with"]
 
     def _bound_once(self, node: Function, expected: ast.expr) -> ast.expr:
         """Returns the value of a name that is assigned and read once; else ``expected``."""
@@ -362,7 +358,7 @@ class TestFile:
                 continue
             for keyword in call.keywords:
                 if keyword.arg == "match" and is_literal(keyword.value):
-                    misses = near_misses(self.lines, _scope(node), keyword.value, (), rng)
+                    misses = near_misses(self.source, _scope(node), keyword.value, (), rng)
                     for edits, _ in misses[:_MAX_NEAR_MISSES]:
                         yield Unit(path=self.path, level=Level.ERROR, edits=edits)
             expected = call.args[0]
@@ -386,7 +382,7 @@ class TestFile:
         return start_of(test), end_of(test), f"not {self._grouped(test)}"
 
     def _grouped(self, node: ast.expr) -> str:
-        text = text_of(self.lines, node)
+        text = self.source.segment(node)
         return text if isinstance(node, _ATOMS) and "\n" not in text else f"({text})"
 
     def _class(self, place: str) -> ast.Module | ast.ClassDef | None:
@@ -415,25 +411,13 @@ def decoded(data: bytes) -> tuple[str, str, bool]:
     return text, encoding, has_crlf
 
 
-def lines_of(text: str) -> list[str]:
-    """Returns the lines of a text as the parser counts them: split at line feeds only."""
-    return io.StringIO(text).readlines()
-
-
-def applied(lines: Sequence[str], edits: Sequence[Edit]) -> str:
-    """Returns a text with edits, which keep the numbers of the lines after them."""
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line.encode()))
-    data = "".join(lines).encode()
-    for start, end, text in sorted(edits, key=lambda edit: (edit[0], edit[1]), reverse=True):
-        first, last = starts[start[0] - 1] + start[1], starts[end[0] - 1] + end[1]
-        missing = data[first:last].count(b"\n") - text.count("\n")
-        after = data[last:]
-        line_end = after.find(b"\n") + 1 or len(after)
-        filling = b"\n" * max(missing, 0)
-        data = data[:first] + text.encode() + after[:line_end] + filling + after[line_end:]
-    return data.decode()
+def edited(source: SourceText, edits: Iterable[Edit], span: tuple[int, int] | None = None) -> str:
+    """Returns the text, or a part of it, with edits that keep the numbers of later lines."""
+    replaced = [
+        source_text.Edit("", source.offset(*start), source.offset(*end), text)
+        for start, end, text in edits
+    ]
+    return source_text.apply_edits(source.text, replaced, span=span, keeps_lines=True)
 
 
 def names_in(check: Check) -> set[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from coding_gym import syntax
 from coding_gym.grading.number_draws import Surroundings
+from coding_gym.source_text import SourceText
 
 _FORMS: dict[object, str] = {  # by the type of a literal, or of an expression
     str: '"{}"',
@@ -89,18 +90,6 @@ def end_of(node: ast.expr | ast.stmt) -> Place:
     return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
-def text_of(lines: Sequence[str], node: ast.expr) -> str:
-    """Returns the source of an expression in the lines of its file."""
-    return between(lines, start_of(node), end_of(node))
-
-
-def between(lines: Sequence[str], start: Place, end: Place) -> str:
-    """Returns the text between two positions of a file, given its lines with line ends."""
-    text = "".join(lines[start[0] - 1 : end[0]]).encode()
-    skipped = sum(len(line.encode()) for line in lines[start[0] - 1 : end[0] - 1])
-    return text[start[1] : skipped + end[1]].decode()
-
-
 def is_literal(value: ast.expr) -> bool:
     """Whether an expression is made of literals only."""
     try:
@@ -111,7 +100,7 @@ def is_literal(value: ast.expr) -> bool:
 
 
 def near_misses(
-    lines: Sequence[str],
+    source: SourceText,
     scope: Lines,
     expected: ast.expr,
     outputs: Sequence[str],
@@ -120,21 +109,21 @@ def near_misses(
     """Returns near misses of an expected value, those that are bits first.
 
     Args:
-        lines: The lines of the file.
+        source: The file.
         scope: The numbers of the first and the last line of the test.
         expected: The expression.
         outputs: ``repr`` of the values that the base compares with it; empty if unknown.
         rng: Source of random choices.
     """
     base = _wrong_output(expected, outputs)
-    orders = [(edits, False) for edits in _orders(lines, expected, base)]
+    orders = [(edits, False) for edits in _orders(source, expected, base)]
     if orders:  # an object that equals any order passes both versions, which is detected
         return rng.sample(orders, len(orders))
     is_right = ast.unparse(expected) in outputs
     ranked: list[tuple[int, NearMiss]] = []
     for leaf, output in _leaves(expected, base):
-        part = _Part(leaf, text_of(lines, leaf), output)
-        around = _surroundings(lines, scope, leaf, outputs)
+        part = _Part(leaf, source.segment(leaf), output)
+        around = _surroundings(source, scope, leaf, outputs)
         for texts in _at_same_distance(part):
             text, is_as_probable = around.drawn(part.text, texts, rng)
             is_bit = is_as_probable and part.is_wrong and not is_right
@@ -146,7 +135,7 @@ def near_misses(
     return [near_miss for _, near_miss in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _orders(lines: Sequence[str], expected: ast.expr, base: Any) -> Iterator[tuple[Edit, ...]]:
+def _orders(source: SourceText, expected: ast.expr, base: Any) -> Iterator[tuple[Edit, ...]]:
     """Yields edits that swap two neighbours of an expected list, if the base has another order."""
     if not isinstance(expected, ast.List | ast.Tuple) or not is_literal(expected):
         return
@@ -157,7 +146,7 @@ def _orders(lines: Sequence[str], expected: ast.expr, base: Any) -> Iterator[tup
         swapped = value.copy()
         swapped[index : index + 2] = value[index + 1], value[index]
         if swapped not in (value, [*base]):
-            pairs = (left, text_of(lines, right)), (right, text_of(lines, left))
+            pairs = (left, source.segment(right)), (right, source.segment(left))
             yield tuple((start_of(node), end_of(node), text) for node, text in pairs)
 
 
@@ -246,13 +235,13 @@ def _is_other(part: _Part, text: str) -> bool:
 
 
 def _surroundings(
-    lines: Sequence[str], scope: Lines, node: ast.expr, outputs: Sequence[str]
+    source: SourceText, scope: Lines, node: ast.expr, outputs: Sequence[str]
 ) -> Surroundings:
     """Returns the code around a node."""
-    first, last = scope
-    before = between(lines, (first, 0), start_of(node))
-    after = between(lines, end_of(node), (last, len(lines[last - 1].encode())))
-    others = "".join([*lines[: first - 1], *lines[last:]])
+    first, last = source.line_span(*scope)
+    start, end = source.span(node)
+    before, after = source.text[first:start], source.text[end:last]
+    others = source.text[:first] + source.text[last:]
     line = before.rpartition("\n")[2] + " " + after.partition("\n")[0]
     return Surroundings(before + after, before + after + others, line, "\n".join(outputs))
 

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import TypeGuard
 
 from coding_gym import syntax
-from coding_gym.mutation.source import Edit, Source, apply_edits
+from coding_gym.mutation.source import Source
+from coding_gym.source_text import Edit, apply_edits
 from coding_gym.syntax import Function, first_line
 
 Clause = ast.ExceptHandler | ast.match_case
@@ -186,8 +187,7 @@ def unit_around(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str, ast.M
     if unit is not None:
         start, end = source.line_span(first_line(unit), unit.end_lineno or unit.lineno)
         is_indented = unit.col_offset > 0
-    shifted = [Edit(e.path, e.start - start, e.end - start, e.replacement) for e in edits]
-    text = apply_edits(source.text[start:end], shifted)
+    text = apply_edits(source.text, edits, span=(start, end))
     try:
         return start, text, syntax.parse(("if 1:\n" if is_indented else "") + text)
     except (SyntaxError, ValueError):

@@ -1,16 +1,14 @@
-"""A Python file as text and syntax tree; edits replace spans and keep other formatting."""
+"""A Python file as text and syntax tree."""
 
 import ast
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 from coding_gym import syntax
+from coding_gym.source_text import Edit, SourceText
 
 _Node = TypeVar("_Node", bound=ast.AST)
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 
 _MAX_LITERAL = 40  # characters
 
@@ -31,39 +29,7 @@ _ATOMS = (
 )
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Edit:
-    """The replacement of a span of one file.
-
-    Attributes:
-        path: The file, relative to the tree.
-        start: Offset of the first replaced character.
-        end: Offset after the last replaced character; equal to ``start`` for an insertion.
-        replacement: The new text.
-    """
-
-    path: str
-    start: int
-    end: int
-    replacement: str
-
-
-def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """Returns ``text`` with all edits; their offsets refer to the unedited text.
-
-    Raises:
-        ValueError: Two edits overlap.
-    """
-    limit = len(text)
-    for edit in sorted(edits, reverse=True):
-        if edit.end > limit:
-            raise ValueError(f"edits overlap at offset {edit.start}")
-        text = text[: edit.start] + edit.replacement + text[edit.end :]
-        limit = edit.start
-    return text
-
-
-class Source:
+class Source(SourceText):
     """The text and the syntax tree of one file.
 
     Args:
@@ -80,14 +46,10 @@ class Source:
     """
 
     def __init__(self, path: str, text: str) -> None:
+        super().__init__(text)
         self.path = path
-        self.text = text
         self.tree = syntax.parse(text)
         self.newline = "\r\n" if "\r\n" in text else "\n"
-        self._lines = _LINE.findall(text)
-        self._starts = [0]
-        for line in self._lines:
-            self._starts.append(self._starts[-1] + len(line))
         self.parents = {
             child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
         }
@@ -150,29 +112,6 @@ class Source:
                     by_type.setdefault(type(node.value), []).append((text, node.lineno))
         return by_type
 
-    def offset(self, line: int, column: int) -> int:
-        """Converts a line (from 1) and a column in UTF-8 bytes, as in `ast`, to an offset."""
-        text = self._lines[line - 1]
-        if not text.isascii():
-            column = len(text.encode()[:column].decode(errors="ignore"))
-        return self._starts[line - 1] + column
-
-    def line(self, number: int) -> str:
-        """Returns a line, counted from 1, with its end."""
-        text: str = self._lines[number - 1]
-        return text
-
-    def line_span(self, first: int, last: int) -> tuple[int, int]:
-        """Returns the span of whole lines, the last line's end included."""
-        return self._starts[first - 1], self._starts[min(last, len(self._lines))]
-
-    def span(self, node: ast.expr | ast.stmt | ast.ExceptHandler | ast.keyword) -> tuple[int, int]:
-        """Returns the span of a node, without parentheses around it."""
-        last, column = node.end_lineno, node.end_col_offset
-        assert last is not None  # noqa: S101 - ast.parse sets both on every such node
-        assert column is not None  # noqa: S101
-        return self.offset(node.lineno, node.col_offset), self.offset(last, column)
-
     def outer(self, node: ast.expr, low: int, high: int) -> tuple[int, int]:
         """Returns the span of a node with the parentheses around it that are in [low, high)."""
         start, end = self.span(node)
@@ -187,20 +126,10 @@ class Source:
                 return start, end
             start, end = left, right + 1
 
-    def segment(self, node: ast.expr | ast.stmt) -> str:
-        """Returns the node's text."""
-        start, end = self.span(node)
-        return self.text[start:end]
-
     def atom(self, node: ast.expr) -> str:
         """Returns the node's text, in parentheses if it can need them as an operand."""
         text = self.segment(node)
         return text if isinstance(node, _ATOMS) else f"({text})"
-
-    def before(self, offset: int) -> str:
-        """Returns the text between the start of the line and ``offset``."""
-        start = max(self.text.rfind("\n", 0, offset), self.text.rfind("\r", 0, offset)) + 1
-        return self.text[start:offset]
 
     def indent(self, statement: ast.stmt) -> str | None:
         """Returns the indentation of a statement; None if it is not the first of its line."""
@@ -210,8 +139,8 @@ class Source:
     def is_alone(self, statement: ast.stmt) -> bool:
         """Whether the statement's lines contain no other statement."""
         end = self.span(statement)[1]
-        rest = _LINE.match(self.text, end)
-        after = rest.group().strip() if rest else ""
+        line_end = self.line_span(1, statement.end_lineno or statement.lineno)[1]
+        after = self.text[end:line_end].strip()
         return self.indent(statement) is not None and (not after or after.startswith("#"))
 
     def is_faithful(self, node: ast.expr) -> bool:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from coding_gym.mutation.catalogue import TEMPLATES, Operator
 from coding_gym.mutation.sites import Change, Site, sites, unit_around
-from coding_gym.mutation.source import Edit, Source, apply_edits
+from coding_gym.mutation.source import Source
+from coding_gym.source_text import Edit, apply_edits
 
 # The limit for proposing the candidates of one file, and for checking them. A file of 100,000
 # characters takes 3 seconds; a malicious one has fewer candidates.

@@ -8,7 +8,8 @@ from random import Random
 from coding_gym.arguments import unknown_name
 from coding_gym.mutation.catalogue import BUG_KINDS, bugs
 from coding_gym.mutation.sites import Change, Site, sites, unit_around
-from coding_gym.mutation.source import Edit, Source, apply_edits
+from coding_gym.mutation.source import Source
+from coding_gym.source_text import Edit, apply_edits
 
 
 @dataclass(frozen=True, slots=True)

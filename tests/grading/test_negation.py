@@ -14,8 +14,9 @@ from unittest import mock
 import pytest
 
 from coding_gym.grading.challenge import RECORDER
-from coding_gym.grading.negation import Check, TestFile, Unit, applied
+from coding_gym.grading.negation import Check, TestFile, Unit, edited
 from coding_gym.grading.wrong_values import Edit, near_misses
+from coding_gym.source_text import SourceText
 from coding_gym.syntax import parse_expression
 
 # The body of a test, and the level of the first negation that a right program fails.
@@ -60,13 +61,13 @@ class Recorder(contextlib.AbstractContextManager[None]):
         return kind is not None
 
 
-def run(lines: Sequence[str], edits: Sequence[Edit]) -> tuple[list[int], list[object]]:
+def run(source: SourceText, edits: Sequence[Edit]) -> tuple[list[int], list[object]]:
     """Runs ``test_a`` of a source; returns the counts of its only check, and what it logs."""
     log: list[object] = []
     recorder = Recorder()
     space = {"f": f, "send": mock.Mock(), "self": unittest.TestCase(), "pytest": pytest}
     space |= {"log": log, "warnings": warnings, "contextlib": contextlib, RECORDER: [recorder]}
-    exec(compile(applied(lines, edits), "test_x.py", "exec"), space)  # noqa: S102 — of this file
+    exec(compile(edited(source, edits), "test_x.py", "exec"), space)  # noqa: S102 — of this file
     space["test_a"]()  # type: ignore[operator]
     return recorder.counts, log
 
@@ -88,14 +89,14 @@ def read(body: str) -> tuple[TestFile, Check, list[Unit], Edit]:
 @pytest.mark.parametrize(("body", "level"), CHECKS.items(), ids=CHECKS.keys())
 def test_check_passes_as_written_and_fails_negated(body: str, level: str) -> None:
     file, _, negations, wrapper = read(body)
-    (num_passed, num_failed), log = run(file.lines, [wrapper])
+    (num_passed, num_failed), log = run(file.source, [wrapper])
     assert num_passed
     assert not num_failed
     levels = []
     for negation in negations:
         edits = [wrapper, *negation.edits]
-        assert applied(file.lines, edits).count("\n") == "".join(file.lines).count("\n")
-        counts, negated_log = run(file.lines, edits)
+        assert edited(file.source, edits).count("\n") == file.source.text.count("\n")
+        counts, negated_log = run(file.source, edits)
         if counts[1]:
             levels.append(negation.level)
             assert negated_log == log  # the rest of the test still happens
@@ -123,11 +124,11 @@ def test_error_with_a_name_stays_readable() -> None:
 
 def others(expected: str, outputs: Sequence[str], rest: str = "") -> dict[str, set[bool]]:
     """The near misses of an expected value, and whether nothing tells them from it."""
-    node, lines = parse_expression(expected), [f"{expected} {rest}"]
+    node, source = parse_expression(expected), SourceText(f"{expected} {rest}")
     found: dict[str, set[bool]] = {}
     for seed in range(60):
-        for edits, is_bit in near_misses(lines, (1, 1), node, outputs, Random(seed)):
-            found.setdefault(applied(lines, edits).removesuffix(f" {rest}"), set()).add(is_bit)
+        for edits, is_bit in near_misses(source, (1, 1), node, outputs, Random(seed)):
+            found.setdefault(edited(source, edits).removesuffix(f" {rest}"), set()).add(is_bit)
     return found
 
 
@@ -176,7 +177,9 @@ def test_pairs_of_numbers_are_as_likely_from_either_side() -> None:
     rng = Random(1)
     law = [log10(1 + 1 / digit) for digit in range(1, 10)]
     for number in rng.choices("123456789", law, k=5_000):
-        ((edits, is_bit), *_) = near_misses([number], (1, 1), parse_expression(number), (), rng)
+        ((edits, is_bit), *_) = near_misses(
+            SourceText(number), (1, 1), parse_expression(number), (), rng
+        )
         if is_bit:
             pairs[number, edits[0][2]] += 1
     for (one, two), count in pairs.items():

@@ -6,8 +6,9 @@ import pytest
 
 from coding_gym.mutation.catalogue import BUG_KINDS, TEMPLATES, bugs
 from coding_gym.mutation.sites import sites
-from coding_gym.mutation.source import Source, apply_edits
+from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import candidates
+from coding_gym.source_text import apply_edits
 from coding_gym.synthesis.mutants import find_mutants
 
 # Edits that templates must propose: the template, a snippet, and a snippet that it must make of

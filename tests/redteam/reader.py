@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from coding_gym.grading import Plan
-from coding_gym.grading.negation import applied
-from coding_gym.grading.wrong_values import between
+from coding_gym.grading.negation import edited
 from coding_gym.patch import Patch
+from coding_gym.source_text import SourceText
 from coding_gym.syntax import Function, first_line, parse
 from coding_gym.task import FolderTree, Task
 
@@ -56,29 +56,26 @@ def pairs_of(task: Task) -> list[Pair]:
         if not unit.is_bit:
             continue
         start, end = min(edit[0] for edit in unit.edits), max(edit[1] for edit in unit.edits)
-        lines = tests[unit.path].splitlines(keepends=True)
-        first, last = _function_at(lines, start[0])
-        lines, others = lines[first - 1 : last], lines[: first - 1] + lines[last:]
-        shift = first - 1
-        start, end = (start[0] - shift, start[1]), (end[0] - shift, end[1])
-        edits = [((a - shift, b), (c - shift, d), text) for (a, b), (c, d), text in unit.edits]
-        before, after = applied(lines, [(start, end, "\0")]).split("\0")
-        negated = applied(lines, edits)[len(before) :].removesuffix(after)
+        source = SourceText(tests[unit.path])
+        first, last = source.line_span(*_function_at(source.text, start[0]))
+        low, high = source.offset(*start), source.offset(*end)
+        before, after = source.text[first:low], source.text[high:last]
+        negated = edited(source, unit.edits, (first, last))[len(before) :].removesuffix(after)
         found.append(
             Pair(
                 task_id=task.task_id,
-                original=between(lines, start, end),
+                original=source.text[low:high],
                 negated=negated,
                 function=before + after,
-                context="".join([before, after, *others, program]),
+                context="".join([before, after, source.text[:first], source.text[last:], program]),
             )
         )
     return found
 
 
-def _function_at(lines: list[str], line: int) -> tuple[int, int]:
+def _function_at(text: str, line: int) -> tuple[int, int]:
     """Returns the numbers of the first and the last line of the function that holds a line."""
-    functions = [one for one in ast.walk(parse("".join(lines))) if isinstance(one, Function)]
+    functions = [one for one in ast.walk(parse(text)) if isinstance(one, Function)]
     scopes = [(first_line(one), one.end_lineno or one.lineno) for one in functions]
     return next(scope for scope in scopes if scope[0] <= line <= scope[1])
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from coding_gym.grade import TestStatus
-from coding_gym.mutation.source import Edit, Source, apply_edits
+from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.search import find_repair, simplest
 from coding_gym.repair.shortlist import Shortlist, find_shortlist
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
+from coding_gym.source_text import Edit, apply_edits
 from coding_gym.synthesis.observation import Observation
 from coding_gym.synthesis.suite import ReplyError, SuiteRun
 

@@ -1,0 +1,108 @@
+"""The text of a Python file, with positions as in `ast`, and edits of it."""
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
+Node = ast.expr | ast.stmt | ast.ExceptHandler | ast.keyword
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """The replacement of a span of one file.
+
+    Attributes:
+        path: The file, relative to the tree.
+        start: Offset of the first replaced character.
+        end: Offset after the last replaced character; equal to ``start`` for an insertion.
+        replacement: The new text.
+    """
+
+    path: str
+    start: int
+    end: int
+    replacement: str
+
+
+def apply_edits(
+    text: str,
+    edits: Iterable[Edit],
+    *,
+    span: tuple[int, int] | None = None,
+    keeps_lines: bool = False,
+) -> str:
+    """Returns a text with edits.
+
+    Args:
+        text: The text.
+        edits: The edits; their offsets refer to the unedited text.
+        span: The part of the text to return, which has all edits; the whole text by default.
+        keeps_lines: Whether a replacement with fewer lines is followed by blank lines, so that
+            later lines keep their numbers.
+
+    Raises:
+        ValueError: Two edits overlap.
+    """
+    first, limit = span or (0, len(text))
+    text = text[:limit]
+    for edit in sorted(edits, reverse=True):
+        if edit.end > limit:
+            raise ValueError(f"edits overlap at offset {edit.start}")
+        after = text[edit.end :]
+        if keeps_lines:
+            num_missing = text.count("\n", edit.start, edit.end) - edit.replacement.count("\n")
+            line_end = after.find("\n") + 1 or len(after)
+            after = after[:line_end] + "\n" * num_missing + after[line_end:]
+        text = text[: edit.start] + edit.replacement + after
+        limit = edit.start
+    return text[first:]
+
+
+class SourceText:
+    """The text of a Python file.
+
+    Args:
+        text: Its content with the original line ends.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._lines = _LINE.findall(text)
+        self._starts = [0]
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line))
+
+    def offset(self, line: int, column: int) -> int:
+        """Converts a line (from 1) and a column in UTF-8 bytes, as in `ast`, to an offset."""
+        text = self._lines[line - 1]
+        if not text.isascii():
+            column = len(text.encode()[:column].decode(errors="ignore"))
+        return self._starts[line - 1] + column
+
+    def line(self, number: int) -> str:
+        """Returns a line, counted from 1, with its end."""
+        text: str = self._lines[number - 1]
+        return text
+
+    def line_span(self, first: int, last: int) -> tuple[int, int]:
+        """Returns the span of whole lines, the last line's end included."""
+        return self._starts[first - 1], self._starts[min(last, len(self._lines))]
+
+    def span(self, node: Node) -> tuple[int, int]:
+        """Returns the span of a node, without parentheses around it."""
+        last, column = node.end_lineno, node.end_col_offset
+        assert last is not None  # noqa: S101 - ast.parse sets both on every such node
+        assert column is not None  # noqa: S101
+        return self.offset(node.lineno, node.col_offset), self.offset(last, column)
+
+    def segment(self, node: ast.expr | ast.stmt) -> str:
+        """Returns the node's text."""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def before(self, offset: int) -> str:
+        """Returns the text between the start of the line and ``offset``."""
+        start = max(self.text.rfind("\n", 0, offset), self.text.rfind("\r", 0, offset)) + 1
+        return self.text[start:offset]
