@@ -137,7 +137,7 @@ class _Calibration:
     ) -> None:
         self._task, self._tree, self._gold, self._timeout_s = task, tree, gold, timeout_s
         self._first, self._rng, self._records = first, rng, tree.records
-        self._ids_by_test = tree.functions(first.files)
+        self._ids_by_test = tree.function_ids(first.files)
         self.functions = _read_functions(first.files, self._ids_by_test.values())
         self.checks: list[tuple[_TestFunction, Check]] = []
         self.reached: Mapping[str, tuple[int, ...]] = {}

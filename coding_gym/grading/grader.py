@@ -1,5 +1,7 @@
 """The verdict on a patch: hidden tests in a second, clean sandbox."""
 
+import os
+import threading
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +24,7 @@ from coding_gym.grading.plan import Plan, plan_key, stored_plan
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import Selection
-from coding_gym.grading.tree import TestTree, concurrency
+from coding_gym.grading.tree import TestTree
 from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
 from coding_gym.task import Task
@@ -31,9 +33,22 @@ from coding_gym.workspace import Template
 CHALLENGES = ("resolved", "passed")
 """The ways to challenge a patch; see `grade`."""
 
+_GRADES_PER_CORE = 4  # more than 1, as some tests sleep or wait
 _GOLD_FACTOR = 10.0
 _MAX_NAMED = 3
 _MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # of pass-to-pass tests: at least eight and a fifth are negated
+
+
+def _renew_slots() -> None:
+    """Makes the semaphore, also for a forked child, which has none of its parent's threads."""
+    global _slots
+    _slots = threading.Semaphore(_GRADES_PER_CORE * len(os.sched_getaffinity(0)))
+
+
+_slots: threading.Semaphore
+"""Limits concurrent grades of this process, so that their runs do not starve one another."""
+_renew_slots()
+os.register_at_fork(after_in_child=_renew_slots)
 
 
 def grade(
@@ -89,7 +104,7 @@ def grade(
         raise unknown_name("challenge", challenge, (*CHALLENGES, "none"))
     tree = _tree(task, template, backend)
     try:
-        with concurrency.grade:
+        with _slots:
             start = perf_counter()
             verdict = _graded(task, template, tree, patch, challenge, rng or SystemRandom())
     except SandboxUnavailableError:
@@ -242,15 +257,16 @@ class _PatchRuns:
     drawn: set[str] = field(default_factory=set)
 
     def verdict(self, challenge: str) -> Grade:
-        """Returns the grade from one to three runs.
+        """Returns the grade from one to three runs; a task without units has one, as written.
 
         Early tests are the fail-to-pass tests, late tests the others; if the first cannot run
-        alone, all tests are early. A task without units has one run, of all tests as written. Else:
+        alone, all tests are early. Late tests with drawn units run in both versions, other late
+        tests in the second only.
 
-        1. The first version, with early tests and the late tests that have drawn units.
-        2. The second version: with all tests if the early tests passed run 1; else ``"passed"``
-           runs the early tests only, and ``"resolved"`` stops.
-        3. The second version with late tests, if run 2 was without them and a fail-to-pass test
+        1. The first version, of early tests and of the late tests with drawn units.
+        2. If all early tests passed: the second version of all tests. Else ``"resolved"`` stops,
+           and ``"passed"`` runs the second version of early tests.
+        3. The second version of late tests, if run 2 was without them and a fail-to-pass test
            passed both runs.
         """
         if not self.plan.challenge.units:
@@ -264,19 +280,19 @@ class _PatchRuns:
         self.drawn = {test for number in first | second for test in units[number].tests}
 
         run = self._run_tests(first, [*early, *(test for test in late if test in self.drawn)])
-        passed_first = self._have_passed(early)
-        if run.is_whole and (passed_first or challenge == "passed"):
-            run = self._run_tests(second, [*early, *late] if passed_first else early)
+        if run.is_whole and self._have_passed(early):
+            run = self._run_tests(second, [*early, *late])
+        elif run.is_whole and challenge == "passed":
+            run = self._run_tests(second, early)
+            if run.is_whole and late and self._has_passing_test():
+                run = self._run_tests(second, late)
         if not run.is_whole:
             return self._grade(run, is_verified=False)
         if challenge == "resolved" and not self._have_passed(early):
             return self._graded_early(run, early)
-        if not any(map(self._has_passed, self.task.fail_to_pass)):
-            # Which of the late tests have run depends on the draw.
+        if not self._has_passing_test():  # then the draw decides which late tests have run
             self.outcomes = {test: self.outcomes[test] for test in early}
-        elif late and not passed_first:
-            run = self._run_tests(second, late)
-        return self._grade(run, is_verified=run.is_whole)
+        return self._grade(run, is_verified=True)
 
     def _graded_early(self, run: Run, early: Iterable[str]) -> Grade:
         """Returns a grade that is not resolved and does not depend on the draw.
@@ -314,8 +330,8 @@ class _PatchRuns:
     def _run_once(self, negated: Collection[int], tests: Sequence[str]) -> Run:
         challenge = self.plan.challenge
         rewrite = partial(challenge.rewritten, negated=negated)
-        functions = self.tree.functions({})
-        only = {name for test in tests for name in functions.get(test, ())}
+        function_ids = self.tree.function_ids({})
+        only = {name for test in tests for name in function_ids.get(test, ())}
         return self.tree.run(
             self.patch,
             rewrite,
@@ -341,6 +357,10 @@ class _PatchRuns:
 
     def _have_passed(self, tests: Iterable[str]) -> bool:
         return all(map(self._has_passed, tests))
+
+    def _has_passing_test(self) -> bool:
+        """Whether a fail-to-pass test has passed all its runs."""
+        return any(map(self._has_passed, self.task.fail_to_pass))
 
     def _sample(self, tests: Sequence[str]) -> list[str]:
         negatable = [test for test in tests if self.plan.challenge.units_of([test])]

@@ -3,10 +3,8 @@
 import contextlib
 import math
 import os
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 
 from coding_gym.errors import GradingError, PatchError, SandboxError
 from coding_gym.grading.report import Run
@@ -26,26 +24,6 @@ _MIN_DISK_BYTES = 1 << 30
 _MIN_PROCESSES = 512
 _MIN_MEMORY_BYTES = 1 << 30
 _MIN_OPEN_FILES = 1280  # the test process writes its report to a descriptor with a high number
-_GRADES_PER_CORE = 4  # more than 1, as some tests sleep or wait
-
-
-class _Concurrency:
-    """Limits concurrent grades of this process, so that their runs do not starve one another.
-
-    Attributes:
-        grade: A semaphore that admits a few grades per core.
-    """
-
-    def __init__(self) -> None:
-        self.renew()
-
-    def renew(self) -> None:
-        """Replaces the semaphore, for a forked child that has none of its parent's threads."""
-        self.grade = threading.Semaphore(_GRADES_PER_CORE * len(os.sched_getaffinity(0)))
-
-
-concurrency = _Concurrency()
-os.register_at_fork(after_in_child=concurrency.renew)
 
 
 class TestTree:
@@ -81,9 +59,9 @@ class TestTree:
         """Whether tests can be negated: only Python tests can."""
         return self._task.language == "python" and self._runner.negates
 
-    def functions(self, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
-        """Returns the test functions of each expected test whose functions the runner knows."""
-        return self._runner.functions(self._task, files)
+    def function_ids(self, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
+        """Returns the ids of the test functions of each expected test; see the runner."""
+        return self._runner.function_ids(self._task, files)
 
     def select(self, patch: Patch, *, is_challenged: bool = True) -> Selection:
         """Selects the graded part of a patch, from the diff that git makes in a clean sandbox.
@@ -146,23 +124,18 @@ class TestTree:
             PatchError: The patch does not apply to the tree with the hidden tests.
             GradingError, SandboxError: The infrastructure failed, also without the patch.
         """
-        run = partial(
-            self._run,
-            rewrite=rewrite,
-            only=only,
-            num_checks=num_checks,
-            is_plain=is_plain,
-            timeout_s=timeout_s,
-        )
+
+        def run_once(patch: Patch) -> Run:
+            return self._run_once(patch, rewrite, only, num_checks, is_plain, timeout_s)
+
         try:
-            return _repeated(run, patch)
+            return _repeated(run_once, patch)
         except _NotOpenedError as failure:
             raise failure.error from failure
 
-    def _run(
+    def _run_once(
         self,
         patch: Patch,
-        *,
         rewrite: Rewrite | None,
         only: Collection[str],
         num_checks: int,

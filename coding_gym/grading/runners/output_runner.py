@@ -49,7 +49,7 @@ class OutputRunner:
         default_command: The command of tasks without ``test_command``; "" if they must have one.
         names: Patterns of test files and of files that configure the run.
         is_by_file: Whether ids are ``FILE::NAME`` even without ``{file}``.
-        negates: Whether `functions` returns Python functions, so that tests can be negated.
+        negates: Whether `function_ids` returns Python functions, so that tests can be negated.
     """
 
     name: ClassVar[str]
@@ -105,7 +105,7 @@ class OutputRunner:
         """
         return (*self.names, *started_patterns(self._command(task)))
 
-    def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
+    def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the test functions of expected tests, as ``FILE::CLASS::NAME``.
 
         Tests whose functions are not known are omitted; they cannot be negated.

@@ -44,7 +44,7 @@ class PytestRunner:
             folders.update("/".join(parts[:depth]) + "/" for depth in range(1, len(parts)))
         return tuple(f"./{folder}{name}" for folder in sorted(folders) for name in _READ)
 
-    def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
+    def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the node ids without parameters."""
         return {test: (test.partition("[")[0],) for test in task.expected_tests}
 

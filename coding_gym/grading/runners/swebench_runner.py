@@ -43,7 +43,7 @@ class SweBenchRunner(OutputRunner):
             paths.update(test.partition(":")[0] for test in task.expected_tests if ":" in test)
         return tuple(sorted(paths))
 
-    def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
+    def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the functions that ids name, in formats of Python's test runners."""
         name = _format(task)
         if name in PYTEST_FORMATS:
