@@ -2,7 +2,7 @@
 
     python benchmarks/learning/programs.py bench    # the tasks, once
     python benchmarks/learning/learn.py bench       # everything, in about three hours
-    python benchmarks/learning/learn.py --report    # the table
+    python benchmarks/learning/learn.py             # the table of the results so far
 
 First every candidate of every task is tried, and those that pass the visible tests are graded, so
 that hardly a run that follows waits for a test. Then policies that learn nothing play. Then each
@@ -223,9 +223,11 @@ def keep(results: Path, line: Mapping[str, Any]) -> None:
 
 
 def main() -> None:
-    """Runs everything, or prints the report."""
+    """Runs everything, and prints the report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("bench", type=Path, nargs="?", help="the folder of programs.py")
+    parser.add_argument(
+        "bench", type=Path, nargs="?", help="the folder of programs.py; else only the report"
+    )
     parser.add_argument(
         "--trainers", nargs="*", choices=TRAINERS, default=list(TRAINERS), help="(default all)"
     )
@@ -233,12 +235,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20_000, help="of a training (default 20000)")
     parser.add_argument("--each", type=int, default=10, help="tasks per program (default 10)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file of the lines")
-    parser.add_argument("--report", action="store_true", help="print the results so far")
     options = parser.parse_args()
     if options.bench is not None:
         run_all(options)
-    elif not options.report:
-        parser.error("name the folder of the bench, or --report")
     report(options.results)
 
 

@@ -67,20 +67,17 @@ def project_of(name: str, requirement: str, trees: Path) -> Project:
     return Project(name=name, folder=folder, install_commands=(_INSTALL,))
 
 
-def build(out: Path, workers: int, *, is_offline: bool = False) -> None:
+def build(out: Path, workers: int) -> None:
     """Writes the splits of the bench, which the list of bugs describes.
 
     Args:
         out: The folder of the bench.
         workers: Programs at a time.
-        is_offline: Only of the programs that come with this package.
 
     Raises:
         ValueError: A program is not the one that was broken.
     """
     programs = json.loads(gzip.decompress(BUGS.read_bytes()))
-    if is_offline:
-        programs = {name: one for name, one in programs.items() if not one["requirement"]}
 
     def tasks_of(name: str) -> list[Task]:
         program = programs[name]
@@ -185,11 +182,10 @@ def main() -> None:
     """Writes the tasks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("out", type=Path, help="the folder of the bench")
-    parser.add_argument("--offline", action="store_true", help="only programs of this package")
     parser.add_argument("--workers", type=int, default=2, help="programs at a time (default 2)")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    build(options.out, options.workers, is_offline=options.offline)
+    build(options.out, options.workers)
 
 
 if __name__ == "__main__":
