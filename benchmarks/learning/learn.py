@@ -225,9 +225,7 @@ def keep(results: Path, line: Mapping[str, Any]) -> None:
 def main() -> None:
     """Runs everything, and prints the report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "bench", type=Path, nargs="?", help="the folder of programs.py; else only the report"
-    )
+    parser.add_argument("bench", type=Path, nargs="?", help="of programs.py; else the report")
     parser.add_argument(
         "--trainers", nargs="*", choices=TRAINERS, default=list(TRAINERS), help="(default all)"
     )
