@@ -356,7 +356,7 @@ class Recipe:
         """Returns the outcomes of a model by program; it plays each held-out bug once or twice.
 
         The hidden tests run once for each distinct patch, without challenge: a model of this size
-        cannot write a cheat into a few words, and a challenge needs a plan, half a CPU minute for
+        cannot write a cheat into a few words, and a challenge needs a plan, about 20 test runs for
         each bug.
         """
         folder = self.work / f"eval-{name}"
