@@ -218,8 +218,8 @@ class _Calibration:
             for number in numbers:
                 tests_by_check.setdefault(number, []).append(test)
         base = self._reports_of_base()
-        for function in self.functions:
-            self.slots += self._slots_of(function, tests_by_check, base)
+        for function, checks in self._checks_by_function().items():
+            self.slots += self._slots_of(function, checks, tests_by_check, base)
 
     def choose_units(self, stable: Sequence[str]) -> None:
         """Rejects units until runs with the gold patch end as expected.
@@ -230,14 +230,13 @@ class _Calibration:
         self._verify(stable, range(len(self.slots)))  # rejects most unusable units
         num_bits = max(slot.index for slot in self.slots).bit_length()
         slots = list(enumerate(self.slots))
-        draws = [[n for n, slot in slots if slot.index >> bit & 1] for bit in range(num_bits)]
+        draws = [
+            tuple([n for n, slot in slots if slot.index >> bit & 1 == kept] for kept in (1, 0))
+            for bit in range(num_bits)
+        ]
         num_verified = 0
         for draw in islice(cycle([*draws, None]), _MAX_ROUNDS):
-            versions: Iterable[Collection[int]] = (
-                self.challenge.draw(stable, self._rng)
-                if draw is None
-                else (draw, [n for n, _ in slots if n not in draw])
-            )
+            versions = draw or self.challenge.draw(stable, self._rng)
             results = [self._verify(stable, negated) for negated in versions]
             num_verified = num_verified + 1 if all(results) else 0
             if num_verified == len(draws) + 1:
@@ -308,7 +307,11 @@ class _Calibration:
 
     def _reached_by_source(self, tests: Collection[str]) -> dict[str, tuple[int, ...]]:
         """Returns the checks in the source of each test, for runners that record no assertions."""
-        numbers = {id_: self._checks_of(f).keys() for f in self.functions for id_ in f.ids}
+        numbers = {
+            id_: checks.keys()
+            for function, checks in self._checks_by_function().items()
+            for id_ in function.ids
+        }
         return {
             test: tuple(sorted({number for id_ in ids for number in numbers[id_]}))
             for test in tests
@@ -320,9 +323,9 @@ class _Calibration:
         if not self._records:
             return {}
         extra_edits: list[tuple[str, Edit]] = []
-        for function in self.functions:
+        for function, checks in self._checks_by_function().items():
             edits: list[Edit] = []
-            for number, check in self._checks_of(function).items():
+            for number, check in checks.items():
                 if check.actual is not None:
                     start, end = start_of(check.actual), end_of(check.actual)
                     edits += [(start, start, f"{RECORDER}[{number}].see("), (end, end, ")")]
@@ -330,17 +333,22 @@ class _Calibration:
                 extra_edits += [(function.file.path, edit) for edit in edits]
         return self._reports(self._run((), is_base=True, extra_edits=extra_edits))
 
-    def _checks_of(self, function: _TestFunction) -> dict[int, Check]:
-        return {n: check for n, (owner, check) in enumerate(self.checks) if owner is function}
+    def _checks_by_function(self) -> dict[_TestFunction, dict[int, Check]]:
+        """Returns the checks of each function, by number."""
+        checks: dict[_TestFunction, dict[int, Check]] = {f: {} for f in self.functions}
+        for number, (function, check) in enumerate(self.checks):
+            checks[function][number] = check
+        return checks
 
     def _slots_of(
         self,
         function: _TestFunction,
+        checks: Mapping[int, Check],
         tests_by_check: Mapping[int, list[str]],
         base: Mapping[str, Mapping[int, CheckReport]],
     ) -> list[_Slot]:
         """Returns the slots of a function: the rows of its table, and the checks that use none."""
-        file, node, checks = function.file, function.node, self._checks_of(function)
+        file, node = function.file, function.node
 
         def outputs(numbers: Sequence[int], tests: Sequence[str]) -> list[str]:
             reports = [base.get(t, {}).get(n, CheckReport()) for t in tests for n in numbers]
@@ -392,17 +400,24 @@ class _Calibration:
 
     def _verify(self, tests: Collection[str], negated: Collection[int]) -> bool:
         """Returns whether a run ends as expected; if not, rejects the units that prevented it."""
-        active = [number for number in negated if self.slots[number].candidates]
+        ordered = [number for number in negated if self.slots[number].candidates]
+        active = frozenset(ordered)
         challenge = self.challenge
         run = self._run(active)
         rejected: set[int] = set()
         is_expected = run.is_whole
         if not run.is_whole and active:
-            rejected.add(self._breaking_unit(active))
+            rejected.add(self._breaking_unit(ordered))
         for test in tests if run.is_whole else ():
             outcome = challenge.outcome(test, run, active)
             is_expected = is_expected and outcome.status is TestStatus.PASSED
-            rejected |= self._culprits(test, outcome, run.checks(self.name(test, run)), active)
+            numbers = [n for n in challenge.unit_numbers([test]) if n in active]
+            units = {n: challenge.units[n] for n in numbers}
+            reports = run.checks(self.name(test, run))
+            rejected |= self._culprits(outcome, units, reports)
+            if outcome.failed and not units:  # the cause can be a unit of another test
+                path = test.partition("::")[0]
+                rejected |= {n for n in active if challenge.units[n].path == path} or active
         for number in rejected:
             del self.slots[number].candidates[0]
         return is_expected and not rejected
@@ -415,36 +430,26 @@ class _Calibration:
         return active[0]
 
     def _culprits(
-        self,
-        test: str,
-        outcome: Outcome,
-        reports: Mapping[int, CheckReport],
-        active: Sequence[int],
+        self, outcome: Outcome, units: Mapping[int, Unit], reports: Mapping[int, CheckReport]
     ) -> set[int]:
-        """Returns the units to reject for the outcome of a test.
+        """Returns the units to reject for the outcome of a test, of the negated ones by number.
 
         A negated check must fail. If it also passes, its unit stays, with ``is_every`` false. If
-        the test failed otherwise, the cause can be the last unit that it executed, or else any
-        unit of its file.
+        the test failed otherwise, the cause can be the last unit that it executed.
         """
         culprits: set[int] = set()
-        units = {n: self.slots[n].unit for n in active if test in self.slots[n].unit.tests}
         for number, unit in units.items():
             if outcome.wrongly_passed.intersection(unit.checks):
                 if all(reports.get(check, CheckReport()).num_failed for check in unit.checks):
                     self.slots[number].candidates[0] = replace(unit, is_every=False)
                 else:
                     culprits.add(number)
-        if not outcome.failed:
-            return culprits
-        if units:
+        if outcome.failed and units:
             executed = [
                 n for n, unit in units.items() if not reports or reports.keys() & set(unit.checks)
             ]
-            return culprits | {max(executed or units, key=lambda number: units[number].checks)}
-        path = test.partition("::")[0]
-        in_file = {number for number in active if self.slots[number].unit.path == path}
-        return culprits | (in_file or set(active))
+            culprits.add(max(executed or units, key=lambda number: units[number].checks))
+        return culprits
 
     def _end_alone(self, tests: Sequence[str], negated: Collection[int]) -> bool:
         if not tests:
@@ -468,8 +473,8 @@ class _Calibration:
             passed = {n for n, report in reports.items() if report.num_passed} or (
                 outcome.passed | outcome.wrongly_passed
             )
-            for slot in self.slots:
-                if test in slot.unit.tests and not passed.isdisjoint(slot.unit.checks):
+            for slot in (self.slots[number] for number in challenge.unit_numbers([test])):
+                if not passed.isdisjoint(slot.unit.checks):
                     slot.candidates[0] = replace(slot.unit, is_bit=False)
             if outcome.status is TestStatus.PASSED:
                 passing.add(test)

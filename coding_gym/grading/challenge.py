@@ -95,15 +95,18 @@ class Challenge:
         """Returns the number of bits that a program has to guess to forge all of these tests."""
         return sum(unit.is_bit for unit in self.units_of(tests))
 
+    def unit_numbers(self, tests: Collection[str]) -> list[int]:
+        """Returns the numbers of the units of these tests, in order."""
+        return sorted({number for test in tests for number in self._units_by_test.get(test, ())})
+
     def units_of(self, tests: Collection[str]) -> list[Unit]:
         """Returns the units of these tests, in order."""
-        numbers = {number for test in tests for number in self._units_by_test.get(test, ())}
-        return [self.units[number] for number in sorted(numbers)]
+        return [self.units[number] for number in self.unit_numbers(tests)]
 
     def draw(self, tests: Collection[str], rng: Random) -> tuple[frozenset[int], frozenset[int]]:
         """Draws the units that each of two versions negates; each unit is in one of them."""
-        numbers = {number for test in tests for number in self._units_by_test.get(test, ())}
-        first = frozenset(number for number in sorted(numbers) if rng.getrandbits(1))
+        numbers = self.unit_numbers(tests)
+        first = frozenset(number for number in numbers if rng.getrandbits(1))
         return first, frozenset(numbers) - first
 
     def rewritten(
