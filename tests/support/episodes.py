@@ -32,6 +32,7 @@ from coding_gym.vector import CodingRepairVectorEnv
 
 Env = gym.Env[Any, Any]
 Closing = Callable[[Any], Any]
+Make = Callable[..., Env]
 MakeEnv = Callable[..., CodingRepairEnv]
 MakeVec = Callable[..., CodingRepairVectorEnv]
 

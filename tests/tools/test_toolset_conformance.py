@@ -209,6 +209,7 @@ def test_invalid_calls_get_an_answer(toolset: Toolset, scene: Scene) -> None:
         result = answer_of(toolset, call, scene)
         assert (result.ok, result.submitted) == (False, False)
     assert unknown.name in answer_of(toolset, unknown, scene).content
+    assert unreadable.error in answer_of(toolset, unreadable, scene).content
 
 
 def test_a_missing_argument_is_named(toolset: Toolset, scene: Scene) -> None:
