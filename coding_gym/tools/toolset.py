@@ -261,17 +261,15 @@ def tool_names(toolset: Toolset) -> tuple[str, ...]:
     return tuple(tool.name for tool in toolset.tools)
 
 
-def answer(call: ToolCall, content: str, *, ok: bool = True, raw: str = "") -> ToolResult:
+def answer(call: ToolCall, content: str, *, ok: bool = True) -> ToolResult:
     """Returns the result of a call.
 
     Args:
         call: The call.
         content: The text for the policy, already truncated.
         ok: Whether the tool succeeded.
-        raw: The output of the sandbox; recorded unless ``content`` contains it.
     """
-    raw = "" if raw.strip() in content else well_formed(raw)
-    return ToolResult(well_formed(content), ok=ok, call_id=call.call_id, raw=raw)
+    return ToolResult(well_formed(content), ok=ok, call_id=call.call_id)
 
 
 def _json_error(call: ToolCall) -> str:
