@@ -28,7 +28,7 @@ _MAX_QUOTED_CHARS = 200
 _MAX_REFUSAL_CHARS = 8000
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """The parts of an episode that tools use.
 
@@ -36,14 +36,11 @@ class ToolContext:
         sandbox: The sandbox with the task's working tree.
         command_timeout_s: Seconds after which a command is killed.
         is_changed: Returns whether the working tree differs from the base commit.
-        state: The toolset's state in this episode: JSON values, part of every snapshot. It is empty
-            at the start, and the policy cannot read it.
     """
 
     sandbox: "Sandbox"
     command_timeout_s: float
     is_changed: Callable[[], bool]
-    state: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

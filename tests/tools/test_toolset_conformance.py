@@ -193,7 +193,6 @@ def test_calls_get_identical_answers_in_another_sandbox(toolset: Toolset) -> Non
         with scene_of(toolset) as scene:
             calls = [*CALLS.get(toolset.name, ()), *draw(toolset)]
             answers.append([answer_of(toolset, c, scene).content for c in calls])
-            assert json.loads(json.dumps(scene.state)) == scene.state
     assert answers[0] == answers[1]
 
 
@@ -241,7 +240,6 @@ def test_garbage_arguments_raise_nothing_and_stay_inside(toolset: Toolset, scene
         for arguments in (*garbage, {"no_such_argument": 1}, {"\ud800": "\0", "": None}):
             answer_of(toolset, ToolCall(tool, plain | arguments, "id"), scene)
     assert outside(scene) == before
-    json.dumps(scene.state)
 
 
 def test_a_prompt_names_every_argument_of_every_tool(toolset: Toolset) -> None:
