@@ -1,13 +1,11 @@
 """Runs an agent on tasks, and records every attempt in a run folder."""
 
-import asyncio
 import hashlib
 import json
 import logging
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,7 +24,7 @@ from coding_gym.errors import InvalidArgumentError, last_line
 from coding_gym.rollout.image_windows import ImageWindows
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import CONFIG, Outcome, RunFolder
-from coding_gym.rollout.runner import Runner
+from coding_gym.rollout.runner import Runner, run_in_thread
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
@@ -149,13 +147,20 @@ def evaluate(
                 windows = ImageWindows(todo, images_window, name, is_over)
                 stack.callback(windows.close)
 
+            def stop() -> None:
+                _log.warning(
+                    "interrupted: running episodes continue to their end; interrupt again to stop "
+                    "them"
+                )
+                runner.stopping = True
+
             def keep(trajectory: Trajectory) -> None:
                 writer.add(trajectory)
                 on_done(trajectory)
                 if windows:
                     windows.finish(trajectory.task_id)
 
-            _play(runner, windows or todo, keep)
+            run_in_thread(runner.run(windows or todo, keep), on_interrupt=stop)
     return folder
 
 
@@ -172,35 +177,6 @@ def _bounds(**bounds: float | None) -> dict[str, float]:
         elif not is_number(bound) or not bound >= 0:
             raise InvalidArgumentError(f"{name} must be a number of at least 0, got {bound!r}")
     return known
-
-
-def _play(
-    runner: Runner, todo: Iterable[tuple[Task, int]], keep: Callable[[Trajectory], None]
-) -> None:
-    """Plays the attempts; after the first Ctrl-C none starts, and the second Ctrl-C discards all.
-
-    The event loop runs in a thread, because a notebook already has one in the main thread.
-    """
-    playing: list[asyncio.Task[Any]] = []
-
-    async def play() -> None:
-        playing.append(asyncio.ensure_future(runner.run(todo, keep)))
-        await playing[0]
-
-    with ThreadPoolExecutor(1) as thread:
-        future = thread.submit(lambda: asyncio.run(play()))
-        try:
-            future.result()
-        except KeyboardInterrupt:
-            _log.warning(
-                "interrupted: running episodes continue to their end; interrupt again to stop them"
-            )
-            runner.stopping = True
-            try:
-                future.result()
-            except KeyboardInterrupt:
-                playing[0].get_loop().call_soon_threadsafe(playing[0].cancel)
-                raise
 
 
 def _create(

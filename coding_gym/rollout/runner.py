@@ -5,10 +5,12 @@ import hashlib
 import logging
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from queue import SimpleQueue
 from typing import Any
 
 from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, public_text
@@ -192,6 +194,38 @@ class Runner:
             started_at=started_at.isoformat(timespec="milliseconds"),
             duration_s=time.perf_counter() - began,
         )
+
+
+def run_in_thread(
+    episodes: Coroutine[Any, Any, None], on_interrupt: Callable[[], None] | None = None
+) -> None:
+    """Runs a coroutine in a thread, because a notebook has an event loop; Ctrl-C cancels it.
+
+    Args:
+        episodes: The coroutine.
+        on_interrupt: Is called at the first Ctrl-C; then only a second one cancels the coroutine.
+    """
+    started: SimpleQueue[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = SimpleQueue()
+
+    async def main() -> None:
+        started.put((asyncio.get_running_loop(), asyncio.current_task()))  # type: ignore[arg-type]
+        await episodes
+
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(asyncio.run, main())
+        loop, task = started.get()
+        try:
+            try:
+                future.result()
+            except KeyboardInterrupt:
+                if on_interrupt is None:
+                    raise
+                on_interrupt()
+                future.result()
+        except BaseException:
+            with suppress(RuntimeError):  # the loop has already ended
+                loop.call_soon_threadsafe(task.cancel)
+            raise
 
 
 def _usage(record: Trajectory, calls: Sequence[ModelCall | None]) -> dict[str, Any]:
