@@ -260,7 +260,7 @@ class Episode:
                 reason = StopReason.STOPPED if is_stop else self.usage.spent(self.bounds)
             if context is not None and reason is None:
                 parsed = self._read(reply)
-                calls = tuple(map(self.toolset.canonicalize, parsed.calls))
+                calls = parsed.calls
                 self._messages.append(transcript.assistant(str(reply), parsed))
                 reason = self._answer(context, reply, parsed)
             self.usage.turns += 1

@@ -165,8 +165,6 @@ class Toolset:
         text_formats: Tool formats that ``auto`` also reads, for toolsets whose prompt explains
             another format than JSON.
         submission: The call that submits.
-        canonicalize: Returns a call with the names and values of the schemas, for toolsets that
-            also accept other spellings.
         refuse: Returns the text of a result that reports a mistake of the policy.
         checks_arguments: Whether calls whose arguments do not fit the schema are refused, and null
             ones dropped, before a tool runs. If not, the tools check their arguments.
@@ -182,7 +180,6 @@ class Toolset:
     on_no_call: Callable[[ToolContext], NoCall] = _CALL_A_TOOL
     text_formats: tuple[str, ...] = ()
     submission: ToolCall = _SUBMISSION
-    canonicalize: Callable[[ToolCall], ToolCall] = lambda call: call
     refuse: Callable[[str], str] = "Error: {}".format
     checks_arguments: bool = True
     unreadable: str = "the arguments are no JSON: {call.error:.300}"
@@ -208,7 +205,6 @@ class Toolset:
         Raises:
             SandboxError: The sandbox is closed or died.
         """
-        call = self.canonicalize(call)
         try:
             if call.error:
                 raise Refusal(self.unreadable.format(call=call, json_error=_json_error(call)))
@@ -227,11 +223,10 @@ class Toolset:
         return result
 
     def canonical(self, call: ToolCall) -> ToolCall:
-        """Returns a call in canonical form, without ignored arguments; equal calls are repetitions.
+        """Returns a call without ignored arguments; equal calls are repetitions.
 
         A call of an unknown tool, or without a required argument, keeps all arguments.
         """
-        call = self.canonicalize(call)
         tool = self._tool_by_name.get(call.name)
         if tool is None:
             return call
