@@ -5,7 +5,7 @@ import json
 import logging
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -241,7 +241,10 @@ def _reopen(
         )
     config["attempts"] = attempts or config["attempts"]
     config["bounds"] = {**config["bounds"], **bounds}
-    config["versions"] = dict(_joined(config["versions"], _versions()))
+    for name, now in _versions().items():
+        before = config["versions"].setdefault(name, now)
+        if before.split(", then ")[-1] != now:
+            config["versions"][name] = f"{before}, then {now}"
     folder.save_config()
     return folder, chosen, factory
 
@@ -267,13 +270,6 @@ def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeConfig) 
         raise InvalidArgumentError(
             f"the tasks changed after the start of the run in {folder.path}; use a new folder"
         )
-
-
-def _joined(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yields the version of each package; a changed version is preceded by the earlier one."""
-    for name in {**old, **new}:
-        before, now = old.get(name, "none"), new.get(name, "none")
-        yield name, before if before.split(", then ")[-1] == now else f"{before}, then {now}"
 
 
 def _factory(
