@@ -34,7 +34,7 @@ from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import ToolContext, get_toolset
-from coding_gym.tools.formats import ParsedAction, ReplyParser, with_instructions
+from coding_gym.tools.formats import ParsedAction, ReplyParser, system_prompt
 from coding_gym.tools.toolset import SILENCE
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
@@ -152,8 +152,8 @@ class Episode:
             InvalidTaskError: The tree of the task cannot be built.
         """
         self._open(partial(self.config.open, self.task, change))
-        prompt = self.toolset.prompt(keeps_shell=self.config.sandbox.keeps_shell)
-        prompt = with_instructions(prompt, self.tool_format, self.toolset.schemas)
+        keeps_shell = self.config.sandbox.keeps_shell
+        prompt = system_prompt(self.toolset, self.tool_format, keeps_shell=keeps_shell)
         self.opening = transcript.opening(prompt, self.task.problem_statement)
         if self._chat is not None:
             self._chat.opening(self.opening)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import well_formed
-from coding_gym.tools.prompts import EXAMPLE_COMMANDS, FRESH_SHELL, KEPT_SHELL
+from coding_gym.tools.prompts import EXAMPLE_COMMANDS
 from coding_gym.tools.schemas import KnownTools, Schema, fits, function
 
 if TYPE_CHECKING:
@@ -193,11 +193,6 @@ class Toolset:
     @cached_property
     def _tool_by_name(self) -> Mapping[str, Tool]:
         return {tool.name: tool for tool in self.tools}
-
-    def prompt(self, *, keeps_shell: bool) -> str:
-        """Returns the system prompt; ``keeps_shell``: one shell runs all commands."""
-        prompt = self.system_prompt
-        return prompt.replace(FRESH_SHELL, KEPT_SHELL) if keeps_shell else prompt
 
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Runs one call and returns its result, bounded in characters.

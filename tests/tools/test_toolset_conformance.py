@@ -28,7 +28,7 @@ from coding_gym.tools import (
     tool_names,
     toolset_names,
 )
-from coding_gym.tools.formats.instructions import with_instructions
+from coding_gym.tools.formats.instructions import system_prompt
 from coding_gym.tools.schemas import JSON_TYPES, argument_errors
 
 MAX_ANSWER_CHARS = 64_000
@@ -251,8 +251,8 @@ def test_a_prompt_names_every_argument_of_every_tool(toolset: Toolset) -> None:
 
 @pytest.mark.parametrize("name", ["bash", "codex", "editor", "thesis"])
 def test_a_prompt_explains_whether_the_shell_persists(name: str) -> None:
-    assert "starts anew" in get_toolset(name).prompt(keeps_shell=False)
-    assert "goes on in the same shell" in get_toolset(name).prompt(keeps_shell=True)
+    assert "starts anew" in system_prompt(get_toolset(name))
+    assert "goes on in the same shell" in system_prompt(get_toolset(name), keeps_shell=True)
 
 
 @pytest.mark.parametrize("changed", [False, True])
@@ -287,5 +287,5 @@ def test_toolset_with_an_invalid_schema_is_refused(schema: dict[str, Any]) -> No
 @pytest.mark.parametrize("tool_format", ["hermes", "json", "bash_block"])
 def test_the_compact_toolset_has_a_short_prompt(tool_format: str) -> None:
     compact = get_toolset("compact")
-    prompt = with_instructions(compact.system_prompt, tool_format, compact.schemas)
+    prompt = system_prompt(compact, tool_format)
     assert len(get_tokenizer("coding_gym_16k").encode(prompt)) <= 305
