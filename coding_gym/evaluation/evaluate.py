@@ -120,7 +120,7 @@ def evaluate(
     folder, chosen, factory = opened
     config = folder.config
     with folder.writer() as writer:
-        outcomes = [outcome for _, outcome in folder.outcomes()]
+        outcomes = list(folder.outcomes())
         done = folder.keys()
         todo = [
             (task, attempt)

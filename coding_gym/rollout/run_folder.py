@@ -137,25 +137,14 @@ class RunFolder:
         listed = list_attempts(self.path / ATTEMPTS)
         return {key for key, (name, _) in listed.items() if not _is_error(name)}
 
-    def outcomes(self) -> Iterator[tuple[Key, Outcome]]:
+    def outcomes(self) -> Iterator[Outcome]:
         """Yields the outcome of each record, including all errors of an attempt.
 
         Raises:
             InvalidArgumentError: A record cannot be read.
         """
-        for key, name in sorted((key, name) for key, _, name, _ in _files(self.path / ATTEMPTS)):
-            yield key, _read_outcome(self.path / ATTEMPTS / name)
-
-    def read(self, task_id: str, attempt: int) -> Trajectory:
-        """Returns the record of an attempt with its verdict; without a verdict, the last error.
-
-        Raises:
-            InvalidArgumentError: The run has no such attempt, or its record cannot be read.
-        """
-        listed = list_attempts(self.path / ATTEMPTS)
-        if (task_id, attempt) not in listed:
-            raise InvalidArgumentError(f"{self.path} has no attempt {attempt} at {task_id!r}")
-        return _read_record(self.path / ATTEMPTS / listed[task_id, attempt][0])
+        for _, _, name, _ in _files(self.path / ATTEMPTS):
+            yield _read_outcome(self.path / ATTEMPTS / name)
 
     def trajectories(self) -> Iterator[Trajectory]:
         """Yields the records with a verdict, in the order of task and attempt."""
