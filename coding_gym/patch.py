@@ -39,6 +39,12 @@ class Hunk(NamedTuple):
     new_start: int
     body: list[str]
 
+    def lines(self) -> Iterator[str]:
+        """Yields the lines with their signs and line ends; the last line can lack its line end."""
+        for line, following in pairwise([*self.body, ""]):
+            if line != _NO_NEWLINE:
+                yield line if following == _NO_NEWLINE else f"{line}\n"
+
 
 @dataclass(frozen=True)
 class FileChange:
@@ -98,6 +104,26 @@ class FileChange:
                     f"patch for {self.path} is cut off inside the hunk {match.group()}"
                 )
             yield Hunk(old_start, new_start, body)
+
+    def apply(self, text: str) -> str:
+        """Returns the text of the file after the change; hunks must apply at their line numbers.
+
+        Raises:
+            PatchError: A hunk does not apply, or the change is binary.
+        """
+        if self.is_binary:
+            raise PatchError(f"{self.path} is binary; only git can apply that")
+        source, result, position = _split_lines(text), [], 0
+        for hunk in self.hunks():
+            lines = list(hunk.lines())
+            old = [line[1:] for line in lines if line[0] in " -"]
+            # The header of a hunk without old lines has the number of the line before it.
+            first = hunk.old_start - 1 if old else hunk.old_start
+            if first < position or source[first : first + len(old)] != old:
+                raise PatchError(f"patch does not apply to {self.path} at line {first + 1}")
+            result += source[position:first] + [line[1:] for line in lines if line[0] in " +"]
+            position = first + len(old)
+        return "".join(result + source[position:])
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,9 @@ def test_git_applies_and_reverses_a_diff(tmp_path: Path) -> None:
         before[f"{number}"], after[f"{number}"] = changed(rng)
     write_files(tmp_path, before)
     patch = Patch.between(before, after)
+    for change in patch.files:
+        if change.old_path and change.new_path:
+            assert change.apply(before[change.path]) == after[change.path]
     (tmp_path / ".git").mkdir()
     place = tmp_path / ".git" / "x.patch"
     place.write_text(patch.text, encoding="utf-8", newline="")
@@ -68,20 +71,29 @@ def test_renames_modes_and_quoted_paths_are_read() -> None:
 
 def test_a_diff_without_git_headers_is_read() -> None:
     patch = Patch("--- a/x\t2024-01-01\n+++ b/x\t2024-01-02\n@@ -1 +1 @@\n-a\n+b\n")
-    (hunk,) = patch.files[0].hunks()
-    assert (patch.paths, hunk) == ({"x"}, (1, 1, ["-a", "+b"]))
+    assert (patch.paths, patch.files[0].apply("a\n")) == ({"x"}, "b\n")
 
 
-@pytest.mark.parametrize("header", ["@@ -1,3 +1 @@", f"@@ -{'0' * 5000}1 +1 @@"])
-def test_a_hunk_that_cannot_be_read_is_refused(header: str) -> None:
-    (change,) = Patch(f"diff --git a/x b/x\n--- a/x\n+++ b/x\n{header}\n-a\n+b\n").files
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("other\n", "@@ -1 +1 @@\n-a\n+b\n"),
+        ("a\n", "@@ -1,3 +1 @@\n-a\n+b\n"),
+        ("a\n", f"@@ -{'0' * 5000}1 +1 @@\n-a\n+b\n"),
+        ("a\n", "@@ -9 +9 @@\n-a\n+b\n"),
+    ],
+)
+def test_change_that_does_not_apply_is_refused(before: str, text: str) -> None:
+    (change,) = Patch(f"diff --git a/x b/x\n--- a/x\n+++ b/x\n{text}").files
     with pytest.raises(PatchError, match=r"^[^\n]{1,200}$"):
-        list(change.hunks())
+        change.apply(before)
 
 
-def test_binary_changes_are_detected() -> None:
+def test_binary_changes_are_detected_and_refused() -> None:
     patch = Patch("diff --git a/x b/x\nindex 1..2\nGIT binary patch\nliteral 1\nIcmZPo\n")
     assert patch.files[0].is_binary
+    with pytest.raises(PatchError, match="binary"):
+        patch.files[0].apply("a")
 
 
 @pytest.mark.parametrize(

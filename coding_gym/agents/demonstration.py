@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from difflib import SequenceMatcher
 from io import StringIO
 from shlex import quote
@@ -22,7 +21,6 @@ _TOKEN = re.compile(r"\w+|[^\w\s]+|\s")
 _CONTEXT_LINES = 10  # that are read on each side of an edit
 _MAX_HUNKS = 10
 _EDITOR_COMMAND = "str_replace"
-_COPY = "/tmp/gold"  # noqa: S108 - inside the sandbox
 
 
 class Edit(NamedTuple):
@@ -73,10 +71,13 @@ def demonstrate(episode: Episode) -> Iterator[str]:
 
 def _changing(episode: Episode, tools: ToolUse, change: FileChange) -> Iterator[str]:
     """Yields the actions that change one file."""
-    path, text, after = change.path, _text(episode, change.old_path), None
-    if text is not None and change.old_path == change.new_path:
-        after = _text_after(episode, change)
-    if text is None or after is None:
+    text = _text(episode, change.old_path)
+    if text is None or change.old_path != change.new_path or change.is_binary:
+        yield tools.applying(change.text, "gold")
+        return
+    try:
+        path, after = change.path, change.apply(text)
+    except PatchError:  # a hunk that git moves
         yield tools.applying(change.text, "gold")
         return
     numbered = next((n for n in tools.callable_schemas() if _parameters(n) == _NUMBERED), None)
@@ -197,17 +198,6 @@ def _text(episode: Episode, path: str | None) -> str | None:
     except (OSError, UnicodeDecodeError, InfrastructureError):
         return None
     return None if "\r" in text else text
-
-
-def _text_after(episode: Episode, change: FileChange) -> str | None:
-    """Returns a file's text after a change, which git applies to a copy; None as for `_text`."""
-    command = f"mkdir -p {_COPY} && cp --parents {quote(change.path)} {_COPY} && cd {_COPY}"
-    command += " && git apply --whitespace=nowarn -"
-    diff = change.text.encode("utf-8", "surrogateescape")
-    is_applied = False
-    with suppress(InfrastructureError), episode.access() as context:
-        is_applied = context.sandbox.run(command, cwd=".", stdin=diff).ok
-    return _text(episode, f"{_COPY}/{change.path}") if is_applied else None
 
 
 def _lines(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """A policy finds no hidden test and no repair inside an episode of a bundled task."""
 
-import re
+import ast
 from collections.abc import Callable
 
 import episodes
@@ -44,7 +44,9 @@ def shell(env: CodingRepairEnv) -> Shell:
 
 def hidden_names(patch: Patch) -> set[str]:
     """Names of the hidden test functions."""
-    return set(re.findall(r"^\+ *def (test_\w+)", patch.text, re.MULTILINE))
+    tree = ast.parse("\n".join(change.apply("") for change in patch.files))
+    functions = (n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef))
+    return {name for name in functions if name.startswith("test_")}
 
 
 def test_no_file_holds_the_gold_patch_or_a_hidden_test(env: CodingRepairEnv, shell: Shell) -> None:

@@ -47,10 +47,7 @@ class Pair:
 def pairs_of(task: Task) -> list[Pair]:
     """Returns the pairs of the bits of a bundled task."""
     plan = Plan.from_text(task.grading_plan)
-    tests = {
-        change.path: "".join(f"{line[1:]}\n" for hunk in change.hunks() for line in hunk.body)
-        for change in Patch(task.test_patch).files  # new files
-    }
+    tests = {change.path: change.apply("") for change in Patch(task.test_patch).files}
     assert plan is not None
     assert isinstance(task.tree, FolderTree)
     program = "".join(path.read_text() for path in Path(task.tree.folder).rglob("*.py"))

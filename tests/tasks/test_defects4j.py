@@ -102,7 +102,7 @@ def test_a_checkout_becomes_a_row_that_validates(tmp_path: Path, store: Template
     assert "logo.png" not in files
     assert files[SOURCE] == _BROKEN
     (change,) = Patch(task.gold_patch).files
-    assert "first + second" in change.text
+    assert "first + second" in change.apply(files[SOURCE])
     assert "testSum" not in json.dumps(files)
     assert Patch(task.test_patch).paths == {f"{_TESTS}/TillTest.java"}
     assert task.fail_to_pass == ("com.shop.TillTest::testSum",)

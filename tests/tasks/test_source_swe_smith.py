@@ -45,7 +45,7 @@ def test_gold_patch_reverses_the_patch_of_the_row():
     (task,) = load_tasks([row()])
     assert task.gold_patch == task.tree.reverse_patch
     (change,) = Patch(task.gold_patch).files
-    assert "+right = 1\n+kept = 2\n" in change.text
+    assert change.apply("wrong = 0\n") == "right = 1\nkept = 2\n"
     assert task.repo == "owner/na.me_x"
     assert task.tree.repository == "https://github.com/owner/na.me_x"
     assert (task.base_commit, task.environment_setup_commit) == ("0123abcd", "0123abcd")
