@@ -119,48 +119,35 @@ def evaluate(
         )
     folder, chosen, factory = opened
     config = folder.config
-    with folder.writer() as writer:
-        outcomes = list(folder.outcomes())
-        done = folder.keys()
-        todo = [
-            (task, attempt)
-            for attempt in range(config["attempts"])
-            for task in factory.tasks
-            if (task.task_id, attempt) not in done
-        ]
-        runner = (partial(RayRunner, address=ray) if ray else Runner)(
-            factory=factory,
-            player=chosen,
-            seed=config["seed"],
-            run_id=config["run_id"],
-            **config["bounds"],
-        )
+    runner = (partial(RayRunner, address=ray) if ray else Runner)(
+        factory=factory,
+        player=chosen,
+        seed=config["seed"],
+        run_id=config["run_id"],
+        **config["bounds"],
+    )
+    with folder.writer(), ExitStack() as stack:
+        outcomes, done = list(folder.outcomes()), folder.keys()
         for outcome in outcomes:  # including errors
             runner.usage.cost += outcome.cost or 0.0
             runner.usage.tokens += outcome.tokens
-        on_start(runner, config["attempts"] * len(factory.tasks), outcomes)
+        attempts = config["attempts"]
+        planned = [(task, attempt) for attempt in range(attempts) for task in factory.tasks]
+        todo = [(task, attempt) for task, attempt in planned if (task.task_id, attempt) not in done]
+        on_start(runner, len(planned), outcomes)
+        windows = None
+        if images_window is not None:
+            name, is_over = factory.sandbox.name, lambda: bool(runner.stop_reason)
+            windows = ImageWindows(todo, images_window, name, is_over)
+            stack.callback(windows.close)
 
-        with ExitStack() as stack:
-            windows = None
-            if images_window is not None:
-                name, is_over = factory.sandbox.name, lambda: bool(runner.stop_reason)
-                windows = ImageWindows(todo, images_window, name, is_over)
-                stack.callback(windows.close)
+        def keep(trajectory: Trajectory) -> None:
+            folder.add(trajectory)
+            on_done(trajectory)
+            if windows:
+                windows.finish(trajectory.task_id)
 
-            def stop() -> None:
-                _log.warning(
-                    "interrupted: running episodes continue to their end; interrupt again to stop "
-                    "them"
-                )
-                runner.stopping = True
-
-            def keep(trajectory: Trajectory) -> None:
-                writer.add(trajectory)
-                on_done(trajectory)
-                if windows:
-                    windows.finish(trajectory.task_id)
-
-            run_in_thread(runner.run(windows or todo, keep), on_interrupt=stop)
+        run_in_thread(runner.run(windows or todo, keep), on_interrupt=runner.interrupt)
     return folder
 
 

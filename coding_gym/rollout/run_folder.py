@@ -143,7 +143,7 @@ class RunFolder:
         Raises:
             InvalidArgumentError: A record cannot be read.
         """
-        for _, _, name, _ in _files(self.path / ATTEMPTS):
+        for name in sorted(name for _, _, name, _ in _files(self.path / ATTEMPTS)):
             yield _read_outcome(self.path / ATTEMPTS / name)
 
     def trajectories(self) -> Iterator[Trajectory]:

@@ -103,6 +103,13 @@ class Runner:
             return f"max_lost: the last {self.num_lost} attempts ended by an error"
         return "interrupted" if self.stopping else ""
 
+    def interrupt(self) -> None:
+        """Starts no more episodes, as after Ctrl-C."""
+        _log.warning(
+            "interrupted: running episodes continue to their end; interrupt again to stop them"
+        )
+        self.stopping = True
+
     async def run(
         self, attempts: Iterable[tuple[Task, int]], on_done: Callable[[Trajectory], None]
     ) -> None:
