@@ -135,7 +135,7 @@ class RunFolder:
     def keys(self) -> set[Key]:
         """Returns the attempts that have a verdict, by listing the folder."""
         listed = list_attempts(self.path / ATTEMPTS)
-        return {key for key, (name, _) in listed.items() if not _is_error(name)}
+        return {key for key, (name, _) in listed.items() if not is_error(name)}
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yields the outcome of each record, including all errors of an attempt.
@@ -197,7 +197,7 @@ class RunFolder:
 
     def _records(self, *, errors: bool) -> Iterator[Trajectory]:
         for _, (name, _) in sorted(list_attempts(self.path / ATTEMPTS).items()):
-            if _is_error(name) is errors:
+            if is_error(name) is errors:
                 yield _read_record(self.path / ATTEMPTS / name)
 
 
@@ -241,6 +241,7 @@ def _files(folder: Path) -> Iterator[tuple[Key, float, str, int]]:
                 yield (unquote(name[1]), int(name[2])), rank, entry.name, entry.inode()
 
 
-def _is_error(name: str) -> bool:
+def is_error(name: str) -> bool:
+    """Whether a file of the folder ``attempts`` is the record of an error."""
     match = _NAME.fullmatch(name)
     return match is not None and match[3] is not None
