@@ -10,7 +10,6 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from queue import SimpleQueue
 from typing import Any
 
 from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, public_text
@@ -212,15 +211,14 @@ def run_in_thread(
         episodes: The coroutine.
         on_interrupt: Is called at the first Ctrl-C; then only a second one cancels the coroutine.
     """
-    started: SimpleQueue[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = SimpleQueue()
+    playing: list[asyncio.Task[None]] = []
 
-    async def main() -> None:
-        started.put((asyncio.get_running_loop(), asyncio.current_task()))  # type: ignore[arg-type]
-        await episodes
+    async def play() -> None:
+        playing.append(asyncio.ensure_future(episodes))
+        await playing[0]
 
     with ThreadPoolExecutor(1) as thread:
-        future = thread.submit(asyncio.run, main())
-        loop, task = started.get()
+        future = thread.submit(lambda: asyncio.run(play()))
         try:
             try:
                 future.result()
@@ -230,8 +228,9 @@ def run_in_thread(
                 on_interrupt()
                 future.result()
         except BaseException:
-            with suppress(RuntimeError):  # the loop has already ended
-                loop.call_soon_threadsafe(task.cancel)
+            for task in playing:
+                with suppress(RuntimeError):  # the loop has already ended
+                    task.get_loop().call_soon_threadsafe(task.cancel)
             raise
 
 
