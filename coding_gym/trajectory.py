@@ -111,7 +111,7 @@ class Turn(JsonRecord):
         carries_calls: Whether a server or trainer had parsed the calls; ``action`` is then the text
             without them.
         weight_version: Version of the weights that sampled the action, or None.
-        calls: The tool calls of the action, with the names and arguments of the tools' schemas.
+        calls: The tool calls of the action.
         results: Results of the calls, in order; fewer than calls if the episode ended before.
         observation: The new text for the policy after the action.
         reward: Reward of this step.

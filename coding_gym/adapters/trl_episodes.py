@@ -16,15 +16,12 @@ The model generates in this process, as in TRL without vLLM; several processes c
 DDP. With vLLM, DeepSpeed or FSDP use `coding_gym.adapters.trl.environment_factory`.
 """
 
-import asyncio
 import shutil
 import weakref
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from queue import SimpleQueue
 from typing import Any
 
 from coding_gym.agents.capture import longest_segment
@@ -37,7 +34,7 @@ from coding_gym.arguments import at_least_one
 from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_extra
-from coding_gym.rollout.runner import Runner
+from coding_gym.rollout.runner import Runner, run_in_thread
 from coding_gym.sandbox.ownership import make_folder
 from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
@@ -164,7 +161,7 @@ class EpisodeRollouts:
                 seed=self._seed,
             )
             todo = [(self._tasks[name], number) for name, number in attempts]
-            _run(runner.run(todo, keep))
+            run_in_thread(runner.run(todo, keep))
         examples = [self._example(played[attempt]) for attempt in attempts]
         names = examples[0]
         return {"logprobs": None} | {name: [e[name] for e in examples] for name in names}
@@ -249,22 +246,3 @@ def _generating(trainer: Any) -> Iterator[Any]:
             for layer, config in configs:
                 layer.generation_config = config
             model.train(is_training)
-
-
-def _run(episodes: Coroutine[Any, Any, None]) -> None:
-    """Runs a coroutine in a thread, because a notebook has an event loop; Ctrl-C cancels it."""
-    started: SimpleQueue[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = SimpleQueue()
-
-    async def main() -> None:
-        started.put((asyncio.get_running_loop(), asyncio.current_task()))  # type: ignore[arg-type]
-        await episodes
-
-    with ThreadPoolExecutor(1) as thread:
-        future = thread.submit(asyncio.run, main())
-        loop, task = started.get()
-        try:
-            future.result()
-        except BaseException:
-            with suppress(RuntimeError):  # the loop has already ended
-                loop.call_soon_threadsafe(task.cancel)
-            raise

@@ -5,8 +5,9 @@ import hashlib
 import logging
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -101,6 +102,13 @@ class Runner:
             return f"max_lost: the last {self.num_lost} attempts ended by an error"
         return "interrupted" if self.stopping else ""
 
+    def interrupt(self) -> None:
+        """Starts no more episodes, as after Ctrl-C."""
+        _log.warning(
+            "interrupted: running episodes continue to their end; interrupt again to stop them"
+        )
+        self.stopping = True
+
     async def run(
         self, attempts: Iterable[tuple[Task, int]], on_done: Callable[[Trajectory], None]
     ) -> None:
@@ -192,6 +200,38 @@ class Runner:
             started_at=started_at.isoformat(timespec="milliseconds"),
             duration_s=time.perf_counter() - began,
         )
+
+
+def run_in_thread(
+    episodes: Coroutine[Any, Any, None], on_interrupt: Callable[[], None] | None = None
+) -> None:
+    """Runs a coroutine in a thread, because a notebook has an event loop; Ctrl-C cancels it.
+
+    Args:
+        episodes: The coroutine.
+        on_interrupt: Is called at the first Ctrl-C; then only a second one cancels the coroutine.
+    """
+    playing: list[asyncio.Task[None]] = []
+
+    async def play() -> None:
+        playing.append(asyncio.ensure_future(episodes))
+        await playing[0]
+
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(lambda: asyncio.run(play()))
+        try:
+            try:
+                future.result()
+            except KeyboardInterrupt:
+                if on_interrupt is None:
+                    raise
+                on_interrupt()
+                future.result()
+        except BaseException:
+            for task in playing:
+                with suppress(RuntimeError):  # the loop has already ended
+                    task.get_loop().call_soon_threadsafe(task.cancel)
+            raise
 
 
 def _usage(record: Trajectory, calls: Sequence[ModelCall | None]) -> dict[str, Any]:

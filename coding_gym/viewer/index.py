@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.rollout.run_folder import ATTEMPTS, TOKEN_COUNTS, Key, list_attempts
+from coding_gym.rollout.run_folder import ATTEMPTS, TOKEN_COUNTS, Key, is_error, list_attempts
 from coding_gym.trajectory import Trajectory
 from coding_gym.viewer.turns import ESCAPE, argument_text, outcome, with_thoughts
 
@@ -75,8 +75,8 @@ class RunIndex:
             self.rows.pop(key, None)
             self._numbers.pop(key, None)
         for task, attempt in added:
-            is_error = ".error" in self._files[task, attempt][0].rpartition(f".{attempt}")[2]
-            known = {"task": task, "attempt": attempt, "outcome": "error" if is_error else "unread"}
+            kind = "error" if is_error(self._files[task, attempt][0]) else "unread"
+            known = {"task": task, "attempt": attempt, "outcome": kind}
             self.rows[task, attempt] = _EMPTY | known
         self._unread += added
         return bool(added or removed)

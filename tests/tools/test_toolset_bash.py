@@ -34,7 +34,6 @@ def test_outputs_of_10000_characters_lose_their_middle(scene: Scene) -> None:
     assert "<elided_chars>\n1 characters elided\n</elided_chars>\n" in long.content
     assert long.content.endswith(f"<output_tail>\n{'x' * 5000}\n</output_tail>")
     assert "</warning><output_head>" in long.content
-    assert "7" in long.raw
     exact = scene.reply("bash", command="printf '%10000s' | tr ' ' x")
     assert "<elided_chars>\n0 characters elided\n</elided_chars>\n" in exact
 
