@@ -40,7 +40,7 @@ _FORMAT = "auto"  # TRL parses the policy's calls, and its chat template explain
 
 
 class Rollout:
-    """Plays one rollout at a time; TRL uses it again for the next one and never closes it.
+    """Plays one rollout at a time; TRL reuses it for the next rollout and never closes it.
 
     The classes of `rollout_class` add the methods that are tools.
 

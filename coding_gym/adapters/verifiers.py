@@ -7,8 +7,8 @@
         for task in RepairTaskset(RepairTasksetConfig(split="train")):
             trace = await agent.run(task)
 
-The task opens the sandbox before the harness starts, and grades the tree after every end of the
-harness. The harness sends its requests to the endpoint of verifiers.
+The task opens the sandbox before the harness starts. When the harness has ended for any reason, the
+task grades the tree. The harness sends its requests to the endpoint of verifiers.
 """
 
 import asyncio

@@ -91,7 +91,7 @@ def _read(path: Path) -> _Document:
             )
         return read_record(_Document, data)
     except (ValueError, LookupError, TypeError) as problem:
-        raise InvalidArgumentError(f"{path} is no snapshot of an env: {problem}") from problem
+        raise InvalidArgumentError(f"{path} is not a snapshot of an env: {problem}") from problem
 
 
 def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class EpisodeSnapshot:
     It has no sandbox and can be restored any number of times. Do not modify it.
 
     Attributes:
-        task: The bug.
+        task: The task.
         files: The changed files of the sandbox.
         opening: The messages before the first turn.
         turns: The turns so far.
@@ -81,7 +81,7 @@ class Episode:
     grades the tree.
 
     Args:
-        task: The bug.
+        task: The task.
         config: The settings.
 
     Attributes:

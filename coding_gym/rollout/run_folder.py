@@ -7,7 +7,7 @@
     report.md, report.json             the report, after the end of the run
 
 The id of the task is percent-encoded. The first line of a file has the `Outcome`, so listing a run
-reads no whole record. Each file is written under a temporary name and then renamed, so a killed
+reads only these lines. Each file is written under a temporary name and then renamed, so a killed
 process leaves no partial file. A verdict takes precedence over errors, and a later error over an
 earlier one. Errors are kept, since the budget of a run includes their requests.
 """

@@ -65,7 +65,7 @@ class Runner:
         run_id: The run's id in records.
         max_cost: No more episodes begin after the requests have cost this much; running episodes
             are played to their end.
-        max_tokens: The same bound for tokens of prompts and replies.
+        max_tokens: No more episodes begin after this many tokens of prompts and replies.
         max_lost: No more episodes begin after this many consecutive attempts ended with an error.
         num_lost: Number of the latest consecutive attempts that ended with an error; at
             ``max_lost`` it no longer changes.
@@ -99,7 +99,7 @@ class Runner:
         if self.max_tokens is not None and not self.usage.is_usage_known:
             return "max_tokens cannot be enforced: the server does not report tokens"
         if self.max_lost is not None and self.num_lost >= self.max_lost:
-            return f"max_lost: the last {self.num_lost} attempts ended by an error"
+            return f"max_lost: the last {self.num_lost} attempts ended with an error"
         return "interrupted" if self.stopping else ""
 
     def interrupt(self) -> None:
@@ -168,9 +168,9 @@ class Runner:
             raise
         except (InfrastructureError, InvalidTaskError) as failure:
             error, error_class = str(failure), "sandbox"
-        except CodingGymError as failure:  # its message says enough
+        except CodingGymError as failure:  # its message needs no traceback
             error, error_class = str(failure), "agent"
-        except Exception:  # noqa: BLE001 - an agent's code; a bad episode does not end a run
+        except Exception:  # noqa: BLE001 - code of an agent; its failure must not end the run
             error, error_class = traceback.format_exc(limit=-3), "agent"
         finally:
             # On another thread, because all of `threads` may wait for commands that this call ends.

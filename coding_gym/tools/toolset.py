@@ -261,7 +261,7 @@ def answer(call: ToolCall, content: str, *, ok: bool = True) -> ToolResult:
 
 def _json_error(call: ToolCall) -> str:
     """Returns the error of Python's ``json`` for the arguments, else the call's error."""
-    if not call.arguments_text:  # the arguments are no object
+    if not call.arguments_text:  # the arguments are not an object
         return call.error
     try:
         json.loads(call.arguments_text)

@@ -4,7 +4,7 @@
 `RunIndex.enrich` then reads the records in small steps, completes the rows of the table, and adds
 the text of the turns to a temporary database for searching.
 
-A run folder may be hostile: the viewer writes nothing into it, and never opens its files through
+A run folder may be malicious: the viewer writes nothing into it, and never opens its files through
 symbolic links. An episode with an unreadable record is marked as such.
 """
 
@@ -99,7 +99,7 @@ class RunIndex:
     def search(self, phrase: str) -> list[Key]:
         """Returns the episodes with a phrase in the first two million characters of their turns.
 
-        The words must follow each other, in any case; the last one matches as a prefix.
+        The words must be consecutive; case is ignored, and the last word matches as a prefix.
         """
         quoted = _storable(phrase).replace('"', '""')
         sql = "SELECT rowid FROM texts WHERE texts MATCH ?"

@@ -1,6 +1,6 @@
 """The viewer's pages over HTTP.
 
-A trajectory is untrusted text of a model, and other pages in the same browser may be hostile. The
+A trajectory is untrusted text of a model, and other pages in the browser may be malicious. The
 server listens on a loopback address and accepts only requests to a loopback name, which prevents
 DNS rebinding. A Content-Security-Policy allows only the scripts of the viewer.
 """
@@ -34,11 +34,11 @@ _PAGES = ("episodes", "search", "episode", "text")
 def _refresh(runs: Runs) -> None:
     """Updates the runs in an endless loop."""
     while True:
-        with suppress(OSError):  # a run that is being made or removed
+        with suppress(OSError):  # a run that another process creates or removes now
             runs.refresh()
         is_busy = False
         for run in runs.by_id.values():
-            with suppress(Exception):  # a broken run must not stop the others
+            with suppress(Exception):  # an unreadable run must not stop the others
                 is_busy |= run.refresh()
         time.sleep(0.01 if is_busy else 1)
 
@@ -85,7 +85,7 @@ async def _guard(request: Any, call_next: Callable[[Any], Awaitable[Any]]) -> An
     """Adds headers to a response, and converts exceptions to responses."""
     try:
         response = await call_next(request)
-    except Exception as problem:  # noqa: BLE001 - a hostile run may break a page in any way
+    except Exception as problem:  # noqa: BLE001 - a malicious run may cause any exception
         is_wrong = isinstance(problem, CodingGymError | ValueError | TypeError)
         status = 404 if isinstance(problem, UnknownNameError) else 400 if is_wrong else 500
         message = str(problem) or type(problem).__name__
