@@ -37,8 +37,6 @@ class ToolResult(JsonRecord):
         call_id: The id of the call.
         submitted: Whether this call submitted, which ends the episode.
         duration_s: Wall time of the call, in seconds; recorded, never displayed to the policy.
-        raw: The output of the sandbox before truncation; "" if ``content`` has all of it. Recorded,
-            never displayed to the policy.
     """
 
     content: str
@@ -46,7 +44,6 @@ class ToolResult(JsonRecord):
     call_id: str = ""
     submitted: bool = False
     duration_s: float = 0.0
-    raw: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,22 +20,14 @@ def import_extra(module: str, extra: str, hint: str = "") -> Any:
     try:
         return import_module(module)
     except ImportError as problem:
-        name = module.partition(".")[0]
-        raise MissingDependencyError(
-            f"{name} is not installed; run: pip install {requirement(extra)}{hint}"
-        ) from problem
+        raise missing_extra(module.partition(".")[0], extra, hint) from problem
 
 
-def missing_extra(name: str, extra: str, needs: str = "") -> MissingDependencyError:
-    """Returns the error that says how to install an extra.
-
-    Args:
-        name: The package that is missing.
-        extra: The extra that installs it.
-        needs: A prerequisite of the extra, for the message.
-    """
-    message = f"{name} is not installed" + (f" (it needs {needs})" if needs else "")
-    return MissingDependencyError(f"{message}; run: pip install {requirement(extra)}")
+def missing_extra(name: str, extra: str, hint: str = "") -> MissingDependencyError:
+    """Returns the error that `import_extra` raises for a package with this name."""
+    return MissingDependencyError(
+        f"{name} is not installed; run: pip install {requirement(extra)}{hint}"
+    )
 
 
 def requirement(extra: str) -> str:

@@ -21,7 +21,7 @@ ERROR_CLASSES = ("model", "agent", "sandbox", "verifier", "timeout", "refused")
 
 ``model``: no usable reply. ``agent``: an exception in the agent's code. ``sandbox``: a sandbox or
 its template. ``verifier``: the grader. ``timeout``: the server did not reply in time. ``refused``:
-the server rejects the request (key, parameters, content policy), and would reject it again.
+the server rejects the request (key, parameters, content policy); a retry does not help.
 """
 
 LASTING_ERROR_CLASSES = ("model", "agent", "refused")
@@ -51,7 +51,7 @@ class StopReason(StrEnum):
     MAX_TIME = "max_time"  # truncated
     MAX_COST = "max_cost"  # truncated
     COLLAPSED = "collapsed"  # the same call repeated in spite of a warning (truncated)
-    FORMAT_ERRORS = "format_errors"  # too many replies in a row that could not be read (truncated)
+    FORMAT_ERRORS = "format_errors"  # too many consecutive unreadable replies (truncated)
     CONTEXT = "context"  # the prompt has more tokens than the model takes (truncated)
     STOPPED = "stopped"  # the caller sent a Stop (truncated)
     SANDBOX_ERROR = "sandbox_error"  # infrastructure failure (truncated, masked)
@@ -111,7 +111,7 @@ class Turn(JsonRecord):
         carries_calls: Whether a server or trainer had parsed the calls; ``action`` is then the text
             without them.
         weight_version: Version of the weights that sampled the action, or None.
-        calls: The tool calls of the action, with the names and arguments of the tools' schemas.
+        calls: The tool calls of the action.
         results: Results of the calls, in order; fewer than calls if the episode ended before.
         observation: The new text for the policy after the action.
         reward: Reward of this step.

@@ -47,7 +47,7 @@ from coding_gym.synthesis.mutants import find_mutants, in_turn
 from coding_gym.tasks.sources.reversal import reversed_patch
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import with_instructions, write_call
+from coding_gym.tools.formats import system_prompt, write_call
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.workspace import TemplateStore
 
@@ -131,8 +131,7 @@ def demonstrations(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
 def demonstration(report: str, reply: str, tokenizer: str, tool_format: str) -> dict[str, Any]:
     """Returns the token ids of an episode with one reply, equal to those of a played one."""
     toolset = get_toolset("compact")
-    system = toolset.prompt(keeps_shell=False)
-    system = with_instructions(system, tool_format, toolset.schemas)
+    system = system_prompt(toolset, tool_format)
     contents = {"system": system, "user": report, "assistant": reply}
     ids = get_tokenizer(tokenizer).encode(reply)
     record = Trajectory(

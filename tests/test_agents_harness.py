@@ -29,7 +29,7 @@ from coding_gym.workspace.cache import clear_cache
 FIX = "sed -i 's/width + height/width * height/' shapes.py"
 ENV = {"OPENAI_BASE_URL": "{base_url}", "OPENAI_API_KEY": "{api_key}"}
 LIBRARY = """
-import json, os, subprocess, sys, urllib.error, urllib.request
+import json, os, socket, subprocess, sys, urllib.error, urllib.request
 
 KEY = os.environ["OPENAI_API_KEY"]
 CHAT = [{"role": "user", "content": sys.argv[1]}]
@@ -52,6 +52,14 @@ def chat(messages, **fields):
 def shell(arguments):
     done = subprocess.run(json.loads(arguments)["cmd"], shell=True, capture_output=True, text=True)
     return done.stdout + done.stderr
+
+def unread(content):
+    leaving = socket.create_connection(("127.0.0.1", 8765))
+    body = json.dumps({"messages": [{"role": "user", "content": content}]})
+    lines = ["POST /v1/chat/completions HTTP/1.1", "Authorization: Bearer " + KEY]
+    text = "\\r\\n".join([*lines, f"Content-Length: {len(body)}", "", body])
+    leaving.sendall(text.encode())
+    return leaving
 """
 CHAT_LOOP = """
 tools = [{"type": "function", "function": TOOL}]
@@ -187,18 +195,17 @@ def test_command_plays_a_harness_of_a_file_and_shows_it(tiny_row: Any, tmp_path:
 
 def test_rewritten_history_begins_another_segment(tiny_row: Any, tmp_path: Path) -> None:
     code = """
-    CHAT.append(chat(CHAT))
-    chat([{"role": "user", "content": "A summary."}])
-    CHAT.append({"role": "user", "content": "Go on."})
-    CHAT.append(chat(CHAT))
-    """
+CHAT.append(chat(CHAT))
+chat([{"role": "user", "content": "A summary."}])
+CHAT.append({"role": "user", "content": "Go on."})
+CHAT.append(chat(CHAT))
+"""
     server = scripted(
         message("One.", ids=([1], [2])),
         message("Two.", ids=([9], [5])),
         message("Three.", ids=([1, 2, 3], [4])),
     )
-    lines = "\n".join(line.strip() for line in code.splitlines())
-    (record,) = play(lines, server, tiny_row, tmp_path / "run")
+    (record,) = play(code, server, tiny_row, tmp_path / "run")
     samples = [(one["prompt_ids"], one["completion_ids"]) for one in segments(record)]
     assert samples == [([1], [2, 3, 4]), ([9], [5])]
     contents = [each["content"] for each in record.messages]
@@ -212,37 +219,31 @@ def test_results_are_recorded_where_a_harness_replaces_arguments(
     tiny_row: Any, tmp_path: Path
 ) -> None:
     code = """
-    CHAT.append(chat(CHAT))
-    CHAT[-1]["tool_calls"][0]["function"]["arguments"] = "{}"
-    call = CHAT[-1]["tool_calls"][0]["id"]
-    CHAT.append({"role": "tool", "tool_call_id": call, "content": "a result"})
-    chat(CHAT)
-    """
+CHAT.append(chat(CHAT))
+CHAT[-1]["tool_calls"][0]["function"]["arguments"] = "{}"
+call = CHAT[-1]["tool_calls"][0]["id"]
+CHAT.append({"role": "tool", "tool_call_id": call, "content": "a result"})
+chat(CHAT)
+"""
     server = scripted(message(calls={"shell": {"cmd": "ls"}}), message("Done."))
-    lines = "\n".join(line.strip() for line in code.splitlines())
-    (record,) = play(lines, server, tiny_row, tmp_path / "run")
+    (record,) = play(code, server, tiny_row, tmp_path / "run")
     assert [len(turn.results) for turn in record.turns[:2]] == [1, 0]
     assert [each["role"] for each in record.messages[1:]] == ["assistant", "tool", "assistant"]
 
 
 @pytest.mark.parametrize(
-    ("limits", "usage", "reason", "num_calls"),
+    ("limits", "reason", "num_calls"),
     [
-        ({"max_turns": 2}, (10, 5), "max_turns", 2),
-        ({"limits": {"max_tokens": 15}, "tokenizer": "coding_gym_16k"}, (10, 5), "max_tokens", 1),
-        (
-            {"limits": {"max_cost": 3, "input_price": 1e5, "output_price": 2e5}},
-            (10, 5),
-            "max_cost",
-            2,
-        ),
+        ({"max_turns": 2}, "max_turns", 2),
+        ({"limits": {"max_tokens": 15}, "tokenizer": "coding_gym_16k"}, "max_tokens", 1),
+        ({"limits": {"max_cost": 3, "input_price": 1e5, "output_price": 2e5}}, "max_cost", 2),
     ],
 )
 def test_limit_refuses_requests_and_the_tree_is_graded(
-    limits: Any, usage: Any, reason: str, num_calls: int, tiny_row: Any, tmp_path: Path
+    limits: Any, reason: str, num_calls: int, tiny_row: Any, tmp_path: Path
 ) -> None:
     code = f"shell(json.dumps({{'cmd': {FIX!r}}}))\nwhile chat(CHAT) != 401: pass"
-    server = scripted(message("Hm.", usage=usage))
+    server = scripted(message("Hm.", usage=(10, 5)))
     (record,) = play(code, server, tiny_row, tmp_path / "run", episode=limits)
     assert (record.stop_reason, record.error, record.resolved) == (reason, "", True)
     assert record.usage["model_calls"] == len(server.requests) == num_calls
@@ -305,7 +306,6 @@ def test_one_harness_starts_at_a_time_on_each_cpu(
 
 def test_harness_reaches_the_model_alone(tiny_row: Any, tmp_path: Path) -> None:
     code = """
-import socket
 for address in (("127.0.0.1", HOST_PORT), ("192.0.2.1", 80), ("127.0.0.1", 22)):
     try:
         socket.create_connection(address, timeout=3)
@@ -382,20 +382,11 @@ assert answers.count(401) == 6
 
 
 def test_reply_that_no_client_waits_for_is_no_turn(tiny_row: Any, tmp_path: Path) -> None:
-    code = """
-import socket
-with socket.create_connection(("127.0.0.1", 8765)) as leaving:
-    body = json.dumps({"messages": [{"role": "user", "content": "late"}]})
-    lines = ["POST /v1/chat/completions HTTP/1.1", "Authorization: Bearer " + KEY]
-    text = "\\r\\n".join([*lines, f"Content-Length: {len(body)}", "", body])
-    leaving.sendall(text.encode())
-chat(CHAT)
-"""
-
     def answer(body: Body) -> Answer:
         is_late = body["messages"][0]["content"] == "late"
         return Answer(message("Done."), delay_s=math.inf if is_late else 0)
 
+    code = "unread('late').close(); chat(CHAT)"
     (record,) = play(code, ChatServer(answer), tiny_row, tmp_path / "run")
     assert (record.error, record.usage["model_calls"]) == ("", 1)
     assert str(record.turns[0].action) == "Done."
@@ -403,13 +394,8 @@ chat(CHAT)
 
 def test_requests_that_clients_abandon_reach_the_limits(tiny_row: Any, tmp_path: Path) -> None:
     code = """
-import socket
 for _ in range(9):
-    with socket.create_connection(("127.0.0.1", 8765)) as leaving:
-        body = json.dumps({"messages": [{"role": "user", "content": "word " * 800}]})
-        lines = ["POST /v1/chat/completions HTTP/1.1", "Authorization: Bearer " + KEY]
-        text = "\\r\\n".join([*lines, f"Content-Length: {len(body)}", "", body])
-        leaving.sendall(text.encode())
+    with unread("word " * 800) as leaving:
         leaving.settimeout(2)
         try:
             assert not leaving.recv(4096) or sys.exit()
@@ -559,12 +545,6 @@ def test_preset_names_pinned_packages(name: str) -> None:
     assert Harness.from_json(preset.to_json()) == preset
 
 
-def _file(folder: Path, text: str) -> str:
-    path = folder / "own.toml"
-    path.write_text(text, encoding="utf-8")
-    return str(path)
-
-
 @pytest.mark.parametrize(
     ("change", "value"),
     [
@@ -579,8 +559,10 @@ def test_harness_file_with_a_wrong_value_is_refused(
     change: str, value: str, tmp_path: Path
 ) -> None:
     lines = ['name = "own"', *([] if "command" in change else ['command = "own {problem}"'])]
+    path = tmp_path / "own.toml"
+    path.write_text("\n".join([*lines, change]), encoding="utf-8")
     with pytest.raises(CodingGymError, match=value):
-        get_harness(_file(tmp_path, "\n".join([*lines, change])))
+        get_harness(str(path))
 
 
 def test_packages_of_a_harness_are_an_entry_of_the_cache(

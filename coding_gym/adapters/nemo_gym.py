@@ -24,7 +24,7 @@ from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import message_calls
+from coding_gym.tools.formats import message_calls, system_prompt
 
 try:
     from nemo_gym.base_resources_server import BaseResourcesServerConfig
@@ -32,7 +32,7 @@ try:
     from pydantic import Field, PrivateAttr
     from resources_servers.gymnasium import GymnasiumServer, extract_text
 except ImportError as error:
-    raise missing_extra("NeMo Gym", "nemo-gym", "Python 3.12 or newer") from error
+    raise missing_extra("NeMo Gym", "nemo-gym", " with Python 3.12 or newer") from error
 
 
 class RepairServerConfig(BaseResourcesServerConfig):
@@ -134,7 +134,7 @@ class RepairServer(GymnasiumServer):
             await asyncio.to_thread(session.close)
 
     async def _close_idle(self) -> None:
-        """Closes abandoned sessions: an agent that reaches its ``max_steps`` closes none."""
+        """Closes abandoned sessions: at its ``max_steps`` an agent closes no session."""
         oldest = time.monotonic() - self.config.idle_timeout
         for session_id in [key for key, used_at in self._used_at.items() if used_at < oldest]:
             await self.close_session(session_id)
@@ -194,7 +194,8 @@ def rows(
     tools = [
         {"type": "function", "strict": False, **s["function"]} for s in tools_of_policy.schemas
     ]
-    prompt = tools_of_policy.prompt(keeps_shell=SandboxOptions.parse(sandbox).keeps_shell)
+    keeps_shell = SandboxOptions.parse(sandbox).keeps_shell
+    prompt = system_prompt(tools_of_policy, keeps_shell=keeps_shell)
     request = {"input": [{"role": "system", "content": prompt}], "tools": tools}
     reference = {"type": "responses_api_agents", "name": agent}
     return [

@@ -29,6 +29,7 @@ from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.tasks import load_tasks
 from coding_gym.text import CONTROL_TOKENS, control_tokens
 from coding_gym.tools import Toolset, get_toolset
+from coding_gym.tools.formats import system_prompt
 from coding_gym.tools.functions import function_from_schema
 
 INSTRUCTION = (
@@ -39,7 +40,7 @@ _FORMAT = "auto"  # TRL parses the policy's calls, and its chat template explain
 
 
 class Rollout:
-    """Plays one rollout at a time; TRL uses it again for the next one and never closes it.
+    """Plays one rollout at a time; TRL reuses it for the next rollout and never closes it.
 
     The classes of `rollout_class` add the methods that are tools.
 
@@ -204,10 +205,8 @@ def prompt_rows(
         UnknownTaskError, InvalidTaskError, UnknownNameError: An argument cannot be used.
     """
     keeps_shell = SandboxOptions.parse(sandbox).keeps_shell
-    prompt = [
-        {"role": "system", "content": get_toolset(toolset).prompt(keeps_shell=keeps_shell)},
-        {"role": "user", "content": INSTRUCTION},
-    ]
+    system = system_prompt(get_toolset(toolset), _FORMAT, keeps_shell=keeps_shell)
+    prompt = [{"role": "system", "content": system}, {"role": "user", "content": INSTRUCTION}]
     if grading not in GRADINGS:
         raise unknown_name("grading", grading, GRADINGS)
     needs_tests = grading != "none"

@@ -16,15 +16,12 @@ The model generates in this process, as in TRL without vLLM; several processes c
 DDP. With vLLM, DeepSpeed or FSDP use `coding_gym.adapters.trl.environment_factory`.
 """
 
-import asyncio
 import shutil
 import weakref
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from queue import SimpleQueue
 from typing import Any
 
 from coding_gym.agents.capture import longest_segment
@@ -37,7 +34,7 @@ from coding_gym.arguments import at_least_one
 from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_extra
-from coding_gym.rollout.runner import Runner
+from coding_gym.rollout.runner import Runner, run_in_thread
 from coding_gym.sandbox.ownership import make_folder
 from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
@@ -61,8 +58,8 @@ class EpisodeRollouts:
             most sampled ids, and the last of several such segments.
         concurrency: Maximum number of simultaneous episodes; by default all of a batch.
         seed: Seeds the sampling, together with the task and the number of the attempt.
-        on_done: Called with the record of every episode at its end, by one thread at a time, except
-            if the model failed, which ends the training. The tokenizer in the record is
+        on_done: Called with the record of every ended episode, by one thread at a time. A failure
+            of the model ends the training without a call. The tokenizer in the record is
             ``processing_class.name_or_path``, if known.
         **episode: Arguments of `EpisodeConfig.from_config`, except ``tokenizer``.
 
@@ -164,7 +161,7 @@ class EpisodeRollouts:
                 seed=self._seed,
             )
             todo = [(self._tasks[name], number) for name, number in attempts]
-            _run(runner.run(todo, keep))
+            run_in_thread(runner.run(todo, keep))
         examples = [self._example(played[attempt]) for attempt in attempts]
         names = examples[0]
         return {"logprobs": None} | {name: [e[name] for e in examples] for name in names}
@@ -249,22 +246,3 @@ def _generating(trainer: Any) -> Iterator[Any]:
             for layer, config in configs:
                 layer.generation_config = config
             model.train(is_training)
-
-
-def _run(episodes: Coroutine[Any, Any, None]) -> None:
-    """Runs a coroutine in a thread, because a notebook has an event loop; Ctrl-C cancels it."""
-    started: SimpleQueue[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = SimpleQueue()
-
-    async def main() -> None:
-        started.put((asyncio.get_running_loop(), asyncio.current_task()))  # type: ignore[arg-type]
-        await episodes
-
-    with ThreadPoolExecutor(1) as thread:
-        future = thread.submit(asyncio.run, main())
-        loop, task = started.get()
-        try:
-            future.result()
-        except BaseException:
-            with suppress(RuntimeError):  # the loop has already ended
-                loop.call_soon_threadsafe(task.cancel)
-            raise

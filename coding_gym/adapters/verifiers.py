@@ -7,8 +7,8 @@
         for task in RepairTaskset(RepairTasksetConfig(split="train")):
             trace = await agent.run(task)
 
-The task opens the sandbox before the harness starts, and grades the tree after every end of the
-harness. The harness sends its requests to the endpoint of verifiers.
+The task opens the sandbox before the harness starts. When the harness has ended for any reason, the
+task grades the tree. The harness sends its requests to the endpoint of verifiers.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import with_instructions
+from coding_gym.tools.formats import system_prompt
 
 try:
     import verifiers.v1 as vf
@@ -139,11 +139,11 @@ class RepairTaskset(vf.Taskset[RepairTask, RepairTasksetConfig]):
             UnknownTaskError, InvalidTaskError, UnknownNameError: The configuration cannot be used.
         """
         config, env = self.config, self.config.task.env
-        toolset = get_toolset(env.get("toolset", "nano"))
-        form = env.get("tool_format", "auto")
-        keeps_shell = SandboxOptions.parse(env.get("sandbox", "auto")).keeps_shell
-        prompt = toolset.prompt(keeps_shell=keeps_shell)
-        system = with_instructions(prompt, form, toolset.schemas)
+        system = system_prompt(
+            get_toolset(env.get("toolset", "nano")),
+            env.get("tool_format", "auto"),
+            keeps_shell=SandboxOptions.parse(env.get("sandbox", "auto")).keeps_shell,
+        )
         needs_tests = env.get("grading") != "none"
         for task in load_tasks(
             config.tasks, task_ids=config.task_ids, split=config.split, needs_tests=needs_tests

@@ -29,7 +29,7 @@ _PORT = 8765
 _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
 _NOT_KEPT = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors")
 _TIMEOUT_S = 3600.0  # of an episode without `max_seconds`
-_START_S = 60.0  # the longest delay of the next start by one harness
+_START_S = 60.0  # the longest time that one starting harness delays the next one
 _TAIL_CHARS = 2000
 # By event loop, because each episode of verl has its own player.
 _starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
@@ -83,7 +83,7 @@ class HarnessPlayer(Player):
         self.name = harness.name
         self._harness, self._client = harness, client
         self._sampling = sampling or Sampling()
-        self._grace_s, self._has_warned = grace_s, False
+        self._grace_s = grace_s
         self._endpoints: dict[LiveEpisode, CaptureEndpoint] = {}
 
     def describe(self) -> Mapping[str, Any]:
@@ -141,7 +141,6 @@ class HarnessPlayer(Player):
             ender.cancel()
             await endpoint.close()
             live.chat = {**requests.record(), "toolset": self.name}
-            self._warn_without_ids(live)
         if requests.failure and not isinstance(requests.failure, PromptTooLongError):
             raise requests.failure
         reason, error = self._outcome(requests, result)
@@ -202,16 +201,6 @@ class HarnessPlayer(Player):
             return StopReason.SUBMITTED, ""
         tail = result.output[-_TAIL_CHARS:].strip()
         return StopReason.STOPPED, f"exit code {result.exit_code}: {tail}"
-
-    def _warn_without_ids(self, live: LiveEpisode) -> None:
-        """Warns once if no request has the ids of its prompt and its reply."""
-        if live.num_prefix_breaks is None and live.model_calls and not self._has_warned:
-            self._has_warned = True
-            _log.warning(
-                "the server of %r returns no token ids of prompts or replies, so no replies are in "
-                "samples for training; vLLM and SGLang return both",
-                self.model,
-            )
 
     async def close(self) -> None:
         """Closes the client; idempotent."""

@@ -23,7 +23,7 @@ from coding_gym.errors import CodingGymError
 from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import Toolset, get_toolset
-from coding_gym.tools.formats import ReplyParser, check_format, explains_format, with_instructions
+from coding_gym.tools.formats import ReplyParser, check_format, explains_format, system_prompt
 
 Complete = Callable[[Mapping[str, Any]], Awaitable[Reply]]
 """Returns the reply to a request, as `OpenAIClient.complete` does."""
@@ -122,7 +122,7 @@ class _Probe:
     async def ask(self, complete: Complete, settings: Mapping[str, Any], toolset: Toolset) -> None:
         """Asks for the turns; the request has the tools if the prompt does not explain them."""
         schemas = list(toolset.schemas)
-        system = with_instructions(toolset.prompt(keeps_shell=False), self.tool_format, schemas)
+        system = system_prompt(toolset, self.tool_format)
         parser = ReplyParser(self.tool_format, schemas, text_formats=toolset.text_formats)
         tools = {} if explains_format(self.tool_format) else {"tools": schemas}
         for seed, report in enumerate(_REPORTS):

@@ -1,6 +1,7 @@
 """``coding-gym serve``: serves episodes to other programs over the protocol of OpenEnv."""
 
 import socket
+from ipaddress import ip_address
 from typing import Annotated
 
 from coding_gym.cli import options
@@ -34,7 +35,6 @@ def serve(
     Requires the extra `openenv`. Ctrl-C ends the server and its sandboxes.
     """
     from coding_gym.adapters.openenv import make_app, run_server
-    from coding_gym.viewer.server import is_loopback
 
     app = make_app(
         max_concurrent_envs=max_sessions,
@@ -46,7 +46,7 @@ def serve(
     )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listening:
-        if not is_loopback(listening.getsockname()[0]):
+        if not ip_address(listening.getsockname()[0]).is_loopback:
             terminal(stderr=True).print(
                 f"warning: anyone who reaches {host} can run commands in the sandboxes; there is "
                 "no authentication",

@@ -1,13 +1,10 @@
 """``coding-gym view`` and ``show``: runs in a browser, in one file and in the terminal."""
 
 import os
-import secrets
-import socket
 import webbrowser
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
@@ -24,9 +21,6 @@ def view(
         list[Path] | None,
         typer.Argument(help="Folders of runs, or folders that contain runs; by default 'runs'."),
     ] = None,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 for other machines.")
-    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 7575,
     open_: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
@@ -36,23 +30,22 @@ def view(
         typer.Option(help="Write the runs to this HTML file instead of starting a server."),
     ] = None,
 ) -> None:
-    """Display runs in a browser, with live updates.
+    """Display runs in a browser on this machine, with live updates.
+
+    From another machine use an SSH tunnel: ssh -L 7575:127.0.0.1:7575 HOST
 
     Example: coding-gym view runs/a runs/b --static report.html
     """
     from coding_gym.viewer.one_file import write_static_report  # slow to import
     from coding_gym.viewer.pages import Runs
-    from coding_gym.viewer.server import is_loopback, serve
+    from coding_gym.viewer.server import serve
 
     if static is not None:
         num_episodes = write_static_report(runs or [Path("runs")], static)
         terminal().print(f"wrote {num_episodes} episodes to {static}")
         return
-    token = "" if is_loopback(host) else secrets.token_urlsafe(24)
     all_runs = Runs(runs or [Path("runs")])
-    name = socket.gethostname() if host in ("0.0.0.0", "::") else host  # noqa: S104 - of all
-    name = f"[{name}]" if ":" in name else name
-    address = f"http://{name}:{port}/" + (f"?token={quote(token, safe='')}" if token else "")
+    address = f"http://127.0.0.1:{port}/"
 
     def started() -> None:
         for folder, problem in all_runs.problems.items():
@@ -61,7 +54,7 @@ def view(
         if open_:
             webbrowser.open(address)
 
-    serve(all_runs, host=host, port=port, token=token, on_start=started)
+    serve(all_runs, port=port, on_start=started)
 
 
 def show(

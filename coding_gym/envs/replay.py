@@ -1,6 +1,5 @@
 """Replays the first actions of a recorded episode, to continue from there."""
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -80,14 +79,12 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
 
 
 def _action(turn: Turn, reply: Message) -> Completion:
-    """Returns the original action of a recorded turn, with the policy's names of tools."""
-    names = [call["function"]["name"] for call in reply.get("tool_calls", ())]
-    calls = [replace(call, name=name) for call, name in zip(turn.calls, names, strict=True)]
+    """Returns the original action of a recorded turn."""
     return Completion(
         turn.action,
         token_ids=turn.token_ids if turn.exact else (),
         logprobs=turn.logprobs if turn.exact else None,
-        calls=calls if turn.carries_calls else None,
+        calls=turn.calls if turn.carries_calls else None,
         weight_version=turn.weight_version,
         reasoning=reply.get("reasoning_content", "") if turn.carries_calls else "",
     )

@@ -57,7 +57,6 @@ def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
         opening=document.opening,
         turns=document.turns,
         usage=document.usage,
-        tool_state=document.tool_state,
     )
     return _with_env_state(episode, core, document)
 
@@ -71,7 +70,6 @@ class _Document(JsonRecord):
     opening: tuple[Message, ...]
     turns: tuple[Turn, ...]
     usage: Usage
-    tool_state: Mapping[str, Any]
     tasks: str
     sampler: Mapping[str, Any]  # the name of its class, and its state
     seed: int | None
@@ -93,7 +91,7 @@ def _read(path: Path) -> _Document:
             )
         return read_record(_Document, data)
     except (ValueError, LookupError, TypeError) as problem:
-        raise InvalidArgumentError(f"{path} is no snapshot of an env: {problem}") from problem
+        raise InvalidArgumentError(f"{path} is not a snapshot of an env: {problem}") from problem
 
 
 def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
@@ -105,7 +103,6 @@ def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
         "opening": episode.opening,
         "turns": [turn.to_json() for turn in episode.turns],
         "usage": asdict(episode.usage),
-        "tool_state": dict(episode.tool_state),
         "tasks": _tasks_digest(snapshot.config),
         "sampler": {"name": type(sampler).__name__, "state": sampler and sampler.state()},
         "seed": None if snapshot.seed is None else int(snapshot.seed),

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import ToolContext, get_toolset
-from coding_gym.tools.formats import ParsedAction, ReplyParser, with_instructions
+from coding_gym.tools.formats import ParsedAction, ReplyParser, system_prompt
 from coding_gym.tools.toolset import SILENCE
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
@@ -55,12 +55,11 @@ class EpisodeSnapshot:
     It has no sandbox and can be restored any number of times. Do not modify it.
 
     Attributes:
-        task: The bug.
+        task: The task.
         files: The changed files of the sandbox.
         opening: The messages before the first turn.
         turns: The turns so far.
         usage: The usage of the limits by these turns.
-        tool_state: The state of the toolset.
     """
 
     task: Task
@@ -68,7 +67,6 @@ class EpisodeSnapshot:
     opening: tuple[Message, ...] = field(repr=False)
     turns: tuple[Turn, ...] = field(repr=False)
     usage: Usage
-    tool_state: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 class Episode:
@@ -83,7 +81,7 @@ class Episode:
     grades the tree.
 
     Args:
-        task: The bug.
+        task: The task.
         config: The settings.
 
     Attributes:
@@ -117,8 +115,8 @@ class Episode:
         self._context: ToolContext | None = None
         self._patch = Patch()
         self._closed = False
-        self._lock = threading.Lock()  # guards the sandbox and the next attribute
-        self._num_users = 0  # calls that use the sandbox; -1: an action, which runs alone
+        self._lock = threading.Lock()  # guards the sandbox
+        self._in_use = threading.Lock()  # held by a call that uses the sandbox
         self._chat: ChatIds | None = None  # to count its tokens
         if self.bounds.counts_tokens:
             chat = get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
@@ -154,8 +152,8 @@ class Episode:
             InvalidTaskError: The tree of the task cannot be built.
         """
         self._open(partial(self.config.open, self.task, change))
-        prompt = self.toolset.prompt(keeps_shell=self.config.sandbox.keeps_shell)
-        prompt = with_instructions(prompt, self.tool_format, self.toolset.schemas)
+        keeps_shell = self.config.sandbox.keeps_shell
+        prompt = system_prompt(self.toolset, self.tool_format, keeps_shell=keeps_shell)
         self.opening = transcript.opening(prompt, self.task.problem_statement)
         if self._chat is not None:
             self._chat.opening(self.opening)
@@ -177,7 +175,7 @@ class Episode:
 
         Raises:
             EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or
-                an action is running.
+                another call uses it.
             SandboxError: The sandbox died.
         """
         with self._running("snapshot"):
@@ -189,7 +187,6 @@ class Episode:
                 opening=self.opening,
                 turns=self.turns,
                 usage=replace(self.usage),
-                tool_state=deepcopy(self._context.state),
             )
 
     def restore(self, snapshot: EpisodeSnapshot) -> None:
@@ -208,8 +205,6 @@ class Episode:
         if self.opening or snapshot.task != self.task:
             raise EpisodeError("a snapshot can be restored only in a new episode of its task")
         self._open(partial(self.config.open, self.task, files=snapshot.files))
-        if self._context is not None:
-            self._context.state = deepcopy(dict(snapshot.tool_state))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
         self._call_ids = {call.call_id for turn in self._turns for call in turn.calls}
         self.usage = replace(snapshot.usage)
@@ -248,10 +243,10 @@ class Episode:
             action: The policy's reply: any text, a `Completion`, or a `Stop`.
 
         Raises:
-            EpisodeError: The episode was not started, has ended, or was closed; or another action
-                or a snapshot is running.
+            EpisodeError: The episode was not started, has ended, or was closed; or another call
+                uses it.
         """
-        with self._running("step", alone=True):
+        with self._running("step"):
             start = time.perf_counter()
             reply = action if isinstance(action, Completion) else Completion(action)
             self._messages, self._results = [], []
@@ -265,7 +260,7 @@ class Episode:
                 reason = StopReason.STOPPED if is_stop else self.usage.spent(self.bounds)
             if context is not None and reason is None:
                 parsed = self._read(reply)
-                calls = tuple(map(self.toolset.canonicalize, parsed.calls))
+                calls = parsed.calls
                 self._messages.append(transcript.assistant(str(reply), parsed))
                 reason = self._answer(context, reply, parsed)
             self.usage.turns += 1
@@ -549,17 +544,15 @@ class Episode:
         self._free()
 
     @contextmanager
-    def _running(self, name: str, *, alone: bool = False) -> Iterator[None]:
-        """Checks and counts a call on the running episode.
-
-        An action runs alone; other calls can overlap.
+    def _running(self, name: str) -> Iterator[None]:
+        """Checks that the episode is running, and excludes other calls.
 
         Raises:
-            EpisodeError: The episode is not running, or another call excludes this one.
+            EpisodeError: The episode is not running, or another call uses it.
         """
-        with self._lock:
-            if self._num_users < 0 or (alone and self._num_users):
-                raise EpisodeError(f"{name} was called while another call uses the episode")
+        if not self._in_use.acquire(blocking=False):
+            raise EpisodeError(f"{name} was called while another call uses the episode")
+        try:
             if not self.opening:
                 raise EpisodeError(f"{name} was called before start")
             if self.stop_reason is not None:
@@ -567,12 +560,9 @@ class Episode:
                 raise EpisodeError(f"the episode has ended ({cause}); start another one")
             if self._closed:
                 raise EpisodeError("the episode was closed; start another one")
-            self._num_users = -1 if alone else self._num_users + 1
-        try:
             yield
         finally:
-            with self._lock:
-                self._num_users = 0 if alone else self._num_users - 1
+            self._in_use.release()
 
 
 @cache

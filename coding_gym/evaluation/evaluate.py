@@ -1,13 +1,11 @@
 """Runs an agent on tasks, and records every attempt in a run folder."""
 
-import asyncio
 import hashlib
 import json
 import logging
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,7 +24,7 @@ from coding_gym.errors import InvalidArgumentError, last_line
 from coding_gym.rollout.image_windows import ImageWindows
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import CONFIG, Outcome, RunFolder
-from coding_gym.rollout.runner import Runner
+from coding_gym.rollout.runner import Runner, run_in_thread
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
@@ -121,41 +119,35 @@ def evaluate(
         )
     folder, chosen, factory = opened
     config = folder.config
-    with folder.writer() as writer:
-        outcomes = [outcome for _, outcome in folder.outcomes()]
-        done = folder.keys()
-        todo = [
-            (task, attempt)
-            for attempt in range(config["attempts"])
-            for task in factory.tasks
-            if (task.task_id, attempt) not in done
-        ]
-        runner = (partial(RayRunner, address=ray) if ray else Runner)(
-            factory=factory,
-            player=chosen,
-            seed=config["seed"],
-            run_id=config["run_id"],
-            **config["bounds"],
-        )
+    runner = (partial(RayRunner, address=ray) if ray else Runner)(
+        factory=factory,
+        player=chosen,
+        seed=config["seed"],
+        run_id=config["run_id"],
+        **config["bounds"],
+    )
+    with folder.writer(), ExitStack() as stack:
+        outcomes, done = list(folder.outcomes()), folder.keys()
         for outcome in outcomes:  # including errors
             runner.usage.cost += outcome.cost or 0.0
             runner.usage.tokens += outcome.tokens
-        on_start(runner, config["attempts"] * len(factory.tasks), outcomes)
+        attempts = config["attempts"]
+        planned = [(task, attempt) for attempt in range(attempts) for task in factory.tasks]
+        todo = [(task, attempt) for task, attempt in planned if (task.task_id, attempt) not in done]
+        on_start(runner, len(planned), outcomes)
+        windows = None
+        if images_window is not None:
+            name, is_over = factory.sandbox.name, lambda: bool(runner.stop_reason)
+            windows = ImageWindows(todo, images_window, name, is_over)
+            stack.callback(windows.close)
 
-        with ExitStack() as stack:
-            windows = None
-            if images_window is not None:
-                name, is_over = factory.sandbox.name, lambda: bool(runner.stop_reason)
-                windows = ImageWindows(todo, images_window, name, is_over)
-                stack.callback(windows.close)
+        def keep(trajectory: Trajectory) -> None:
+            folder.add(trajectory)
+            on_done(trajectory)
+            if windows:
+                windows.finish(trajectory.task_id)
 
-            def keep(trajectory: Trajectory) -> None:
-                writer.add(trajectory)
-                on_done(trajectory)
-                if windows:
-                    windows.finish(trajectory.task_id)
-
-            _play(runner, windows or todo, keep)
+        run_in_thread(runner.run(windows or todo, keep), on_interrupt=runner.interrupt)
     return folder
 
 
@@ -172,35 +164,6 @@ def _bounds(**bounds: float | None) -> dict[str, float]:
         elif not is_number(bound) or not bound >= 0:
             raise InvalidArgumentError(f"{name} must be a number of at least 0, got {bound!r}")
     return known
-
-
-def _play(
-    runner: Runner, todo: Iterable[tuple[Task, int]], keep: Callable[[Trajectory], None]
-) -> None:
-    """Plays the attempts; after the first Ctrl-C none starts, and the second Ctrl-C discards all.
-
-    The event loop runs in a thread, because a notebook already has one in the main thread.
-    """
-    playing: list[asyncio.Task[Any]] = []
-
-    async def play() -> None:
-        playing.append(asyncio.ensure_future(runner.run(todo, keep)))
-        await playing[0]
-
-    with ThreadPoolExecutor(1) as thread:
-        future = thread.submit(lambda: asyncio.run(play()))
-        try:
-            future.result()
-        except KeyboardInterrupt:
-            _log.warning(
-                "interrupted: running episodes continue to their end; interrupt again to stop them"
-            )
-            runner.stopping = True
-            try:
-                future.result()
-            except KeyboardInterrupt:
-                playing[0].get_loop().call_soon_threadsafe(playing[0].cancel)
-                raise
 
 
 def _create(
@@ -265,7 +228,10 @@ def _reopen(
         )
     config["attempts"] = attempts or config["attempts"]
     config["bounds"] = {**config["bounds"], **bounds}
-    config["versions"] = dict(_joined(config["versions"], _versions()))
+    for name, now in _versions().items():
+        before = config["versions"].setdefault(name, now)
+        if before.split(", then ")[-1] != now:
+            config["versions"][name] = f"{before}, then {now}"
     folder.save_config()
     return folder, chosen, factory
 
@@ -291,13 +257,6 @@ def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeConfig) 
         raise InvalidArgumentError(
             f"the tasks changed after the start of the run in {folder.path}; use a new folder"
         )
-
-
-def _joined(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yields the version of each package; a changed version is preceded by the earlier one."""
-    for name in {**old, **new}:
-        before, now = old.get(name, "none"), new.get(name, "none")
-        yield name, before if before.split(", then ")[-1] == now else f"{before}, then {now}"
 
 
 def _factory(

@@ -1,9 +1,8 @@
 """Grades the recorded patches of a run again."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from typing import Any
 
 from coding_gym.arguments import at_least_one
 from coding_gym.episode.config import EpisodeConfig, task_digest
@@ -59,7 +58,6 @@ def regrade(
     run: RunFolder,
     tasks: Sequence[Task] | None = None,
     *,
-    sandbox: str | Mapping[str, Any] | None = None,
     num_workers: int = 1,
     on_result: Callable[[Regrade], None] = lambda _: None,
 ) -> tuple[Regrade, ...]:
@@ -70,7 +68,6 @@ def regrade(
     Args:
         run: The run.
         tasks: The tasks; by default all tasks of the source in the run's settings.
-        sandbox: The sandbox of the grades, as in ``CodingRepair-v0``; by default that of the run.
         num_workers: Number of patches to grade at the same time.
         on_result: Called in the calling thread with each result when it is complete.
 
@@ -84,7 +81,7 @@ def regrade(
     tasks_by_id = {task.task_id: task for task in tasks}
     episode = run.config["episode"]
     config = EpisodeConfig(
-        sandbox=SandboxOptions.parse(sandbox or episode.get("sandbox", "auto")),
+        sandbox=SandboxOptions.parse(episode.get("sandbox", "auto")),
         challenge=str(episode.get("challenge", "resolved")),
     )
     records = [record for record in run.trajectories() if record.patch or record.grade is not None]

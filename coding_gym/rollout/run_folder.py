@@ -7,7 +7,7 @@
     report.md, report.json             the report, after the end of the run
 
 The id of the task is percent-encoded. The first line of a file has the `Outcome`, so listing a run
-reads no whole record. Each file is written under a temporary name and then renamed, so a killed
+reads only these lines. Each file is written under a temporary name and then renamed, so a killed
 process leaves no partial file. A verdict takes precedence over errors, and a later error over an
 earlier one. Errors are kept, since the budget of a run includes their requests.
 """
@@ -135,27 +135,16 @@ class RunFolder:
     def keys(self) -> set[Key]:
         """Returns the attempts that have a verdict, by listing the folder."""
         listed = list_attempts(self.path / ATTEMPTS)
-        return {key for key, (name, _) in listed.items() if not _is_error(name)}
+        return {key for key, (name, _) in listed.items() if not is_error(name)}
 
-    def outcomes(self) -> Iterator[tuple[Key, Outcome]]:
+    def outcomes(self) -> Iterator[Outcome]:
         """Yields the outcome of each record, including all errors of an attempt.
 
         Raises:
             InvalidArgumentError: A record cannot be read.
         """
-        for key, name in sorted((key, name) for key, _, name, _ in _files(self.path / ATTEMPTS)):
-            yield key, _read_outcome(self.path / ATTEMPTS / name)
-
-    def read(self, task_id: str, attempt: int) -> Trajectory:
-        """Returns the record of an attempt with its verdict; without a verdict, the last error.
-
-        Raises:
-            InvalidArgumentError: The run has no such attempt, or its record cannot be read.
-        """
-        listed = list_attempts(self.path / ATTEMPTS)
-        if (task_id, attempt) not in listed:
-            raise InvalidArgumentError(f"{self.path} has no attempt {attempt} at {task_id!r}")
-        return _read_record(self.path / ATTEMPTS / listed[task_id, attempt][0])
+        for name in sorted(name for _, _, name, _ in _files(self.path / ATTEMPTS)):
+            yield _read_outcome(self.path / ATTEMPTS / name)
 
     def trajectories(self) -> Iterator[Trajectory]:
         """Yields the records with a verdict, in the order of task and attempt."""
@@ -208,7 +197,7 @@ class RunFolder:
 
     def _records(self, *, errors: bool) -> Iterator[Trajectory]:
         for _, (name, _) in sorted(list_attempts(self.path / ATTEMPTS).items()):
-            if _is_error(name) is errors:
+            if is_error(name) is errors:
                 yield _read_record(self.path / ATTEMPTS / name)
 
 
@@ -252,6 +241,7 @@ def _files(folder: Path) -> Iterator[tuple[Key, float, str, int]]:
                 yield (unquote(name[1]), int(name[2])), rank, entry.name, entry.inode()
 
 
-def _is_error(name: str) -> bool:
+def is_error(name: str) -> bool:
+    """Whether a file of the folder ``attempts`` is the record of an error."""
     match = _NAME.fullmatch(name)
     return match is not None and match[3] is not None

@@ -5,8 +5,9 @@ import hashlib
 import logging
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -64,7 +65,7 @@ class Runner:
         run_id: The run's id in records.
         max_cost: No more episodes begin after the requests have cost this much; running episodes
             are played to their end.
-        max_tokens: The same bound for tokens of prompts and replies.
+        max_tokens: No more episodes begin after this many tokens of prompts and replies.
         max_lost: No more episodes begin after this many consecutive attempts ended with an error.
         num_lost: Number of the latest consecutive attempts that ended with an error; at
             ``max_lost`` it no longer changes.
@@ -98,8 +99,15 @@ class Runner:
         if self.max_tokens is not None and not self.usage.is_usage_known:
             return "max_tokens cannot be enforced: the server does not report tokens"
         if self.max_lost is not None and self.num_lost >= self.max_lost:
-            return f"max_lost: the last {self.num_lost} attempts ended by an error"
+            return f"max_lost: the last {self.num_lost} attempts ended with an error"
         return "interrupted" if self.stopping else ""
+
+    def interrupt(self) -> None:
+        """Starts no more episodes, as after Ctrl-C."""
+        _log.warning(
+            "interrupted: running episodes continue to their end; interrupt again to stop them"
+        )
+        self.stopping = True
 
     async def run(
         self, attempts: Iterable[tuple[Task, int]], on_done: Callable[[Trajectory], None]
@@ -160,9 +168,9 @@ class Runner:
             raise
         except (InfrastructureError, InvalidTaskError) as failure:
             error, error_class = str(failure), "sandbox"
-        except CodingGymError as failure:  # its message says enough
+        except CodingGymError as failure:  # its message needs no traceback
             error, error_class = str(failure), "agent"
-        except Exception:  # noqa: BLE001 - an agent's code; a bad episode does not end a run
+        except Exception:  # noqa: BLE001 - code of an agent; its failure must not end the run
             error, error_class = traceback.format_exc(limit=-3), "agent"
         finally:
             # On another thread, because all of `threads` may wait for commands that this call ends.
@@ -192,6 +200,38 @@ class Runner:
             started_at=started_at.isoformat(timespec="milliseconds"),
             duration_s=time.perf_counter() - began,
         )
+
+
+def run_in_thread(
+    episodes: Coroutine[Any, Any, None], on_interrupt: Callable[[], None] | None = None
+) -> None:
+    """Runs a coroutine in a thread, because a notebook has an event loop; Ctrl-C cancels it.
+
+    Args:
+        episodes: The coroutine.
+        on_interrupt: Is called at the first Ctrl-C; then only a second one cancels the coroutine.
+    """
+    playing: list[asyncio.Task[None]] = []
+
+    async def play() -> None:
+        playing.append(asyncio.ensure_future(episodes))
+        await playing[0]
+
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(lambda: asyncio.run(play()))
+        try:
+            try:
+                future.result()
+            except KeyboardInterrupt:
+                if on_interrupt is None:
+                    raise
+                on_interrupt()
+                future.result()
+        except BaseException:
+            for task in playing:
+                with suppress(RuntimeError):  # the loop has already ended
+                    task.get_loop().call_soon_threadsafe(task.cancel)
+            raise
 
 
 def _usage(record: Trajectory, calls: Sequence[ModelCall | None]) -> dict[str, Any]:

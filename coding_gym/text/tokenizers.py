@@ -11,24 +11,25 @@ tiktoken and transformers are imported only if a name needs them, since both tak
 """
 
 import base64
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, TokenizerError
 from coding_gym.optional import requirement
 from coding_gym.text.truncate import well_formed
 
+if TYPE_CHECKING:
+    import tiktoken
+
 DEFAULT_TOKENIZER = "coding_gym_16k"
 PAD_TOKENS = ("<|pad|>", "<|endoftext|>")
 END_TOKENS = (*PAD_TOKENS, "<|im_end|>")
-DOWNLOAD_TIMEOUT_S = 20.0  # tiktoken's downloads have no time limit
 
 # The bundled vocabulary is a byte-level BPE. ``scripts/train_tokenizer.py`` made the ranks with the
 # split pattern below; a change of the pattern requires a new training.
@@ -200,9 +201,9 @@ def _load_tiktoken(name: str) -> TiktokenTokenizer:
 
     bare = name.removeprefix("tiktoken:")
     # The bundled vocabulary is loaded directly, without tiktoken's plug-ins.
-    arguments = bundled_encoding() if bare == DEFAULT_TOKENIZER else _download(bare)
-    special: dict[str, int] = arguments["special_tokens"]
-    encoding = tiktoken.Encoding(**arguments)
+    is_bundled = bare == DEFAULT_TOKENIZER
+    encoding = tiktoken.Encoding(**bundled_encoding()) if is_bundled else _download(bare)
+    special = {token: encoding.encode_single_token(token) for token in encoding.special_tokens_set}
     return TiktokenTokenizer(
         name,
         encoding,
@@ -213,35 +214,21 @@ def _load_tiktoken(name: str) -> TiktokenTokenizer:
     )
 
 
-def _download(name: str) -> dict[str, Any]:
-    """Returns the keyword arguments of an encoding of tiktoken, which downloads it once."""
-    from tiktoken import registry
+def _download(name: str) -> "tiktoken.Encoding":
+    """Returns an encoding of tiktoken, which downloads it once."""
+    import tiktoken
 
-    names = registry.list_encoding_names()
-    constructors: Mapping[str, Callable[[], dict[str, Any]]] = registry.ENCODING_CONSTRUCTORS or {}
-    if name not in constructors:
+    names = tiktoken.list_encoding_names()
+    if name not in names:
         raise unknown_name("tokenizer", name, {DEFAULT_TOKENIZER, *names, "hf:/path/to/tokenizer"})
-    arguments: dict[str, Any] = {}
-    failures: list[Exception] = []
-
-    def construct() -> None:
-        try:
-            arguments.update(constructors[name]())
-        except Exception as error:  # noqa: BLE001 - a plug-in or the network raises any exception
-            failures.append(error)
-
-    # tiktoken.get_encoding would hold its lock during a stuck download and block other threads.
-    thread = threading.Thread(target=construct, name=f"load-{name}", daemon=True)
-    thread.start()
-    thread.join(DOWNLOAD_TIMEOUT_S)
-    if not thread.is_alive() and not failures:
-        return arguments
-    reason = type(failures[0]).__name__ if failures else f"no reply in {DOWNLOAD_TIMEOUT_S:g} s"
-    raise TokenizerError(
-        f"the vocabulary of {name} is not cached on this machine and its download failed "
-        f"({reason}); set TIKTOKEN_CACHE_DIR to a folder with the vocabulary, or use the bundled "
-        f"{DEFAULT_TOKENIZER}"
-    ) from (failures[0] if failures else None)
+    try:
+        return tiktoken.get_encoding(name)
+    except Exception as error:  # a plug-in or the network raises any exception
+        raise TokenizerError(
+            f"the vocabulary of {name} is not cached on this machine and its download failed "
+            f"({type(error).__name__}); set TIKTOKEN_CACHE_DIR to a folder with the vocabulary, "
+            f"or use the bundled {DEFAULT_TOKENIZER}"
+        ) from error
 
 
 def _load_huggingface(name: str) -> HuggingFaceTokenizer:

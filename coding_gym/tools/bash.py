@@ -72,7 +72,7 @@ def _bash(call: ToolCall, context: ToolContext) -> ToolResult:
     lines = end.output.lstrip().split("\n", 1)
     if end.ok and lines[0].strip() in (SUBMIT_LINE, OLD_SUBMIT_LINE):
         return submitted(call)
-    return answer(call, _observation(end, context), ok=end.ok, raw=end.output)
+    return answer(call, _observation(end, context), ok=end.ok)
 
 
 def _observation(end: ExecResult, context: ToolContext) -> str:

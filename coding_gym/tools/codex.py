@@ -199,8 +199,7 @@ def _run_command(call: ToolCall, context: ToolContext) -> ToolResult:
     }
     if end.notes:
         result["notes"] = list(end.notes)
-    raw = end.output if result["output"] != end.output else ""
-    return answer(call, _json(result), ok=end.ok, raw=raw)
+    return answer(call, _json(result), ok=end.ok)
 
 
 def _submit(call: ToolCall, _: ToolContext) -> ToolResult:

@@ -50,7 +50,7 @@ def bash_tool(max_chars: int) -> Tool:
     def run(call: ToolCall, context: ToolContext) -> ToolResult:
         result = run_command(call.arguments["command"], context)
         report = command_report(result, context, max_chars)
-        return answer(call, report, ok=result.ok, raw=result.output)
+        return answer(call, report, ok=result.ok)
 
     description = (
         "Run a bash command in the repository. Returns standard output and error together, without "

@@ -4,13 +4,10 @@ Names, arguments, the layout of views and the sentences around them are those of
 tools/edit_anthropic), R2E-Gym and OpenHands. Differences: paths can be relative; tabs, line ends
 and modes are kept; there is no ``undo_edit``.
 
-The shell is called ``bash``, as in SWE-agent; the names ``execute_bash`` and ``finish`` of
-OpenHands and R2E-Gym are aliases of ``bash`` and ``submit``.
+The shell is called ``bash``, as in SWE-agent.
 """
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from coding_gym.calls import ToolCall
@@ -33,7 +30,6 @@ MAX_REPLY_CHARS = 16_000
 MAX_LISTED = 400
 
 _NUM_CONTEXT_LINES = 4
-_ALIASES: Mapping[str, str] = {"execute_bash": "bash", "finish": "submit"}
 
 SYSTEM_PROMPT = f"""\
 {prompts.INTRODUCTION}
@@ -180,15 +176,6 @@ def _needed(call: ToolCall, name: str) -> Any:
     return call.arguments[name]
 
 
-def _canonicalize(call: ToolCall) -> ToolCall:
-    call = replace(call, name=_ALIASES.get(call.name, call.name))
-    if call.name == "bash" and "command" not in call.arguments and "cmd" in call.arguments:
-        text = call.arguments_text or json.dumps(dict(call.arguments))
-        arguments = {"command": call.arguments["cmd"]}  # R2E-Gym's name
-        return replace(call, arguments=arguments, arguments_text=text)
-    return call
-
-
 EDITOR = Toolset(
     name="editor",
     system_prompt=SYSTEM_PROMPT,
@@ -231,6 +218,5 @@ EDITOR = Toolset(
         "No tool call was found in your reply. Call str_replace_editor or bash to continue, or "
         "submit when the work is done."
     ),
-    canonicalize=_canonicalize,
     refuse="ERROR: {}".format,
 )

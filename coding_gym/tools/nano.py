@@ -64,7 +64,7 @@ def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
         reply = f"command failed with exit code {end.exit_code}"
         reply += f". Error output:\n{output}" if output else ""
     # Notices, which nano-agent does not have, are never truncated.
-    return answer(call, "\n".join((_cut(reply), *end.notes)), ok=ok, raw=end.output)
+    return answer(call, "\n".join((_cut(reply), *end.notes)), ok=ok)
 
 
 def _apply_patch(call: ToolCall, context: ToolContext) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import well_formed
-from coding_gym.tools.prompts import EXAMPLE_COMMANDS, FRESH_SHELL, KEPT_SHELL
+from coding_gym.tools.prompts import EXAMPLE_COMMANDS
 from coding_gym.tools.schemas import KnownTools, Schema, fits, function
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _MAX_QUOTED_CHARS = 200
 _MAX_REFUSAL_CHARS = 8000
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """The parts of an episode that tools use.
 
@@ -36,14 +36,11 @@ class ToolContext:
         sandbox: The sandbox with the task's working tree.
         command_timeout_s: Seconds after which a command is killed.
         is_changed: Returns whether the working tree differs from the base commit.
-        state: The toolset's state in this episode: JSON values, part of every snapshot. It is empty
-            at the start, and the policy cannot read it.
     """
 
     sandbox: "Sandbox"
     command_timeout_s: float
     is_changed: Callable[[], bool]
-    state: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +165,6 @@ class Toolset:
         text_formats: Tool formats that ``auto`` also reads, for toolsets whose prompt explains
             another format than JSON.
         submission: The call that submits.
-        canonicalize: Returns a call with the names and values of the schemas, for toolsets that
-            also accept other spellings.
         refuse: Returns the text of a result that reports a mistake of the policy.
         checks_arguments: Whether calls whose arguments do not fit the schema are refused, and null
             ones dropped, before a tool runs. If not, the tools check their arguments.
@@ -185,7 +180,6 @@ class Toolset:
     on_no_call: Callable[[ToolContext], NoCall] = _CALL_A_TOOL
     text_formats: tuple[str, ...] = ()
     submission: ToolCall = _SUBMISSION
-    canonicalize: Callable[[ToolCall], ToolCall] = lambda call: call
     refuse: Callable[[str], str] = "Error: {}".format
     checks_arguments: bool = True
     unreadable: str = "the arguments are no JSON: {call.error:.300}"
@@ -200,18 +194,12 @@ class Toolset:
     def _tool_by_name(self) -> Mapping[str, Tool]:
         return {tool.name: tool for tool in self.tools}
 
-    def prompt(self, *, keeps_shell: bool) -> str:
-        """Returns the system prompt; ``keeps_shell``: one shell runs all commands."""
-        prompt = self.system_prompt
-        return prompt.replace(FRESH_SHELL, KEPT_SHELL) if keeps_shell else prompt
-
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Runs one call and returns its result, bounded in characters.
 
         Raises:
             SandboxError: The sandbox is closed or died.
         """
-        call = self.canonicalize(call)
         try:
             if call.error:
                 raise Refusal(self.unreadable.format(call=call, json_error=_json_error(call)))
@@ -230,11 +218,10 @@ class Toolset:
         return result
 
     def canonical(self, call: ToolCall) -> ToolCall:
-        """Returns a call in canonical form, without ignored arguments; equal calls are repetitions.
+        """Returns a call without ignored arguments; equal calls are repetitions.
 
         A call of an unknown tool, or without a required argument, keeps all arguments.
         """
-        call = self.canonicalize(call)
         tool = self._tool_by_name.get(call.name)
         if tool is None:
             return call
@@ -261,22 +248,20 @@ def tool_names(toolset: Toolset) -> tuple[str, ...]:
     return tuple(tool.name for tool in toolset.tools)
 
 
-def answer(call: ToolCall, content: str, *, ok: bool = True, raw: str = "") -> ToolResult:
+def answer(call: ToolCall, content: str, *, ok: bool = True) -> ToolResult:
     """Returns the result of a call.
 
     Args:
         call: The call.
         content: The text for the policy, already truncated.
         ok: Whether the tool succeeded.
-        raw: The output of the sandbox; recorded unless ``content`` contains it.
     """
-    raw = "" if raw.strip() in content else well_formed(raw)
-    return ToolResult(well_formed(content), ok=ok, call_id=call.call_id, raw=raw)
+    return ToolResult(well_formed(content), ok=ok, call_id=call.call_id)
 
 
 def _json_error(call: ToolCall) -> str:
     """Returns the error of Python's ``json`` for the arguments, else the call's error."""
-    if not call.arguments_text:  # the arguments are no object
+    if not call.arguments_text:  # the arguments are not an object
         return call.error
     try:
         json.loads(call.arguments_text)

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
-from threading import Thread, current_thread
+from threading import Thread
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -100,8 +100,7 @@ class Slot:
 
     def join(self) -> None:
         """Waits until the thread has ended; call `stop` first."""
-        if self._thread is not current_thread():  # an env can close its vector env
-            self._thread.join()
+        self._thread.join()
 
     def _submit(self, work: Callable[[], Any]) -> "Future[Any]":
         future: Future[Any] = Future()

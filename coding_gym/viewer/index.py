@@ -4,7 +4,7 @@
 `RunIndex.enrich` then reads the records in small steps, completes the rows of the table, and adds
 the text of the turns to a temporary database for searching.
 
-A run folder may be hostile: the viewer writes nothing into it, and never opens its files through
+A run folder may be malicious: the viewer writes nothing into it, and never opens its files through
 symbolic links. An episode with an unreadable record is marked as such.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.rollout.run_folder import ATTEMPTS, TOKEN_COUNTS, Key, list_attempts
+from coding_gym.rollout.run_folder import ATTEMPTS, TOKEN_COUNTS, Key, is_error, list_attempts
 from coding_gym.trajectory import Trajectory
 from coding_gym.viewer.turns import ESCAPE, argument_text, outcome, with_thoughts
 
@@ -75,8 +75,8 @@ class RunIndex:
             self.rows.pop(key, None)
             self._numbers.pop(key, None)
         for task, attempt in added:
-            is_error = ".error" in self._files[task, attempt][0].rpartition(f".{attempt}")[2]
-            known = {"task": task, "attempt": attempt, "outcome": "error" if is_error else "unread"}
+            kind = "error" if is_error(self._files[task, attempt][0]) else "unread"
+            known = {"task": task, "attempt": attempt, "outcome": kind}
             self.rows[task, attempt] = _EMPTY | known
         self._unread += added
         return bool(added or removed)
@@ -99,7 +99,7 @@ class RunIndex:
     def search(self, phrase: str) -> list[Key]:
         """Returns the episodes with a phrase in the first two million characters of their turns.
 
-        The words must follow each other, in any case; the last one matches as a prefix.
+        The words must be consecutive; case is ignored, and the last word matches as a prefix.
         """
         quoted = _storable(phrase).replace('"', '""')
         sql = "SELECT rowid FROM texts WHERE texts MATCH ?"

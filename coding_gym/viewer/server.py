@@ -1,13 +1,10 @@
 """The viewer's pages over HTTP.
 
-A trajectory is untrusted text of a model, and other pages in the same browser may be hostile. On a
-loopback address the server accepts only requests to a loopback name, which prevents DNS rebinding;
-on other addresses each request needs a token. A Content-Security-Policy allows only the scripts of
-the viewer.
+A trajectory is untrusted text of a model, and other pages in the browser may be malicious. The
+server listens on a loopback address and accepts only requests to a loopback name, which prevents
+DNS rebinding. A Content-Security-Policy allows only the scripts of the viewer.
 """
 
-import hmac
-import ipaddress
 import socket
 import threading
 import time
@@ -37,24 +34,17 @@ _PAGES = ("episodes", "search", "episode", "text")
 def _refresh(runs: Runs) -> None:
     """Updates the runs in an endless loop."""
     while True:
-        with suppress(OSError):  # a run that is being made or removed
+        with suppress(OSError):  # a run that another process creates or removes now
             runs.refresh()
         is_busy = False
         for run in runs.by_id.values():
-            with suppress(Exception):  # a broken run must not stop the others
+            with suppress(Exception):  # an unreadable run must not stop the others
                 is_busy |= run.refresh()
         time.sleep(0.01 if is_busy else 1)
 
 
-def is_loopback(host: str) -> bool:
-    """Returns whether an address or name is a loopback one."""
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
-
-
-def make_app(runs: Runs, *, host: str = "127.0.0.1", port: int = 7575, token: str = "") -> Any:
-    """Returns the viewer as an ASGI application; see `serve` for the arguments.
+def make_app(runs: Runs) -> Any:
+    """Returns the viewer as an ASGI application.
 
     Raises:
         MissingDependencyError: FastAPI is not installed.
@@ -85,38 +75,25 @@ def make_app(runs: Runs, *, host: str = "127.0.0.1", port: int = 7575, token: st
     app.add_route("/api/runs", lambda _: _reply(runs.page()))
     app.add_route("/api/runs/{run}/{page}", page)
     app.add_route("/api/compare", comparison)
-    app.middleware("http")(_guard(f"coding_gym_view_{port}", token))  # ports share cookies
-    hosts = ["localhost", "127.0.0.1", "[::1]", host] if is_loopback(host) else ["*"]
+    app.middleware("http")(_guard)
+    hosts = ["localhost", "127.0.0.1", "[::1]"]
     app.add_middleware(trustedhost.TrustedHostMiddleware, allowed_hosts=hosts)
     return app
 
 
-def _guard(cookie: str, token: str) -> Callable[..., Awaitable[Any]]:
-    """Returns a middleware that checks a token, keeps it in a cookie, and adds headers."""
-
-    async def guard(request: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
-        in_link = request.query_params.get("token", "") if request.url.path == "/" else ""
-        sent = (in_link or request.cookies.get(cookie, "")).encode()
-        try:
-            if not token or hmac.compare_digest(sent, token.encode()):
-                response = await call_next(request)
-            else:
-                response = _reply(
-                    {"detail": "open the printed link, which contains the token"}, 401
-                )
-        except Exception as problem:  # noqa: BLE001 - a hostile run may break a page in any way
-            is_wrong = isinstance(problem, CodingGymError | ValueError | TypeError)
-            status = 404 if isinstance(problem, UnknownNameError) else 400 if is_wrong else 500
-            message = str(problem) or type(problem).__name__
-            if isinstance(problem, ValidationError):
-                message = "{loc[0]}: {msg}".format(**problem.errors()[0])
-            response = _reply({"detail": message}, status)
-        response.headers.update(_HEADERS)
-        if in_link and response.status_code == 200:
-            response.set_cookie(cookie, token, httponly=True, samesite="strict")
-        return response
-
-    return guard
+async def _guard(request: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+    """Adds headers to a response, and converts exceptions to responses."""
+    try:
+        response = await call_next(request)
+    except Exception as problem:  # noqa: BLE001 - a malicious run may cause any exception
+        is_wrong = isinstance(problem, CodingGymError | ValueError | TypeError)
+        status = 404 if isinstance(problem, UnknownNameError) else 400 if is_wrong else 500
+        message = str(problem) or type(problem).__name__
+        if isinstance(problem, ValidationError):
+            message = "{loc[0]}: {msg}".format(**problem.errors()[0])
+        response = _reply({"detail": message}, status)
+    response.headers.update(_HEADERS)
+    return response
 
 
 def _reply(content: Json, status: int = 200) -> Any:
@@ -124,20 +101,16 @@ def _reply(content: Json, status: int = 200) -> Any:
     return fastapi.Response(dumps(content), status, media_type="application/json")
 
 
-def serve(runs: Runs, *, host: str, port: int, token: str, on_start: Callable[[], None]) -> None:
-    """Serves the viewer until Ctrl-C.
-
-    Every request needs the ``token``, unless it is "". ``on_start`` is called when the server
-    listens.
+def serve(runs: Runs, *, port: int, on_start: Callable[[], None]) -> None:
+    """Serves the viewer until Ctrl-C; ``on_start`` is called when the server listens.
 
     Raises:
         MissingDependencyError: FastAPI or uvicorn is not installed.
         OSError: The port is in use.
     """
     uvicorn = import_extra("uvicorn", "serve")
-    app = make_app(runs, host=host, port=port, token=token)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family) as listening:
+    app = make_app(runs)
+    with socket.create_server(("127.0.0.1", port)) as listening:
         threading.Thread(target=_refresh, args=(runs,), daemon=True).start()
         on_start()
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)

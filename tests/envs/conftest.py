@@ -1,7 +1,10 @@
 """An environment of the tiny task."""
 
+from pathlib import Path
+
+import gymnasium as gym
 import pytest
-from episodes import MakeEnv
+from episodes import Closing, Make, MakeEnv
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 
@@ -9,3 +12,9 @@ from coding_gym.envs.coding_repair import CodingRepairEnv
 @pytest.fixture
 def env(make_env: MakeEnv) -> CodingRepairEnv:
     return make_env(render_mode="ansi")
+
+
+@pytest.fixture
+def make(rows: Path, closing: Closing) -> Make:
+    """Makes envs of the tasks in ``rows`` as a user does."""
+    return lambda **arguments: closing(gym.make("CodingRepair-v0", **{"tasks": rows} | arguments))

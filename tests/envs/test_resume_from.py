@@ -1,12 +1,10 @@
 """Replay of recorded episodes up to a turn."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
-import gymnasium as gym
 import pytest
-from episodes import FIX, SUBMIT, TRUE, Closing, Env, shell
+from episodes import FIX, SUBMIT, TRUE, Env, Make, shell
 
 import coding_gym
 from coding_gym import Completion, Trajectory
@@ -14,14 +12,7 @@ from coding_gym.calls import ToolCall
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.wrappers import MenuActions, TokenBudget
 
-Make = Callable[..., Env]
 CLOCK = shell("date +%s%N")
-
-
-@pytest.fixture
-def make(tiny_row: dict[str, Any], closing: Closing) -> Make:
-    usual = {"tasks": [tiny_row]}
-    return lambda **arguments: closing(gym.make("CodingRepair-v0", **usual | arguments))
 
 
 def recorded(env: Env, actions: list[str]) -> Trajectory:

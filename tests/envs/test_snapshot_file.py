@@ -1,9 +1,6 @@
 """Snapshots in files: another process continues them; other settings are refused."""
 
-import io
 import json
-import tarfile
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,7 +8,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from episodes import FIX, SUBMIT, TRUE, Closing, Env, as_text, in_another_process, shell
+from episodes import FIX, SUBMIT, TRUE, Closing, Make, as_text, in_another_process, shell
+from image_fixtures import entry, members_of, tar_of
 
 import coding_gym
 from coding_gym import EnvSnapshot
@@ -20,8 +18,6 @@ from coding_gym.tasks import load_tasks
 from coding_gym.tasks.sampling import SAMPLER_NAMES, get_sampler
 from coding_gym.vector.sub_envs import make_envs
 from coding_gym.wrappers import MenuActions
-
-Make = Callable[..., Env]
 
 BEFORE = ["?", FIX, shell("echo one > ~/note; touch new.txt; ln -s ~ home")]
 AFTER = [
@@ -36,13 +32,8 @@ AFTER = [
 
 @pytest.fixture
 def rows(tiny_row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tasks of the envs that ``make`` makes."""
     return [tiny_row | {"instance_id": f"shapes-{number}"} for number in range(5)]
-
-
-@pytest.fixture
-def make(rows: list[dict[str, Any]], closing: Closing) -> Make:
-    usual = {"tasks": rows}
-    return lambda **arguments: closing(gym.make("CodingRepair-v0", **usual | arguments))
 
 
 @pytest.fixture
@@ -161,34 +152,15 @@ def test_a_damaged_or_missing_file_is_refused(make: Make, saved: Path) -> None:
         EnvSnapshot.load(saved.with_name("none"), env)
 
 
-def _replace_document(path: Path, document: Any) -> None:
-    """Replaces the JSON document of a snapshot, with a digest that fits."""
-    with tarfile.open(path) as tar:
-        contents = {name: tar.extractfile(name) for name in tar.getnames()}
-        members = {name: file.read() for name, file in contents.items() if file}
-    members["env.json"] = json.dumps(document).encode()
-    digests = (sha256(members[name]).hexdigest() for name in ("env.json", "data"))
-    members["digest"] = " ".join(digests).encode()
-    with tarfile.open(path, "w") as tar:
-        for name, content in members.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-
-
-def _document(path: Path) -> dict[str, Any]:
-    with tarfile.open(path) as tar:
-        file = tar.extractfile("env.json")
-        assert file is not None
-        document: dict[str, Any] = json.load(file)
-    return document
-
-
 @pytest.mark.parametrize("changes", [{"format": 1}, {"usage": 7}, {"turns": None}])
 def test_a_document_of_another_form_is_refused(
     changes: dict[str, Any], make: Make, saved: Path
 ) -> None:
-    _replace_document(saved, _document(saved) | changes)
+    members = members_of(saved)
+    members["env.json"] = json.dumps(json.loads(members["env.json"]) | changes).encode()
+    digests = (sha256(members[name]).hexdigest() for name in ("env.json", "data"))
+    members["digest"] = " ".join(digests).encode()
+    saved.write_bytes(tar_of(entry(name, data) for name, data in members.items()))
     with pytest.raises(InvalidArgumentError, match=str(saved)):
         EnvSnapshot.load(saved, make())
 

@@ -47,10 +47,7 @@ def agent(server: Any, **sampling: Any) -> Player:
 
 
 def test_sampled_ids_and_log_probabilities_are_recorded(server: Any, tmp_path: Path) -> None:
-    sampling = {"max_tokens": MAX_TOKENS, "temperature": 0.7}
-    player = get_player(
-        "chat", model="smol", base_url=f"{server.listening_address}/v1", sampling=sampling
-    )
+    player = agent(server, max_tokens=MAX_TOKENS, temperature=0.7)
     episode = {"max_turns": 2, "toolset": "compact", "tool_format": "json"}
     tasks = {"source": "bundled", "limit": 1}
     folder = evaluate(tmp_path / "run", player, tasks=tasks, episode=episode)
@@ -68,9 +65,7 @@ def test_sampled_ids_and_log_probabilities_are_recorded(server: Any, tmp_path: P
 
 
 def test_a_prompt_longer_than_the_context_ends_the_episode(server: Any, tmp_path: Path) -> None:
-    player = get_player(
-        "chat", model="smol", base_url=f"{server.listening_address}/v1", sampling={"max_tokens": 8}
-    )
+    player = agent(server, max_tokens=8)
     problem, files = "word " * 2 * CONTEXT, {"notes.txt": "nothing\n"}
     row = {"instance_id": "long", "problem_statement": problem, "files": files}
     folder = evaluate(tmp_path / "run", player, tasks=[row], episode={"grading": "none"})

@@ -122,6 +122,10 @@ def test_smoke_verl(play: Play, tokenizer: Any) -> None:
     facts = {"resolved": 1.0, "infra_failed": 0.0, "hacked": 0.0}
     assert output.extra_fields["reward_extra_info"] == facts
     assert output.as_dict()["rm_scores"].sum().item() == 1.0
+    prompt = tokenizer.decode(output.prompt_ids)
+    assert '"name": "apply_patch"' in prompt
+    assert "area(3, 5) gives 8" in prompt
+    assert prompt.endswith("<|im_start|>assistant\n")
 
 
 def test_weights_of_each_reply_are_recorded(play: Play, tmp_path: Path) -> None:
@@ -131,14 +135,6 @@ def test_weights_of_each_reply_are_recorded(play: Play, tmp_path: Path) -> None:
     assert (fields["min_global_steps"], fields["max_global_steps"]) == (1, 2)
     (record,) = read_trajectories(folder)
     assert [turn.weight_version for turn in record.turns] == ["1", "2"]
-
-
-def test_the_prompt_holds_the_tools_and_the_report(play: Play, tokenizer: Any) -> None:
-    output, _ = play()
-    prompt = tokenizer.decode(output.prompt_ids)
-    assert '"name": "apply_patch"' in prompt
-    assert "area(3, 5) gives 8" in prompt
-    assert prompt.endswith("<|im_start|>assistant\n")
 
 
 def test_a_response_that_is_full_is_cut_and_graded(play: Play) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from episodes import raising
 
 from coding_gym.grade import TestStatus
 from coding_gym.mutation.source import Source
@@ -147,9 +148,7 @@ def test_scores_that_round_to_nothing_are_no_division_by_it() -> None:
 
 
 def test_unusable_outcomes_find_no_repair() -> None:
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise ReplyError("another shape")
-
+    refuse = raising(ReplyError("another shape"))
     tests: Any = Forged()
     localisation = localise(tests)
     assert localisation is not None

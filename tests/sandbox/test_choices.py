@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from episodes import raising
 from sandbox_fixtures import NO_LANDLOCK, NO_MOUNT, NO_UNSHARE, NO_USER_NAMESPACES, run_on
 
 from coding_gym.errors import (
@@ -100,13 +101,11 @@ def test_a_machine_without_isolation_gets_problem_and_remedy() -> None:
 def test_a_failed_process_start_does_not_change_the_automatic_choice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-
+    failure = BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
     stop_zygotes()
     _automatic.cache_clear()
     with monkeypatch.context() as patched:
-        patched.setattr(subprocess, "Popen", refuse)
+        patched.setattr(subprocess, "Popen", raising(failure))
         with pytest.raises(SandboxError) as raised:
             get_backend("auto")
     assert not isinstance(raised.value, SandboxUnavailableError)

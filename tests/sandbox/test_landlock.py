@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from episodes import raising
 from sandbox_fixtures import (
     MakeLayer,
     alive_pipe,
@@ -52,10 +53,8 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def test_a_transient_failure_of_the_set_up_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise SetupError("start a sandbox's watchdog", errno.EAGAIN, "no process is free")
-
-    monkeypatch.setattr(landlock_backend, "with_zygote", fail)
+    failure = SetupError("start a sandbox's watchdog", errno.EAGAIN, "no process is free")
+    monkeypatch.setattr(landlock_backend, "with_zygote", raising(failure))
     with pytest.raises(SandboxError) as raised:
         _BACKEND.open(SandboxSpec())
     assert not isinstance(raised.value, SandboxUnavailableError)

@@ -225,12 +225,10 @@ def test_a_failed_open_leaks_no_descriptor(tmp_path: Path) -> None:
 def test_input_without_a_free_descriptor_is_a_failure_of_the_sandbox(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def full(*_: object) -> int:
-        raise OSError(errno.EMFILE, "Too many open files")
-
+    failure = OSError(errno.EMFILE, "Too many open files")
     with open_sandbox(SandboxSpec()) as sandbox:
         with monkeypatch.context() as patched:
-            patched.setattr(os, "memfd_create", full)
+            patched.setattr(os, "memfd_create", raising(failure))
             with pytest.raises(SandboxError):
                 sandbox.run("cat", stdin=b"x")
         assert sandbox.run("cat", stdin=b"x").output == "x"

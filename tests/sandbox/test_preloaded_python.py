@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from episodes import raising
 from sandbox_fixtures import BACKEND, write_files
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError
@@ -114,12 +115,10 @@ def test_runs_are_cold_where_a_module_cannot_be_imported(
 def test_a_failed_process_start_does_not_end_preloading(
     make_spec: Callable[..., SandboxSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-
+    failure = BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
     spec = make_spec()
     with monkeypatch.context() as patched:
-        patched.setattr(subprocess, "Popen", refuse)
+        patched.setattr(subprocess, "Popen", raising(failure))
         with pytest.raises(SandboxError):
             BACKEND.open(spec)
     with BACKEND.open(spec) as sandbox:

@@ -10,7 +10,7 @@ import multiprocessing
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from coding_gym.vector import CodingRepairVectorEnv
 
 Env = gym.Env[Any, Any]
 Closing = Callable[[Any], Any]
+Make = Callable[..., Env]
 MakeEnv = Callable[..., CodingRepairEnv]
 MakeVec = Callable[..., CodingRepairVectorEnv]
 
@@ -136,19 +137,17 @@ class Scene:
         toolset: The name of the toolset whose tools `call` calls.
         command_timeout_s: Seconds that a command may take.
         changed: The value of `ToolContext.is_changed`.
-        state: What the toolset keeps.
     """
 
     sandbox: Sandbox
     toolset: str = ""
     command_timeout_s: float = 30.0
     changed: bool = False
-    state: dict[str, Any] = field(default_factory=dict)
 
     @property
     def context(self) -> ToolContext:
         """The scene as a tool sees it."""
-        return ToolContext(self.sandbox, self.command_timeout_s, lambda: self.changed, self.state)
+        return ToolContext(self.sandbox, self.command_timeout_s, lambda: self.changed)
 
     def call(self, tool: str, **arguments: Any) -> ToolResult:
         """Calls one tool."""

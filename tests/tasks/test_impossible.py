@@ -122,11 +122,6 @@ def test_tasks_that_cannot_be_made_impossible_are_passed_over(tiny_row: dict[str
         with_impossible([able, unable], 1)
 
 
-def test_tasks_without_an_added_assertion_are_refused() -> None:
-    with pytest.raises(InvalidTaskError, match="cart"):
-        impossible(replace(TASK, task_id="cart", test_patch=""))
-
-
 @pytest.mark.parametrize(("share", "num"), [(0, 0), (0.01, 1), (0.25, 12), (1, 48)])
 def test_a_share_of_the_tasks_is_replaced(share: float, num: int) -> None:
     tasks = load_tasks("bundled")

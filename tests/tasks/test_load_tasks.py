@@ -196,7 +196,8 @@ def test_test_id_that_the_runner_does_not_know_is_refused(tmp_path, runner, test
 
 
 def test_task_id_is_one_printable_line():
-    for name in (None, "", " ", "a\nb", "x" * 256, "\0", 3):
+    too_long = ("修" * 27, "n" * 201, "/" * 67)  # as the name of a file
+    for name in (None, "", " ", "a\nb", "\0", 3, *too_long):
         assert refusal([GOOD | {"instance_id": name}]).startswith("row 1: field 'instance_id'")
 
 

@@ -13,11 +13,13 @@ from coding_gym.calls import ToolCall
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.tools import SUBMIT, Tool, Toolset
+from coding_gym.tools.commands import bash_tool
 from coding_gym.tools.formats import (
     TOOL_FORMATS,
     ReplyParser,
     explains_format,
-    with_instructions,
+    system_prompt,
     write_call,
 )
 from coding_gym.tools.formats.table import FORMATS
@@ -102,13 +104,15 @@ def test_values_are_read_exactly(form: str) -> None:
 
 @pytest.mark.parametrize("name", [*filter(explains_format, WRITTEN), "bash_block"])
 def test_the_example_calls_a_listed_tool_in_the_format(name: str) -> None:
-    view = function("view", "Shows.", how={"type": "string", "enum": ["up"]}, n=integer("How"))
-    for schemas in ([SCHEMAS[0], view, SCHEMAS[-1]], [view, SCHEMAS[0]]):
-        prompt = with_instructions("Repair.", name, schemas)
+    parameters = {"how": {"type": "string", "enum": ["up"]}, "n": integer("How")}
+    view = Tool(name="view", description="Shows.", run=lambda *_: "", parameters=parameters)
+    for tools in ((bash_tool(100), view, SUBMIT), (view, bash_tool(100))):
+        toolset = Toolset(name="viewing", system_prompt="Repair.", tools=tools)
+        prompt = system_prompt(toolset, name)
         lines = prompt.split("<tools>\n")[1].split("\n</tools>")[0].splitlines()
         listed = [json.loads(line)["function"]["name"] for line in lines]
         assert ("view" in listed) == (name != "bash_block")
-        (call,) = ReplyParser(name, schemas).read(prompt.split("For example:\n")[1]).calls
+        (call,) = ReplyParser(name, toolset.schemas).read(prompt.split("For example:\n")[1]).calls
         assert (call.name, call.arguments) == ("bash", {"command": "ls -la"})
 
 
@@ -116,9 +120,9 @@ def test_the_system_prompt_explains_only_a_format_chosen_by_name(tiny_row: dict[
     for name in ("auto", "openai", "qwen3_coder"):
         env = CodingRepairEnv(tasks=[tiny_row], tool_format=name)
         _, info = env.reset()
-        plain = env.toolset.prompt(keeps_shell=False)
+        plain = env.toolset.system_prompt
         prompt = info["messages"][0]["content"]
-        assert prompt == with_instructions(plain, name, env.toolset.schemas)
+        assert prompt == system_prompt(env.toolset, name)
         assert (prompt == plain) == (not explains_format(name)) == (name != "qwen3_coder")
         env.close()
     for name, error in (("qwen3_code", UnknownNameError), ("template", InvalidArgumentError)):

@@ -111,7 +111,6 @@ def test_run_command_is_bounded_in_time_and_text(scene: Scene) -> None:
     assert (late["returncode"], late["timed_out"]) == (124, True)
     long = scene.call("run_command", command="seq 9999")
     assert len(long.content) < 9000
-    assert "\n5000\n" in long.raw
     assert parsed(scene, "run_command", command="sleep 60 &")["notes"]
     assert_refused(scene, "run_command", command="", timeout_s="x")
     assert_refused(scene, "run_command", command="a\0b")

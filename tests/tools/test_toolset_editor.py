@@ -22,12 +22,6 @@ def content(scene: Scene) -> bytes:
     return scene.sandbox.read_file("pkg/area.py")
 
 
-def test_aliases_of_bash_and_submit_are_accepted(scene: Scene) -> None:
-    assert scene.reply("execute_bash", command="echo 1") == "1"
-    assert scene.reply("execute_bash", cmd="echo 2") == "2"
-    assert all(scene.call(name).submitted for name in ("submit", "finish"))
-
-
 def test_view_numbers_lines_as_cat_does(scene: Scene) -> None:
     assert edit(scene, "view") == (
         "Here's the result of running `cat -n` on pkg/area.py:\n"

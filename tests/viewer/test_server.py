@@ -17,7 +17,6 @@ from synthetic_runs import GOLD, HOSTILE_TASK, TASK, add, config, make_hostile_r
 from synthetic_runs import write_run as write
 
 from coding_gym.calls import ToolCall
-from coding_gym.cli import view
 from coding_gym.evaluation import statistics
 from coding_gym.rollout.run_folder import LOCK
 from coding_gym.trajectory import Trajectory, Turn
@@ -221,28 +220,14 @@ def test_every_response_has_headers_of_a_strict_page(client: Any) -> None:
     assert client.post("/api/runs").status_code == 405
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104 - not listened on
-def test_token_is_asked_for_beyond_loopback(
-    folder: Path, host: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_server_listens_on_a_loopback_address_only(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    used: list[dict[str, Any]] = []
-    monkeypatch.setattr(server, "serve", lambda _, **options: used.append(options))
-    view.view([folder / "more"], host, 7575, open_=False)
-    used[0]["on_start"]()
-    token = used[0]["token"]
-    assert (len(token) > 20) == (host != "127.0.0.1")
-    name = socket.gethostname() if token else host
-    assert (
-        f"http://{name}:7575/" + (f"?token={token} " if token else " ") in capsys.readouterr().out
-    )
+    hosts: list[str] = []
 
+    def run(_: object, sockets: list[socket.socket]) -> None:
+        hosts.extend(each.getsockname()[0] for each in sockets)
 
-def test_token_is_kept_in_a_strict_cookie(runs: Runs) -> None:
-    app = make_app(runs, host="0.0.0.0", token="secret")  # noqa: S104, S106 - of this test
-    client = TestClient(app, base_url="http://192.0.2.1:7575")
-    for path in ("", "api/runs", "assets/main.js", "?token=", "?token=no", "api/runs?token=secret"):
-        assert client.get(f"/{path}").status_code == 401
-    cookie = client.get("/?token=secret").headers["set-cookie"].lower()
-    assert "httponly" in cookie
-    assert "samesite=strict" in cookie
-    assert client.get("/api/runs").status_code == 200
+    monkeypatch.setattr("uvicorn.Server.run", run)
+    server.serve(runs, port=0, on_start=lambda: None)
+    assert hosts == ["127.0.0.1"]

@@ -28,23 +28,6 @@ def patch(env: Env) -> str:
     return text
 
 
-@pytest.mark.slow
-def test_the_plain_strategy_repairs_and_is_rewarded(env: MenuActions) -> None:
-    outcomes = solve(env, seed=0)
-    observation, reward, terminated, truncated, info = outcomes[-1]
-    assert (reward, terminated, truncated, info["resolved"]) == (1.0, True, False, True)
-    changed = [
-        line
-        for line in patch(env).splitlines()
-        if line[0] in "+-" and line[:3] not in ("+++", "---")
-    ]
-    assert changed == [
-        "-        if len(self.things) > self.size:",
-        "+        if len(self.things) >= self.size:",
-    ]
-    assert env.observation_space.contains(observation)
-
-
 RIGHT = (
     "--- a/shelf.py\n+++ b/shelf.py\n@@ -7 +7 @@\n"
     "-        if len(self.things) > self.size:\n+        if len(self.things) >= self.size:\n"
@@ -116,8 +99,8 @@ def test_limits_hold_within_an_action(closing: Closing) -> None:
     assert env.observation_space.contains(observation)
 
 
-@pytest.mark.parametrize("tool_format", ["bash_block", "hermes"])
-def test_calls_of_a_menu_need_no_format(closing: Closing, tool_format: str) -> None:
+@pytest.mark.parametrize("tool_format", ["auto", "bash_block", "hermes"])
+def test_the_plain_strategy_repairs_in_every_format(closing: Closing, tool_format: str) -> None:
     env = closing(make(tool_format=tool_format))
     assert solve(env, seed=0)[-1][1] == 1.0
 

@@ -13,7 +13,7 @@ from coding_gym.tools.formats.format import ParsedAction
 from coding_gym.tools.formats.instructions import (
     check_format,
     explains_format,
-    with_instructions,
+    system_prompt,
 )
 from coding_gym.tools.formats.json_calls import message_calls
 from coding_gym.tools.formats.parsing import ReplyParser
@@ -27,6 +27,6 @@ __all__ = [
     "check_format",
     "explains_format",
     "message_calls",
-    "with_instructions",
+    "system_prompt",
     "write_call",
 ]

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.formats.response_template import open_parser
 from coding_gym.tools.formats.table import row_of
-from coding_gym.tools.prompts import without_calls_as_json
+from coding_gym.tools.prompts import FRESH_SHELL, KEPT_SHELL, without_calls_as_json
 from coding_gym.tools.schemas import KnownTools, Schema
 
 if TYPE_CHECKING:
     from coding_gym.text.tokenizers import Tokenizer
+    from coding_gym.tools.toolset import Toolset
 
 _TEXT = """\
 These are the tools, each described by its JSON schema:
@@ -58,15 +59,25 @@ def explains_format(tool_format: str) -> bool:
     return row_of(tool_format).name not in ("openai", "template") and tool_format != "auto"
 
 
-def with_instructions(prompt: str, tool_format: str, schemas: Sequence[Schema]) -> str:
-    """Returns a system prompt with an explanation of the tools and the format, if necessary.
+def system_prompt(
+    toolset: "Toolset", tool_format: str = "auto", *, keeps_shell: bool = False
+) -> str:
+    """Returns the system prompt of a policy; it explains the tools and the format if necessary.
 
-    Tools that the format cannot call are omitted.
+    Tools that the format cannot call are not explained.
+
+    Args:
+        toolset: The tools of the policy.
+        tool_format: The format of its calls.
+        keeps_shell: Whether one shell runs all commands of an episode.
 
     Raises:
         UnknownNameError: There is no such format.
         InvalidArgumentError: The format can call none of the tools.
     """
+    prompt, schemas = toolset.system_prompt, toolset.schemas
+    if keeps_shell:
+        prompt = prompt.replace(FRESH_SHELL, KEPT_SHELL)
     if not explains_format(tool_format):
         return prompt
     row, names = row_of(tool_format), check_format(tool_format, schemas)

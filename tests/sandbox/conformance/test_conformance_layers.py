@@ -96,6 +96,7 @@ def test_specs_that_no_sandbox_can_have_are_refused(backend: SandboxBackend) -> 
         {"env": {"A=B": "x"}},
         *({"mounts": (Mount(source=Path("/usr"), target=t),)} for t in ("/", "../x", "x", "/a/..")),
         {"workspace_alias": "/"},
+        {"shell": "persistant"},
     ]
     if backend.name != "docker":  # whose sandboxes all have an image
         rows.append({"workspace_alias": "/testbed"})

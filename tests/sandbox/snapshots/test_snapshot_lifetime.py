@@ -1,16 +1,15 @@
 """Snapshots, the sandboxes that they are of, and those that they are restored into."""
 
 import dataclasses
-import io
 import json
 import shutil
-import tarfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from episodes import in_another_process
+from image_fixtures import entry, members_of, tar_of
 from sandbox_fixtures import (
     BACKEND,
     MakeLayer,
@@ -144,40 +143,22 @@ def _cut(path: Path) -> None:
 
 
 def _write_other_format(path: Path) -> None:
-    header = path.with_name("snapshot.json")
-    header.write_text(json.dumps({"format": 2, "backend": "namespace", "spec": ""}), "utf-8")
-    with tarfile.open(path, "w") as tar:
-        for name in ("snapshot.json", "data"):
-            tar.add(header, name)
-
-
-def _rewrite(path: Path, change: Callable[[tarfile.TarInfo, bytes], bytes]) -> None:
-    """Writes the members again, after a change of their entries and contents."""
-    with tarfile.open(path) as tar:
-        contents = {name: tar.extractfile(name) for name in tar.getnames()}
-        members = {name: file.read() for name, file in contents.items() if file}
-    with tarfile.open(path, "w") as tar:
-        for name, content in members.items():
-            entry = tarfile.TarInfo(name)
-            changed = change(entry, content)
-            entry.size = len(changed)
-            tar.addfile(entry, io.BytesIO(changed))
+    header = json.dumps({"format": 2, "backend": "namespace", "spec": ""}).encode()
+    path.write_bytes(tar_of([entry("snapshot.json", header), entry("data", header)]))
 
 
 def _add_holes(path: Path) -> None:
-    def change(entry: tarfile.TarInfo, content: bytes) -> bytes:
-        if entry.name == "data":
-            size = str(len(content) + 100_000)
-            regions = f"0,{len(content)}"
-            entry.pax_headers = {"GNU.sparse.size": size, "GNU.sparse.map": regions}
-        return content
-
-    _rewrite(path, change)
+    header, data = members_of(path).values()
+    size = str(len(data) + 1)
+    holes = {"GNU.sparse.size": size, "GNU.sparse.map": f"0,{len(data)}"}
+    damaged = [entry("snapshot.json", header), entry("data", data, pax_headers=holes)]
+    path.write_bytes(tar_of(damaged))
 
 
 def _pad_header(path: Path) -> None:
-    padding = {"snapshot.json": b" " * (1 << 20)}
-    _rewrite(path, lambda entry, content: content + padding.get(entry.name, b""))
+    header, data = members_of(path).values()
+    padded = header + b" " * (1 << 20)
+    path.write_bytes(tar_of([entry("snapshot.json", padded), entry("data", data)]))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from episodes import raising
 from image_fixtures import entry, oci_layout, tar_of
 from registries import Registry, running_registry
 from workspace_scene import MakeTask
@@ -127,9 +128,7 @@ def test_a_stopped_run_leaves_no_pulled_image(
 def test_a_failing_run_does_not_wait_for_images(
     tmp_path: Path, cache: Path, tasks: list[Task]
 ) -> None:
-    def fail(_: Trajectory) -> None:
-        raise OSError("the disk is full")
-
+    fail = raising(OSError("the disk is full"))
     with pytest.raises(OSError, match="full"):  # while the third attempt waits for its image
         _play(tmp_path / "run", tasks, concurrency=3, episode=_UNGRADED, on_done=fail)
     assert image_names() == []
