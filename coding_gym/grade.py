@@ -18,7 +18,7 @@ class TestStatus(StrEnum):
     SKIPPED = "skipped"
     XFAILED = "xfailed"  # the test is marked as an expected failure
     MISSING = "missing"  # the test was not reported
-    UNDECIDED = "undecided"  # its result depends on the draw, or it has not run in both versions
+    UNDECIDED = "undecided"  # its result depends on the draw, or only one version ran
 
 
 class GradeReason(StrEnum):

@@ -23,8 +23,8 @@ from coding_gym.task import Task
 _MAX_ROUNDS = 24  # pairs of runs
 _MAX_TRIES = 4  # to drop failing checks
 _MAX_CANDIDATES = 8  # units for one slot
-# A test may wait forever with a negated assertion. A run may take so many times the first one, and
-# some seconds more.
+# A test may wait forever with a negated assertion. The time limit of a run is this multiple of the
+# duration of the first run, plus some seconds.
 _MAX_SLOWDOWN = 10.0
 _SLACK_S = 10.0
 _NO_UNIT = Unit(path="", edits=(), level=Level.STRUCTURE)

@@ -36,7 +36,7 @@ CHALLENGES = ("resolved", "passed")
 _GRADES_PER_CORE = 4  # more than 1, as some tests sleep or wait
 _GOLD_FACTOR = 10.0
 _MAX_NAMED = 3
-_MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # of pass-to-pass tests: at least eight and a fifth are negated
+_MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # of pass-to-pass tests: eight or a fifth, the larger
 
 
 def _renew_slots() -> None:
@@ -111,7 +111,7 @@ def grade(
         raise
     except SandboxError as error:
         raise GradingError(f"the grading sandbox of {task.task_id} failed: {error}") from error
-    except InvalidArgumentError as error:  # a text of the task that no sandbox can take
+    except InvalidArgumentError as error:  # a text of the task is invalid in every sandbox
         raise GradingError(f"task {task.task_id} cannot be graded: {error}") from error
     if task.impossible_test:
         verdict = _graded_as_impossible(verdict, task.impossible_test)

@@ -386,7 +386,7 @@ class TestFile:
         return text if isinstance(node, _ATOMS) and "\n" not in text else f"({text})"
 
     def _class(self, place: str) -> ast.Module | ast.ClassDef | None:
-        """Returns the class of a qualified name, the module for ""; None unless there is one."""
+        """Returns the class of a qualified name, the module for ""; None if 0 or several match."""
         node: ast.Module | ast.ClassDef = self.tree
         for name in filter(None, place.split("::")):
             classes = [n for n in node.body if isinstance(n, ast.ClassDef) and n.name == name]

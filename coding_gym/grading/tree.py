@@ -109,7 +109,7 @@ class TestTree:
 
         Code of the patch can run before the tests do, and prevent their start. So after a failure
         of the infrastructure the base runs, with the same test files, and then the patch again. A
-        second failure is the patch's: the run has no results, and `Run.start_error`.
+        second failure with the patch counts as its failure: the run has `Run.start_error` only.
 
         Args:
             patch: The graded change.

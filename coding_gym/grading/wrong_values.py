@@ -1,8 +1,9 @@
 """Makes near misses: wrong expected values that look like right ones.
 
-A near miss has the type and the format of the right value, and differs where the base's output is
-wrong, too. Both have the same distance from that output, on opposite sides: an object that equals
-everything near this output passes both versions and is detected; the output itself passes neither.
+A near miss has the type and the format of the right value, and differs from it in a part that is
+also wrong in the base's output. The near miss and the right value have the same distance from that
+output, on opposite sides: an object that equals everything near this output passes both versions
+and is detected; the output itself passes neither.
 """
 
 import ast

@@ -30,7 +30,7 @@ class Change:
     Attributes:
         edits: The spans to replace.
         weight: Estimated probability, from 0 to 1, that this change is the repair, if the repair is
-            a change of its operator; 0 for a change that is no repair candidate.
+            a change of its operator; 0 if it is not a repair candidate.
         bug: The kind of bug that it makes in a correct program; "" for an unrealistic bug.
     """
 

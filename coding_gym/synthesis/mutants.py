@@ -72,7 +72,7 @@ def find_mutants(
 
     Args:
         source: The file.
-        is_run: Whether tests run any of the lines of a range.
+        is_run: Takes a range of lines, and returns whether tests run any of them.
         operators: The kinds of bugs to make.
     """
     for site in sites(source):

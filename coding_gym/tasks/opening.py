@@ -45,7 +45,7 @@ _kept: dict[Hashable, Opened] = {}
 
 
 def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
-    """Returns what `open_source` returns; it reads a source once per process.
+    """Returns the result of `open_source`; each source is read once per process.
 
     A source is read again when one of its files has changed. The last few sources are kept.
     """
@@ -138,7 +138,7 @@ def _named(source: str | Path) -> tuple[str, str | Path]:
 def _rows(name: str, location: str | Path, split: Wanted) -> tuple[Iterable[Row], Path | None]:
     """Returns the rows of a source, and the folder of their relative paths.
 
-    The folder is None for rows of the hub, which must not contain paths of this machine.
+    The folder is None for rows of the Hugging Face hub, which must not contain local paths.
     """
     path = Path(location).expanduser()
     if name == _HARBOR and not path.is_dir():

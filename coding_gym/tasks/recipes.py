@@ -3,7 +3,7 @@
 A specification is one entry of the tables of SWE-bench's harness: a Python version, conda packages,
 pip packages, commands before the installation and for it, and a test command. The harness runs them
 in conda environments of images; here pip installs them into a virtual environment. The build log
-names what is excluded: commands of the system's package manager, and conda's own packages.
+names the excluded parts: commands of the system's package manager, and conda's own packages.
 """
 
 import re

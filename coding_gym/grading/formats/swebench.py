@@ -3,8 +3,8 @@
 The readers parse the output of test programs line by line. The last line about a test decides: the
 test passes if the line says PASSED or XFAIL. Code under test can print such a line, and SWE-bench
 has no defence against it: if another runner can run a task, use that runner. Ids of pytest are cut
-at the first white space. The readers keep the oddities of SWE-bench's parsers, which made
-FAIL_TO_PASS and PASS_TO_PASS of rows.
+at the first white space. The readers keep the oddities of SWE-bench's parsers, because
+FAIL_TO_PASS and PASS_TO_PASS of rows were made with these parsers.
 
 Most formats of SWE-bench Multilingual have one line for each test: a pattern with the groups
 ``how`` and ``test``, and the status of each value of ``how``. Blanks around a line are ignored.

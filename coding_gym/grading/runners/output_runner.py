@@ -185,7 +185,7 @@ def _is_path(text: str) -> bool:
 
 
 def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
-    """Raises an error if the command's program is missing, which code under test cannot fake yet.
+    """Raises an error if the command's program is missing; no code under test has run before.
 
     A program in the tree is not checked: a policy that removes it makes all tests fail.
     """
