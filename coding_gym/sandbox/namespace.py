@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path, PurePosixPath
 from stat import S_ISDIR
 from time import monotonic
@@ -20,7 +20,7 @@ from coding_gym.sandbox.backend_checks import (
     check_spec,
     failed_probe,
 )
-from coding_gym.sandbox.images import Image, ImageStore, image_digest
+from coding_gym.sandbox.images import Image, image_digest, unpack_image
 from coding_gym.sandbox.inside.request import (
     ImageRequest,
     MountRequest,
@@ -110,7 +110,7 @@ class NamespaceBackend:
                     "has no other user",
                     "run as an ordinary user, or map more users into the namespace",
                 )
-            image = _images().get(spec.image, self) if spec.image else None
+            image = unpack_image(spec.image, self) if spec.image else None
             network = host_network.settings() if spec.network else host_network.NONE
             mounts = _mounts(spec, image, network)
             start = partial(self._start_in, spec, image, mounts, network, snapshot)
@@ -160,11 +160,6 @@ def unprivileged_owner() -> tuple[int, int]:
     if os.geteuid() == 0 and all(_outside(kind, UNPRIVILEGED) is not None for kind in kinds):
         return UNPRIVILEGED, UNPRIVILEGED
     return os.geteuid(), os.getegid()
-
-
-@cache
-def _images() -> ImageStore:
-    return ImageStore()
 
 
 def _outside(kind: str, number: int) -> int | None:
