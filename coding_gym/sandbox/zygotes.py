@@ -115,7 +115,7 @@ class Zygote:
         with self._lock:
             try:
                 self._control.settimeout(_START_TIMEOUT_S)
-                self._control.sendall(wire.pack(request or {}))
+                self._control.sendall(wire.pack({"request": request}))
                 reply, descriptors = wire.receive_descriptors(self._control, 1, 2)
                 if reply == b"+" and descriptors:
                     stream, *watchdog = descriptors
@@ -148,7 +148,7 @@ class Zygote:
             return
         self._stopped = True
         with contextlib.suppress(OSError):  # it hung up first
-            self._control.send(wire.pack(STOP), socket.MSG_DONTWAIT)
+            self._control.send(wire.pack({"request": STOP}), socket.MSG_DONTWAIT)
             self._control.shutdown(socket.SHUT_RDWR)
         # The server sees the end of its channel. If it hangs, killing its parent kills it.
         try:
