@@ -1,7 +1,8 @@
-"""Pytest and its dependencies, as a folder for any interpreter in a sandbox."""
+"""Pytest and its dependencies, as a folder for an interpreter in a sandbox."""
 
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -54,38 +55,28 @@ def preloads(environment: Mapping[str, str], *, has_own_pytest: bool) -> tuple[s
     return () if has_own_pytest or not variables <= {"PYTHONPATH"} else (PRELOAD,)
 
 
-def pytest_distributions(python_version: str) -> tuple[Distribution, ...]:
-    """Returns pytest and its dependencies on an interpreter, as installed for this process.
-
-    Args:
-        python_version: The version of the interpreter, such as ``3.12.1``.
+def pytest_distributions() -> tuple[Distribution, ...]:
+    """Returns pytest and its dependencies, as installed for this process.
 
     Raises:
-        TemplateError: The installed pytest does not run on that version, or a dependency there is
-            not installed here.
-        MissingDependencyError: Pytest is not installed.
+        MissingDependencyError: One of them is not installed.
     """
-    # A dependency of pytest itself.
-    from packaging.requirements import Requirement
-    from packaging.specifiers import SpecifierSet
+    from packaging.requirements import Requirement  # a dependency of pytest itself
 
-    short = ".".join(python_version.split(".")[:2])
-    marks = {"python_version": short, "python_full_version": python_version, "extra": ""}
     distributions: dict[str, Distribution] = {}
     pending = ["pytest"]
     while pending:
         name = pending.pop().lower().replace("_", "-")
         if name in distributions:
             continue
-        distributions[name] = dist = _distribution(name, python_version)
-        runs_on = SpecifierSet(str(dist.metadata.json.get("requires_python", "")))
-        if not runs_on.contains(python_version, prereleases=True):
-            raise TemplateError(
-                f"the installed {name} {dist.version} does not run on Python {python_version}; "
-                "give the task install commands that install a pytest that does"
-            )
+        try:
+            distributions[name] = dist = distribution(name)
+        except PackageNotFoundError as error:
+            raise MissingDependencyError(
+                f"{name} is not installed; run: pip install pytest"
+            ) from error
         needs = [Requirement(text) for text in dist.requires or ()]
-        pending += [n.name for n in needs if n.marker is None or n.marker.evaluate(marks)]
+        pending += [n.name for n in needs if n.marker is None or n.marker.evaluate({"extra": ""})]
     return tuple(distributions[name] for name in sorted(distributions))
 
 
@@ -108,14 +99,21 @@ class PytestLayers:
         The layer is compiled for the interpreter, so that imports write nothing.
 
         Raises:
-            TemplateError: Pytest does not run on the interpreter, or cannot be compiled.
+            TemplateError: The interpreter is of another version than this process's, for which
+                pytest is installed, or pytest cannot be compiled.
         """
         if interpreter not in self._known:
             self._known[interpreter] = self._look_up(interpreter)
         return self._known[interpreter]
 
     def _look_up(self, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
-        dists = pytest_distributions(interpreter.version)
+        running = "{}.{}.".format(*sys.version_info)
+        if not interpreter.version.startswith(running):
+            raise TemplateError(
+                f"pytest is installed for Python {running}x, and the task's Python is "
+                f"{interpreter.version}; give the task install commands that install pytest"
+            )
+        dists = pytest_distributions()
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))
         names = [f"{dist.name} {dist.version}" for dist in dists]
         key = content_key(_SCHEMA, names, python, self._backend.owner(), _PRELOAD_SOURCE, _SCRIPT)
@@ -138,20 +136,6 @@ class PytestLayers:
             Mount(source=folder / "bin", target=PYTEST_BIN),
         )
         return key, SandboxSpec(mounts=mounts, python=interpreter, path=(PYTEST_BIN,))
-
-
-def _distribution(name: str, python_version: str) -> Distribution:
-    try:
-        return distribution(name)
-    except PackageNotFoundError as error:
-        if name == "pytest":
-            raise MissingDependencyError(
-                "pytest is not installed; run: pip install pytest"
-            ) from error
-        raise TemplateError(
-            f"pytest on Python {python_version} needs {name}, which is not installed here; "
-            "give the task install commands that install pytest"
-        ) from error
 
 
 def _copy(dist: Distribution, site: Path) -> None:
