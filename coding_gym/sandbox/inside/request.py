@@ -1,6 +1,6 @@
 """The requests for sandboxes: made by their owner, read by its zygote and their first process."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,7 +137,7 @@ class Preload:
     mounts: tuple[MountRequest, ...]
 
 
-_TYPES = {
+_TYPES: Mapping[str, Callable[..., Any]] = {
     kind.__name__: kind
     for kind in (Source, MountRequest, ImageRequest, SandboxRequest, FolderRequest, Preload)
 }
