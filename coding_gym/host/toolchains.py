@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+# ``PATH`` of a sandbox without an image, all of which is visible in it.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # The programs that tasks of a language need, and Debian's packages that have them.
 _LANGUAGES = {
@@ -34,7 +35,7 @@ class Toolchain:
 
 
 @cache
-def find_toolchain(language: str, *, visible_path: str = SYSTEM_PATH) -> Toolchain:
+def find_toolchain(language: str) -> Toolchain:
     """Returns the mounts for the programs of a language.
 
     Programs below ``/usr`` are always visible. They are preferred to programs elsewhere in
@@ -44,12 +45,11 @@ def find_toolchain(language: str, *, visible_path: str = SYSTEM_PATH) -> Toolcha
 
     Args:
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.
-        visible_path: ``PATH`` of a sandbox without an image, all of which is visible in it.
     """
     programs, packages = _LANGUAGES.get(language, ((), ""))
     folders: list[Path] = []
     for program in programs:
-        if _real_path(program, visible_path) is not None:
+        if _real_path(program, SYSTEM_PATH) is not None:
             continue
         path = _real_path(program)
         if path is None or path.parent.name != "bin":

@@ -36,7 +36,7 @@ def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None
     return None
 
 
-def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str] = ()) -> None:
+def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> None:
     """Checks a spec before a sandbox is opened.
 
     Args:

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import posixpath
 import socket
@@ -298,7 +297,7 @@ class ServedSandbox(Sandbox):
 
     def _fork(self, run: Run) -> ExecResult:
         """Runs Python source in a fork of the first process, which does not read it."""
-        source = json.dumps([run.source, run.env]).encode()
+        source = run.source.encode("utf-8", "surrogatepass")
         request = {
             "op": "python",
             "timeout_s": run.timeout_s,

@@ -19,6 +19,7 @@ from coding_gym.errors import (
     SandboxUnavailableError,
     UnknownNameError,
 )
+from coding_gym.host import toolchains
 from coding_gym.host.toolchains import find_toolchain
 from coding_gym.sandbox import (
     SandboxLimits,
@@ -225,9 +226,11 @@ def test_a_toolchain_in_path_is_mounted_and_a_proxy_of_rustup_is_not(
             (folder / name).chmod(0o755)
     for name in ("cargo", "rustc"):
         (proxies / name).symlink_to("rustup")
+    monkeypatch.setattr(toolchains, "SYSTEM_PATH", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", str(proxies))
-    assert "rustup" in find_toolchain("rust", visible_path=str(proxies)).missing
+    assert "rustup" in find_toolchain("rust").missing
+    find_toolchain.cache_clear()
     monkeypatch.setenv("PATH", f"{real}:{proxies}")
-    toolchain = find_toolchain("rust", visible_path=str(tmp_path / "none"))
+    toolchain = find_toolchain("rust")
     assert [*toolchain.folders.values()] == [real.parent, proxies.parent]
     assert toolchain.path == ("/opt/rust/bin", "/opt/rust1/bin")
