@@ -4,7 +4,9 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -55,8 +57,9 @@ def preloads(environment: Mapping[str, str], *, has_own_pytest: bool) -> tuple[s
     return () if has_own_pytest or not variables <= {"PYTHONPATH"} else (PRELOAD,)
 
 
-def pytest_distributions() -> tuple[Distribution, ...]:
-    """Returns pytest and its dependencies, as installed for this process.
+@cache
+def pytest_distributions() -> dict[str, Distribution]:
+    """Returns pytest and its dependencies, as installed for this process, by name and version.
 
     Raises:
         MissingDependencyError: One of them is not installed.
@@ -77,21 +80,20 @@ def pytest_distributions() -> tuple[Distribution, ...]:
             ) from error
         needs = [Requirement(text) for text in dist.requires or ()]
         pending += [n.name for n in needs if n.marker is None or n.marker.evaluate({"extra": ""})]
-    return tuple(distributions[name] for name in sorted(distributions))
+    return {f"{dist.name} {dist.version}": dist for _, dist in sorted(distributions.items())}
 
 
+@dataclass(frozen=True, slots=True)
 class PytestLayers:
     """Builds pytest layers and caches them.
 
-    Args:
+    Attributes:
         cache: Keeps them.
         backend: Its sandboxes use them.
     """
 
-    def __init__(self, cache: FolderCache, backend: SandboxBackend) -> None:
-        self._cache = cache
-        self._backend = backend
-        self._known: dict[Interpreter, tuple[str, SandboxSpec]] = {}
+    cache: FolderCache
+    backend: SandboxBackend
 
     def get(self, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
         """Returns the key of an interpreter's layer, and a spec that mounts both.
@@ -102,11 +104,6 @@ class PytestLayers:
             TemplateError: The interpreter is of another version than this process's, for which
                 pytest is installed, or pytest cannot be compiled.
         """
-        if interpreter not in self._known:
-            self._known[interpreter] = self._look_up(interpreter)
-        return self._known[interpreter]
-
-    def _look_up(self, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
         running = "{}.{}.".format(*sys.version_info)
         if not interpreter.version.startswith(running):
             raise TemplateError(
@@ -115,12 +112,11 @@ class PytestLayers:
             )
         dists = pytest_distributions()
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))
-        names = [f"{dist.name} {dist.version}" for dist in dists]
-        key = content_key(_SCHEMA, names, python, self._backend.owner(), _PRELOAD_SOURCE, _SCRIPT)
+        key = content_key(_SCHEMA, [*dists], python, self.backend.owner(), _PRELOAD_SOURCE, _SCRIPT)
 
         def build(folder: Path) -> None:
             site, scripts = folder / "site", folder / "bin"
-            for dist in dists:
+            for dist in dists.values():
                 _copy(dist, site)
             (site / f"{PRELOAD}.py").write_text(_PRELOAD_SOURCE, encoding="utf-8")
             scripts.mkdir()
@@ -128,9 +124,9 @@ class PytestLayers:
                 (scripts / name).write_text(_SCRIPT)
                 (scripts / name).chmod(0o755)
             _compile(site, interpreter)
-            stamp(folder, _DATE, self._backend.owner())
+            stamp(folder, _DATE, self.backend.owner())
 
-        folder = self._cache.get(key, build)
+        folder = self.cache.get(key, build)
         mounts = (
             Mount(source=folder / "site", target=str(interpreter.site_packages)),
             Mount(source=folder / "bin", target=PYTEST_BIN),

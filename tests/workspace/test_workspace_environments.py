@@ -154,7 +154,7 @@ def test_nothing_else_of_this_process_is_there(sandbox: Sandbox) -> None:
     )
     result = sandbox.run("python -", stdin=script.encode())
     assert result.ok, result.output
-    expected = {dist.name.lower() for dist in pytest_distributions()}
+    expected = {dist.name.lower() for dist in pytest_distributions().values()}
     assert set(result.output.split()) == expected
     assert "coding_gym" not in sandbox.run("ls /opt; ls $(dirname $(which pytest))").output
 
