@@ -1,19 +1,19 @@
-"""Five figures, each against what users would pick instead, measured in one run.
+"""Five benchmarks, each compared with alternatives in the same run.
 
-    make bench                            # all five, some minutes; prints tables
+    make bench                            # all five, in some minutes; prints tables
     python benchmarks/bench.py --only command reset --rounds 50
     python benchmarks/bench.py --write    # also updates benchmarks/results and the tables of pages
 
 - command: ``true`` in an open environment;
 - reset: a clean tree of 10,000 files, and a first command in it;
 - grade: a wrong and a right patch of a bundled task, against one cold ``python -m pytest`` of the
-  same tests by hand, in a sandbox that holds the patch;
+  same tests without this package's grader, in a sandbox that has the patch;
 - vector steps: ``true`` in each of 64 environments;
 - memory: these 64 environments with all their processes (proportional set size; as root only, since
   others cannot read the memory of sandboxes).
 
-Ways of one figure run by turns, except vector envs, which run one after the other. Times are
-medians. Peers that are not installed are reported as absent. Speed is reported, never judged: the
+The alternatives of a benchmark are measured in alternation, vector envs one after the other. Times
+are medians. Alternatives that are not installed are reported as absent. No speed is required: the
 exit code is 0 on a slow machine too.
 """
 
@@ -44,7 +44,7 @@ OWN = "coding_gym"
 NUM_ENVS = 64
 _TASK = "bourse-lost-places"
 _WRONG = Patch.between({}, {"notes.txt": "nothing is repaired\n"})
-# The rows of the README's table: a way to run a command, a way to start afresh, and its isolation.
+# The rows of the README's table: how a command runs, how a clean tree is made, and the isolation.
 _OVERVIEW = (
     (OWN, OWN, "yes"),
     ("mini-swe-agent, bubblewrap", "", "files only"),
@@ -93,7 +93,7 @@ def grades(rounds: int) -> list[Figure]:
 
 
 def vector(_: int) -> list[Figure]:
-    """Measures vector envs, each kind in a process of its own."""
+    """Measures vector envs, each kind in its own process."""
     from vector import KINDS
 
     measured: dict[str, dict[str, float]] = {}
@@ -131,7 +131,7 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def overview(figures: Sequence[Figure]) -> str:
-    """Returns commands and resets of four ways to isolate, side by side."""
+    """Returns a table of commands and resets for four kinds of isolation."""
     values = {(one.group, one.name): _value(one) for one in figures}
     lines = ["| | command | clean tree of 10,000 files | isolated |", "|---|---|---|---|"]
     for command, reset, isolated in _OVERVIEW:
@@ -172,7 +172,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=BENCHES, default=[*BENCHES])
     parser.add_argument("--write", action="store_true", help=f"update {RESULTS.name} and the pages")
     options = parser.parse_args()
-    logging.getLogger("coding_gym").setLevel(logging.ERROR)  # resets drop episodes on purpose
+    logging.getLogger("coding_gym").setLevel(logging.ERROR)  # resets discard episodes
     figures: list[Figure] = []
     for name in options.only:
         print(f"measuring {name} …", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Ways to run a command and to start afresh: this package, and what users would pick instead."""
+"""Ways to run a command and to make a clean tree: this package and its alternatives."""
 
 import asyncio
 import io
@@ -38,7 +38,7 @@ def _require(exit_code: int) -> None:
 
 
 def bare(_: ExitStack) -> Work:
-    """A process without isolation: the floor."""
+    """A process without isolation: the lower bound of the time."""
     return lambda: subprocess.run(BARE, check=True)
 
 
@@ -148,7 +148,7 @@ RESETS: Mapping[str, Maker] = {
 
 @cache
 def _folder() -> "tempfile.TemporaryDirectory[str]":
-    """Keeps a folder until this process ends."""
+    """Returns a temporary folder that is removed when this process ends."""
     return tempfile.TemporaryDirectory(prefix="coding_gym-bench-")
 
 

@@ -1,4 +1,4 @@
-"""Timing of competing ways to do the same, and what the figures depend on."""
+"""Timing of alternative ways to do the same work, with the machine and the versions."""
 
 import importlib
 import os
@@ -15,25 +15,25 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 Work = Callable[[], object]
 Maker = Callable[[ExitStack], Work]
-"""Prepares a piece of work that is timed; the stack closes what it opened."""
+"""Prepares the work to time; the stack closes its resources."""
 
 
 class AbsentError(Exception):
-    """A peer is not on this machine; the message says what is missing."""
+    """An alternative is not installed on this machine; the message names the missing program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured value of one way, or the reason why it was not measured.
+    """The measured value of one way, or the reason why it was not measured.
 
     Attributes:
-        group: The figure: ``"command"``, ``"reset"``, ``"grade"``, ``"vector steps"`` or
+        group: The benchmark: ``"command"``, ``"reset"``, ``"grade"``, ``"vector steps"`` or
             ``"memory"``.
         name: The way that was measured.
         unit: ``"ms"``, ``"1/s"`` or ``"MiB"``.
-        value: The median; None where it could not be measured.
-        ratio: The value divided by that of this package, of the same run.
-        absent: Why there is no value.
+        value: The median; None if it could not be measured.
+        ratio: The value divided by that of this package in the same run.
+        absent: The reason for a missing value, or "".
         spread: 10th and 90th percentile, and the number of samples.
     """
 
@@ -47,15 +47,15 @@ class Figure:
 
 
 def compare(group: str, makers: Mapping[str, Maker], own: str, rounds: int) -> list[Figure]:
-    """Times each way by turns, one call of each per round, and returns the medians.
+    """Times all ways in alternation, one call of each per round, and returns the medians.
 
     A way that cannot be prepared, or fails in its first call, is reported as absent.
 
     Args:
-        group: The figure.
+        group: The benchmark.
         makers: The ways, by name.
-        own: The way that the others are divided by.
-        rounds: Timed calls of each.
+        own: The way whose median divides those of the others.
+        rounds: Number of timed calls of each way.
     """
     works: dict[str, Work] = {}
     absent: list[Figure] = []
@@ -64,13 +64,13 @@ def compare(group: str, makers: Mapping[str, Maker], own: str, rounds: int) -> l
             try:
                 works[name] = make(stack)
                 works[name]()
-            except Exception as problem:  # noqa: BLE001 - whatever keeps a peer from running here
+            except Exception as problem:  # noqa: BLE001 - an alternative may fail in any way
                 works.pop(name, None)
                 absent.append(Figure(group=group, name=name, unit="ms", absent=str(problem)))
         samples: dict[str, list[float]] = {name: [] for name in works}
         for _ in range(rounds):
             for name, work in works.items():
-                work()  # untimed: refills the processor's caches
+                work()  # not timed: warms the processor's caches
                 samples[name].append(timed_ms(work))
     base = statistics.median(samples[own])
     return [*(_figure(group, name, taken, base) for name, taken in samples.items()), *absent]
@@ -87,7 +87,7 @@ def _figure(group: str, name: str, samples: Sequence[float], base: float) -> Fig
 
 
 def timed_ms(work: Work) -> float:
-    """Returns how long one call took, in milliseconds."""
+    """Returns the duration of one call in milliseconds."""
     start = time.perf_counter()
     work()
     return (time.perf_counter() - start) * 1e3
@@ -106,7 +106,7 @@ def module(name: str, distribution: str) -> Any:
 
 
 def machine() -> dict[str, Any]:
-    """Returns what the figures depend on."""
+    """Returns the machine, the versions and the commit of a measurement."""
 
     def git(*words: str) -> str:
         argv = ["git", "-C", str(ROOT), *words]

@@ -1,4 +1,4 @@
-"""Steps per second and memory of one kind of vector env, measured in a process of its own.
+"""Measures steps per second and memory of one kind of vector env, in its own process.
 
 python benchmarks/vector.py coding_gym 64    # prints a JSON object
 """
@@ -62,7 +62,7 @@ def _tree(pid: int) -> Iterator[int]:
 
 
 def _pss_kib(pid: int) -> int:
-    """Returns the proportional set size; 0 of a process that ended or may not be read."""
+    """Returns the proportional set size; 0 for a process that has ended or cannot be read."""
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)

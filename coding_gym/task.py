@@ -94,8 +94,8 @@ class Task:
         split: ``train``, ``test``, or another label of the source.
         image: Container image: an OCI layout folder, or a name. It is the sandbox's root if
             ``interpreter`` is ``image`` or a path.
-        image_path: The folder of the project in the image; the workspace is mounted there, with
-            the image's other files of the project, such as built extensions.
+        image_path: The folder of the project in the image. The workspace is mounted there; it
+            includes the image's untracked files of the project, such as built extensions.
         interpreter: ``base`` for the interpreter that runs this package (standard library and
             pytest only); a version such as ``3.9``, installed on this machine; ``image`` for the
             ``python`` of the image, with the image's pytest; or the path of another one in the

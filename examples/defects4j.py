@@ -7,8 +7,8 @@ r"""Converts a checkout of Defects4J (github.com/rjust/defects4j), bugs of Java 
 
 It reads the checkout's metadata and the clones in ``project_repos``; projects without a clone are
 skipped. As in Defects4J the sources are those of the fixed commit with the minimised patch of the
-bug applied; all other files are those of the buggy commit, and the hidden tests are what the fixed
-commit changes in the tests. Tests run with the machine's JDK and JUnit 4, and with Debian's
+bug applied; all other files are those of the buggy commit, and the hidden tests are the changes of
+the fixed commit to the tests. Tests run with the machine's JDK and JUnit 4, and with Debian's
 commons-io, commons-lang, commons-lang3 and Mockito. Test classes that import another library are
 skipped; `coding-gym validate` names the tests that a newer JDK breaks.
 """
@@ -25,14 +25,14 @@ from typing import Any
 
 from coding_gym.patch import Patch
 
-MAX_FILE_BYTES = 200_000  # larger files are data of benchmarks, which no test needs
+MAX_FILE_BYTES = 200_000  # larger files are data of benchmarks; no test needs them
 MAX_FAILURES, MAX_FRAMES = 3, 8
 JARS = (
     *("commons-io", "commons-lang", "commons-lang3"),
     *("mockito-core", "byte-buddy", "byte-buddy-agent", "objenesis"),
 )
 CLASS_PATH = ":".join(f"/usr/share/java/{jar}.jar" for jar in ("junit4", "hamcrest-core", *JARS))
-# Compiles the test classes with what they need, runs them with JUnit, and prints TAP.
+# Compiles the test classes and their dependencies, runs them with JUnit, and prints TAP.
 TEST_COMMAND = r"""set -e
 mkdir -p /tmp/classes
 cat >/tmp/Tap.java <<'END'
@@ -63,7 +63,7 @@ END
 javac -nowarn -proc:none OPTIONS -sourcepath ROOTS -d /tmp/classes /tmp/Tap.java FILES
 java -cp /tmp/classes:ROOTS:CLASS_PATH Tap CLASSES
 """
-# What the JDK, JUnit and these jars provide.
+# Packages of the JDK, JUnit and these jars.
 PROVIDED = (
     *("java.", "javax.", "org.w3c.", "org.xml.", "org.junit.", "junit.", "org.hamcrest."),
     *("org.apache.commons.io.", "org.apache.commons.lang.", "org.apache.commons.lang3."),
@@ -71,11 +71,11 @@ PROVIDED = (
 )
 REPOSITORY = re.compile(r"""\$name\s*=\s*["']([\w.-]+)["']""")
 FAILURE = re.compile(r"^---\s+([\w.$]+)(?:::(\w+))?")
-# Frames of the machinery under which the tests ran.
+# Stack frames of the JVM and the test runner.
 MACHINERY = re.compile(r"^\s*at (?:sun\.|java\.|jdk\.|junit\.|org\.junit\.|org\.apache\.tools\.)")
 IMPORT = re.compile(r"^\s*import\s+(?:static\s+)?([\w.]+)", re.MULTILINE)
 PARENT = re.compile(r"\bclass\s+\w+(?:<[^{]*?>)?\s+extends\s+(?:\w+\.)*(\w+)")
-# A test of JUnit 4 by its annotation, one of JUnit 3 by its name.
+# Methods: JUnit 4 marks a test with an annotation, JUnit 3 by its name.
 METHOD = re.compile(
     r"(?P<marks>(?:@[\w.]+(?:\s*\([^()]*\))?\s*)*)public\s+(?:final\s+)?void\s+(?P<name>\w+)\s*\(\s*\)"
 )
@@ -100,7 +100,7 @@ class Clone:
         return self.git("show", "--no-patch", "--format=%cI", commit).decode().strip()
 
     def files(self, commit: str) -> dict[str, str]:
-        """Returns the texts of a commit by path; bytes beyond UTF-8 are surrogate escapes."""
+        """Returns the texts of a commit by path; bytes that are not UTF-8 are surrogate escapes."""
         blobs: dict[str, str] = {}
         for entry in self.git("ls-tree", "-rzl", commit).decode().split("\0")[:-1]:
             facts, path = entry.split("\t", 1)
@@ -129,7 +129,7 @@ class Bug:
         self.source_root, self.test_root = (root.strip("/") for root in layouts[self.fixed])
 
     def row(self, clone: Clone, repo: str) -> dict[str, Any] | None:
-        """Returns the bug as a row of SWE-bench's schema; None where its tests cannot run."""
+        """Returns the bug as a row of SWE-bench's schema; None if its tests cannot run."""
         before, after = clone.files(self.buggy), clone.files(self.fixed)
         bug = Patch("\n".join(lines(self.project, f"patches/{self.number}.src.patch")) + "\n")
         named = {path: after[path] for path in bug.paths & after.keys()}
@@ -219,7 +219,7 @@ class Bug:
         return {f"{match[1]}::{match[2]}" if match[2] else match[1] for match in found}
 
     def statement(self, repo: str, failures: list[tuple[str, str, list[str]]]) -> str:
-        """Returns the exceptions with the frames of the project, and where they were reported."""
+        """Returns the exceptions with stack frames of the project, and the link to the report."""
         known = "" if self.report.upper() == "UNKNOWN" else f" ({self.report})"
         first = failures[0][2][0] if failures[0][2] else "wrong behaviour"
         parts = [f"{repo}: {first}{known}"]
@@ -233,7 +233,10 @@ class Bug:
 
 
 class Java:
-    """What the text of Java classes tells; `coding-gym validate` corrects the rest."""
+    """Test classes, their imports and their tests, from the text of Java files.
+
+    This is an approximation: `coding-gym validate` finds the tests that do not run.
+    """
 
     def __init__(self, files: Files, test_root: str) -> None:
         self.test_root = test_root
@@ -247,7 +250,7 @@ class Java:
         }
 
     def path(self, name: str) -> str:
-        """Returns where a test class is."""
+        """Returns the path of a test class."""
         return f"{self.test_root}/{name.partition('$')[0].replace('.', '/')}.java"
 
     def lineage(self, name: str) -> list[str]:
@@ -262,7 +265,7 @@ class Java:
         return texts
 
     def compiles(self, name: str) -> bool:
-        """Returns whether all imports of a class are of the tree or of a known library."""
+        """Returns whether all imports of a class are in the tree or in a known library."""
         imports = [one for text in self.lineage(name) for one in IMPORT.findall(text)]
         return bool(self.lineage(name)) and all(
             one.startswith(PROVIDED) or any(one.startswith(f"{p}.") for p in self.packages)
@@ -292,7 +295,7 @@ def filled(text: str, **values: str) -> str:
 
 
 def resources(root: str) -> str:
-    """Returns where Maven has the resources of a source folder."""
+    """Returns the folder where Maven has the resources of a source folder."""
     return str(PurePosixPath(root).parent / "resources")
 
 
@@ -303,7 +306,7 @@ def below(files: Files, root: str) -> dict[str, str]:
 
 
 def encoding(files: Files) -> str:
-    """Returns UTF-8 where all sources are, else the encoding in which old Java was written."""
+    """Returns UTF-8 if all sources are valid UTF-8, else the encoding of old Java sources."""
     try:
         "".join(text for path, text in files.items() if path.endswith(".java")).encode()
     except UnicodeEncodeError:

@@ -5,8 +5,8 @@ r"""The baseline without tools: one request with the issue and some files, one p
     coding-gym grade preds.jsonl --tasks bundled
 
 The files are chosen without the gold patch: first those whose path or module is in the issue,
-tracebacks included, then those that share the rarest words with it. Tests and prose only count
-where the issue names them.
+tracebacks included, then those that share the rarest words with it. Tests and documentation are
+included only if the issue names them.
 """
 
 import argparse
@@ -41,7 +41,7 @@ PATCH = re.compile(r"^(?:diff --git |--- ).*?(?=^```|\Z)", re.DOTALL | re.MULTIL
 
 
 def chosen_files(episode: Episode) -> dict[str, str]:
-    """Returns the texts of the likeliest files by their paths; only the first may be cut."""
+    """Returns the texts of the most likely files by path; only the first can be truncated."""
     chosen: dict[str, str] = {}
     with episode.access() as context:
         run, issue = context.sandbox.run, episode.task.problem_statement
@@ -59,7 +59,7 @@ def chosen_files(episode: Episode) -> dict[str, str]:
 
 
 def ranked(index: str, issue: str) -> list[str]:
-    """Returns the paths of files, the likeliest first."""
+    """Returns the paths of files, the most likely first."""
     listed, _, pairs = index.partition("//\n")
     paths, holders = listed.splitlines(), defaultdict[str, list[str]](list)
     for pair in pairs.splitlines():
@@ -75,7 +75,7 @@ def ranked(index: str, issue: str) -> list[str]:
 
 
 def num_named(path: str, issue: str) -> int:
-    """Returns how many parts at the end of a path are in the issue, as a path or a module."""
+    """Returns the number of last parts of a path that the issue has, as a path or a module."""
     parts = path.split("/")
     for start in range(len(parts)):
         tail = "/".join(parts[start:])
@@ -87,7 +87,7 @@ def num_named(path: str, issue: str) -> int:
 
 
 def repair(client: openai.OpenAI, model: str, factory: EpisodeConfig, task: Task) -> str:
-    """Asks the model once and returns the diffs in its reply; "" where there are none."""
+    """Asks the model once and returns the diffs in its reply; "" if there are none."""
     with closing(factory.create(task)) as episode:
         episode.start()
         blocks = [f"{path}\n```\n{text}\n```" for path, text in chosen_files(episode).items()]
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--task", action="append", help="only this task; may be repeated")
     parser.add_argument("--out", type=Path, default=Path("preds.jsonl"))
     options = parser.parse_args()
-    key = os.environ.get("OPENAI_API_KEY", "none")  # servers on this machine check none
+    key = os.environ.get("OPENAI_API_KEY", "none")  # servers on this machine need no key
     client = openai.OpenAI(base_url=options.base_url, api_key=key)
     tasks = load_tasks(options.tasks, task_ids=options.task)
     factory = EpisodeConfig.from_config(tasks=tasks, grading="none")

@@ -1,7 +1,7 @@
 """Policies for `MenuActions`: `MenuPolicy` for MaskablePPO of sb3-contrib, `MenuModule` for RLlib.
 
-Copy this file beside your script. It needs torch, and one of the extras ``sb3`` and ``rllib``; the
-class of a trainer that is not installed cannot be used.
+Copy this file into the folder of your script. It needs torch, and the extra ``sb3`` or ``rllib``.
+The class for a trainer that is not installed cannot be used.
 """
 
 import math
@@ -15,17 +15,17 @@ from torch import nn
 try:
     from sb3_contrib.common.maskable.policies import MaskableMultiInputActorCriticPolicy
     from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-except ImportError:  # RLlib alone is installed
+except ImportError:  # only RLlib is installed
     MaskableMultiInputActorCriticPolicy = BaseFeaturesExtractor = nn.Module
 try:
     from ray.rllib.core.columns import Columns
     from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
     from ray.rllib.core.rl_module.torch import TorchRLModule
-except ImportError:  # Stable-Baselines3 alone is installed
+except ImportError:  # only Stable-Baselines3 is installed
     TorchRLModule, ValueFunctionAPI = nn.Module, object
 
 MENU_KEYS = ("action_mask", "candidates", "menu")
-"""What the policies read of the observations of `MenuActions`."""
+"""The keys of the observations of `MenuActions` that the policies read."""
 
 MASKED = -1e8
 """The logit of an unavailable action: its probability is exactly 0 in float32, and neither entropy
@@ -37,10 +37,10 @@ _TINY = 1e-8
 class MenuNetwork(nn.Module):
     """Scores every candidate by the same weights, and the other actions from the whole menu.
 
-    What is learnt of slot 7 of one program holds for every slot of every program. The probability
-    of an action is that of its kind (one of the fixed actions, or "try a candidate") times, for the
-    latter, that of the candidate among those that may be tried. So an untrained policy tries a
-    candidate as often as it submits, not dozens of times as often.
+    All slots of all programs share these weights. The probability of a fixed action is that of its
+    kind. The probability of a candidate is that of the kind "try a candidate", multiplied by the
+    probability of this candidate among the available ones. So an untrained policy tries a candidate
+    as often as it submits, not dozens of times as often.
 
     Shapes: B observations, K candidates of F features, R other numbers, H = ``hidden_dim``; all
     tensors are float32.
@@ -48,7 +48,7 @@ class MenuNetwork(nn.Module):
     Args:
         num_features: F.
         rest_dim: R.
-        num_fixed: Actions that try no candidate; they come before those that do.
+        num_fixed: Number of actions that try no candidate; their numbers precede the candidates.
         hidden_dim: H, the width of the layers.
     """
 
@@ -85,7 +85,7 @@ class MenuNetwork(nn.Module):
         return torch.cat([kinds[:, :-1], kinds[:, -1:] + among_candidates], dim=1)
 
     def latent(self, candidates: torch.Tensor, rest: torch.Tensor) -> torch.Tensor:
-        """Returns what the value is read from, (B, H); arguments as for `logits`."""
+        """Returns the features for the value estimate, (B, H); arguments as for `logits`."""
         return self.critic(candidates, rest)[0]
 
 
@@ -114,7 +114,7 @@ class _MenuReader(nn.Module):
 
 
 def _sizes(space: Any) -> list[int]:
-    """Returns how many numbers an observation has at each of `MENU_KEYS`."""
+    """Returns the number of values of an observation at each of `MENU_KEYS`."""
     missing = [key for key in MENU_KEYS if key not in getattr(space, "spaces", {})]
     if missing:
         raise ValueError(
@@ -165,7 +165,7 @@ class _FlatMenuNetwork(nn.Module):
 
 
 class MenuPolicy(MaskableMultiInputActorCriticPolicy):
-    """Policy for `sb3_contrib.MaskablePPO`; saves and loads as any of Stable-Baselines3.
+    """Policy for `sb3_contrib.MaskablePPO`; saved and loaded as all policies of that library.
 
     Args:
         observation_space: As `MenuActions` gives it.
@@ -196,9 +196,9 @@ class MenuPolicy(MaskableMultiInputActorCriticPolicy):
     ) -> tuple[Any, Any, Any]:
         """Returns values, log-probabilities of the actions, and the entropy to reward.
 
-        That is the entropy of the kinds of action plus, on a scale from 0 to 1, that among the
-        candidates. Rewarding the entropy over all actions would be rewarding "try a candidate",
-        for the number of ways to do it.
+        This entropy is that of the kinds of action, plus that among the candidates on a scale from
+        0 to 1. The entropy over all actions would favour "try a candidate", because most actions
+        are candidates.
         """
         values, log_probs, _ = super().evaluate_actions(obs, actions, action_masks)
         probabilities = self.action_dist.distribution.probs
@@ -213,7 +213,7 @@ class MenuPolicy(MaskableMultiInputActorCriticPolicy):
         self.mlp_extractor = _FlatMenuNetwork(
             self.observation_space, int(self.action_space.n), self._hidden_dim
         )
-        self.action_net = nn.Identity()  # the network gives logits already
+        self.action_net = nn.Identity()  # the network already returns logits
         self.value_net = nn.Linear(self._hidden_dim, 1)
         self.optimizer = self.optimizer_class(
             self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs

@@ -1,9 +1,9 @@
 """Partial rollouts: episodes stop for an update of the weights, and continue under new ones.
 
-Each round collects at most so many turns per episode. Running episodes are saved to files, the
-trainer updates, and the next round continues them: with a long tail of slow episodes no update
-waits for them. Every turn keeps the version of the weights that sampled it, so a trainer can
-weight or mask its tokens. The policy here is a list of commands; a real one samples them.
+Each round collects a limited number of turns per episode. Running episodes are saved to files, the
+trainer updates, and the next round continues them, so no update waits for slow episodes. Every turn
+has the version of the weights that sampled it, so a trainer can weight or mask its tokens. The
+policy of this example is a list of commands; a real policy samples them.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def act(turn: int, version: int) -> coding_gym.Completion:
 
 
 def play(env: gym.Env[Any, Any], info: dict[str, Any], num_turns: int, version: int) -> bool:
-    """Plays at most so many turns; returns whether the episode has ended."""
+    """Plays a limited number of turns; returns whether the episode has ended."""
     for _ in range(num_turns):
         *_, terminated, truncated, info = env.step(act(info["turn"], version))
         if terminated or truncated:
@@ -53,7 +53,7 @@ def main() -> None:
             for number, path in list(running.items()):
                 if path is None:
                     _, info = env.reset(seed=number)
-                else:  # another process could do this
+                else:  # another process can do this too
                     snapshot = coding_gym.EnvSnapshot.load(path, env)
                     _, info = env.reset(options={"snapshot": snapshot})
                 if play(env, info, arguments.turns_per_round, version):

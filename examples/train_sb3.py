@@ -29,7 +29,7 @@ ROLLOUT_STEPS = 512
 
 
 class Progress(BaseCallback):
-    """Prints how far training is, about every ten seconds and at the end."""
+    """Prints the progress of training, about every ten seconds and at the end."""
 
     def _on_training_start(self) -> None:
         self.began = self.last_report = time.monotonic()
@@ -65,9 +65,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     parser.add_argument("--tasks", default="bundled", help="a file of tasks, or bundled")
-    parser.add_argument("--steps", type=int, default=20_000, help="actions to play, at least")
+    parser.add_argument("--steps", type=int, default=20_000, help="minimum number of actions")
     parser.add_argument("--envs", type=int, default=8, help="episodes at once")
-    parser.add_argument("--seed", type=int, default=0, help="of tasks, network and choices")
+    parser.add_argument("--seed", type=int, default=0, help="seed of tasks, network and actions")
     arguments = parser.parse_args()
     if min(arguments.steps, arguments.envs) < 1 or arguments.seed < 0:
         parser.error("--steps and --envs must be at least 1, --seed at least 0")
@@ -86,7 +86,7 @@ def main() -> None:
         tasks=arguments.tasks,
         task_ids=task_ids,
         max_turns=24,
-        grading="cached",  # the menu has few patches, which come again and again
+        grading="cached",  # the menu has few patches, so they repeat
         max_obs_tokens=64,  # MenuPolicy reads numbers, not text
     )
     model = MaskablePPO(

@@ -8,10 +8,10 @@
 
 ``--tool-format`` is for models whose chat template has no tools: the system prompt explains them,
 and the environment reads the calls from the text. ``--harness`` trains the model of a command-line
-agent in the sandbox; ``--max-tokens`` is then the most of one reply. Neither goes with ``--vllm``.
-``--lora`` trains with the settings of the thesis behind CodeRepairRL: groups of 8, a KL term of
-0.1, and a cosine that begins at 1e-5. ``--vllm`` lets a server of ``trl vllm-serve`` generate; TRL
-sends it the new weights after each update.
+agent in the sandbox; ``--max-tokens`` then limits one reply. Neither can be combined with
+``--vllm``. ``--lora`` trains with the settings of the thesis on CodeRepairRL: groups of 8, a KL
+term (``beta`` 0.1), and a cosine schedule of the learning rate that begins at 1e-5. With ``--vllm``
+a server of ``trl vllm-serve`` generates; TRL sends it the new weights after each update.
 
 Needs: pip install -e '.[trl]', and for ``--vllm`` also pip install 'trl[vllm]'
 """
@@ -42,7 +42,7 @@ LORA = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="C
 
 
 def tiny_model() -> tuple[Any, Any]:
-    """Returns a random model and a tokenizer of bytes, to see that everything runs."""
+    """Returns a random model and a tokenizer of bytes, to test the whole script."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     backend = Tokenizer(models.BPE(vocab={char: i for i, char in enumerate(alphabet)}, merges=[]))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -63,15 +63,15 @@ def tiny_model() -> tuple[Any, Any]:
 
 
 def read_arguments() -> argparse.Namespace:
-    """Returns what the command line says, checked."""
+    """Returns the checked arguments of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     parser.add_argument("--model", default="Qwen/Qwen3-0.6B", help="a folder or a hub name")
     parser.add_argument("--tiny", action="store_true", help="a random model, not saved")
-    parser.add_argument("--steps", type=int, default=100, help="updates, each from one group")
+    parser.add_argument("--steps", type=int, default=100, help="number of updates, one group each")
     parser.add_argument("--group", type=int, default=8, help="rollouts per task")
-    parser.add_argument("--max-tokens", type=int, default=8192, help="replies and tool results")
+    parser.add_argument("--max-tokens", type=int, default=8192, help="tokens of a rollout")
     parser.add_argument("--max-turns", type=int, default=30, help="tool calls per rollout")
     parser.add_argument("--lora", action="store_true", help="train adapters of rank 16")
     parser.add_argument("--vllm", metavar="URL", help="address of trl vllm-serve")
@@ -87,9 +87,9 @@ def read_arguments() -> argparse.Namespace:
 
 
 def settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns TRL's settings that depend on how weights are trained and text is generated."""
+    """Returns TRL's settings of the trained weights (all, or LoRA) and of text generation."""
     found: dict[str, Any] = {"per_device_train_batch_size": args.group}
-    if args.lora:  # one trajectory at a time, as the memory of a GPU allows
+    if args.lora:  # one trajectory at a time, because the memory of a GPU is limited
         found = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": args.group}
         found |= {"learning_rate": 1e-5, "lr_scheduler_type": "cosine", "beta": 0.1}
     if args.vllm:
@@ -98,7 +98,7 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def rollouts(args: argparse.Namespace, tokenizer: Any) -> dict[str, Any]:
-    """Returns the trainer's arguments that say how episodes are played."""
+    """Returns the trainer's arguments for playing episodes."""
     if args.tool_format or args.harness:
         episodes = EpisodeRollouts(
             tokenizer,
@@ -120,7 +120,7 @@ def rollouts(args: argparse.Namespace, tokenizer: Any) -> dict[str, Any]:
 
 
 def train(args: argparse.Namespace, folder: str) -> None:
-    """Trains; ``folder`` is where TRL writes."""
+    """Trains; TRL writes into ``folder``."""
     num_tasks = len(load_tasks(split="train"))
     print(f"GRPO on {num_tasks} tasks, {args.steps} steps of {args.group} rollouts", flush=True)
     if args.tiny:
@@ -156,7 +156,7 @@ def train(args: argparse.Namespace, folder: str) -> None:
 def main() -> None:
     """Reads the command line and trains."""
     args = read_arguments()
-    with TemporaryDirectory() as scratch:  # TRL makes a folder also where it saves nothing
+    with TemporaryDirectory() as scratch:  # TRL creates a folder even if it saves nothing
         train(args, args.out or scratch)
 
 

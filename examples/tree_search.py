@@ -1,9 +1,9 @@
-"""Best of n from a midpoint: branches of one episode, scored by visible tests, then graded.
+"""Best of n: branches of one episode from a snapshot, scored by visible tests, then graded.
 
 Every branch continues a snapshot of the episode's start, tries one candidate of the repair menu
-and runs the visible tests; the best branch submits. Then a few branches play random actions to
-their graded ends: the mean of their rewards is the value of the midpoint, and the reward of a
-branch less that mean is its advantage.
+and runs the visible tests; the best branch submits. Then a few branches play random actions until
+they end and are graded. The mean of their rewards is the value of the snapshot's state; the reward
+of a branch minus this mean is its advantage.
 """
 
 import argparse
@@ -26,8 +26,8 @@ def best_of(env: MenuActions, midpoint: coding_gym.EnvSnapshot, num_branches: in
 
     Args:
         env: Plays one branch after the other.
-        midpoint: Where all of them begin.
-        num_branches: Candidates to try, at most.
+        midpoint: The snapshot from which all branches continue.
+        num_branches: Maximum number of candidates to try.
     """
     tried: list[tuple[float, int, coding_gym.EnvSnapshot]] = []
     coding_gym.restore(env, midpoint)
@@ -48,13 +48,13 @@ def best_of(env: MenuActions, midpoint: coding_gym.EnvSnapshot, num_branches: in
 
 
 def score(observation: dict[str, Any]) -> float:
-    """Returns the share of the failing tests that pass now, less 1 where others broke."""
+    """Returns the share of the failing tests that now pass, minus 1 if other tests broke."""
     state = dict(zip(MENU_FEATURES, observation["menu"].tolist(), strict=True))
     return float(state["fraction_fixed"] - state["broke_others"])
 
 
 def play_by_chance(env: gym.Env[Any, Any], rng: np.random.Generator) -> float:
-    """Plays a branch to its end with actions that make sense; returns its reward."""
+    """Plays a branch to its end with random actions that the mask allows; returns its reward."""
     while True:
         masks = env.get_wrapper_attr("action_masks")()
         _, reward, terminated, truncated, _ = env.step(int(rng.choice(np.flatnonzero(masks))))
@@ -69,8 +69,8 @@ def main() -> None:
     )
     parser.add_argument("--task", default="cronwise-working-days", help="a bundled task")
     parser.add_argument("--branches", type=int, default=8, help="candidates to try")
-    parser.add_argument("--rollouts", type=int, default=4, help="branches played by chance")
-    parser.add_argument("--seed", type=int, default=0, help="of the chance")
+    parser.add_argument("--rollouts", type=int, default=4, help="random branches")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random actions")
     arguments = parser.parse_args()
     if min(arguments.branches, arguments.rollouts) < 1 or arguments.seed < 0:
         parser.error("--branches and --rollouts must be at least 1, --seed at least 0")
@@ -80,7 +80,7 @@ def main() -> None:
         env.reset(options={"task_id": arguments.task})
         midpoint = coding_gym.snapshot(env)
         reward = best_of(env, midpoint, arguments.branches)
-        print(f"best of {arguments.branches} from the midpoint: reward {reward:.2f}")
+        print(f"best of {arguments.branches} from the snapshot: reward {reward:.2f}")
 
         rng = np.random.default_rng(arguments.seed)
         rewards = []
@@ -88,7 +88,7 @@ def main() -> None:
             coding_gym.restore(env, midpoint)
             rewards.append(play_by_chance(env, rng))
         mean = statistics.mean(rewards)
-        print(f"by chance from the midpoint: value {mean:.2f}")
+        print(f"random branches from the snapshot: value {mean:.2f}")
         print("advantages:", " ".join(f"{one - mean:+.2f}" for one in rewards))
 
 

@@ -1,19 +1,19 @@
-"""What policies on the menu learn on some programs, played on programs that they never saw.
+"""Trains policies on the menu of repairs, and plays them on programs outside the training.
 
     python benchmarks/learning/programs.py bench    # the tasks, once
     python benchmarks/learning/learn.py bench       # everything, in about three hours
-    python benchmarks/learning/learn.py --report    # the table
+    python benchmarks/learning/learn.py             # the table of the results so far
 
-First every candidate of every task is tried, and those that pass the visible tests are graded, so
-that hardly a run that follows waits for a test. Then policies that learn nothing play. Then each
-trainer trains with each seed, two runs at a time, in processes that are forked from this one:
-``sb3`` is MaskablePPO of Stable-Baselines3, ``rllib`` PPO of RLlib, both on `MenuActions` and from
-random weights, with the networks of ``examples/menu_policy.py``.
+First every candidate of every task is tried, and those that pass the visible tests are graded.
+The results are cached, so later episodes rarely wait for tests. Then the baselines play. Then each
+trainer trains with each seed, two trainings at a time, in processes forked from this one: ``sb3``
+is MaskablePPO of Stable-Baselines3, ``rllib`` is PPO of RLlib. Both act on `MenuActions` and start
+from random weights, with the networks of ``examples/menu_policy.py``.
 
-The reward is the environment's own: 1 for a patch that passes the hidden tests, else 0, no shaping.
-The tasks are of `KINDS`. A policy plays every held-out task once. Each run adds a line to the
-results: its settings, commit and machine, its learning curve as steps and resolved rate, and for
-each policy and program [resolved, tasks, test runs].
+The reward is that of the environment without shaping: 1 for a patch that passes the hidden tests,
+else 0. The bugs are of the kinds in `KINDS`. A policy plays every held-out task once. Each training
+adds a line to the results: its settings, commit and machine; its learning curve as steps and
+resolved rate; and for each policy and program [resolved, tasks, test runs].
 """
 
 import argparse
@@ -39,8 +39,8 @@ from menu_episodes import Choose, Played, explore, in_order, play, random_choice
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "examples"))  # for menu_policy
 RESULTS = ROOT / "benchmarks" / "results" / "learn.jsonl"
-# Bugs that an edit of the catalogue can take back; others, such as a removed statement, can seldom
-# be repaired by a choice among edits.
+# Bugs that one edit of the menu can revert. Other bugs, such as a removed statement, can seldom be
+# repaired by an edit of the menu.
 KINDS = ("argument_order", "arithmetic", "boolean", "boundary", "comparison", "constant", "slice")
 SPLITS = ("train", "test")
 TRAINERS: Mapping[str, str] = {"sb3": "menu_sb3", "rllib": "menu_rllib"}
@@ -93,20 +93,20 @@ def run_exploration(train: Path, test: Path) -> dict[str, Any]:
 
 
 def run_baselines(test: Path) -> dict[str, Any]:
-    """Plays the policies that learn nothing."""
+    """Plays the baselines, which are not trained."""
     played = {name: counted(play(test, choose, seed=0)) for name, choose in BASELINES.items()}
     return {"trainer": "baselines", "seed": None, "played": played, "machine": machine()}
 
 
 def run_seed(train: Path, test: Path, trainer: str, seed: int, steps: int) -> dict[str, Any]:
-    """Trains on one seed, and returns the line of results.
+    """Trains with one seed, and returns the line of results.
 
     Args:
         train: A file of tasks to train on.
         test: A file of tasks of other programs.
         trainer: One of `TRAINERS`.
-        seed: Of tasks, network and choices.
-        steps: The steps of training.
+        seed: Seed of tasks, network and actions.
+        steps: Number of training steps.
     """
     chosen = importlib.import_module(TRAINERS[trainer])
     learner = chosen.Learner(train, 1000 * seed)
@@ -131,14 +131,14 @@ def run_seed(train: Path, test: Path, trainer: str, seed: int, steps: int) -> di
 
 @cache
 def commit() -> str:
-    """Returns the commit that runs, as it was at the first call; results are no changes."""
+    """Returns the commit at the first call; changes of the results file are ignored."""
     repository = Repo(ROOT)
     changed = repository.git.status("--porcelain", "--", ".", ":!benchmarks/results")
     return repository.head.commit.hexsha[:7] + ("+changes" if changed else "")
 
 
 def machine(*packages: str) -> dict[str, Any]:
-    """Returns what the figures depend on."""
+    """Returns the machine, the versions and the commit of a measurement."""
     return {
         "commit": commit(),
         "cores": os.cpu_count(),
@@ -176,8 +176,8 @@ def report(results: Path) -> None:
 def rate(seeds: list[Counts]) -> tuple[float, float, float]:
     """Returns the resolved rate over tasks in percent, and its 95 % interval over programs.
 
-    Programs are drawn anew, with all their tasks (percentile bootstrap). Seeds are averaged first:
-    the interval is about other programs, not other seeds.
+    The percentile bootstrap resamples whole programs. Seeds are averaged first, so the interval
+    covers the choice of programs, not the choice of seeds.
     """
     table = np.array([[counts[program] for program in seeds[0]] for counts in seeds], float)
     resolved, sizes = table.mean(axis=0)[:, :2].T
@@ -203,7 +203,7 @@ def run_all(options: argparse.Namespace) -> None:
 def in_forks(
     function: Callable[..., object], calls: Iterable[tuple[Any, ...]], at_once: int = 2
 ) -> None:
-    """Calls a function in processes that know what was explored, a few at a time."""
+    """Calls a function in forked processes, which inherit the cache; ``at_once`` at a time."""
     forks, running, waiting = multiprocessing.get_context("fork"), list[Any](), list(calls)
     while waiting or running:
         while waiting and len(running) < at_once:
@@ -218,27 +218,24 @@ def in_forks(
 
 def keep(results: Path, line: Mapping[str, Any]) -> None:
     """Adds a line of results."""
-    with results.open("a", encoding="utf-8") as file:  # one write: seeds run at the same time
+    with results.open("a", encoding="utf-8") as file:  # one write call: seeds run in parallel
         file.write(json.dumps(line) + "\n")
 
 
 def main() -> None:
-    """Runs everything, or prints the report."""
+    """Runs everything, and prints the report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("bench", type=Path, nargs="?", help="the folder of programs.py")
+    parser.add_argument("bench", type=Path, nargs="?", help="bench folder; default: report")
     parser.add_argument(
         "--trainers", nargs="*", choices=TRAINERS, default=list(TRAINERS), help="(default all)"
     )
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2], help="(default 0 1 2)")
-    parser.add_argument("--steps", type=int, default=20_000, help="of a training (default 20000)")
+    parser.add_argument("--steps", type=int, default=20_000, help="per training (default 20000)")
     parser.add_argument("--each", type=int, default=10, help="tasks per program (default 10)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the file of the lines")
-    parser.add_argument("--report", action="store_true", help="print the results so far")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the file of results")
     options = parser.parse_args()
     if options.bench is not None:
         run_all(options)
-    elif not options.report:
-        parser.error("name the folder of the bench, or --report")
     report(options.results)
 
 

@@ -41,8 +41,8 @@ class Played:
 
     Attributes:
         program: The program that is broken.
-        resolved: Whether the patch passes the hidden tests; of all candidates, whether one does.
-        test_runs: How many actions of the episode ran the visible tests.
+        resolved: Whether the patch passes the hidden tests; after `explore`, whether any does.
+        test_runs: Number of actions of the episode that ran the visible tests.
     """
 
     program: str
@@ -51,14 +51,14 @@ class Played:
 
 
 def random_choice(observation: Observation, draws: np.random.Generator) -> int:
-    """Draws among the actions that make sense now."""
+    """Samples uniformly from the actions that the mask allows."""
     return int(draws.choice(np.flatnonzero(observation["action_mask"])))
 
 
 def in_order(observation: Observation, _: np.random.Generator) -> int:
-    """Tries the candidates from the first on, and submits the first that passes all tests.
+    """Tries the candidates in order, and submits the first that passes all visible tests.
 
-    It is the search of `template-repair` with as many test runs as fit into an episode.
+    It is the search of `template-repair`, limited by the turns of an episode.
     """
     mask = observation["action_mask"]
     if _state(observation, "changed") and not _state(observation, "tests_current"):
@@ -77,12 +77,12 @@ def play(tasks: Path, choose: Choose, *, seed: int, workers: int = 2) -> list[Pl
 
     Args:
         tasks: The file.
-        choose: Gives the number of an action.
-        seed: Of its draws.
+        choose: Returns the number of an action.
+        seed: Seed of its random numbers.
         workers: Episodes at once.
 
     Raises:
-        InfrastructureError: A sandbox or a grade failed, which says nothing of the policy.
+        InfrastructureError: A sandbox or a grade failed, so there is no result of the policy.
     """
 
     def played(env: gym.Env[Any, Any], task: Task) -> Played:
@@ -103,8 +103,8 @@ def play(tasks: Path, choose: Choose, *, seed: int, workers: int = 2) -> list[Pl
 def explore(tasks: Path, workers: int = 4) -> list[Played]:
     """Tries every candidate of each task, and grades those that pass the visible tests.
 
-    Afterwards this process, and processes that are forked from it, know what all candidates do, so
-    that training on these tasks waits for no test.
+    The results are cached in this process and in processes forked from it, so training on these
+    tasks waits for no test.
 
     Args:
         tasks: The file.
@@ -150,7 +150,7 @@ def _visit(
     workers: int,
     max_turns: int,
 ) -> Iterator[T]:
-    """Yields what each task of a file gives, visited by one environment per thread."""
+    """Yields the result of a function for each task of a file, with one env per thread."""
     local = threading.local()
     opened: list[gym.Env[Any, Any]] = []
 
@@ -175,6 +175,6 @@ def _resolved(info: Mapping[str, Any]) -> bool:
 
 
 def _check(info: Mapping[str, Any]) -> None:
-    """Raises after an infrastructure failure, which is no result of the policy."""
+    """Raises an error after an infrastructure failure."""
     if info["mask_sample"]:
         raise InfrastructureError(f"the episode of {info['task_id']} failed: {info['error']}")

@@ -31,7 +31,7 @@ class Learner:
 
     Args:
         tasks: A file of tasks to train on.
-        seed: Of tasks, network and choices.
+        seed: Seed of tasks, network and actions.
     """
 
     def __init__(self, tasks: Path, seed: int) -> None:
@@ -63,7 +63,7 @@ class Learner:
         return curve
 
     def choose(self, *, is_greedy: bool) -> Choose:
-        """Returns the policy, which draws its actions, or takes the likeliest ones."""
+        """Returns the policy; it samples its actions, or takes the most probable ones."""
         module = self._algorithm.get_module()
 
         def choose(observation: Any, draws: np.random.Generator) -> int:

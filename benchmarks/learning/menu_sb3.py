@@ -25,7 +25,7 @@ SETTINGS = {
     "target_kl": 0.03,
 }
 _NUM_ENVS = 8
-_NUM_SLICES = 10  # of the learning curve
+_NUM_SLICES = 10  # points of the learning curve
 
 
 class Learner:
@@ -33,7 +33,7 @@ class Learner:
 
     Args:
         tasks: A file of tasks to train on.
-        seed: Of tasks, network and choices.
+        seed: Seed of tasks, network and actions.
     """
 
     def __init__(self, tasks: Path, seed: int) -> None:
@@ -49,13 +49,13 @@ class Learner:
         self._model = MaskablePPO(MenuPolicy, self._env, seed=seed, device="cpu", **SETTINGS)
 
     def learn(self, steps: int) -> list[tuple[int, float]]:
-        """Trains; returns, for each tenth of it, steps and resolved rate of what ended there."""
+        """Trains; returns steps and resolved rate of each tenth of the training."""
         curve = _Curve()
         self._model.learn(steps, callback=curve)
         return curve.slices(self._model.num_timesteps)
 
     def choose(self, *, is_greedy: bool) -> Choose:
-        """Returns the policy, which draws its actions, or takes the likeliest ones."""
+        """Returns the policy; it samples its actions, or takes the most probable ones."""
         policy, lock = self._model.policy, Lock()
 
         def choose(observation: Any, draws: np.random.Generator) -> int:
@@ -76,7 +76,7 @@ class Learner:
 
 
 class _Curve(BaseCallback):
-    """Keeps when each training episode ended, and whether it was resolved."""
+    """Records the end of each training episode, and whether it was resolved."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,14 +1,13 @@
-"""A bench for learning: bugs of one edit in many programs, and no program on both sides.
+"""Writes tasks for training and testing: bugs of one edit; the splits share no program.
 
     python benchmarks/learning/programs.py bench    # the tasks, in a few minutes
 
-The programs come with this package, or are source distributions that bring their tests and are
-fetched. ``bugs.json.gz`` says where each program is broken, which tests fail, and which of these
-are hidden: half of the functions that fail, as `coding-gym tasks synthesize --show-failing` chose
-them; the agent sees the other half. The grader confirmed every bug when the file was made, as
-`docs/synthesis.md` says. Tests that fail without any bug are excluded. ``train.jsonl`` and
-``test.jsonl`` hold the tasks of three quarters and of one quarter of the programs, chosen by a
-digest of their names.
+The programs are part of this package, or are source distributions with tests, which are downloaded.
+``bugs.json.gz`` has the edits of each bug, the tests that fail, and the hidden ones among them:
+half of the failing test functions, as `coding-gym tasks synthesize --show-failing` chose them. The
+agent sees the other half. The grader confirmed every bug when the file was made; see
+`docs/synthesis.md`. Tests that fail without any bug are excluded. ``train.jsonl`` has the tasks of
+three quarters of the programs, ``test.jsonl`` those of the others; a digest of the name selects.
 """
 
 import argparse
@@ -37,17 +36,17 @@ from coding_gym.tasks.bundled_tasks import bundled_folder
 
 SPLITS = ("train", "test")
 BUGS = Path(__file__).with_name("bugs.json.gz")
-_TEST_SHARE = 4  # one program in so many
-_GRADING_TIMEOUT_S = 10.0  # an episode with a patch that never ends waits so long for its grade
+_TEST_SHARE = 4  # one program in this number is for testing
+_GRADING_TIMEOUT_S = 10.0  # a patch with an endless loop takes all of it
 _INSTALL = "python -m pip install --quiet pytest --editable ."
-_MAX_NAMED = 3  # failing tests in a report
+_MAX_NAMED = 3  # maximum number of failing tests in an issue
 
 Bug = Mapping[str, Any]
 """A bug as ``bugs.json.gz`` has it: task_id, path, edits, hidden, failing, difficulty."""
 
 
 def split_of(name: str) -> str:
-    """Returns the split of a program: always the same, whatever other programs there are."""
+    """Returns the split of a program, which does not depend on other programs."""
     digest = hashlib.sha256(name.encode()).digest()
     return SPLITS[digest[0] % _TEST_SHARE == 0]
 
@@ -67,20 +66,17 @@ def project_of(name: str, requirement: str, trees: Path) -> Project:
     return Project(name=name, folder=folder, install_commands=(_INSTALL,))
 
 
-def build(out: Path, workers: int, *, is_offline: bool = False) -> None:
-    """Writes the splits of the bench, which the list of bugs describes.
+def build(out: Path, workers: int) -> None:
+    """Writes the splits of the bench from the list of bugs.
 
     Args:
         out: The folder of the bench.
-        workers: Programs at a time.
-        is_offline: Only of the programs that come with this package.
+        workers: Number of programs at the same time.
 
     Raises:
-        ValueError: A program is not the one that was broken.
+        ValueError: A program differs from the one that the bugs were made for.
     """
     programs = json.loads(gzip.decompress(BUGS.read_bytes()))
-    if is_offline:
-        programs = {name: one for name, one in programs.items() if not one["requirement"]}
 
     def tasks_of(name: str) -> list[Task]:
         program = programs[name]
@@ -138,7 +134,7 @@ def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> 
 
 
 def is_doctest(test: str) -> bool:
-    """Whether a test is a doctest: the policy may change its file, so no grade can trust it."""
+    """Whether a test is a doctest; its file is part of the source, so a policy can change it."""
     name = test.partition("::")[2].partition("[")[0]
     return "." in name.partition("::")[0]
 
@@ -152,9 +148,9 @@ def _edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 def _report(
     failing: Iterable[str], texts: Mapping[str, str], hidden: Iterable[tuple[str, int]]
 ) -> str:
-    """Returns an issue that names a few of the failing tests that the agent sees."""
+    """Returns an issue that names some of the visible failing tests."""
     names = [_functions(texts[path]).get(line, "") for path, line in hidden]
-    gone = {name.rpartition(".")[2] for name in names}  # also where a class inherits them
+    gone = {name.rpartition(".")[2] for name in names}  # also in classes that inherit them
     named: dict[str, None] = {}
     for test in failing:
         path, _, name = test.partition("[")[0].partition("::")
@@ -185,11 +181,10 @@ def main() -> None:
     """Writes the tasks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("out", type=Path, help="the folder of the bench")
-    parser.add_argument("--offline", action="store_true", help="only programs of this package")
     parser.add_argument("--workers", type=int, default=2, help="programs at a time (default 2)")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    build(options.out, options.workers, is_offline=options.offline)
+    build(options.out, options.workers)
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
         """Starts an episode.
 
         Args:
-            seed: Seeds the sampler, which chooses the task if there is no option.
+            seed: Seed of the sampler, which chooses the task if there is no option.
             episode_id: An id for the state.
             **options: ``task_id``, or ``task`` (a row).
 

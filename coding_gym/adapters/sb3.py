@@ -63,8 +63,8 @@ class CodingRepairVecEnv(VecEnv):
     The step that ends an episode also starts the next one, as that library requires; the info then
     has ``terminal_observation``. An algorithm adds the value of this observation to the return if
     ``TimeLimit.truncated`` is True. This is the case only after an infrastructure failure
-    (``info["mask_sample"]``), because its reward of 0 is not a result of the policy. At a limit the
-    patch is graded, so the return is complete.
+    (``info["mask_sample"]``), because the policy did not cause its reward of 0. If a limit ends an
+    episode, the patch is graded, so the return is complete.
 
     Args:
         env: The vector env; `close` closes it too.
@@ -78,7 +78,7 @@ class CodingRepairVecEnv(VecEnv):
         if isinstance(action_space, gym.spaces.Text):
             env.close()
             raise InvalidArgumentError(
-                "Stable-Baselines3 needs actions that are numbers, got text; pass "
+                "Stable-Baselines3 needs numeric actions, got text; pass "
                 "wrappers=[{'name': 'MenuActions'}]"
             )
         self.env = env

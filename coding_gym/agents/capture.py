@@ -28,8 +28,8 @@ class CapturedRequests:
 
     Requests are sent one after another, and the limits are checked before each. Turns are the
     replies, tool calls those in the replies, and tokens the prompt and reply of the last request;
-    the time begins with `begin`. A request whose client leaves before the reply counts as a turn,
-    and its prompt is paid for.
+    the time begins with `begin`. If the client of a request disconnects before the reply, the
+    request counts as a turn, and its prompt is included in the cost.
 
     Args:
         live: The episode.
@@ -39,8 +39,8 @@ class CapturedRequests:
 
     Attributes:
         failure: The error of a request without a reply; no further request is sent, except after a
-            prompt that was too long. After a first reply, a request that the server cannot take
-            is no failure of the episode.
+            prompt that was too long. After a first reply, a request that the server refuses is
+            not a failure of the episode.
         limit: The limit that a request was refused for, or None.
         replies: Replies so far.
         started: Is set by the first request.
@@ -89,7 +89,7 @@ class CapturedRequests:
                 raise self.failure
             try:
                 return await self._sent(body)
-            except asyncio.CancelledError:  # the client left while the model worked
+            except asyncio.CancelledError:  # the client disconnected before the reply
                 num_prompt, cost = len(str(body)) // _TOKEN_CHARS, usage.cost
                 usage.turns += 1
                 usage.charge(bounds, num_prompt, 0)
@@ -180,7 +180,7 @@ def _key(message: Message) -> str:
 
 
 def longest_segment(trajectory: Trajectory) -> dict[str, Any]:
-    """Returns the segment with the most sampled ids, the later of equals; empty without segments.
+    """Returns the segment with the most sampled ids, the last one of equals; else {}.
 
     ``trained_part`` is the share of the episode's sampled ids that this segment has.
     """

@@ -1,7 +1,7 @@
 """Validation of a harness's requests: only known fields of the right types reach the model.
 
 Untrusted code in the sandbox writes these requests. Other fields could replace a provider's address
-or key (``api_base`` of LiteLLM), or have the server fetch a page.
+or key (``api_base`` of LiteLLM), or make the server fetch a page.
 """
 
 from collections.abc import Mapping

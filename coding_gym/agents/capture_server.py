@@ -30,9 +30,9 @@ END_PATH = "/end"
 
 _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 _MAX_BODY_BYTES = 8 << 20
-_MAX_DIGITS = 20  # of a length; longer numbers are larger than any limit
+_MAX_DIGITS = 20  # of a Content-Length; longer numbers exceed every limit
 _MAX_CONNECTIONS = 64
-_MAX_READ = 4  # requests that are read at one time; parsed JSON takes 20 times its size
+_MAX_READ = 4  # requests read at the same time; parsed JSON takes 20 times its size
 # Fields of a response that are recorded but not sent to the harness.
 _RECORDED = ("prompt_token_ids", "token_ids", "response_token_ids", "meta_info")
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
@@ -108,7 +108,7 @@ class CaptureEndpoint:
             error = {"type": "invalid_request_error", "code": problem.code, "param": None}
             text = json.dumps({"error": {"message": str(problem), **error}})
             writer.write(_response(problem.status, "application/json", text))
-            return False  # its body may be unread
+            return False  # the body may not be read completely
         writer.write(_response(200, kind, text))
         return True
 
@@ -157,7 +157,7 @@ class CaptureEndpoint:
     ) -> dict[str, Any]:
         """Returns the completion; cancels its request when the client closes the connection."""
         asking = asyncio.ensure_future(self._completion(request))
-        leaving = asyncio.ensure_future(reader.read(1))  # clients send nothing meanwhile
+        leaving = asyncio.ensure_future(reader.read(1))  # clients send nothing before the response
         try:
             await asyncio.wait([asking, leaving], return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
@@ -209,7 +209,7 @@ def _stream(events: Iterable[dict[str, Any]], end: str) -> str:
 
 
 def _chunks(completion: Mapping[str, Any], *, has_usage: bool) -> Iterator[dict[str, Any]]:
-    """Yields a completion as one chunk of a stream, with a second one if usage is requested."""
+    """Yields a completion as one chunk of a stream, and a second chunk if usage is requested."""
     (choice,) = completion["choices"]
     delta = dict(choice["message"])
     if delta.get("tool_calls"):

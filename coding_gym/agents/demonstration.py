@@ -1,4 +1,4 @@
-"""The gold patch as an episode to imitate: read each place, edit it, submit."""
+"""The gold patch as an episode to imitate: read each location, edit it, submit."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -46,8 +46,8 @@ class Edit(NamedTuple):
 def demonstrate(episode: Episode) -> Iterator[str]:
     """Yields the actions that repair a task by its gold patch.
 
-    Each place of the patch is read by a shell command and changed by the toolset's tool for
-    replacements. ``git apply`` makes the other changes: new, deleted, renamed and binary files,
+    A shell command reads each changed location, and the toolset's tool for replacements changes
+    it. ``git apply`` makes the other changes: new, deleted, renamed and binary files,
     files with other encodings or line ends, and patches of more than ten hunks, which would need
     more turns than episodes have.
 
@@ -59,7 +59,7 @@ def demonstrate(episode: Episode) -> Iterator[str]:
     try:
         changes = Patch(episode.task.gold_patch).files
         is_long = sum(1 for change in changes for _ in change.hunks()) > _MAX_HUNKS
-    except PatchError:  # git may still know how to read it
+    except PatchError:  # git may be able to read it
         is_long = True
     if is_long:
         yield tools.applying(episode.task.gold_patch, "gold")
@@ -105,7 +105,7 @@ def _changing(episode: Episode, tools: ToolUse, change: FileChange) -> Iterator[
 
 
 def next_edit(before: str, after: str, *, is_unique: bool = True) -> Edit:
-    r"""Returns the first edit on the way from a file's text to another, which differs.
+    r"""Returns the first edit that changes a file's text towards another, different text.
 
     Args:
         before: The text.
@@ -126,7 +126,7 @@ def next_edit(before: str, after: str, *, is_unique: bool = True) -> Edit:
     above, below = start, end
     while above > 0 or below < len(old):
         text = "".join(old[above:below])
-        is_only = before.find(text, before.find(text) + 1) < 0  # count misses overlaps
+        is_only = before.find(text, before.find(text) + 1) < 0  # count skips overlaps
         if text and (is_only or not is_unique):
             break
         above, below = max(0, above - 1), below + (above == 0)

@@ -33,7 +33,7 @@ class HuggingFaceAgent(Player):
     """Plays episodes by a causal language model of ``transformers`` in this process.
 
     *Prompts*: a prompt consists of the previous prompt, the sampled ids, and the ids of the new
-    messages, as in `TranscriptObservation` and `Trajectory.to_training_example`; no prompt breaks
+    messages, as in `TranscriptObservation` and `Trajectory.to_training_example`; every prompt keeps
     the prefix. Control tokens in issues and results are encoded as plain text.
 
     *Replies* end at a stop token, which is kept in their ids. Log-probabilities are those of the
@@ -101,7 +101,7 @@ class HuggingFaceAgent(Player):
         load = self._transformers.AutoModelForCausalLM.from_pretrained
         try:
             return load(self.model, dtype="auto", local_files_only=True).to(device).eval()
-        except Exception as problem:  # transformers raises the exceptions of many file readers
+        except Exception as problem:  # transformers passes on exceptions of many file readers
             first_line = next(iter(str(problem).splitlines()), "")
             raise InvalidArgumentError(
                 f"cannot load the model {self.model} on {device} from this machine "

@@ -68,7 +68,7 @@ class OpenAIClient:
         self._client = self._openai.AsyncOpenAI(
             base_url=self.base_url,
             api_key=self._key or "none",
-            timeout=None,  # `complete` limits all tries together
+            timeout=None,  # `complete` limits the time of all tries together
             max_retries=self.max_retries,
         )
 

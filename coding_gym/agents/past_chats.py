@@ -46,7 +46,7 @@ class PastChats(Generic[_Value]):
 
 
 def message_key(message: Message) -> str:
-    """Returns role, text and calls; harnesses change ids, and write arguments anew."""
+    """Returns role, text and calls; harnesses change ids, and serialise arguments again."""
     calls = [[call.name, dict(call.arguments), call.error] for call in message_calls(message)]
     parts = [message["role"], content_text(message.get("content")), calls]
     return json.dumps(parts, sort_keys=True)

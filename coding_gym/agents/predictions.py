@@ -88,7 +88,7 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
 
     Raises:
         InvalidArgumentError, InvalidTaskError: The file cannot be read (the message has row and
-            field), has patches of several models, or not the same number for each task.
+            field), has patches of several models, or has different numbers of patches per task.
     """
     path = Path(path)
     patches: dict[str, list[str]] = {}

@@ -8,7 +8,7 @@ from coding_gym.agents.live_episode import ModelError, PromptTooLongError, Reque
 
 TOKEN_FLAGS: Mapping[str, int] = {
     "logprobs": True,
-    "top_logprobs": 1,  # llama.cpp sends twenty alternatives of each token otherwise
+    "top_logprobs": 1,  # without it, llama.cpp sends twenty alternatives of each token
     "return_token_ids": True,  # vLLM, SGLang
     "return_prompt_token_ids": True,  # SGLang
     "return_meta_info": True,  # SGLang before `return_token_ids`

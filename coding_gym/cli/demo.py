@@ -27,7 +27,7 @@ NUM_TASKS = 12
 
 
 def demo() -> None:
-    """Let an agent without a model repair a task of each of 12 programs, one turn by turn."""
+    """Let an agent without a model repair a task in 12 programs; print one turn by turn."""
     console = terminal()
     factory = EpisodeConfig.from_config(tasks="bundled")
     first, *others = _easiest(factory.tasks)

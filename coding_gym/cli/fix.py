@@ -39,7 +39,7 @@ def fix(
     """Let a model repair a copy of your repository in a sandbox, and print the change as a diff.
 
     The copy contains the last commit; the sandbox has no network. The model's server receives the
-    contents of files. Your repository changes only with --apply.
+    contents of files. Your repository is changed only with --apply.
 
     Example: coding-gym fix "add() subtracts" --base-url http://localhost:8000/v1 --model NAME
     """

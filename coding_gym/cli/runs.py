@@ -62,7 +62,7 @@ def compare_runs(
 ) -> None:
     """Compare two runs on their common tasks: paired difference, McNemar's test, flips.
 
-    Differences are second minus first: positive if the second run resolves more.
+    A difference is the second run minus the first: positive if the second resolves more.
     """
     terminal().print(compare(first, second).to_markdown())
 
@@ -71,7 +71,7 @@ def regrade_run(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     concurrency: options.TasksPerCore = options.NUM_CORES,
 ) -> None:
-    """Grade the recorded patches of a run again, without a model, and print what differs.
+    """Grade the recorded patches of a run again, without a model, and print the differences.
 
     The sandbox is that of the run. Exits with 1 if a verdict differs or a patch cannot
     be graded.
@@ -103,7 +103,7 @@ def import_run(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the run; a new one.")],
     source: options.Source = "bundled",
 ) -> None:
-    """Make a run of ATIF trajectories, for view, show, regrade and export.
+    """Make a run from ATIF trajectories, for view, show, regrade and export.
 
     Example: coding-gym import jobs/mine --tasks rows.jsonl --out runs/theirs
     """

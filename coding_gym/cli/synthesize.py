@@ -140,4 +140,4 @@ def summary(progress: Progress) -> str:
     """Returns the nonzero counts of a synthesis in one line."""
     counts = {name: value for name, value in vars(progress).items() if name != "tasks"}
     parts = [f"{name.removeprefix('num_')}: {value}" for name, value in counts.items() if value]
-    return ", ".join(parts) or "no bug of the requested kinds fits this project"
+    return ", ".join(parts) or "no bug of the requested kinds can be inserted into this project"

@@ -67,7 +67,7 @@ def validate(
         )
     )
     if exclude is not None:
-        exclude.touch()  # before any work goes into its content
+        exclude.touch()  # before the content is computed
     checks = Checks(
         sandbox=options.parse_sandbox(sandbox),
         repeats=repeats,
@@ -106,7 +106,7 @@ def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
     """Returns the verdicts of earlier calls with the same checks, by task; creates a missing file.
 
     An incomplete last line, left by a killed process, is removed if all other lines are reports;
-    these are kept, because they can be the work of days. A file of another kind is not changed.
+    these are kept, because they can take days to compute. A file of another kind is not changed.
     """
     reports: list[ValidationReport] = []
     with path.open("a+b") as file:
@@ -146,7 +146,7 @@ def summarise(reports: Iterable[ValidationReport]) -> None:
     """Prints the levels of challenges, the problems of tasks, and the number of valid tasks."""
     reports, console = [*reports], terminal()
     if levels := sum((Counter(one.levels) for one in reports), Counter[str]()):
-        console.print(f"tests of bugs challenged at: {levels_text(levels)}")
+        console.print(f"fail-to-pass tests challenged at: {levels_text(levels)}")
     for one in reports:
         if not (one.ok or one.skipped):
             console.print(f"{one.task_id}  {one.error or one.detail}")

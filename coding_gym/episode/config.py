@@ -47,7 +47,7 @@ class EpisodeConfig:
         sandbox: The options of the sandbox.
         command_timeout_s: Time limit of one command in seconds.
         grading: One of `GRADINGS`.
-        challenge: The patches whose tests are challenged: one of `CHALLENGES`, see
+        challenge: The way to challenge a patch: one of `CHALLENGES`, see
             `coding_gym.grading.grade`.
 
     Raises:

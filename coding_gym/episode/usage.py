@@ -118,7 +118,7 @@ class Usage:
 
 
 def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:
-    """Returns the warning before a tool's result, or ""; that about tokens takes precedence.
+    """Returns the warning before a tool's result, or ""; one about tokens takes precedence.
 
     Wording, order and thresholds are nano-agent 5.0.0's (``agent.py``, ``Agent._tool_reply``).
 

@@ -25,7 +25,7 @@ def import_atif(
     it to ``extra.patch``, and ``coding-gym regrade`` can grade it.
 
     Args:
-        paths: Files, or folders that hold ``trajectory.json`` at any depth.
+        paths: Files, or folders that contain ``trajectory.json`` at any depth.
         out: A new folder.
         tasks: The source of the tasks, as for `coding_gym.load_tasks`.
 
@@ -104,7 +104,7 @@ def _files(path: Path) -> list[Path]:
 def _read(file: Path, numbers: Mapping[str, int]) -> Trajectory:
     try:
         record = from_atif(json.loads(file.read_bytes()))
-        record = Trajectory.from_json(record.to_json())  # as every later command reads it
+        record = Trajectory.from_json(record.to_json())  # fails now, not in later commands
         _ = [tool["function"]["name"] for tool in record.tools]  # raises for a malformed tool
     except (OSError, ValueError, RecursionError, LookupError, TypeError) as problem:
         raise InvalidArgumentError(f"{file} is not an ATIF trajectory: {problem}") from None

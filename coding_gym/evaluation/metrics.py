@@ -123,7 +123,7 @@ def _compared(trajectory: Trajectory, task: Task) -> dict[str, float]:
 
 
 def without_index(patch: str) -> str:
-    """Returns a patch without git's ``index`` lines, whose number of digits differs by writer."""
+    """Returns a patch without git's ``index`` lines, whose number of digits varies."""
     return _INDEX.sub("", patch)
 
 

@@ -19,7 +19,7 @@ from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 
 FEW_TASKS = 10
-"""With fewer successes or failures, in tasks, the coverage of intervals can be below 95 %."""
+"""With fewer tasks that succeed, or that fail, the coverage of intervals can be below 95 %."""
 
 _LABELS = ("task_id", "attempt", "seed", "stop_reason", "grade_reason")
 

@@ -61,8 +61,9 @@ def wilson_interval(
 
     Args:
         num_successes: Trials that succeeded.
-        num_trials: Number of independent trials, or their effective number; 0 gives 0 to 1.
-        quantile: Half of the width in standard errors; by default from the normal distribution.
+        num_trials: Number of independent trials, or the effective number; 0 returns (0, 1).
+        quantile: The critical value, in standard errors; by default that of the normal
+            distribution.
 
     >>> [round(end, 4) for end in wilson_interval(3, 10)]
     [0.1078, 0.6032]
@@ -83,11 +84,11 @@ def rate_estimate(values: Values, num_attempts: int) -> Estimate:
 
     The effective number of trials is rate * (1 - rate) / std_error², at most ``num_attempts``. If
     no attempt or every attempt succeeds, it is the number of tasks. The quantile is that of
-    Student's t with one degree of freedom less than there are tasks.
+    Student's t distribution with n - 1 degrees of freedom, for n tasks.
 
-    Simulated coverage of the 95 % interval is 93 to 97 % where successes and failures each amount
-    to ten tasks or more, 93 to 98 % from five on, and can be as low as 88 % for a rate, or 83 % for
-    pass@4, below that (30 to 500 tasks, 1 to 8 attempts).
+    Simulated coverage of the 95 % interval (30 to 500 tasks, 1 to 8 attempts) is 93 to 97 % if
+    successes and failures each amount to ten tasks or more, and 93 to 98 % from five on. With
+    fewer, it can be as low as 88 % for a rate, and 83 % for pass@4.
 
     Args:
         values: One value per task, shape (num_tasks,).
@@ -225,7 +226,7 @@ class PairedDifference(JsonRecord):
         num_worse: Number of tasks that b resolves less often.
         p_value: The p-value of the exact sign test over these two numbers; with one attempt per
             task this is McNemar's exact test.
-        cohens_d: Cohen's d of the tasks' rates; None where neither run's rates vary.
+        cohens_d: Cohen's d of the tasks' rates; None if neither run's rates vary.
         flips: The resolved rates of a and of b at each task where they differ, by task id, largest
             loss first.
     """

@@ -14,7 +14,7 @@ from random import Random
 
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
 _MAX_DIGITS = 9
-_WEIGHT = 6.0  # of Benford's law, in uses of a number in the file
+_WEIGHT = 6.0  # Benford's law counts as much as this many uses of a number in the file
 
 
 @dataclass(frozen=True)

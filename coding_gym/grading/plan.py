@@ -64,7 +64,7 @@ class Plan:
         return max(self.challenge.num_bits(tests) - has_second_try, 0)
 
     def weakest_bits(self, tests: Collection[str]) -> int:
-        """Returns the number of bits of the test with the fewest."""
+        """Returns the lowest number of bits of one of these tests; 0 without tests."""
         return min((self.num_bits([test]) for test in tests), default=0)
 
     def to_text(self, key: str) -> str:
@@ -77,7 +77,7 @@ class Plan:
 
     @classmethod
     def from_text(cls, text: str, key: str = "") -> "Plan | None":
-        """Reads the result of `to_text`; None for another text, version or key; "" is any key."""
+        """Reads `to_text`'s result; None for another text, version or key; "" accepts any key."""
         try:
             version, stored_key, plan = _STORED.validate_json(text)
         except ValidationError:

@@ -10,7 +10,7 @@ from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.swebench import log_spellings
 
 _PHASES = ("setup", "call", "teardown")
-# A test that stands for several has the status that is last here.
+# An id that stands for several tests has the status among theirs that is last in this list.
 _SEVERITY = ("passed", "xfailed", "skipped", "missing", "error", "failed")
 _MAX_MESSAGE_CHARS = 300
 _MAX_TAIL_CHARS = 4096
@@ -38,12 +38,12 @@ class Run:
 
     Attributes:
         statuses: Status of every reported test, by id.
-        messages: One line on each failure, by test id or by file.
+        messages: One line about each failure, by test id or by file.
         recorded: The checks that each test executed, by test id and number.
         uncollected: The files that could not be collected.
         observed: The result of the observer of a forked run; JSON that code under test can forge.
         runs: The forked runs; None for a run whose process died or took too long.
-        ended: Whether the run came to its own end.
+        ended: Whether the run reached its end.
         timed_out: Whether it was killed at its time limit.
         out_of_memory: Whether all its processes were killed at the memory limit.
         is_lost: Whether the supervisor was stopped or killed, which code under test can do.
@@ -145,7 +145,7 @@ class Run:
         return reports
 
     def message(self, test_id: str) -> str:
-        """Returns one line on the failure of an expected test, or ""."""
+        """Returns one line about the failure of an expected test, or ""."""
         named = (self._worst(test_id), test_id.partition("::")[0])
         return next((self.messages[name] for name in named if name in self.messages), "")
 
@@ -198,7 +198,7 @@ def _is_check(row: object) -> bool:
 
 
 def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Groups the second values of pairs by the first ones, in order."""
+    """Returns the second values of pairs as lists by their first values, in order."""
     groups: dict[str, list[str]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)

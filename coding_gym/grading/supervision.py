@@ -197,7 +197,7 @@ def _texts(*names: str) -> Modules:
 
 
 def _read_verdict(text: str) -> dict[str, Any]:
-    """Reads the line of the supervisor; records that nest too deep to be read are forged."""
+    """Reads the line of the supervisor; too deeply nested records count as forged."""
     try:
         verdict: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError):

@@ -9,8 +9,8 @@ from coding_gym.mutation.source import Source
 from coding_gym.syntax import Function
 
 _WEIGHTS = (0.8, 0.6, 0.4, 0.3)
-_SIMILAR = 0.5  # attributes of at least this similarity are confused by mistake
-_MAX_COMPARED = 500  # names, and characters of one: comparing takes their product, or more
+_SIMILAR = 0.5  # minimum similarity of attributes that programmers may confuse
+_MAX_COMPARED = 500  # number of names that are compared with one name
 _MAX_NAME_CHARS = 100
 
 

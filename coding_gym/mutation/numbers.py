@@ -119,7 +119,7 @@ def _compared(site: Site, node: ast.Compare) -> Iterator[Change]:
 
 
 def _shifted(site: Site, node: ast.expr | None, weight: float, bug: str = "") -> Iterator[Change]:
-    """Proposes ``node + 1`` and ``node - 1`` for an expression that is no literal."""
+    """Proposes ``node + 1`` and ``node - 1`` for an expression that is not a literal."""
     if node is None or isinstance(node, ast.Constant) or whole_number(node) is not None:
         return
     if isinstance(node, ast.BinOp) and whole_number(node.right) == 1:

@@ -62,7 +62,7 @@ def _kept(site: Site) -> Iterator[tuple[ast.expr, float]]:
 
 
 def _copied(site: Site, node: ast.expr) -> ast.expr | None:
-    """Returns the expression of which a node is a copy; None if it is not a copy."""
+    """Returns the expression that a node copies; None if it is not a copy."""
     match node:
         case ast.Call(func=ast.Attribute(value=owner, attr=name), args=[], keywords=[]):
             return owner if name in _COPY_METHODS else None

@@ -100,7 +100,7 @@ class Menu:
         return rows
 
     def features(self, turns_left: float) -> NDArray[np.float32]:
-        """Returns the features of the whole menu, shape (M,), from 0 to 1.
+        """Returns features of the menu as a whole, shape (M,), from 0 to 1.
 
         Args:
             turns_left: The remaining share of the episode's turns.

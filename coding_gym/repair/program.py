@@ -72,7 +72,7 @@ class CandidateProgram:
             return find_shortlist(tests, self._arguments, self._num_slots)
 
     def _try(self, shortlist: Shortlist, block: Sequence[Candidate]) -> Sequence[Trial]:
-        assert shortlist.baseline is not None  # noqa: S101 - there are no candidates without
+        assert shortlist.baseline is not None  # noqa: S101 - no baseline, no candidates
         with closing(self._open()) as tests:
             try:
                 return CandidateTrials(tests, shortlist.baseline, shortlist.texts).run(block)

@@ -49,7 +49,7 @@ def curation_score(gold: str, test_patch: str, patch: str) -> float:
     r"""Returns 0.2 file match + 0.4 code similarity + 0.4 test similarity, from 0 to 1.
 
     All three compare the whole patch, including the policy's tests. So the gold patch scores 0.6,
-    and less together with the hidden tests: each part has the other's files as additional ones.
+    and less together with the hidden tests, because additional files lower both similarities.
 
     Source: ``process_one_with_reward`` in ``src/curate_sft_data.py`` of CodeRepairRL.
 
@@ -71,7 +71,7 @@ def terminal_habits(turns: Sequence[Turn]) -> float:
     from the third on.
 
     Source: ``terminal_debugging_habits_reward_func`` in ``src/rewards/terminal.py`` of
-    CodeRepairRL. There and here, the words can be anywhere in a command.
+    CodeRepairRL. As there, the words can be anywhere in a command.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):
@@ -95,16 +95,16 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
 
     The score is a sum. A successful ``sed``, ``head`` or ``tail`` adds 0.25 if it names a path that
     the first successful search (``rg``, ``grep`` or ``find`` among the first ten commands) printed.
-    Without it, a precise read (``sed -n a,bp``, ``head -n``, ``tail -n``) adds 0.20, and a scoped
+    Otherwise a precise read (``sed -n a,bp``, ``head -n``, ``tail -n``) adds 0.20, and a scoped
     search among the first ten commands (``-n``, ``--type=``, a slash, or a path in its output) adds
-    0.15. If there are six commands, the share of the first six that succeeded adds at most 0.20.
+    0.15. With six or more commands, 0.20 times the share of the first six that succeeded is added.
     Penalties for the first ten commands, each once and at most 0.20 together: 0.07 for a repeated
     command, 0.07 for a command that fails twice in a row, and 0.10 for truncated output without a
     precise read before it. The score is at least 0.
 
     Source: ``terminal_exploration_depth_reward_func`` in ``src/rewards/terminal.py`` of
     CodeRepairRL. Changed: the later command must name the whole path, not only its end, and a
-    precise read prevents the last penalty even if its own bonus is replaced by the first one.
+    precise read prevents the last penalty even if it adds nothing, because the first bonus applies.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):

@@ -78,8 +78,8 @@ class Reward:
         score: Returns the value of a finished episode.
         lowest: The smallest value.
         highest: The largest value.
-        needs: The required data, of `NEEDS`: a ``gold_patch`` or ``test_patch`` of the task, a
-            ``grade`` of single tests (``challenge="passed"``), or a grade with ``resolved`` only.
+        needs: Names in `NEEDS` of the required data: ``gold_patch`` or ``test_patch`` of the task;
+            ``grade``, results of single tests (``challenge="passed"``); ``resolved``, any grade.
     """
 
     name: str

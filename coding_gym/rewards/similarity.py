@@ -177,9 +177,9 @@ def patch_similarity(gold: str, patch: str) -> float:
     a text of 200 or more). The score is the mean over the files of the gold patch; a file that the
     patch lacks scores 0, and other files of the patch do not count. Two empty patches score 1.
 
-    Source: ``unified_diff_similarity`` in ``tests/utils.py`` of nano-agent 5.0.0, equal to it up to
-    `MAX_CHARS` a file and `MAX_COMPARISONS` a pair. Larger pairs are compared by whole
-    lines (`Comparer`).
+    Source: ``unified_diff_similarity`` in ``tests/utils.py`` of nano-agent 5.0.0. The scores are
+    equal up to `MAX_CHARS` per file and `MAX_COMPARISONS` per pair; larger pairs are compared by
+    whole lines (`Comparer`).
 
     >>> gold = "diff --git a/x.py b/x.py\n@@ -1 +1 @@\n-a + b\n+a * b\n"
     >>> patch_similarity(gold, gold)
@@ -219,7 +219,7 @@ def swe_rl_similarity(gold: str, patch: str) -> float:
     The hunks of each file, without file headers, are compared as texts with
     ``difflib.SequenceMatcher(None, patch, gold, autojunk=False).ratio()``. A file that only one of
     the patches changes scores 0, and the mean over the files of both is the score. A text
-    that is no diff, and a diff without changes, are format errors and score -1.
+    that is not a diff, and a diff without changes, are format errors and score -1.
 
     Source: Wei et al., "SWE-RL: Advancing LLM Reasoning via Reinforcement Learning on Open Software
     Evolution", arXiv 2502.18449, section 2, and ``calculate_reward`` in

@@ -24,7 +24,7 @@ class RayRunner(Runner):
 
     Every node builds the templates of its tasks, and needs this package and the files of the tasks
     at the same paths. An attempt of a lost node is played on another node, and new nodes are used.
-    A node without ``OPENAI_API_KEY`` gets that of the driver.
+    A node without ``OPENAI_API_KEY`` uses the key of the driver.
 
     Attributes:
         address: The cluster, as for `ray.init`: ``"auto"``, ``"local"``, or an address.

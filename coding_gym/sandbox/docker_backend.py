@@ -2,7 +2,7 @@
 
 `DockerBackend.open` puts the workspace into a container of an image, whose first process,
 ``loop.sh``, runs the commands. Files are read and written by commands as well: they see every
-mount, and have the rights of the sandbox's user alone. There are no snapshots.
+mount, and have only the rights of the sandbox's user. There are no snapshots.
 """
 
 import contextlib
@@ -138,7 +138,7 @@ class DockerBackend:
 
 @contextlib.contextmanager
 def _image_errors(requested: str) -> Iterator[None]:
-    """Converts refusals of a requested image: they are the caller's, not the machine's."""
+    """Converts SandboxUnavailableError to InvalidArgumentError if the image was requested."""
     try:
         yield
     except SandboxUnavailableError as error:
@@ -389,7 +389,7 @@ class DockerSandbox(Sandbox):
         """Runs a script of this package and returns its exit code and output.
 
         Raises:
-            SandboxError: The container died, or there is more output, or it takes too long.
+            SandboxError: The container ended, or the script printed too much or took too long.
         """
         # Kept as head and tail, which join to the whole.
         kept = BoundedOutput(2 * max_output_bytes)

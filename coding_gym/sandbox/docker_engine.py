@@ -77,7 +77,7 @@ class Engine:
 
     @contextlib.contextmanager
     def errors_as(self, action: str) -> Iterator[None]:
-        """Turns errors of the daemon, the connection and files into "cannot do `action`"."""
+        """Converts errors of the daemon, the connection and files to SandboxError."""
         try:
             yield
         except (docker.errors.DockerException, OSError) as error:
@@ -139,7 +139,7 @@ def connect(host: str) -> Engine:
 
 
 def _connect_once(url: str) -> None:
-    """Raises OSError if nothing listens; docker-py would then leave a socket open."""
+    """Raises OSError if no daemon listens; docker-py itself would leave a socket open."""
     kind, _, path = url.partition("://")
     if "unix" in kind:
         with socket.socket(socket.AF_UNIX) as stream:
@@ -161,7 +161,8 @@ def inspect(engine: Engine, name: str, fallback: tuple[int, int]) -> Image:
 
     Raises:
         InvalidArgumentError: Its user is not in its /etc/passwd.
-        SandboxUnavailableError: There is no such image, or it has no bash; names the remedy.
+        SandboxUnavailableError: There is no such image, or it has no bash; the message has the
+            remedy.
         SandboxError: The daemon refused a step.
     """
     with engine.errors_as("inspect an image"):

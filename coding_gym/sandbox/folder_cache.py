@@ -29,13 +29,13 @@ class FolderCache:
         self._folder = folder
 
     def path(self, key: str) -> Path:
-        """Returns where the folder of ``key`` is, or will be."""
+        """Returns the path of the folder of ``key``, which need not exist yet."""
         return self._folder / key
 
     def get(self, key: str, build: Callable[[Path], None]) -> Path:
         """Returns the folder of ``key``; calls ``build`` with a new one if it is missing.
 
-        An exception of ``build`` passes through, and its folder is removed.
+        If ``build`` raises an exception, the new folder is removed and the exception propagates.
 
         Args:
             key: The name of the folder, without ``/``; it determines the content.
@@ -54,11 +54,11 @@ class FolderCache:
         return final
 
     def remove(self, key: str, *, timeout_s: float = -1) -> None:
-        """Removes the folder of ``key``, if it exists; a process that uses it loses its files.
+        """Removes the folder of ``key``, if it exists, even if a process uses it.
 
         Args:
             key: As for `get`.
-            timeout_s: How long to wait for its build; negative for no limit.
+            timeout_s: Seconds to wait for its build; negative for no limit.
 
         Raises:
             Timeout: It is still being built.
@@ -91,7 +91,7 @@ def content_key(*facts: object) -> str:
 def key_lock(folder: Path, key: str) -> FileLock:
     """Returns the lock that is held while the folder of ``key`` is built or removed.
 
-    Its file is never removed: else two processes could hold the lock.
+    The lock file is never removed; otherwise two processes could hold the lock.
     """
     return FileLock(folder / f"{key}.lock")
 

@@ -14,7 +14,7 @@ def run_program(
     """Runs a program to its end and returns its exit status, standard output and error.
 
     Raises:
-        TimeoutError: It took longer, and was killed with its process group.
+        TimeoutError: The time limit passed; the process group was killed.
     """
     with subprocess.Popen(
         arguments,

@@ -63,9 +63,9 @@ class LandlockBackend:
 
     Covered: the host's files (those outside an allow-list cannot be read; their names, sizes and
     dates are visible), signals, memory and environment of the host's processes, the network (no
-    sockets at all), privileges, system calls, memory, the number of processes. Not covered: what
-    `Probe.missing` names.
-    The workspace is a copy, so opening one takes time for all its files, and so does a snapshot.
+    sockets at all), privileges, system calls, memory, the number of processes. Not covered: the
+    promises in `Probe.missing`.
+    The workspace is a copy, so the time of opening and of a snapshot grows with its files.
 
     Args:
         abi: The highest version of Landlock to use; None for the kernel's.
@@ -160,7 +160,7 @@ class LandlockBackend:
 
 
 def _take_uid(cleanup: ExitStack) -> int:
-    """Returns a uid that no other sandbox of this network namespace has, until ``cleanup`` closes.
+    """Reserves a uid in this network namespace until ``cleanup`` closes, and returns it.
 
     The name of an abstract UNIX socket reserves it: only one process can bind the name, and the
     kernel frees it when that process ends.

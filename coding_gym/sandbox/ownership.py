@@ -65,7 +65,7 @@ def remove_folder(folder: Path) -> None:
 
 @cache
 def sweep_once(folder: Path, pattern: str, _pid: int) -> None:
-    """Removes this user's folders of ended owners, once per process.
+    """Removes this user's folders whose owner process has ended; runs once per process.
 
     Args:
         folder: Their parent; it need not exist.
@@ -111,7 +111,7 @@ def make_upper(owner: tuple[int, int]) -> Path:
 
 
 def remove_uppers() -> None:
-    """Removes all upper folders of this process, whose sandboxes have ended."""
+    """Removes all upper folders of this process; call it after its sandboxes have ended."""
     with contextlib.suppress(PermissionError):  # the process has changed its user
         if uppers_folder().exists():
             remove_folder(uppers_folder())

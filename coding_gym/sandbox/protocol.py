@@ -67,7 +67,7 @@ class Sandbox:
                 command of more than 131,071 bytes, with exit code 126.
             timeout_s: After this many seconds everything the command started is killed.
             max_output_bytes: Size limit of the merged output: half of it head, half tail.
-            cwd: Where to run, relative to the workspace or absolute; the workspace by default.
+            cwd: Working folder, relative to the workspace or absolute; the workspace by default.
             env: More environment variables for this command only.
             stdin: The command's standard input; at most 64 MiB.
 

@@ -61,7 +61,7 @@ class Run(NamedTuple):
 
     Attributes:
         command: Its text.
-        cwd: Where to run, relative to the workspace or absolute; None for the workspace.
+        cwd: The working folder, relative to the workspace or absolute; None for the workspace.
         env: More environment variables.
         stdin: Its standard input.
         timeout_s: Its time limit.

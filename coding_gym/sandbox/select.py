@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 def backend_names() -> tuple[str, ...]:
-    """Returns the names that `get_backend` takes."""
+    """Returns the names that `get_backend` accepts."""
     return tuple(_BACKENDS)
 
 

@@ -136,7 +136,7 @@ def read_members(path: Path, max_bytes: Mapping[str, int | None]) -> list[bytes]
     ) as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a seek beyond any file
             raise
-        raise InvalidArgumentError(f"{path} is no snapshot, or damaged: {error}") from error
+        raise InvalidArgumentError(f"{path} is not a snapshot, or is damaged: {error}") from error
 
 
 def _member(tar: tarfile.TarFile, name: str, max_bytes: int) -> bytes:
@@ -145,7 +145,7 @@ def _member(tar: tarfile.TarFile, name: str, max_bytes: int) -> bytes:
         raise ValueError(f"{name} must have at most {max_bytes} bytes without holes")
     file = tar.extractfile(entry)
     if file is None:
-        raise ValueError(f"{name} is no file")
+        raise ValueError(f"{name} is not a file")
     return file.read()
 
 

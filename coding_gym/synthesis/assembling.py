@@ -63,7 +63,7 @@ class Assembler:
         self._num_functions = len({(test.path, test.line) for test in coverage.tests})
 
     def task(self, bug: DetectedBug) -> Task | None:
-        """Returns the task; None if the bug is trivial, shows no symptom, or cannot be hidden."""
+        """Returns the task; None for a trivial bug, no symptom, or tests that cannot be hidden."""
         run, mutant = bug.run, bug.mutant
         if not {failure.kind for failure in run.failures.values()} - _TRIVIAL:
             return None

@@ -156,7 +156,7 @@ def _checked(
     n: int,
     num_workers: int,
 ) -> Iterator[tuple[Task, str]]:
-    """Yields tasks with their problems, in order, until ``progress`` has ``n`` tasks."""
+    """Yields each task with its problem or "", in order, until ``progress`` has ``n`` tasks."""
     waiting: deque[tuple[Task, Future[str]]] = deque()
     numbered = enumerate(tasks)
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="grading")

@@ -15,7 +15,7 @@ from coding_gym.task import FolderTree, Task
 from coding_gym.workspace.history import checkout_commit, init_repository
 from coding_gym.workspace.host_git import HostGitError, run_git
 
-# Environments, caches and build outputs, at any depth of a folder that is no git repository.
+# Environments, caches and build outputs, at any depth of a folder that is not a git repository.
 _NOT_COPIED = {
     ".git",
     "__pycache__",

@@ -68,7 +68,7 @@ def challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
     """Returns the tasks whose plan has at least ``num_bits`` bits.
 
     Raises:
-        InvalidArgumentError: The number is negative or no integer.
+        InvalidArgumentError: The number is negative or not an integer.
         UnknownTaskError: No task has that many bits.
     """
     from coding_gym.grading import Plan  # imports sandboxes, which importing the package must not
@@ -139,7 +139,7 @@ def first(tasks: tuple[Found, ...], limit: int | None) -> tuple[Found, ...]:
     """Returns at most ``limit`` tasks; all of them for None.
 
     Raises:
-        InvalidArgumentError: The limit is no integer of at least 1.
+        InvalidArgumentError: The limit is not an integer of at least 1.
     """
     if limit is None:
         return tasks

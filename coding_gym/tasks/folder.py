@@ -118,7 +118,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidTaskError(f"{path}: not TOML in UTF-8: {error}") from None
+        raise InvalidTaskError(f"{path}: must be TOML in UTF-8: {error}") from None
     except OSError as error:
         raise InvalidTaskError(f"{path}: cannot be read: {error.strerror}") from None
 

@@ -39,8 +39,8 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
 
     The search covers the workspace, all commits of its repository, and the other mounts of the
     template, such as installed packages. It ignores short lines, lines of the base, and the
-    repaired files. With fewer than 24 characters of added lines there is no search; with fewer than
-    80, a file must also contain lines of the patch's context.
+    repaired files. If the added lines have fewer than 24 characters, there is no search; with fewer
+    than 80, a file must also contain lines of the patch's context.
 
     Args:
         task: The task.

@@ -51,7 +51,7 @@ def local_repository(path: str | Path, *, base: Path, label: str) -> str:
         label: Names the origin of ``path`` in the error.
 
     Raises:
-        InvalidTaskError: The path is no git repository.
+        InvalidTaskError: The path is not a git repository.
     """
     repository = find_repository(path, base=base)
     if repository is None:

@@ -30,8 +30,8 @@ def row_files(folder: Path) -> tuple[Path, ...]:
 def file_rows(path: Path) -> Iterator[Row]:
     """Yields (where, row) for every row of a ``.jsonl``, ``.json`` or ``.parquet`` file.
 
-    A line that is no JSON is yielded as an InvalidTaskError, so it does not hide the others. If the
-    file is named after a split, rows without a split get this one.
+    A line that is not JSON is yielded as an InvalidTaskError, so it does not hide the others. If
+    the file is named after a split, rows without a split get this one.
 
     Raises:
         InvalidTaskError: The file cannot be read.
@@ -50,7 +50,7 @@ def read_jsonl(path: Path) -> Iterator[Row]:
     """Yields (where, value) for every line of ``path`` that is not blank.
 
     Raises:
-        InvalidTaskError: The file cannot be read, or a line is no JSON.
+        InvalidTaskError: The file cannot be read, or a line is not JSON.
     """
     for where, value in _jsonl(path):
         if isinstance(value, InvalidTaskError):

@@ -52,7 +52,7 @@ def split_tasks(
         raise unknown_name("way to split tasks", by, _WAYS)
     _check_share(test_fraction)
     if cutoff is not None and by != "date":
-        raise InvalidArgumentError(f"cutoff is for by='date', got by={by!r}")
+        raise InvalidArgumentError(f"cutoff needs by='date', got by={by!r}")
     if by == "hash":
         chosen = {task.task_id for task in tasks if _share(task.task_id, seed) < test_fraction}
     elif by == "repo":
@@ -81,7 +81,7 @@ def sample_tasks(
         group_size: Repeats of each task in a row, for group-based trainers (GRPO).
 
     Raises:
-        InvalidArgumentError: ``tasks`` is not a sequence of at least ``n`` Task, or a number is
+        InvalidArgumentError: ``tasks`` is not a sequence of at least ``n`` tasks, or a number is
             below 1.
     """
     _check_tasks(tasks)
@@ -111,7 +111,7 @@ def _check_share(value: Any) -> None:
 
 
 def _digest(name: str, seed: int, use: str = "") -> int:
-    """Returns a digest as a number; for seed 0 the digest of the name alone, as other packages."""
+    """Returns a digest as a number; seed 0 is not part of it, as in other packages."""
     salt = f"{use}{seed or ''}"
     text = f"{name}\0{salt}" if salt else name
     return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), 16)

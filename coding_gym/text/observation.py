@@ -13,12 +13,12 @@ _CUT_MARK = "\n[… the rest of the text is cut off here …]"
 def observed_ids(
     text: str, tokenizer: Tokenizer, max_tokens: int, *, keep: str = "tail"
 ) -> tuple[list[int], bool]:
-    """Returns the ids of a text, at most ``max_tokens`` of them, and whether some were cut.
+    """Returns the ids of a text, at most ``max_tokens`` of them, and whether it was truncated.
 
     Args:
         text: Raw content, without roles or control tokens.
         tokenizer: Encodes the text.
-        max_tokens: The most ids.
+        max_tokens: Maximum number of ids.
         keep: ``"tail"``, since the last lines of a command show its outcome; or ``"head"``, with a
             note at the end that the rest is cut, if it fits.
     """

@@ -41,7 +41,7 @@ def register_toolset(toolset: Toolset) -> None:
     """Registers a toolset under its name.
 
     Raises:
-        InvalidArgumentError: Another toolset has that name, or a tool's parameters are no schema.
+        InvalidArgumentError: The name is taken, or the parameters of a tool are not a schema.
     """
     for tool in toolset.tools:
         tool.check_schema()

@@ -30,7 +30,7 @@ _ICON = '<link rel="icon" href="assets/icon.svg" type="image/svg+xml" />'
 
 
 def write_static_report(folders: Sequence[Path], path: Path) -> int:
-    """Writes runs into one HTML file and returns how many episodes it holds.
+    """Writes runs into one HTML file and returns the number of episodes in it.
 
     Texts are truncated to 20,000 characters.
 

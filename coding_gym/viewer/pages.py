@@ -81,7 +81,7 @@ class Run:
         known = {name: self._settings.get(f"tasks.{name}") for name in names}
         try:
             tasks = run_tasks(RunFolder(self.folder, {"tasks": known}))
-        except Exception:  # noqa: BLE001 - hostile settings may break any reader
+        except Exception:  # noqa: BLE001 - malicious settings may cause any exception
             tasks = ()
         self.tasks = {task.task_id: task for task in tasks}
         self._is_changed = True

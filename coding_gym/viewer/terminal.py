@@ -33,7 +33,7 @@ _MARKS = {
 def coloured(text: str) -> Text:
     """Returns the output of a program with its colours and without other control sequences."""
     text = turns.ESCAPE.sub(lambda match: match[0] if _COLOUR.fullmatch(match[0]) else "", text)
-    pieces = _COLOUR.split(text.replace("\r", "\n"))  # a bare one would hide the text before it
+    pieces = _COLOUR.split(text.replace("\r", "\n"))  # "\r" would hide the text before it
     pieces[::2] = [piece.replace("\x1b", " ") for piece in pieces[::2]]
     return Text.from_ansi("".join(pieces))
 

@@ -10,8 +10,8 @@ from coding_gym.evaluation.report import number
 from coding_gym.trajectory import Message, Trajectory, Turn
 
 ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-"""A control sequence of a terminal; not a control string, such as a window title: its removal could
-hide text."""
+"""A control sequence of a terminal. Control strings, such as a window title, do not match, because
+their removal could hide text."""
 
 
 def prompt(record: Trajectory) -> Iterator[Message]:

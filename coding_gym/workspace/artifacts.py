@@ -22,7 +22,7 @@ def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
     Args:
         sandbox: The build's sandbox.
         folder: An empty folder, at `BUILT` in the sandbox.
-        date: The date that the files get.
+        date: The modification time of the copies.
 
     Raises:
         TemplateError: They cannot be copied.

@@ -1,6 +1,6 @@
 """A second, read-only git folder of the base, from which patches are computed.
 
-A policy can change the ``.git`` of the checkout, and only read this folder.
+A policy can change the ``.git`` of the checkout, but can only read this folder.
 """
 
 import os
@@ -17,7 +17,7 @@ _REGULAR = ("100644", "100755")
 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
-# Caches of tests and editors are no changes, even if the base's `.gitignore` does not name them.
+# Caches of tests and editors are not changes, even if the base's `.gitignore` does not name them.
 _CACHES = (
     b"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.hypothesis/\n"
     b".*.sw[a-p]\n"

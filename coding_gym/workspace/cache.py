@@ -75,8 +75,8 @@ def clear_cache(
 ) -> tuple[CacheEntry, ...]:
     """Removes entries that were not used for some days, and leftovers of killed builds.
 
-    An entry that is being built stays. The next use builds a removed one again; a process that has
-    it open loses its files.
+    Entries that are being built are kept. A removed entry is built again at its next use. Entries
+    in use by a process are removed too.
 
     Args:
         folder: As for `list_cache`.

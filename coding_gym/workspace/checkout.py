@@ -50,8 +50,8 @@ class Checkouts:
 
     Attributes:
         clones: Finds commits.
-        images: Takes trees out of images.
-        depth: How many generations of history to keep; None for all.
+        images: Copies trees from images.
+        depth: Number of generations of history to keep; None for all.
     """
 
     clones: Clones

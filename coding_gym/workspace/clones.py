@@ -21,8 +21,8 @@ class Clones:
     """Repositories that tasks' commits are fetched from.
 
     Attributes:
-        mirrors: Keeps the mirrors.
-        timeout_s: How long one fetch may take.
+        mirrors: The cache of the mirrors.
+        timeout_s: Time limit of one fetch, in seconds.
     """
 
     mirrors: FolderCache

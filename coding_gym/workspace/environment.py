@@ -32,11 +32,11 @@ class Environments:
     """Builds environments and caches them.
 
     Attributes:
-        cache: Keeps them.
+        cache: Stores the environments.
         backend: Runs the builds; only ``namespace`` can.
         checkouts: Makes the trees that install commands run in.
         logs: The folder of the logs of failed builds.
-        timeout_s: How long a build may take.
+        timeout_s: Time limit of a build, in seconds.
     """
 
     cache: FolderCache

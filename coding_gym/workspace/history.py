@@ -71,7 +71,7 @@ def checkout_commit(tree: Path, source: str, commit: str, depth: int | None) -> 
         tree: A repository from `init_repository`, empty.
         source: A repository on this machine that has the commit.
         commit: Its full sha.
-        depth: How many generations, the commit itself included; None for all.
+        depth: Number of generations, the commit itself included; None for all.
     """
     deep = [] if depth is None else [f"--depth={depth}"]
     fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]

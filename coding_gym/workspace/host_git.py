@@ -38,17 +38,17 @@ def run_git(
 ) -> str:
     """Runs ``git <arguments>`` and returns its standard output without the last line feed.
 
-    Bytes that are not UTF-8 come as surrogate escapes.
+    Bytes that are not UTF-8 become surrogate escapes.
 
     Args:
         arguments: The arguments after ``git``.
-        cwd: Where to run, in a repository that this package made.
+        cwd: The working folder, in a repository that this package made.
         env: More environment variables.
         network: Whether it may use protocols other than local ones.
-        timeout_s: How long it may take; None for no limit.
+        timeout_s: Time limit in seconds; None for no limit.
 
     Raises:
-        HostGitError: Git exited with another status than 0, or took too long.
+        HostGitError: Git exited with a nonzero status, or took too long.
         MissingDependencyError: There is no git on this machine.
     """
     if shutil.which("git") is None:

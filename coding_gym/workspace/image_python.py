@@ -50,7 +50,7 @@ class ImagePythons:
     """Finds the Pythons of images, once each.
 
     Attributes:
-        cache: Keeps the results.
+        cache: Stores the results.
         backend: Runs the images.
     """
 
@@ -68,7 +68,7 @@ class ImagePythons:
             identity: Names the image's content.
 
         Raises:
-            TemplateError: The image lacks it, or pytest for it, or another program.
+            TemplateError: The Python, its pytest or another program is missing in the image.
             SandboxError: No sandbox could be opened.
         """
         runs_on = (self.backend.owner(), self.backend.name)
@@ -112,7 +112,7 @@ class ImagePythons:
 
 
 def _needs_python(task: Task) -> bool:
-    """Whether the hidden tests run in the image's Python; Harbor's script brings what it needs."""
+    """Whether the hidden tests run in the image's Python; Harbor's script has its own."""
     return task.runner != "harbor"
 
 

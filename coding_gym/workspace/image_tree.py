@@ -58,10 +58,10 @@ class ImageCopy:
 
 @dataclass(frozen=True, slots=True)
 class ImageTrees:
-    """Copies trees out of images and keeps them.
+    """Copies trees out of images into a cache.
 
     Attributes:
-        cache: Keeps them.
+        cache: Stores the trees.
         backend: Runs the images.
     """
 

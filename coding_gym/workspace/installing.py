@@ -25,7 +25,7 @@ class Installation:
         sandbox: Runs them.
         task_id: The task of the environment.
         log: The file of their output; its old content is discarded.
-        timeout_s: How long all of them may take together.
+        timeout_s: Time limit of all commands together, in seconds.
     """
 
     def __init__(self, sandbox: Sandbox, task_id: str, log: Path, timeout_s: float) -> None:

@@ -31,7 +31,7 @@ class MenuActions(
     gym.Wrapper[Observation, Any, Observation, str],
     gym.utils.RecordConstructorArgs,
 ):
-    """Replaces actions as texts by actions as numbers.
+    """Replaces text actions by numbers of menu entries.
 
     *Action*: ``Discrete(2 + K)`` with K = ``num_candidates``:
 

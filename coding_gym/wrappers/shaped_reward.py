@@ -183,7 +183,7 @@ class ShapedReward(
         return self._visible_part
 
     def _measured(self) -> float:
-        """Returns the potential of the current tree; the last known value if measuring fails."""
+        """Returns the potential of the current tree; the last after an infrastructure failure."""
         episode = self._core.episode
         if episode.template is None or not episode.turns[-1].calls:
             return self._potential

@@ -28,12 +28,12 @@ print(report(repair).to_markdown())
 # %% [markdown]
 # ## Your model
 #
-# Any server with OpenAI's chat completions works the same way. In place of the name, give a player:
+# Any server with OpenAI's chat completions works the same way. Pass a player instead of the name:
 #
 #     from coding_gym.agents.players import get_player
 #     player = get_player("chat", model="Qwen/Qwen3-8B", base_url="http://localhost:8000/v1")
 #
-# Here, an agent that changes nothing stands for it.
+# This notebook uses an agent that changes nothing instead of a model.
 
 # %%
 nothing = evaluate(runs / "noop", "noop", episode={"task_ids": TASKS}, concurrency=2)
@@ -42,7 +42,7 @@ print(compare(repair.path, nothing.path).to_markdown())
 # %% [markdown]
 # ## One episode
 #
-# The folder of a run keeps every attempt: the messages, the patch, and the grade.
+# The folder of a run has a record of every attempt: messages, patch and grade.
 
 # %%
 for trajectory in repair.trajectories():

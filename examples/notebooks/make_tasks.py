@@ -1,4 +1,4 @@
-"""Makes tasks of a project by breaking it.
+"""Makes tasks from a project by inserting bugs.
 
 A notebook: Jupyter with Jupytext, and VS Code, open its cells. In a clone,
 ``python examples/notebooks/make_tasks.py`` runs it in less than a minute.
@@ -20,8 +20,8 @@ from coding_gym.tasks.bundled_tasks import bundled_folder
 # %% [markdown]
 # ## A project whose tests pass
 #
-# One of the bundled programs stands for yours. Name any folder with pytest tests instead;
-# `install_commands` build its environment where it needs packages.
+# This example uses one of the bundled programs. You can name any folder with pytest tests instead;
+# if it needs packages, `install_commands` build its environment.
 
 # %%
 folder = Path(mkdtemp()) / "ledgerline"
@@ -29,7 +29,7 @@ shutil.copytree(bundled_folder() / "ledgerline" / "tree", folder)
 project = Project(name="ledgerline", folder=folder)
 
 # %% [markdown]
-# ## Bugs that its own tests find
+# ## Bugs that the project's tests detect
 #
 # Each bug is an edit that makes tests fail. Those tests are hidden from the agent, and the grader
 # confirms every task: the repair passes, the broken program does not.
@@ -44,7 +44,7 @@ for task in tasks:
 # %% [markdown]
 # ## A file of tasks
 #
-# Every command and `gym.make` take it.
+# Every command and `gym.make` accept this file.
 
 # %%
 rows = folder.parent / "bugs.jsonl"

@@ -21,7 +21,7 @@ SETTINGS: dict[str, Any] = {"max_turns": 30}  # arguments of `Session`
 
 
 async def run_agent(ctx: Any, batch: Any) -> Any:
-    """Plays an episode for each sample; AReno filters those that the infrastructure lost."""
+    """Plays an episode for each sample; AReno excludes infrastructure failures."""
     items = list(batch.iter_samples())
     async with openai.AsyncOpenAI(base_url=ctx.get_base_url(), api_key=ctx.api_key) as client:
         played = await asyncio.gather(*(_play(client, item) for item in items))

@@ -3,9 +3,9 @@
     pip install openai -e .    # in a clone; rLLM itself installs from its repository
     AgentTrainer(agent_flow=RepairFlow(max_turns=30), evaluator=RepairEvaluator(), …)
 
-Rows need the columns ``task_id`` and ``question``. Where vLLM does not parse tool calls, give
-``tool_format="hermes"``; ``limits={"max_tokens": …}`` below the model's context ends and grades an
-episode before a request is refused.
+Rows need the columns ``task_id`` and ``question``. If vLLM does not parse tool calls, set
+``tool_format="hermes"``. Set ``limits={"max_tokens": …}`` below the model's context, so that an
+episode ends and is graded before the server refuses a request.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class RepairFlow:
         self._settings = settings
 
     async def arun(self, task: Any, config: Any) -> Episode:
-        """Plays an episode; rLLM plays it again where the model does not reply."""
+        """Plays an episode; rLLM repeats it if the model does not reply."""
         session, steps = Session(**self._settings), list[Step]()
         client = openai.AsyncOpenAI(base_url=config.base_url, api_key="none", max_retries=0)
 
@@ -49,7 +49,7 @@ class RepairFlow:
 
 
 class RepairEvaluator:
-    """Reads the reward that `RepairFlow` left in the episode."""
+    """Reads the reward that `RepairFlow` stored in the episode."""
 
     def evaluate(self, task: Any, episode: Episode) -> EvalOutput:  # noqa: ARG002 - by name
         """Returns the reward, with the number of turns as a metric."""

@@ -1,6 +1,6 @@
 """Repair episodes as a text environment of SkyRL.
 
-    pip install skyrl-gym -e .    # in a clone, beside SkyRL's trainer
+    pip install skyrl-gym -e .    # in a clone, with SkyRL's trainer installed
     environment: {env_class: coding_repair, skyrl_gym: {coding_repair: {tool_format: hermes}}}
 
 Import this file in the Ray task of your entry point: it registers the environment. Rows are those
@@ -39,7 +39,7 @@ class RepairTextEnv(BaseTextEnv):
     def step(self, action: str) -> BaseTextEnvStepOutput:
         """Plays one reply; skip an episode whose metadata has ``mask_sample`` set."""
         session = self._session
-        if not session.ended:  # it is over before the first reply where no sandbox opened
+        if not session.ended:  # without a sandbox it has ended before the first reply
             session.step(action)
         self.turns += 1
         seen = [] if session.ended else session.messages

@@ -27,14 +27,14 @@ class RepairEnv(types.Env):
         self.session = Session(control_tokens=control_tokens(renderer.tokenizer), **session)
 
     async def initial_observation(self) -> Any:
-        """Starts the episode and returns its opening as tokens."""
+        """Starts the episode and returns its prompt as tokens."""
         await asyncio.to_thread(self.session.start, task_id=self._task_id)
         if self.session.ended:  # no sandbox opened
             return types.InitialObservationOverflow(0.0, {"lost": 1.0}, {})
         return self._chat(), self._stops
 
     async def step(self, action: list[int], *, extra: Any = None) -> Any:  # noqa: ARG002 - by name
-        """Plays the reply that the tokens spell."""
+        """Decodes the tokens and plays the reply."""
         text = self._decode(action)
         for stop in self._stops:
             text = text.removesuffix(stop if isinstance(stop, str) else self._decode([stop]))

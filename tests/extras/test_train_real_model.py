@@ -86,6 +86,7 @@ def test_stages_make_two_models_and_a_comparison(
     bench: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     work = tmp_path / "work"
     steps = ("--sft-steps", "1", "--grpo-steps", "1", "--attempts", "1")
@@ -95,10 +96,44 @@ def test_stages_make_two_models_and_a_comparison(
     run(monkeypatch, model_folder, "--bench", str(bench), "--work", str(work), *steps)
     names = {path.name for path in work.iterdir()}
     assert {"demos.jsonl", "sft", "grpo", "eval-downloaded", "eval-grpo", "curve.svg"} <= names
+    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    names_of_rows = [line.split(" | ")[0] for line in table[2:]]
+    assert names_of_rows == ["| downloaded", "| sft", "| change", "| sft", "| grpo", "| change"]
     assert "<polyline" in (work / "curve.svg").read_text(encoding="utf-8")
     splits = [load_tasks(str(work / f"{name}.jsonl")) for name in ("grpo", "test")]
     assert [len(tasks) for tasks in splits] == [2, 1]
     assert sorted(task.repo for tasks in splits for task in tasks) == ["one", "three", "two"]
+
+
+def test_report_counts_only_patches_that_pass_the_hidden_tests(
+    model_folder: Path,
+    bench: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def play(model: str, *_: Any, **__: Any) -> ActionsPlayer:
+        new = "*" if model.endswith("grpo") else "-"
+        reply = f"[edit(path='shapes.py', line=2, old='+', new='{new}')]"
+        player = ActionsPlayer("demonstration", lambda *_: iter([reply]))
+        player.tokenizer = f"hf:{model_folder}"  # type: ignore[attr-defined]
+        return player
+
+    monkeypatch.setattr(recipe, "HuggingFaceAgent", play)
+    monkeypatch.setattr(recipe, "load", lambda *_: None)
+    recipe.write_tasks(bench, tmp_path)
+    (tmp_path / "curve.jsonl").touch()
+    run(monkeypatch, model_folder, "report", "--work", str(tmp_path))
+    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    cells = [line.strip("| ").split(" | ")[:2] for line in table[2:]]
+    before, after = [["downloaded", "0.0 %"], ["sft", "0.0 %"]], [["sft", "0.0 %"]]
+    assert cells == [
+        *before,
+        ["change", "0.0 %"],
+        *after,
+        ["grpo", "100.0 %"],
+        ["change", "100.0 %"],
+    ]
 
 
 def test_demonstration_has_the_ids_of_a_played_episode(

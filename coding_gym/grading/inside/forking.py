@@ -49,7 +49,7 @@ def forked(function: Callable[[], Any], cpu_s: float) -> tuple[Any, float]:
             _limit(resource.RLIMIT_AS, _MEMORY_BYTES)
             _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
             _limit(resource.RLIMIT_CPU, ceil(cpu_s))
-            signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)  # a limit of whole seconds is long
+            signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)  # RLIMIT_CPU has whole seconds only
             result = json.dumps(function()).encode() + b"\n"
             while result:
                 result = result[os.write(writing, result) :]

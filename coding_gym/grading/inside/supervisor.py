@@ -80,7 +80,7 @@ def _spawn(start: "dict[str, Any]", report: int, output: int) -> "tuple[int, int
     os.environ.update(start["environment"])
     if "pytest" not in sys.modules:
         command = [sys.executable, "-c", start["loader"]]
-        os.execv(sys.executable, command)  # noqa: S606 — no shell is wanted
+        os.execv(sys.executable, command)  # noqa: S606 — no shell is needed
     os.closerange(3, report)
     os.closerange(report + 1, _MAX_DESCRIPTORS)
     _prctl(_PR_SET_DUMPABLE, 1)

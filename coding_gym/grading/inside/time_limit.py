@@ -28,8 +28,8 @@ def limited(seconds: float) -> Iterator[None]:
     """Raises `TestTookTooLong` in the block after its time limit, repeatedly until it ends.
 
     Args:
-        seconds: Processor seconds that the block may use. It may also wait that long plus one
-            second.
+        seconds: Processor seconds that the block may use. In addition, it may wait for as
+            many wall-clock seconds plus one.
     """
     idle_s = seconds + _SLACK_S
     end = time.monotonic() + _WALL_PER_CPU * idle_s

@@ -60,7 +60,7 @@ def image_names() -> list[str]:
 
 
 def full_name(image: str) -> str:
-    """Returns an image's name with its tag, which is ``latest`` where it has none.
+    """Returns an image's name with its tag; the tag is ``latest`` if the name has none.
 
     Raises:
         InvalidArgumentError: It is not a valid name.
@@ -135,10 +135,10 @@ def read_manifest(layout: Path) -> Manifest:
 
 
 def blob_path(layout: Path, digest: str) -> Path:
-    """Returns the file of a blob, whose digest is verified.
+    """Returns the path of a blob after verifying the digest of its content.
 
     Raises:
-        InvalidArgumentError: The digest is malformed, or the file has another one.
+        InvalidArgumentError: The digest is malformed, or differs from that of the file.
         OSError: There is no such file.
     """
     if not _DIGEST.fullmatch(digest):

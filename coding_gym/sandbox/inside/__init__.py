@@ -1,4 +1,4 @@
-"""The processes that serve sandboxes, inside them and beside their owner.
+"""Code of the processes that serve sandboxes: zygotes, watchdogs, first processes.
 
 Modules here import only the standard library and each other: `__main__` runs under
 ``python -I -S``, and everything is loaded before the host's files are unmounted.

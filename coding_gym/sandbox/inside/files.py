@@ -17,7 +17,7 @@ def read(path: str, max_bytes: int, opener: Opener = os.open) -> bytes:
     """Returns a regular file's bytes.
 
     Raises:
-        OSError: As ``open``; EISDIR, EINVAL for what is not a regular file, EFBIG above
+        OSError: As ``open``; EISDIR for a folder, EINVAL for other special files, EFBIG above
             ``max_bytes``.
     """
     # Non-blocking, so that a FIFO is refused rather than waited for.
@@ -93,7 +93,7 @@ def remove_tree(folder: str) -> None:
     An overlay's work folder has no permissions, and a policy can remove those of its folders,
     so each folder gets them first. A policy may also nest folders deeper than the longest path or
     than the stack: one is open at a time, and ``..`` leads back.
-    Entries that another process removes meanwhile are skipped.
+    Entries that another process removes in that time are skipped.
     """
     with contextlib.suppress(OSError):
         current = _enter(folder)

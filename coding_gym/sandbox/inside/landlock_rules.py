@@ -38,7 +38,7 @@ GRANTS: Mapping[str, int] = {
 
 
 def abi() -> int:
-    """Returns the version of Landlock that this kernel enforces; 0 where it does not."""
+    """Returns the version of Landlock that this kernel enforces; 0 if it enforces none."""
     try:
         return sc.call("landlock_create_ruleset", 0, 0, _CREATE_RULESET_VERSION)
     except OSError:

@@ -155,7 +155,7 @@ def mount_overlay(
 
     Args:
         request: The request of the sandbox.
-        target: Where to.
+        target: The mount point.
         folder: The folder of the layers.
         layers: Their names there, the topmost first; names are short, to fit the page of options.
         changes: The overlay's upper folder, and its work folder.
@@ -218,7 +218,7 @@ def close_host() -> None:
 
 
 def limit_restored(request: SandboxRequest) -> None:
-    """Gives a restored sandbox's tmpfs its limits."""
+    """Sets the limits of a restored sandbox's tmpfs."""
     if not request.restores:
         return
     limits = request.limits
@@ -262,7 +262,7 @@ def overlay_works_on_tmpfs() -> bool:
     """Tests whether this kernel's overlay works with its changes on a tmpfs.
 
     It replaces a folder of a lower layer, which needs user extended attributes on the upper one.
-    The version alone does not tell: distributions backport the change to older kernels.
+    The version is not sufficient: distributions backport the change to older kernels.
     """
     sc.mount("tmpfs", EPISODE, QUIET, "mode=0700,size=1m")
     try:
@@ -294,7 +294,7 @@ def make_real(path: str) -> None:
 def _dated(request: SandboxRequest) -> set[str]:
     """Returns the links and folders on the sandbox's tmpfs, which get a fixed time.
 
-    Folders below a mount, a layer or a restored folder keep theirs.
+    Folders below a mount, a layer or a restored folder keep their times.
     """
     targets = [mount.target for mount in request.mounts]
     elsewhere = [*targets, *allowed_folders(), *allowed_links(), "/proc"]
@@ -319,5 +319,5 @@ def _is_writable(path: str) -> bool:
 
 
 def _around(path: str, folders: Iterable[str]) -> list[str]:
-    """Returns the folders that a path is in."""
+    """Returns the parent folders of a path."""
     return [folder for folder in folders if f"{path}/".startswith(f"{folder.rstrip('/')}/")]

@@ -91,7 +91,7 @@ def opened(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
 
 
 def send(changes: Changes, descriptor: int, channel: socket.socket) -> None:
-    """Writes all changes to the owner's file, closes it, and replies their size.
+    """Writes all changes to the owner's file, closes it, and replies with their size.
 
     It writes through a mapping, to which the limit on file size does not apply.
     """
@@ -114,7 +114,7 @@ def restore(folders: Mapping[str, int], descriptor: int) -> None:
     """Fills empty folders with the snapshot in the owner's file, and closes the file.
 
     Raises:
-        SetupError: It does not fit, or is no snapshot of such a sandbox.
+        SetupError: The files do not fit, or the stream is not a snapshot of such a sandbox.
     """
     with open(descriptor, "rb") as file, step(_STEP, "request"):
         umask = os.umask(0)  # files are made with their modes
@@ -219,13 +219,13 @@ def _extents(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
-    """Fills empty folders, given by the names that entries call them, with the files of a snapshot.
+    """Fills empty folders, named as in the entries, with the files of a snapshot.
 
-    The stream is not trusted: an entry is made in a folder that was made before, never through
-    a symbolic link, and never instead of another.
+    The stream is not trusted: an entry is created only in a folder that the stream created before,
+    never through a symbolic link, and never in place of another entry.
 
     Raises:
-        OSError: Something could not be made, as when the disk is full.
+        OSError: An entry could not be created, for example because the disk is full.
         ValueError, TypeError, LookupError, OverflowError, RecursionError: The stream is malformed,
             or names an unknown folder.
     """

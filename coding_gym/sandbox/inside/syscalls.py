@@ -91,7 +91,7 @@ _ZEROS = (0,) * 6
 
 @cache
 def machine() -> str:
-    """Returns the architecture; raises OSError (ENOSYS) where its numbers are not known."""
+    """Returns the architecture; raises OSError (ENOSYS) if its numbers are unknown."""
     name = os.uname().machine
     if name not in _MACHINES:
         raise OSError(errno.ENOSYS, f"no system call table for {name}")
@@ -141,7 +141,7 @@ class SetupError(Exception):
 
 
 class step:  # noqa: N801 - reads as a statement; a generator would touch more memory
-    """Turns an ``OSError`` of the block into a `SetupError` that names the step."""
+    """Converts an ``OSError`` of the block to a `SetupError` that names the step."""
 
     __slots__ = ("_kind", "_name")
 
@@ -164,7 +164,7 @@ def call(name: str, *arguments: object, tolerates: int = 0) -> int:
         name: The name of the call.
         arguments: Numbers, or texts and bytes, which are passed by address. The message of an
             error contains the texts.
-        tolerates: The number of an error that is no failure; the result is -1 then.
+        tolerates: The number of an error that is not a failure; the result is then -1.
 
     Raises:
         OSError: It failed.
@@ -207,7 +207,7 @@ def bind(source: str, target: str, *, recursive: bool = True) -> None:
 
 
 def unmount(target: str) -> None:
-    """Detaches a mount and all below it; it ends with its last user."""
+    """Detaches a mount and all below it; the kernel frees it after its last use."""
     call("umount2", target, _DETACH)
 
 
@@ -294,7 +294,7 @@ def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
     """Opens a file as ``os.open`` does, but follows none of the links of ``/proc`` to open files.
 
     Through /proc/*/fd links a policy could make init open descriptors that only init holds, such as
-    folders below mounts. Such a path is ELOOP.
+    folders below mounts. Such a path raises ELOOP.
     """
     how = struct.pack("3Q", flags, mode, _RESOLVE_NO_MAGIC_LINKS)
     try:
@@ -321,5 +321,5 @@ def install_filter(program: bytes) -> None:
 
 
 def _prefixes(path: str) -> list[str]:
-    """Returns an absolute path and those above it but the root, the highest first."""
+    """Returns an absolute path and its parents except the root, the highest first."""
     return [str(part) for part in (*reversed(PurePosixPath(path).parents), path)][1:]

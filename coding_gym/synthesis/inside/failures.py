@@ -9,7 +9,7 @@ import sys
 import types
 from typing import Any
 
-_TEMPORARY = re.compile(r"/tmp/pytest-of-[^/]+/pytest-\d+")  # noqa: S108 - a text, no file
+_TEMPORARY = re.compile(r"/tmp/pytest-of-[^/]+/pytest-\d+")  # noqa: S108 - a pattern, not a file
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 _MAX_MESSAGE = 1500
 _MAX_FRAMES = 60

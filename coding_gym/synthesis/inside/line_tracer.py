@@ -15,7 +15,7 @@ class LineTracer:
     """Records executed lines as keys ``(file name, line)`` of a dict, in order of their first run.
 
     Args:
-        wants: Returns whether the lines of a file are recorded, by its name.
+        wants: Takes the name of a file, and returns whether its lines are recorded.
     """
 
     def __init__(self, wants: Callable[[str], bool]) -> None:

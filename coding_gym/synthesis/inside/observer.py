@@ -91,7 +91,7 @@ class Observer:
             self._random.add(self._current)
         self._current = ""
 
-    # Not tryfirst: pytest's plugin for unittest must set their exceptions before.
+    # Not tryfirst: pytest's plugin for unittest must first set the exceptions of its tests.
     def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> None:
         """Records the failure of a test."""
         excinfo = call.excinfo

@@ -12,7 +12,7 @@ _UNITTEST = re.compile(r"\b(runtests\.py|manage\.py test|python[\d.]* -m unittes
 def how_tests_run(
     ids: Iterable[str], command: str, log_parser: str, tests: str | None = None
 ) -> dict[str, str]:
-    """Returns the fields of a row for the run of its tests.
+    """Returns the fields ``runner``, ``test_command`` and ``test_report`` of a row.
 
     Args:
         ids: The ids of its hidden tests.

@@ -31,7 +31,7 @@ def fill_in(row: Row, where: str) -> dict[str, Any]:
     """Returns a row with missing fields inferred from its other fields.
 
     Raises:
-        InvalidTaskError: ``eval_script`` has no test command, or ``log_parser`` is no text.
+        InvalidTaskError: ``eval_script`` has no test command, or ``log_parser`` is not text.
     """
     filled = dict(row)
     patch = row.get("patch")
