@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 from sandbox_fixtures import make_sandbox
 
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Sandbox, SandboxLimits
 
 pytestmark = pytest.mark.slow
@@ -16,11 +15,6 @@ pytestmark = pytest.mark.slow
 def lasting() -> Iterator[Sandbox]:
     with make_sandbox(shell="persistent") as opened:
         yield opened
-
-
-def test_an_unknown_kind_of_shell_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="persistant"):
-        make_sandbox(shell="persistant")
 
 
 # Commands, and what matches the whole of their output.

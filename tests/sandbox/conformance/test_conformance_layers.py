@@ -96,6 +96,7 @@ def test_specs_that_no_sandbox_can_have_are_refused(backend: SandboxBackend) -> 
         {"layers": (Path("/", "x" * 300),)},
         {"mounts": (mount,)},
         {"env": {"A=B": "x"}},
+        {"shell": "persistant"},
         *({"mounts": (Mount(source=Path("/usr"), target=t),)} for t in ("/", "../x", "x", "/a/..")),
         {"workspace_alias": "/"},
     ]
