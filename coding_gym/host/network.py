@@ -69,14 +69,12 @@ def settings() -> NetworkSettings:
 
 def _pip_variables() -> dict[str, str]:
     """Returns pip's options about sources of packages, as the variables that pip reads."""
-    config = configparser.RawConfigParser()
-    home = Path.home()
+    config, home = configparser.RawConfigParser(), Path.home()
     user = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     folders = (Path("/etc/xdg/pip"), Path("/etc"), home / ".pip", user / "pip", Path(sys.prefix))
     files = [folder / "pip.conf" for folder in folders]
-    for path in (*files, Path(os.environ.get("PIP_CONFIG_FILE", ""))):
-        with suppress(configparser.Error):  # pip itself reports it where it matters
-            config.read(path, encoding="utf-8")
+    with suppress(configparser.Error):  # pip itself reports it where it matters
+        config.read([*files, os.environ.get("PIP_CONFIG_FILE", "")], encoding="utf-8")
     variables = {}
     for option in _PIP_OPTIONS:
         name = _variable(option)

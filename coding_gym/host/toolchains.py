@@ -1,17 +1,13 @@
 """Compilers and runtimes of this machine, other than Python's, and their mounts in a sandbox."""
 
-import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from coding_gym.errors import SandboxUnavailableError
-
+# ``PATH`` of a sandbox without an image, all of which is visible in it.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_TIMEOUT_S = 30.0
 # The programs that tasks of a language need, and Debian's packages that have them.
 _LANGUAGES = {
     "c": (("cc", "make"), "build-essential"),
@@ -39,53 +35,38 @@ class Toolchain:
 
 
 @cache
-def find_toolchain(language: str, *, visible_path: str = SYSTEM_PATH) -> Toolchain:
+def find_toolchain(language: str) -> Toolchain:
     """Returns the mounts for the programs of a language.
 
     Programs below ``/usr`` are always visible. They are preferred to programs elsewhere in
     ``PATH``, because they need no further mounts. If the system lacks a program, ``PATH`` is
-    searched, and the installation, such as rustup's or nvm's, is mounted at ``/opt/<language>``.
-    An unknown language needs no mounts.
+    searched, and the installation, such as nvm's, is mounted at ``/opt/<language>``. An unknown
+    language needs no mounts.
 
     Args:
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.
-        visible_path: ``PATH`` of a sandbox without an image, all of which is visible in it.
-
-    Raises:
-        SandboxUnavailableError: rustup does not reply; the next call tries again.
     """
     programs, packages = _LANGUAGES.get(language, ((), ""))
     folders: list[Path] = []
     for program in programs:
-        system = shutil.which(program, path=visible_path)
-        if system is not None and Path(system).resolve().name != "rustup":
+        if _real_path(program, SYSTEM_PATH) is not None:
             continue
-        folder = _installation(program)
-        if folder is None:
+        path = _real_path(program)
+        if path is None or path.parent.name != "bin":
+            rustup = " or put the folder of `rustup which cargo` first in PATH"
             return Toolchain(
                 missing=f"{language} needs {program!r}, which this machine does not have; "
                 f"install it, for example with `apt-get install {packages}`"
+                f"{rustup if shutil.which('rustup') else ''}"
             )
-        if folder not in folders:
-            folders.append(folder)
+        if path.parent.parent not in folders:
+            folders.append(path.parent.parent)
     mounted = {f"/opt/{language}{number or ''}": folder for number, folder in enumerate(folders)}
     return Toolchain(folders=mounted, path=tuple(f"{target}/bin" for target in mounted))
 
 
-def _installation(program: str) -> Path | None:
-    """Returns the folder whose ``bin`` has a program of PATH."""
-    path = Path(shutil.which(program) or "/nonexistent").resolve()
-    if path.name == "rustup":  # a proxy of the programs of its toolchains
-        command = [str(path), "which", program]
-        try:
-            reply = subprocess.run(
-                command, capture_output=True, timeout=_TIMEOUT_S, cwd="/", check=False
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            raise SandboxUnavailableError(
-                f"rustup could not be asked where {program} is: {error}",
-                f"run `rustup which {program}`, and try again",
-            ) from error
-        path = Path(os.fsdecode(reply.stdout.strip()))
-    is_usable = path.parent.name == "bin" and os.access(path, os.X_OK)
-    return path.parent.parent if is_usable else None
+def _real_path(program: str, search_path: str | None = None) -> Path | None:
+    """Returns the real path of a program; None for rustup's proxies, which need its toolchains."""
+    found = shutil.which(program, path=search_path)
+    path = Path(found or "").resolve()
+    return path if found and path.name != "rustup" else None

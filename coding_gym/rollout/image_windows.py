@@ -11,7 +11,14 @@ from threading import Event
 from coding_gym.arguments import at_least_one
 from coding_gym.errors import CodingGymError, InvalidArgumentError, SandboxError
 from coding_gym.sandbox import get_backend
-from coding_gym.sandbox.images import ImageStore, fetch_image, find_image, image_folder, layer_sizes
+from coding_gym.sandbox.images import (
+    fetch_image,
+    find_image,
+    image_folder,
+    layer_folder,
+    layer_sizes,
+    remove_unpacked,
+)
 from coding_gym.task import Task
 
 _UNPACKED = 3  # bytes of a layer on the disk for each byte of its compressed blob, typically
@@ -47,7 +54,6 @@ class ImageWindows:
     ) -> None:
         at_least_one("images_window", size)
         self._backend = get_backend(sandbox)
-        self._store = ImageStore()
         if self._backend.name != "namespace":
             raise InvalidArgumentError(
                 f"images_window needs the 'namespace' sandbox, got {self._backend.name!r}"
@@ -100,7 +106,7 @@ class ImageWindows:
     def _remove(self, number: int) -> None:
         for name in self._pulled.pop(number, ()):
             try:
-                self._store.remove(name, self._backend)
+                remove_unpacked(name, self._backend)
             except OSError as problem:
                 _log.warning("image %r cannot be removed: %s", name, problem)
 
@@ -133,7 +139,7 @@ def _check_space(images: Sequence[str]) -> None:
     total = sum(sizes.values())
     needed: Counter[int] = Counter()
     places = {}
-    for folder, factor in ((image_folder(), 1), (ImageStore().folder, _UNPACKED)):
+    for folder, factor in ((image_folder(), 1), (layer_folder(), _UNPACKED)):
         place = next(path for path in (folder, *folder.parents) if path.exists())
         places[device := place.stat().st_dev] = place
         needed[device] += total * factor

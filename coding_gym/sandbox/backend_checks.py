@@ -1,5 +1,6 @@
 """Shared by all backends: the probe, checks of specs and snapshots, decoding of output."""
 
+import os
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
@@ -35,7 +36,7 @@ def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None
     return None
 
 
-def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str] = ()) -> None:
+def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> None:
     """Checks a spec before a sandbox is opened.
 
     Args:
@@ -44,9 +45,9 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str] = ()) 
         lacks: The optional fields of the spec that the backend cannot use.
 
     Raises:
-        InvalidArgumentError: A layer, mount or socket does not exist, a target is invalid, a
-            variable cannot be passed to a process, a port cannot be forwarded, the kind of shell is
-            unknown, or the backend cannot use a field.
+        InvalidArgumentError: A layer, interpreter, mount or socket does not exist, a target is
+            invalid, a variable cannot be passed to a process, a port cannot be forwarded, the kind
+            of shell is unknown, or the backend cannot use a field.
     """
     check_env(spec.env)
     if spec.shell not in SHELLS:
@@ -58,12 +59,7 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str] = ()) 
         )
     targets = [mount.target for mount in spec.mounts]
     _check_targets([*targets, *spec.sockets, *filter(None, [spec.workspace_alias])])
-    for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
-        if not path.exists():
-            raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")
-    for path in (*spec.sockets.values(), *spec.forwards.values()):
-        if not path.is_socket():
-            raise InvalidArgumentError(f"the sandbox's socket {path} is not a UNIX socket")
+    _check_sources(spec)
     for port in spec.forwards:
         if port not in _PORTS:
             raise InvalidArgumentError(f"a forwarded port must be 1024 to 65535, got {port!r}")
@@ -79,6 +75,18 @@ def _check_targets(targets: Iterable[str]) -> None:
                 "the target of a mount or socket, and workspace_alias, must be an absolute path "
                 f"below /, got {text!r}"
             )
+
+
+def _check_sources(spec: SandboxSpec) -> None:
+    for folder in (*spec.layers, *([spec.python.prefix] if spec.python else ())):
+        if not os.path.isdir(folder):  # noqa: PTH112 - false for every path that cannot be read
+            raise InvalidArgumentError(f"the sandbox's layer or interpreter {folder} is no folder")
+    for mount in spec.mounts:
+        if not os.path.exists(mount.source):  # noqa: PTH110 - as above
+            raise InvalidArgumentError(f"the sandbox's mount {mount.source} does not exist")
+    for path in (*spec.sockets.values(), *spec.forwards.values()):
+        if not path.is_socket():
+            raise InvalidArgumentError(f"the sandbox's socket {path} is not a UNIX socket")
 
 
 def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path, PurePosixPath
 from stat import S_ISDIR
 from time import monotonic
@@ -20,7 +20,7 @@ from coding_gym.sandbox.backend_checks import (
     check_spec,
     failed_probe,
 )
-from coding_gym.sandbox.images import Image, ImageStore, image_digest
+from coding_gym.sandbox.images import Image, image_digest, unpack_image
 from coding_gym.sandbox.inside.request import (
     ImageRequest,
     MountRequest,
@@ -110,7 +110,7 @@ class NamespaceBackend:
                     "has no other user",
                     "run as an ordinary user, or map more users into the namespace",
                 )
-            image = _images().get(spec.image, self) if spec.image else None
+            image = unpack_image(spec.image, self) if spec.image else None
             network = host_network.settings() if spec.network else host_network.NONE
             mounts = _mounts(spec, image, network)
             start = partial(self._start_in, spec, image, mounts, network, snapshot)
@@ -162,11 +162,6 @@ def unprivileged_owner() -> tuple[int, int]:
     return os.geteuid(), os.getegid()
 
 
-@cache
-def _images() -> ImageStore:
-    return ImageStore()
-
-
 def _outside(kind: str, number: int) -> int | None:
     """Returns the number of a uid or gid outside this user namespace; None if not mapped."""
     for line in Path(f"/proc/self/{kind}_map").read_text(encoding="ascii").splitlines():
@@ -177,17 +172,13 @@ def _outside(kind: str, number: int) -> int | None:
 
 
 def _mounts(spec: SandboxSpec, image: Image | None, network: NetworkSettings) -> list[MountRequest]:
-    """Returns the mounts of a sandbox: its interpreter, and those of its spec.
-
-    Raises:
-        InvalidArgumentError: A mount that does not exist.
-    """
+    """Returns the mounts of a sandbox: its interpreter, and those of its spec."""
     mounts = []
     if spec.python is not None and not _is_always_visible(spec.python, image):
-        source = replace(_source(spec.python.prefix, "interpreter"), hides_packages=True)
+        source = replace(_source(spec.python.prefix), hides_packages=True)
         mounts.append(MountRequest(source=source, target=str(spec.python.prefix)))
     for mount in (*mounts_in_place(network.paths), *spec.mounts, *socket_mounts(spec)):
-        source = replace(_source(mount.source, "mount"), writable=mount.writable)
+        source = replace(_source(mount.source), writable=mount.writable)
         mounts.append(MountRequest(source=source, target=_plain(mount.target)))
     return mounts
 
@@ -210,22 +201,17 @@ def _request(
         upper: A folder on disk for the sandbox's changes; None for a tmpfs.
         image: The spec's image, unpacked; None where it names none.
         restores: Whether the data of a snapshot follow over the sandbox's channel.
-
-    Raises:
-        InvalidArgumentError: A layer that does not exist, or a value that cannot be used.
     """
-    layers = tuple(_source(layer, "layer") for layer in spec.layers)
+    layers = tuple(_source(layer) for layer in spec.layers)
     return SandboxRequest(
         layers=layers,
         workspace_time_ns=Path(layers[0].path).stat().st_mtime_ns if layers else None,
         mounts=tuple(mounts),
-        upper=None
-        if upper is None
-        else replace(_source(upper, "layer"), writable=True, single_use=True),
+        upper=None if upper is None else replace(_source(upper), writable=True, single_use=True),
         image=None
         if image is None
         else ImageRequest(
-            folder=_source(image.folder, "layer"),
+            folder=_source(image.folder),
             layers=tuple(image.layers),
             uid=image.user.uid,
             gid=image.user.gid,
@@ -263,18 +249,11 @@ def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
     return is_in_system
 
 
-def _source(path: Path, kind: str) -> Source:
+def _source(path: Path) -> Source:
     """Returns the current identity of a host folder or file."""
     real = path.resolve()
-    try:
-        facts = real.stat()
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"the sandbox's {kind} {path} cannot be read: {error}"
-        ) from error
+    facts = real.stat()
     is_folder = S_ISDIR(facts.st_mode)
-    if kind in {"layer", "interpreter"} and not is_folder:
-        raise InvalidArgumentError(f"the sandbox's {kind} {path} must be a folder")
     return Source(path=str(real), device=facts.st_dev, inode=facts.st_ino, is_folder=is_folder)
 
 

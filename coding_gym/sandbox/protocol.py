@@ -88,7 +88,6 @@ class Sandbox:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
         stdin: bytes = b"",
-        env: dict[str, str] | None = None,
     ) -> ExecResult:
         """Runs Python source in the workspace as ``python -I -S -c`` would; otherwise like `run`.
 
@@ -103,14 +102,13 @@ class Sandbox:
             timeout_s: As for `run`.
             max_output_bytes: As for `run`.
             stdin: As for `run`.
-            env: As for `run`.
 
         Raises:
             SandboxError: The sandbox is closed or died.
             InvalidArgumentError: An argument out of range, or a NUL byte in ``source``.
         """
         command = python_command(source)
-        run = checked_run(command, timeout_s, max_output_bytes, WORKDIR, env, stdin)
+        run = checked_run(command, timeout_s, max_output_bytes, WORKDIR, None, stdin)
         return self._run(run._replace(source=source))
 
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:

@@ -160,7 +160,7 @@ def _can_be_passed(text: str) -> bool:
         return False
 
 
-def keeping_state(command: bytes, state: str = STATE) -> bytes:
+def keeping_state(command: bytes, state: str) -> bytes:
     """Returns the command that runs ``command`` in the saved state, and saves the state after it.
 
     Args:

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import posixpath
 import socket
@@ -111,10 +110,11 @@ class Channel:
         """
         try:
             if snapshot is None:
-                header, _ = self.call(request, timeout_s=_READY_TIMEOUT_S)
+                message = None if request is None else {"request": request}
+                header, _ = self.call(message, timeout_s=_READY_TIMEOUT_S)
             else:
                 with memory_file(snapshot.data) as file:
-                    header, _ = self.call(request, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
+                    header, _ = self.call({}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
             if "error" in header:
                 raise SetupError.from_json(header["error"])
         except BaseException:
@@ -123,7 +123,7 @@ class Channel:
 
     def call(
         self,
-        header: wire.Header | None,
+        header: dict[str, Any] | None,
         body: bytes = b"",
         *,
         timeout_s: float,
@@ -137,7 +137,7 @@ class Channel:
             body: Body of the message.
             timeout_s: How long the reply may take.
             max_body_bytes: Limit on the reply's body.
-            file: Passed with the message, or with one byte if there is no message.
+            file: Passed with the message.
 
         Raises:
             SandboxError: The other side ended, or its reply is late or malformed.
@@ -147,7 +147,6 @@ class Channel:
             self._stream.settimeout(timeout_s)
             message = b"" if header is None else wire.pack(header, body)
             if file is not None:
-                message = message or b"+"
                 with contextlib.suppress(BrokenPipeError):  # its last message contains the reason
                     num_sent = socket.send_fds(self._stream, [message], [file.fileno()])
                     self._stream.sendall(message[num_sent:])
@@ -298,7 +297,7 @@ class ServedSandbox(Sandbox):
 
     def _fork(self, run: Run) -> ExecResult:
         """Runs Python source in a fork of the first process, which does not read it."""
-        source = json.dumps([run.source, run.env]).encode()
+        source = run.source.encode("utf-8", "surrogatepass")
         request = {
             "op": "python",
             "timeout_s": run.timeout_s,

@@ -1,9 +1,12 @@
-"""Pytest and its dependencies, as a folder for any interpreter in a sandbox."""
+"""Pytest and its dependencies, as a folder for an interpreter in a sandbox."""
 
 import os
 import shutil
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -54,53 +57,43 @@ def preloads(environment: Mapping[str, str], *, has_own_pytest: bool) -> tuple[s
     return () if has_own_pytest or not variables <= {"PYTHONPATH"} else (PRELOAD,)
 
 
-def pytest_distributions(python_version: str) -> tuple[Distribution, ...]:
-    """Returns pytest and its dependencies on an interpreter, as installed for this process.
-
-    Args:
-        python_version: The version of the interpreter, such as ``3.12.1``.
+@cache
+def pytest_distributions() -> dict[str, Distribution]:
+    """Returns pytest and its dependencies, as installed for this process, by name and version.
 
     Raises:
-        TemplateError: The installed pytest does not run on that version, or a dependency there is
-            not installed here.
-        MissingDependencyError: Pytest is not installed.
+        MissingDependencyError: One of them is not installed.
     """
-    # A dependency of pytest itself.
-    from packaging.requirements import Requirement
-    from packaging.specifiers import SpecifierSet
+    from packaging.requirements import Requirement  # a dependency of pytest itself
 
-    short = ".".join(python_version.split(".")[:2])
-    marks = {"python_version": short, "python_full_version": python_version, "extra": ""}
     distributions: dict[str, Distribution] = {}
     pending = ["pytest"]
     while pending:
         name = pending.pop().lower().replace("_", "-")
         if name in distributions:
             continue
-        distributions[name] = dist = _distribution(name, python_version)
-        runs_on = SpecifierSet(str(dist.metadata.json.get("requires_python", "")))
-        if not runs_on.contains(python_version, prereleases=True):
-            raise TemplateError(
-                f"the installed {name} {dist.version} does not run on Python {python_version}; "
-                "give the task install commands that install a pytest that does"
-            )
+        try:
+            distributions[name] = dist = distribution(name)
+        except PackageNotFoundError as error:
+            raise MissingDependencyError(
+                f"{name} is not installed; run: pip install pytest"
+            ) from error
         needs = [Requirement(text) for text in dist.requires or ()]
-        pending += [n.name for n in needs if n.marker is None or n.marker.evaluate(marks)]
-    return tuple(distributions[name] for name in sorted(distributions))
+        pending += [n.name for n in needs if n.marker is None or n.marker.evaluate({"extra": ""})]
+    return {f"{dist.name} {dist.version}": dist for _, dist in sorted(distributions.items())}
 
 
+@dataclass(frozen=True, slots=True)
 class PytestLayers:
     """Builds pytest layers and caches them.
 
-    Args:
+    Attributes:
         cache: Keeps them.
         backend: Its sandboxes use them.
     """
 
-    def __init__(self, cache: FolderCache, backend: SandboxBackend) -> None:
-        self._cache = cache
-        self._backend = backend
-        self._known: dict[Interpreter, tuple[str, SandboxSpec]] = {}
+    cache: FolderCache
+    backend: SandboxBackend
 
     def get(self, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
         """Returns the key of an interpreter's layer, and a spec that mounts both.
@@ -108,21 +101,22 @@ class PytestLayers:
         The layer is compiled for the interpreter, so that imports write nothing.
 
         Raises:
-            TemplateError: Pytest does not run on the interpreter, or cannot be compiled.
+            TemplateError: The interpreter is of another version than this process's, for which
+                pytest is installed, or pytest cannot be compiled.
         """
-        if interpreter not in self._known:
-            self._known[interpreter] = self._look_up(interpreter)
-        return self._known[interpreter]
-
-    def _look_up(self, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
-        dists = pytest_distributions(interpreter.version)
+        running = "{}.{}.".format(*sys.version_info)
+        if not interpreter.version.startswith(running):
+            raise TemplateError(
+                f"pytest is installed for Python {running}x, and the task's Python is "
+                f"{interpreter.version}; give the task install commands that install pytest"
+            )
+        dists = pytest_distributions()
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))
-        names = [f"{dist.name} {dist.version}" for dist in dists]
-        key = content_key(_SCHEMA, names, python, self._backend.owner(), _PRELOAD_SOURCE, _SCRIPT)
+        key = content_key(_SCHEMA, [*dists], python, self.backend.owner(), _PRELOAD_SOURCE, _SCRIPT)
 
         def build(folder: Path) -> None:
             site, scripts = folder / "site", folder / "bin"
-            for dist in dists:
+            for dist in dists.values():
                 _copy(dist, site)
             (site / f"{PRELOAD}.py").write_text(_PRELOAD_SOURCE, encoding="utf-8")
             scripts.mkdir()
@@ -130,28 +124,14 @@ class PytestLayers:
                 (scripts / name).write_text(_SCRIPT)
                 (scripts / name).chmod(0o755)
             _compile(site, interpreter)
-            stamp(folder, _DATE, self._backend.owner())
+            stamp(folder, _DATE, self.backend.owner())
 
-        folder = self._cache.get(key, build)
+        folder = self.cache.get(key, build)
         mounts = (
             Mount(source=folder / "site", target=str(interpreter.site_packages)),
             Mount(source=folder / "bin", target=PYTEST_BIN),
         )
         return key, SandboxSpec(mounts=mounts, python=interpreter, path=(PYTEST_BIN,))
-
-
-def _distribution(name: str, python_version: str) -> Distribution:
-    try:
-        return distribution(name)
-    except PackageNotFoundError as error:
-        if name == "pytest":
-            raise MissingDependencyError(
-                "pytest is not installed; run: pip install pytest"
-            ) from error
-        raise TemplateError(
-            f"pytest on Python {python_version} needs {name}, which is not installed here; "
-            "give the task install commands that install pytest"
-        ) from error
 
 
 def _copy(dist: Distribution, site: Path) -> None:

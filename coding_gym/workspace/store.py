@@ -175,10 +175,7 @@ class TemplateStore:
 
     def _environment(self, task: Task) -> tuple[str, SandboxSpec]:
         """Returns the identity of a template of this machine, and its spec without the tree."""
-        try:
-            tools = find_toolchain(task.language)
-        except SandboxUnavailableError as error:
-            raise TemplateError(f"task {task.task_id}: {error}") from error
+        tools = find_toolchain(task.language)
         if tools.missing and not task.install_commands:  # which may install it
             raise TemplateError(f"task {task.task_id}: {tools.missing}")
         interpreter = _interpreter(task)

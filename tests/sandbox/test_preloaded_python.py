@@ -80,10 +80,12 @@ def test_a_module_of_equal_name_makes_runs_cold(
     with BACKEND.open(make_spec()) as sandbox:
         sandbox.write_file(name, b"")
         assert sandbox.run_python(_IS_WARM).output == "False\n"
-        sandbox.run("rm -r *; mkdir /tmp/own; touch /tmp/own/ahead.py")
+        sandbox.run("rm -r *")
         assert sandbox.run_python(_IS_WARM).output == "True\n"
-        shadowing = {"PYTHONPATH": "/tmp/own"}
-        assert sandbox.run_python(_IS_WARM, env=shadowing).output == "False\n"
+    spec = make_spec()
+    with BACKEND.open(replace(spec, env={"PYTHONPATH": "/tmp/own"})) as sandbox:
+        sandbox.run("mkdir /tmp/own; touch /tmp/own/ahead.py")
+        assert sandbox.run_python(_IS_WARM).output == "False\n"
 
 
 def test_workspace_that_cannot_be_entered_is_a_result(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from workspace_scene import make_repository, make_task
 
-from coding_gym.errors import SandboxUnavailableError
+from coding_gym.errors import SandboxUnavailableError, TemplateError
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, find_interpreter, open_sandbox
 from coding_gym.task import FilesTree, FolderTree, GitTree
@@ -154,7 +154,7 @@ def test_nothing_else_of_this_process_is_there(sandbox: Sandbox) -> None:
     )
     result = sandbox.run("python -", stdin=script.encode())
     assert result.ok, result.output
-    expected = {dist.name.lower() for dist in pytest_distributions("3.11.0")}
+    expected = {dist.name.lower() for dist in pytest_distributions().values()}
     assert set(result.output.split()) == expected
     assert "coding_gym" not in sandbox.run("ls /opt; ls $(dirname $(which pytest))").output
 
@@ -163,13 +163,10 @@ _RUNNING = "{}.{}".format(*sys.version_info)
 
 
 @pytest.mark.parametrize("wanted", [v for v in ("3.11", "3.12", "3.13") if v != _RUNNING])
-def test_interpreters_get_own_layers(store: TemplateStore, template: Template, wanted: str) -> None:
+def test_other_interpreters_need_install_commands(store: TemplateStore, wanted: str) -> None:
     try:
         find_interpreter(wanted)
     except SandboxUnavailableError as error:
         pytest.skip(str(error))
-    other = store.get(make_task(interpreter=wanted))
-    assert other.key != template.key
-    with open_sandbox(other.spec) as sandbox:
-        assert sandbox.run("python --version").output.startswith(f"Python {wanted}.")
-        assert "1 passed" in sandbox.run("pytest -q").output
+    with pytest.raises(TemplateError, match="install commands"):
+        store.get(make_task(interpreter=wanted))

@@ -16,18 +16,27 @@ from coding_gym.sandbox.images.layout import (
     image_names,
     read_manifest,
 )
-from coding_gym.sandbox.images.store import BUILT, Image, ImageStore, build_sandbox
+from coding_gym.sandbox.images.store import (
+    BUILT,
+    Image,
+    build_sandbox,
+    layer_folder,
+    remove_unpacked,
+    unpack_image,
+)
 
 __all__ = [
     "BUILT",
     "Image",
-    "ImageStore",
     "build_sandbox",
     "fetch_image",
     "find_image",
     "image_digest",
     "image_folder",
     "image_names",
+    "layer_folder",
     "layer_sizes",
     "read_manifest",
+    "remove_unpacked",
+    "unpack_image",
 ]

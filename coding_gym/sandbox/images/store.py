@@ -108,105 +108,85 @@ class Image:
     """An unpacked image.
 
     Attributes:
-        digest: Its id, ``sha256:…``.
         folder: Holds the layers.
         layers: Names of the layers' folders in ``folder``, the topmost first.
         env: Environment variables of its commands.
         user: The user of its commands.
     """
 
-    digest: str
     folder: Path
     layers: tuple[str, ...]
     env: Mapping[str, str]
     user: ImageUser
 
 
-class ImageStore:
-    """Unpacks images and caches them.
+def layer_folder() -> Path:
+    """Returns the folder of the unpacked layers."""
+    return user_cache_path("coding_gym") / "layers"
+
+
+def unpack_image(image: str, backend: SandboxBackend) -> Image:
+    """Returns an image; unpacks the layers that are missing in `layer_folder`.
 
     Args:
-        folder: The folder of the layers; by default in the user's cache.
+        image: As `find_image` takes it.
+        backend: Opens the sandboxes in which layers are unpacked, without an image; its owner owns
+            all files of the image.
 
-    Attributes:
-        folder: As the argument.
+    Raises:
+        InvalidArgumentError: There is no such image, or it is broken, hostile, or for another kind
+            of machine.
+        SandboxUnavailableError: The cache cannot hold layers, or a program is missing.
+        SandboxError: It cannot be unpacked for another reason, such as a full disk.
     """
+    try:
+        return _unpack(find_image(image), backend)
+    except FileNotFoundError as error:
+        raise InvalidArgumentError(f"image {image!r} is incomplete: {error}") from error
+    except OSError as error:
+        raise SandboxError(f"image {image!r} cannot be unpacked: {error}") from error
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or user_cache_path("coding_gym") / "layers"
-        self._cache = FolderCache(self.folder)
-        self._known: dict[object, Image] = {}
 
-    def get(self, image: str, backend: SandboxBackend) -> Image:
-        """Returns an image; the first call unpacks it.
+def remove_unpacked(image: str, backend: SandboxBackend) -> None:
+    """Removes a fetched image, and its unpacked layers that no other fetched image has.
 
-        Args:
-            image: As `find_image` takes it.
-            backend: Opens the sandboxes in which layers are unpacked, without an image; its owner
-                owns all files of the image.
+    Args:
+        image: The name of an image that was fetched.
+        backend: As for `unpack_image`; no sandbox may run the image.
 
-        Raises:
-            InvalidArgumentError: There is no such image, or it is broken, hostile, or for another
-                kind of machine.
-            SandboxUnavailableError: The cache cannot hold layers, or a program is missing.
-            SandboxError: It cannot be unpacked for another reason, such as a full disk.
-        """
-        layout = find_image(image)
-        try:
-            facts = (layout / "index.json").stat()
-            key = (layout.resolve(), facts.st_ino, facts.st_mtime_ns, backend.owner())
-            known = self._known.get(key)
-            # `cache clear` can run at any time.
-            if known is None or not all((known.folder / name).is_dir() for name in known.layers):
-                known = self._known[key] = self._unpack(layout, backend)
-            return known
-        except FileNotFoundError as error:
-            raise InvalidArgumentError(f"image {image!r} is incomplete: {error}") from error
-        except OSError as error:
-            raise SandboxError(f"image {image!r} cannot be unpacked: {error}") from error
+    Raises:
+        OSError: A file cannot be removed.
+    """
+    folder = layer_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    for digest in remove_image(image):
+        FolderCache(folder).remove(_key(digest, backend.owner()))
 
-    def remove(self, image: str, backend: SandboxBackend) -> None:
-        """Removes a fetched image, and its unpacked layers that no other fetched image has.
 
-        Args:
-            image: The name of an image that was fetched.
-            backend: As for `get`; no sandbox may run the image.
-
-        Raises:
-            OSError: A file cannot be removed.
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for digest in remove_image(image):
-            self._cache.remove(_key(digest, backend))
-
-    def _unpack(self, layout: Path, backend: SandboxBackend) -> Image:
-        manifest = read_manifest(layout)
-        if not 0 < len(manifest.layers) <= _MAX_LAYERS:
-            raise InvalidArgumentError(
-                f"{layout} must have 1 to {_MAX_LAYERS} layers, got {len(manifest.layers)}; squash "
-                "it: docker export | docker import"
-            )
-        # Sandboxes enter it as a user who does not own it.
-        self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        self.folder.chmod(0o755)
-        keys = []
-        for digest in manifest.layers:
-            key = _key(digest, backend)
-            self._cache.get(key, partial(_unpack_layer, layout, digest, backend))
-            keys.append(key)
-        # An overlay takes no folder twice; the highest of equal layers hides the others.
-        names = tuple(dict.fromkeys(reversed(keys)))
-        return Image(
-            digest=manifest.digest,
-            folder=self.folder,
-            layers=names,
-            env=manifest.env,
-            user=find_user(manifest.user, partial(read_etc, [self.folder / n for n in names])),
+def _unpack(layout: Path, backend: SandboxBackend) -> Image:
+    manifest = read_manifest(layout)
+    if not 0 < len(manifest.layers) <= _MAX_LAYERS:
+        raise InvalidArgumentError(
+            f"{layout} must have 1 to {_MAX_LAYERS} layers, got {len(manifest.layers)}; squash "
+            "it: docker export | docker import"
         )
+    folder = layer_folder()
+    # Sandboxes enter it as a user who does not own it.
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    folder.chmod(0o755)
+    keys, owner = [], backend.owner()
+    for digest in manifest.layers:
+        key = _key(digest, owner)
+        FolderCache(folder).get(key, partial(_unpack_layer, layout, digest, backend))
+        keys.append(key)
+    # An overlay takes no folder twice; the highest of equal layers hides the others.
+    names = tuple(dict.fromkeys(reversed(keys)))
+    user = find_user(manifest.user, partial(read_etc, [folder / name for name in names]))
+    return Image(folder=folder, layers=names, env=manifest.env, user=user)
 
 
-def _key(digest: str, backend: SandboxBackend) -> str:
-    return content_key(_SCHEMA, digest, backend.owner())
+def _key(digest: str, owner: tuple[int, int]) -> str:
+    return content_key(_SCHEMA, digest, owner)
 
 
 def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Path) -> None:

@@ -84,53 +84,6 @@ NAMESPACE = Enclosure(
 )
 
 
-class Bash:
-    """A bash that was started.
-
-    Args:
-        launcher: Starts it.
-        arguments: The arguments after its name.
-        env: All its environment variables.
-        stdin: The descriptor of its standard input; a number below 0 means empty input.
-
-    Attributes:
-        pid: Its process id.
-        reader: The non-blocking read end of its output.
-
-    Raises:
-        OSError: As `Launcher.start`.
-    """
-
-    def __init__(
-        self, launcher: Launcher, arguments: list[bytes], env: Mapping[bytes, bytes], stdin: int
-    ) -> None:
-        # This process keeps a write end until `let_output_end`, so that end-of-file on the output
-        # does not wake the poll just before the shell's exit does.
-        self.reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        os.set_blocking(self._writer, True)
-        null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-        descriptors = {0: null if stdin < 0 else stdin, 1: self._writer, 2: self._writer}
-        try:
-            # argv[0] is the path: with a bare name bash searches PATH for itself to set $BASH.
-            self.pid = launcher.start([os.fsencode(BASH), *arguments], env, descriptors)
-        except BaseException:
-            self.close()
-            raise
-        finally:
-            os.close(null)
-
-    def let_output_end(self) -> None:
-        """Lets its output end with the last process that may write to it; idempotent."""
-        if self._writer >= 0:
-            os.close(self._writer)
-            self._writer = -1
-
-    def close(self) -> None:
-        """Closes its output."""
-        self.let_output_end()
-        os.close(self.reader)
-
-
 class Outcome(Enum):
     """How a wait ended."""
 
@@ -166,46 +119,58 @@ class BoundedOutput:
         return bytes(self._head), bytes(self._tail[max(0, len(self._tail) - self._max_tail) :])
 
 
-class Poller:
-    """Waits for descriptors, and calls the handler of each that is ready."""
-
-    def __init__(self) -> None:
-        self._poll = select.poll()
-        self._handlers: dict[int, Callable[[], object]] = {}
-
-    def add(
-        self, descriptor: int, handler: Callable[[], object], events: int = select.POLLIN
-    ) -> None:
-        """Adds a descriptor; it is removed when its handler returns false."""
-        self._handlers[descriptor] = handler
-        self._poll.register(descriptor, events)
-
-    def wait(self, timeout_s: float) -> bool:
-        """Calls the handlers of descriptors that become ready in time; False if none does."""
-        ready = self._poll.poll(timeout_s * 1000)
-        for descriptor, _ in ready:
-            if not self._handlers[descriptor]():
-                self._poll.unregister(descriptor)
-        return bool(ready)
-
-
 class Command:
-    """One running command, started at ``started`` on the clock of ``time.monotonic``.
+    """One running command, in a bash that the constructor starts.
+
+    Args:
+        launcher: Starts bash.
+        arguments: The arguments of bash after its name.
+        env: All environment variables of bash.
+        request: Of the owner: ``file`` is the descriptor of the standard input, below 0 for empty
+            input; ``max_output_bytes``.
+        started: The time of the start, on the clock of ``time.monotonic``.
 
     Attributes:
-        shell: The bash that runs it.
-        output: Its output so far.
         outcome: How the wait for it ended; None before that.
         is_open: Whether a process may still write output.
+
+    Raises:
+        OSError: As `Launcher.start`.
     """
 
-    def __init__(self, shell: Bash, max_output_bytes: int, started: float) -> None:
-        self.shell = shell
-        self.output = BoundedOutput(max_output_bytes)
+    def __init__(
+        self,
+        launcher: Launcher,
+        arguments: list[bytes],
+        env: Mapping[bytes, bytes],
+        request: Mapping[str, Any],
+        started: float,
+    ) -> None:
         self.outcome: Outcome | None = None
         self.is_open = True
+        self._output = BoundedOutput(request["max_output_bytes"])
         self._started = started
         self._status = 0
+        # This process keeps a write end until the shell ends, so that end-of-file on the output
+        # does not wake the poll just before the shell's exit does.
+        self._reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(self._writer, True)
+        null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        stdin = request["file"]
+        descriptors = {0: null if stdin < 0 else stdin, 1: self._writer, 2: self._writer}
+        try:
+            # argv[0] is the path: with a bare name bash searches PATH for itself to set $BASH.
+            self._pid = launcher.start([os.fsencode(BASH), *arguments], env, descriptors)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(null)
+
+    def close(self) -> None:
+        """Closes its output."""
+        self._let_output_end()
+        os.close(self._reader)
 
     def wait(self, timeout_s: float, channel: socket.socket, memory: MemoryWatch) -> Outcome:
         """Collects output until the shell ends or reaches a limit.
@@ -214,8 +179,11 @@ class Command:
         process.
         """
         deadline = self._started + timeout_s
-        process = os.pidfd_open(self.shell.pid)
-        poller = self._poller(process, channel)
+        process, owner = os.pidfd_open(self._pid), channel.fileno()
+        poll = select.poll()
+        for descriptor in (process, self._reader):
+            poll.register(descriptor, select.POLLIN)
+        poll.register(owner, select.POLLRDHUP)
         try:
             while self.outcome is None:
                 now = time.monotonic()
@@ -223,30 +191,39 @@ class Command:
                     self.outcome = Outcome.TIMED_OUT
                 elif now >= memory.next_check and memory.is_exceeded(now):
                     self.outcome = Outcome.OUT_OF_MEMORY
-                elif not poller.wait(
-                    min(deadline, memory.next_check, now + _REAP_INTERVAL_S) - now
-                ):
-                    self.reap()
+                else:
+                    left_s = min(deadline, memory.next_check, now + _REAP_INTERVAL_S) - now
+                    self._handle({ready for ready, _ in poll.poll(left_s * 1000)}, process, owner)
         finally:
             os.close(process)
-            self.shell.let_output_end()
+            self._let_output_end()
         return self.outcome
 
-    def _poller(self, process: int, channel: socket.socket) -> Poller:
-        """Returns the poller of all descriptors; the end of the shell comes first."""
-        poller = Poller()
-        poller.add(process, self._on_shell_end)
-        poller.add(self.shell.reader, self.read)
-        poller.add(channel.fileno(), self._end_with_owner, select.POLLRDHUP)
-        return poller
+    def _handle(self, ready: set[int], process: int, owner: int) -> None:
+        """Handles the descriptors that are ready, or reaps processes while none is."""
+        if owner in ready:  # the channel closes after all processes of the sandbox have ended
+            self.kill_all()
+            os._exit(0)
+        if process in ready:
+            self.outcome = Outcome.ENDED
+        if self._reader in ready:
+            self.read()
+        if not ready:
+            self.reap()
+
+    def _let_output_end(self) -> None:
+        """Lets its output end with the last process that may write to it; idempotent."""
+        if self._writer >= 0:
+            os.close(self._writer)
+            self._writer = -1
 
     def read(self) -> int:
         """Reads one chunk of output and returns its size, 0 if no output is available."""
         try:
-            chunk = os.read(self.shell.reader, _READ_BYTES)
+            chunk = os.read(self._reader, _READ_BYTES)
         except BlockingIOError:
             return 0
-        self.output.add(chunk)
+        self._output.add(chunk)
         self.is_open = bool(chunk)
         return len(chunk)
 
@@ -257,11 +234,12 @@ class Command:
 
     def wait_for_output(self, grace_s: float) -> None:
         """Reads output of processes that outlive the shell, for a limited time."""
-        poller = Poller()
-        poller.add(self.shell.reader, self.read)
+        poll = select.poll()
+        poll.register(self._reader, select.POLLIN)
         deadline = time.monotonic() + grace_s
-        while self.is_open and (left := deadline - time.monotonic()) > 0:
-            poller.wait(left)
+        while self.is_open and (left_s := deadline - time.monotonic()) > 0:
+            if poll.poll(left_s * 1000):
+                self.read()
 
     def reap(self) -> bool:
         """Reaps ended processes; returns whether any are left."""
@@ -275,11 +253,11 @@ class Command:
 
     def reply(self, num_leftovers: int) -> Reply:
         """Returns the reply to the command; ``num_leftovers`` processes of it were killed."""
-        head, tail = self.output.parts()
+        head, tail = self._output.parts()
         header = {
             "exit_code": self._exit_code(),
             "duration_s": time.monotonic() - self._started,
-            "num_bytes": self.output.num_bytes,
+            "num_bytes": self._output.num_bytes,
             "head_bytes": len(head),
         }
         if self.outcome is Outcome.TIMED_OUT:
@@ -301,17 +279,8 @@ class Command:
 
     def _count(self, ended: dict[int, int]) -> int:
         """Stores the shell's status, and returns the number of other processes that ended."""
-        self._status = ended.pop(self.shell.pid, self._status)
+        self._status = ended.pop(self._pid, self._status)
         return len(ended)
-
-    def _on_shell_end(self) -> bool:
-        self.outcome = self.outcome or Outcome.ENDED
-        return False
-
-    def _end_with_owner(self) -> None:
-        """Ends the sandbox; the channel closes after all its processes have ended."""
-        self.kill_all()
-        os._exit(0)
 
 
 def refused(reason: str, exit_code: int) -> Reply:

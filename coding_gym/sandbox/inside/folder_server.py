@@ -65,7 +65,7 @@ def main() -> None:
         os._exit(0)
 
 
-def _start(control: socket.socket, watched: int, _: dict[str, Any]) -> tuple[int, int]:
+def _start(control: socket.socket, watched: int, _: None) -> tuple[int, int]:
     """Forks a watchdog; returns the owner's end of its channel, and a descriptor to kill it by."""
     with step("start a sandbox's watchdog"):
         owners_end, channel = socket.socketpair()
@@ -98,8 +98,8 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
 
     This process keeps the channel open until then, so that its end tells the owner.
     """
-    message, _ = wire.receive(channel, max_body_bytes=0)
-    request = FolderRequest.from_json(message)
+    message, _ = wire.receive_request(channel)
+    request: FolderRequest = message["request"]
     with step("become the subreaper of the sandbox"):
         sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
     with step("start the server"):

@@ -11,8 +11,8 @@ from typing import Any
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# Sent instead of a request; ends the zygote while the owner keeps running.
-STOP = {"op": "stop"}
+# Sent in place of a request; ends the zygote while the owner keeps running.
+STOP = "stop"
 _CHANNEL = 3
 _PATIENCE_S = 2.0
 
@@ -26,7 +26,7 @@ def connect() -> tuple[socket.socket, dict[str, Any]]:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.umask(0o022)  # of all new folders, and of the sandboxes' commands
-    config, _ = wire.receive(channel, max_body_bytes=0)
+    config, _ = wire.receive_request(channel)
     return channel, config
 
 
@@ -40,7 +40,7 @@ def watch(pid: int) -> int:
 
 
 def serve(
-    control: socket.socket, owner: int, open_sandbox: Callable[[dict[str, Any]], tuple[int, ...]]
+    control: socket.socket, owner: int, open_sandbox: Callable[[Any], tuple[int, ...]]
 ) -> None:
     """Opens sandboxes on request until the owner ends.
 
@@ -62,8 +62,8 @@ def serve(
             if descriptor == owner:
                 return
         try:
-            request, _ = wire.receive(control, max_body_bytes=0)
-            if request == STOP:
+            message, _ = wire.receive_request(control)
+            if message["request"] == STOP:
                 return
         except EOFError:
             # A killed owner closes its descriptors before it is reaped. Wait for its exit, which
@@ -71,7 +71,7 @@ def serve(
             has_ended(owner, _PATIENCE_S)
             return
         try:
-            descriptors = open_sandbox(request)
+            descriptors = open_sandbox(message["request"])
         except SetupError as error:
             control.sendall(b"-" + wire.pack(error.to_json()))
             continue

@@ -2,14 +2,13 @@
 
 The zygote of such a sandbox runs under the interpreter of its spec, and imports the modules before
 it opens the first sandbox: they must be as trustworthy as this package. The first process never
-reads the source, variables or input of a run, which the forks of later runs would inherit: they
+reads the source or input of a run, which the forks of later runs would inherit: they
 are in a file that the fork reads.
 """
 
 import contextlib
 import gc
 import importlib
-import json
 import linecache
 import os
 import signal
@@ -114,11 +113,11 @@ def run(forked: Forked, base: list[str]) -> None:
         base: The search path of a cold start.
     """
     _drop_init_rights()
-    source, extra_env = json.loads(os.read(0, int(os.read(0, 10))))
+    source = os.read(0, int(os.read(0, 10))).decode("utf-8", "surrogatepass")
     env = {os.fsdecode(name): os.fsdecode(value) for name, value in forked.env.items()}
     # As bash sets them for a cold start.
     os.environ.clear()
-    os.environ.update(env | extra_env | {"PWD": os.getcwd(), "SHLVL": "0"})
+    os.environ.update(env | {"PWD": os.getcwd(), "SHLVL": "0"})
     imported = {name.split(".")[0] for name in sys.modules}
     path = {folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder}
     if _is_shadowed({os.getcwd(), *path} - {forked.folder}, imported):

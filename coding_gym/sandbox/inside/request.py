@@ -1,8 +1,11 @@
 """The requests for sandboxes: made by their owner, read by its zygote and their first process."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
+
+# The key of a request's type in a message: no other name is empty.
+_TYPE = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +37,6 @@ class MountRequest:
 
     source: Source
     target: str
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Returns the request of a JSON object."""
-        return cls(source=Source(**data["source"]), target=data["target"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,20 +94,6 @@ class SandboxRequest:
         mounted = (mount.source for mount in self.mounts)
         return (*self.layers, *mounted, *(source for source in single if source))
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Returns the request of a message."""
-        image, upper = data["image"], data["upper"]
-        if image:
-            image = ImageRequest(**image | {"folder": Source(**image["folder"])})
-        parsed = {
-            "layers": tuple(Source(**layer) for layer in data["layers"]),
-            "mounts": tuple(map(MountRequest.from_json, data["mounts"])),
-            "upper": upper and Source(**upper),
-            "image": image,
-        }
-        return cls(**data | parsed)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderRequest:
@@ -135,11 +119,6 @@ class FolderRequest:
     env: Mapping[str, str]
     limits: Mapping[str, int]
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Returns the request of a message."""
-        return cls(**data | {"grants": tuple((kind, path) for kind, path in data["grants"])})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preload:
@@ -157,12 +136,21 @@ class Preload:
     folder: str
     mounts: tuple[MountRequest, ...]
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Returns the value of a message."""
-        return cls(
-            executable=data["executable"],
-            modules=tuple(data["modules"]),
-            folder=data["folder"],
-            mounts=tuple(map(MountRequest.from_json, data["mounts"])),
-        )
+
+_TYPES: Mapping[str, Callable[..., Any]] = {
+    kind.__name__: kind
+    for kind in (Source, MountRequest, ImageRequest, SandboxRequest, FolderRequest, Preload)
+}
+
+
+def to_json(request: Any) -> dict[str, Any]:
+    """Returns a request's fields and type; `dataclasses.asdict` would copy each value."""
+    return {_TYPE: type(request).__name__} | {n: getattr(request, n) for n in request.__slots__}
+
+
+def from_json(data: dict[str, Any]) -> Any:
+    """Returns the request of a JSON object that has a type; others as they are."""
+    kind = _TYPES.get(data.pop(_TYPE, ""))
+    if kind is None:
+        return data
+    return kind(**{n: tuple(v) if isinstance(v, list) else v for n, v in data.items()})

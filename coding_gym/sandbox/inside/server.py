@@ -117,7 +117,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     try:
         mounted = _prepare(config)
         _switch_user(config["uid"], config["gid"])
-        preload = config["preload"] and Preload.from_json(config["preload"])
+        preload: Preload | None = config["preload"]
         if preload:
             preloaded.import_modules(preload, mounted)
     except SetupError as error:
@@ -188,10 +188,9 @@ def _open(
     control: socket.socket,
     mounted: MountedFolders,
     launcher: ForkLauncher | None,
-    data: dict[str, Any],
+    request: SandboxRequest,
 ) -> tuple[int]:
     """Clones a sandbox's first process and returns the owner's end of its channel."""
-    request = SandboxRequest.from_json(data)
     mount_names = {source: mounted.name(source) for source in request.sources()}
     user = os.getuid(), os.getgid()
     try:
@@ -252,7 +251,8 @@ def _set_up(
             folders["image"] = image_root.make_upper(request, request.image, mount_names)
         changes = packing.opened(folders, newest_first=mounts.lists_newest_first())
     if request.restores:  # before anything is mounted on these folders
-        packing.restore(changes.folders, wire.receive_file(channel))
+        message, _ = wire.receive_request(channel)
+        packing.restore(changes.folders, message["file"])
     if request.image is None:
         mounts.build_root(request, mount_names)
     else:

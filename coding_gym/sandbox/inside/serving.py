@@ -78,8 +78,8 @@ class Commands:
         env = self._env | _encoded(request["env"]) if request["env"] else self._env
         arguments = [b"-c", b"--", body, commands.NAME]
         try:
-            shell = commands.Bash(self.enclosure.launcher, arguments, env, request["file"])
-            return self._watch(shell, request, started)
+            command = Command(self.enclosure.launcher, arguments, env, request, started)
+            return self._watch(command, request["timeout_s"], started)
         except OSError as error:
             if error.errno == errno.E2BIG:
                 return refused("Argument list too long", 126)
@@ -98,8 +98,8 @@ class Commands:
         except OSError as error:
             reply = refused(f"cd: {self._workspace}: {error.strerror}", 1)
         else:
-            shell = commands.Bash(launcher, [], self._env, request["file"])
-            reply = self._watch(shell, request, started)
+            command = Command(launcher, [], self._env, request, started)
+            reply = self._watch(command, request["timeout_s"], started)
         finally:
             os.close(request["file"])
         channel.sendall(wire.pack(*reply))
@@ -116,15 +116,14 @@ class Commands:
         finally:
             os.close(folder)
 
-    def _watch(self, shell: commands.Bash, request: dict[str, Any], started: float) -> Reply:
+    def _watch(self, command: Command, timeout_s: float, started: float) -> Reply:
         """Waits for a command and kills all that it started."""
-        command = Command(shell, request["max_output_bytes"], started)
         try:
             self._memory.begin(started)
-            outcome = command.wait(request["timeout_s"], self._channel, self._memory)
+            outcome = command.wait(timeout_s, self._channel, self._memory)
             num_leftovers = _finish(command, outcome)
         finally:
-            shell.close()
+            command.close()
         return command.reply(num_leftovers)
 
 

@@ -8,11 +8,10 @@ import json
 import socket
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
-from coding_gym.sandbox.inside.request import FolderRequest, SandboxRequest
-
-Header = dict[str, Any] | SandboxRequest | FolderRequest
+from coding_gym.sandbox.inside.request import from_json, to_json
 
 MAX_HEADER_BYTES = 1 << 24
 _LENGTHS = struct.Struct("<II")
@@ -20,21 +19,17 @@ _DESCRIPTOR = struct.Struct("i")
 _SMALL_BYTES, _CHUNK_BYTES = 1 << 14, 1 << 18
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    """Returns the fields of a frozen request; `dataclasses.asdict` would copy each value."""
-    return {name: getattr(value, name) for name in value.__slots__}
-
-
 # Used directly: `json.dumps` and `json.loads` touch more memory, which each sandbox pays for.
-_encode = json.JSONEncoder(separators=(",", ":"), default=_fields).encode
+_encode = json.JSONEncoder(separators=(",", ":"), default=to_json).encode
 _decode = json.JSONDecoder().raw_decode
+_decode_request = json.JSONDecoder(object_hook=from_json).raw_decode
 
 
 class ProtocolError(ValueError):
     """The other side sent something that is not a message."""
 
 
-def pack(header: Header, body: bytes = b"") -> bytes:
+def pack(header: dict[str, Any], body: bytes = b"") -> bytes:
     """Returns one message as bytes."""
     text = _encode(header).encode()
     return b"".join((_LENGTHS.pack(len(text), len(body)), text, body))
@@ -56,26 +51,31 @@ def receive(
         ProtocolError: Not a message, or too long a body.
     """
     data = _some(channel, _SMALL_BYTES, deadline)  # usually the whole message
-    return _message(channel, data, max_body_bytes, deadline)
+    text, body = _message(channel, data, max_body_bytes, deadline)
+    return _parse(text, _decode), body
 
 
-def receive_request(channel: socket.socket, *, max_body_bytes: int) -> tuple[dict[str, Any], bytes]:
+def receive_request(
+    channel: socket.socket, *, max_body_bytes: int = 0
+) -> tuple[dict[str, Any], bytes]:
     """As `receive`, with the descriptor that came with the message as ``file``, or -1.
 
-    For messages of the owner alone: the other side could send any number of descriptors.
+    For messages of the owner alone, which can hold requests: the other side could send any number
+    of descriptors.
     """
     data, descriptors = receive_descriptors(channel, _SMALL_BYTES, 1)
     if not data:
         raise EOFError("the channel was closed")
-    header, body = _message(channel, data, max_body_bytes, None)
+    text, body = _message(channel, data, max_body_bytes, None)
+    header = _parse(text, _decode_request)
     header["file"] = descriptors[0] if descriptors else -1
     return header, body
 
 
 def _message(
     channel: socket.socket, data: bytes, max_body_bytes: int, deadline: float | None
-) -> tuple[dict[str, Any], bytes]:
-    """Returns the message that starts with some data, after reading the rest of it."""
+) -> tuple[bytes, bytes]:
+    """Returns header and body of the message that starts with some data; reads the rest of it."""
     if len(data) < _LENGTHS.size:
         data += _exactly(channel, _LENGTHS.size - len(data), deadline)
     header_size, body_size = _LENGTHS.unpack_from(data)
@@ -87,15 +87,7 @@ def _message(
         raise ProtocolError(f"{-missing} bytes follow a message")
     if missing:
         data += _exactly(channel, missing, deadline)
-    return _parse(data[_LENGTHS.size : start]), data[start:]
-
-
-def receive_file(channel: socket.socket) -> int:
-    """Returns the descriptor that comes next, with a byte."""
-    _, descriptors = receive_descriptors(channel, 1, 1)
-    if not descriptors:
-        raise EOFError("the channel was closed")
-    return descriptors[0]
+    return data[_LENGTHS.size : start], data[start:]
 
 
 def receive_descriptors(
@@ -112,11 +104,11 @@ def receive_descriptors(
     ]
 
 
-def _parse(text: bytes) -> dict[str, Any]:
+def _parse(text: bytes, decode: Callable[[str], tuple[Any, int]]) -> dict[str, Any]:
     """Returns the header in a text; raises ProtocolError if it is not a JSON object."""
     try:
         decoded = text.decode()
-        header, end = _decode(decoded)
+        header, end = decode(decoded)
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"not JSON: {error}") from error
     if not isinstance(header, dict) or end != len(decoded):

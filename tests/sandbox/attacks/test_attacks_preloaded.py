@@ -91,16 +91,16 @@ def test_a_fork_has_no_rights_of_the_preloader(forks: Arena) -> None:
 def test_a_fork_meets_nothing_of_earlier_runs(forks: Arena) -> None:
     with forks.open() as one, forks.open() as other:
         for sandbox in (one, other):
-            assert sandbox.run_python(_POISON, stdin=_SECRET, env={"A": _SECRET.decode()}).ok
+            assert sandbox.run_python(_POISON, stdin=_SECRET).ok
         for sandbox in (one, other):
             expected = f"[] 18 {os.nice(0)} False\nTrue\n"
             assert sandbox.run_python(_LOOK).output == expected
 
 
 def test_no_file_of_a_sandbox_acts_before_the_seal(forks: Arena) -> None:
-    with forks.open() as attacker:
+    env = {"PYTHONSTARTUP": "/workspace/sitecustomize.py", "PYTHONHOME": "/tmp"}
+    with forks.open(env={**forks.spec.env, **env}) as attacker:
         for name in ("sitecustomize.py", "usercustomize.py", "x.pth", "encodings.py"):
             attacker.write_file(name, b"import os; os.write(1, b'acted')")
             attacker.write_file(f"/home/agent/.local/lib/{name}", b"import os; os._exit(9)")
-        env = {"PYTHONSTARTUP": "/workspace/sitecustomize.py", "PYTHONHOME": "/tmp"}
-        assert attacker.run_python("print('only this')", env=env).output == "only this\n"
+        assert attacker.run_python("print('only this')").output == "only this\n"

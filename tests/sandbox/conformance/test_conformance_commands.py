@@ -27,8 +27,8 @@ def test_python_source_runs_isolated(backend: SandboxBackend) -> None:
     source += "print('it\\'s', 'imported' if 'preloaded_check' in sys.modules else 'plain')\n"
     source += "try:\n    import startup\nexcept ImportError:\n    sys.exit(3)"
     files = dict.fromkeys(("startup.py", "sitecustomize.py"), "raise SystemExit(9)")
-    with opened(backend, files, python=True, env={"PYTHONPATH": "."}) as sandbox:
-        result = sandbox.run_python(source, stdin=b"text", env={"A": "one"})
+    with opened(backend, files, python=True, env={"PYTHONPATH": ".", "A": "one"}) as sandbox:
+        result = sandbox.run_python(source, stdin=b"text")
         assert result.output == f"text {sandbox.workdir} one ['-c']\nit's plain\n"
         assert result.exit_code == 3
         assert sandbox.run_python("raise KeyError").exit_code == 1

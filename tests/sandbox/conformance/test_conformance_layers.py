@@ -92,8 +92,11 @@ def test_specs_that_no_sandbox_can_have_are_refused(backend: SandboxBackend) -> 
     mount = Mount(source=missing, target="/opt/x")
     rows: list[dict[str, Any]] = [
         {"layers": (missing,)},
+        {"layers": (Path("/etc/passwd"),)},
+        {"layers": (Path("/", "x" * 300),)},
         {"mounts": (mount,)},
         {"env": {"A=B": "x"}},
+        {"shell": "persistant"},
         *({"mounts": (Mount(source=Path("/usr"), target=t),)} for t in ("/", "../x", "x", "/a/..")),
         {"workspace_alias": "/"},
         {"shell": "persistant"},

@@ -9,12 +9,13 @@ from sandbox_fixtures import BACKEND, make_sandbox
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Sandbox
-from coding_gym.sandbox.images import ImageStore
+from coding_gym.sandbox.images import layer_folder, unpack_image
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "layers"
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return layer_folder()
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def refused(cache: Path) -> Callable[[Path], str]:
 
     def refuse(image: Path) -> str:
         with pytest.raises(InvalidArgumentError) as caught:
-            ImageStore(cache).get(str(image), BACKEND)
+            unpack_image(str(image), BACKEND)
         assert "\n" not in str(caught.value)
         assert list(cache.glob("*.partial")) == []
         return str(caught.value)

@@ -13,12 +13,12 @@ from sandbox_fixtures import BACKEND, wait_until
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, SandboxError
 from coding_gym.sandbox.images import (
-    ImageStore,
     fetch_image,
     fetching,
     image_folder,
     image_names,
     layer_sizes,
+    unpack_image,
 )
 from coding_gym.sandbox.images.fetching import remove_image
 from coding_gym.sandbox.images.layout import ARCHITECTURE
@@ -39,6 +39,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 @pytest.fixture(autouse=True)
 def empty_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(fetching, "_NUM_RETRIES", 0)
 
 
@@ -51,11 +52,11 @@ def layers_of(layout: Path) -> list[str]:
 
 
 def test_a_pulled_image_is_found_by_name_and_not_fetched_twice(
-    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f"{registry.host}/owner/made:1"
     layout = fetch_image(name)
-    image = ImageStore(tmp_path / "cache").get(name, BACKEND)
+    image = unpack_image(name, BACKEND)
     assert (image.env, len(image.layers)) == ({"A": "b"}, 2)
     assert image_names() == [name]
     with monkeypatch.context() as patched:

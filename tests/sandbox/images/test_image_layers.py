@@ -13,21 +13,21 @@ from image_fixtures import Entry, entry, folder, oci_layout, symlink, tar_of
 from sandbox_fixtures import BACKEND
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox.images import ImageStore, store
+from coding_gym.sandbox.images import layer_folder, store, unpack_image
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cache")]
 
 Unpack = Callable[..., Path]
 Refused = Callable[[Path], str]
 
 
 @pytest.fixture
-def unpack(tmp_path: Path, cache: Path) -> Unpack:
+def unpack(tmp_path: Path) -> Unpack:
     """Returns a function that gives the folder of an image's only layer."""
 
     def run(*entries: Entry) -> Path:
         image = oci_layout(tmp_path / "image", [tar_of(entries)])
-        image_of_one_layer = ImageStore(cache).get(str(image), BACKEND)
+        image_of_one_layer = unpack_image(str(image), BACKEND)
         return image_of_one_layer.folder / image_of_one_layer.layers[0]
 
     return run
@@ -109,14 +109,14 @@ _HOSTILE: dict[str, bytes] = {
 }
 
 
-def test_zstd_is_read_and_layers_are_unpacked_once(tmp_path: Path, cache: Path) -> None:
+def test_zstd_is_read_and_layers_are_unpacked_once(tmp_path: Path) -> None:
     layer = tar_of([entry("file", "x")])
     compressed = subprocess.run(["zstd", "-c"], input=layer, capture_output=True, check=True).stdout  # noqa: S607 - anywhere
-    first = ImageStore(cache).get(str(oci_layout(tmp_path / "z", compressed=[compressed])), BACKEND)
+    first = unpack_image(str(oci_layout(tmp_path / "z", compressed=[compressed])), BACKEND)
     assert (first.folder / first.layers[0] / "file").read_text() == "x"
     second = oci_layout(tmp_path / "two", compressed=[compressed], Env=["A=1"])
     before = (first.folder / first.layers[0]).lstat()
-    assert ImageStore(cache).get(str(second), BACKEND).layers == first.layers
+    assert unpack_image(str(second), BACKEND).layers == first.layers
     assert (first.folder / first.layers[0]).lstat() == before
 
 
@@ -150,12 +150,15 @@ def test_more_bytes_than_allowed_are_refused(
         refused(oci_layout(tmp_path / str(number), [layer]))
 
 
-def test_a_full_disk_is_no_fault_of_the_image(tmp_path: Path, small_disk: Path) -> None:
+def test_a_full_disk_is_no_fault_of_the_image(
+    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(small_disk))
     image = str(oci_layout(tmp_path / "image", [tar_of([entry("a", bytes(4 << 20))])]))
     filler = small_disk / "filler"
     filler.write_bytes(bytes(2 << 20))
     with pytest.raises(SandboxError):
-        ImageStore(small_disk / "layers").get(image, BACKEND)
-    assert list((small_disk / "layers").glob("*.partial")) == []
+        unpack_image(image, BACKEND)
+    assert list(layer_folder().glob("*.partial")) == []
     filler.unlink()
-    assert len(ImageStore(small_disk / "layers").get(image, BACKEND).layers) == 1
+    assert len(unpack_image(image, BACKEND).layers) == 1
