@@ -61,6 +61,7 @@ class Zygote:
 
     def __init__(self, kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> None:
         self._lock = threading.RLock()  # reentrant: `open` calls `stop`
+        self._accepts_requests = True
         self._stopped = False
         self.is_preloaded = preload is not None
         config = {
@@ -88,12 +89,16 @@ class Zygote:
     @property
     def alive(self) -> bool:
         """Whether it can open more sandboxes."""
+        return self._accepts_requests and not self.has_hung_up()
+
+    def has_hung_up(self) -> bool:
+        """Whether its process has ended."""
         poll = select.poll()
         try:
             poll.register(self._control, select.POLLRDHUP)
         except ValueError:  # another thread closed it just now
-            return False
-        return not (self._stopped or poll.poll(0))
+            return True
+        return bool(poll.poll(0))
 
     def open(self, request: SandboxRequest | None, cleanup: contextlib.ExitStack) -> socket.socket:
         """Returns the channel of a new sandbox, which is still being set up.
@@ -124,8 +129,10 @@ class Zygote:
             except (OSError, EOFError, wire.ProtocolError) as error:
                 self.stop()
                 raise SandboxError(f"the sandbox server died: {error}") from error
-            except BaseException:  # its reply would be read as that to the next request
-                self.stop()
+            except BaseException:
+                # The reply may still arrive, so the next sandbox needs another zygote. Sandboxes of
+                # this one stay open.
+                self._accepts_requests = False
                 raise
         if reply == b"+":  # the new sandbox ends, as nothing holds its channel
             raise SandboxError(
@@ -136,6 +143,7 @@ class Zygote:
 
     def stop(self) -> None:
         """Ends the zygote, and with it every ``namespace`` sandbox of it; idempotent."""
+        self._accepts_requests = False
         if self._stopped:
             return
         self._stopped = True
@@ -213,14 +221,17 @@ class _Registry:
         self._pid = pid
         self._locks: dict[Key, threading.Lock] = {}  # a start takes up to half a minute
         self._zygotes: dict[Key, Zygote] = {}
+        self._retired: list[Zygote] = []  # they keep their sandboxes and open no others
         atexit.register(self.stop)
 
     def get(self, key: Key) -> Zygote:
         with self._locks.setdefault(key, threading.Lock()):
             current = self._zygotes.get(key)
             if current is None or not current.alive:
-                if current is not None:
+                if current is not None and current.has_hung_up():
                     current.stop()
+                elif current is not None:
+                    self._retired.append(current)
                 current = self._zygotes[key] = Zygote(*key)
             return current
 
@@ -231,6 +242,8 @@ class _Registry:
             with lock:
                 if key in self._zygotes:
                     self._zygotes.pop(key).stop()
+        while self._retired:
+            self._retired.pop().stop()
         remove_uppers()
 
 
