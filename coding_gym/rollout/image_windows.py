@@ -1,4 +1,4 @@
-"""Runs whose images do not fit on the disk together: pulled and removed while the run plays."""
+"""Pulls and removes images during a run, if they do not fit on the disk together."""
 
 import logging
 import shutil
@@ -29,7 +29,7 @@ Attempt = tuple[Task, int]
 
 
 class ImageWindows:
-    """The attempts of a run, ordered by image, with the images of two windows on the disk.
+    """Yields the attempts of a run, ordered by image; the disk has the images of two windows.
 
     While the attempts of one window play, a thread pulls the images of the next window. When all
     attempts of a window have ended, the thread removes its images and pulls another window. Images
@@ -39,7 +39,7 @@ class ImageWindows:
 
     Args:
         attempts: Tasks, with the number of the attempt.
-        size: Images of a window.
+        size: Number of images of a window.
         sandbox: Name of the run's backend: ``namespace``, or ``auto`` if it selects that backend.
         is_over: Returns whether no more attempts will start.
 
@@ -73,28 +73,28 @@ class ImageWindows:
         self._pulls = [self._puller.submit(self._pull, number) for number in range(len(self._done))]
 
     def __iter__(self) -> Iterator[Attempt]:
-        """Yields the attempts, each once its image is there or the run is over."""
+        """Yields each attempt when its image is pulled or the run is over."""
         for task, attempt in self._attempts:
             if self._pulls:
                 self._pulls[self._window_of[task.task_id]].result()
             yield task, attempt
 
     def finish(self, task_id: str) -> None:
-        """Counts an attempt at a task as over; is called by one thread at a time."""
+        """Counts an attempt at a task as ended; one thread at a time may call it."""
         number = self._window_of[task_id]
         self._left[number] -= 1
         if self._done and not self._left[number]:
             self._done[number].set()
 
     def close(self) -> None:
-        """Waits for the image that is being pulled, and removes all; no attempt may run then."""
+        """Waits for a running pull, then removes all images; call it when no attempt runs."""
         self._is_over = lambda: True
         self._puller.shutdown()
         for number in list(self._pulled):
             self._remove(number)
 
     def _pull(self, number: int) -> None:
-        """Pulls a window after the window two before it has ended and its images are removed."""
+        """Pulls the images of window n after those of window n - 2 are removed."""
         if number > 1:
             while not self._done[number - 2].wait(_POLL_S):
                 if self._is_over():
@@ -131,10 +131,10 @@ def _is_absent(image: str) -> bool:
 
 
 def _check_space(images: Sequence[str]) -> None:
-    """Raises InvalidArgumentError where images do not fit on the disk, with the figures."""
+    """Raises InvalidArgumentError where images do not fit on the disk, with both sizes."""
     sizes: dict[str, int] = {}
     for name in images:
-        with suppress(InvalidArgumentError, SandboxError):  # reported when it is pulled
+        with suppress(InvalidArgumentError, SandboxError):  # the pull reports it
             sizes |= layer_sizes(name)
     total = sum(sizes.values())
     needed: Counter[int] = Counter()

@@ -90,7 +90,7 @@ def _check_sources(spec: SandboxSpec) -> None:
 
 
 def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> None:
-    """Raises InvalidArgumentError for another backend's or spec's snapshot, or a too large one."""
+    """Raises InvalidArgumentError if a snapshot is too large or of another backend or spec."""
     if snapshot.backend != backend:
         raise InvalidArgumentError(
             f"a snapshot of a {snapshot.backend!r} sandbox cannot be restored into a "

@@ -135,7 +135,7 @@ class Channel:
         Args:
             header: Header of the message; None to send no message.
             body: Body of the message.
-            timeout_s: How long the reply may take.
+            timeout_s: Seconds to wait for the reply.
             max_body_bytes: Limit on the reply's body.
             file: Passed with the message.
 

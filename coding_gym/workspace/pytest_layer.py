@@ -88,8 +88,8 @@ class PytestLayers:
     """Builds pytest layers and caches them.
 
     Attributes:
-        cache: Keeps them.
-        backend: Its sandboxes use them.
+        cache: Stores the layers.
+        backend: The backend of the sandboxes that mount the layers.
     """
 
     cache: FolderCache

@@ -96,7 +96,7 @@ class BoundedOutput:
     """Collects bytes, at most ``max_bytes`` of them: the first half and the last half.
 
     Attributes:
-        num_bytes: How many were added.
+        num_bytes: Number of added bytes.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -115,7 +115,7 @@ class BoundedOutput:
             del self._tail[: len(self._tail) - self._max_tail]
 
     def parts(self) -> tuple[bytes, bytes]:
-        """Returns head and tail; where nothing was truncated they join to the whole."""
+        """Returns head and tail; if no bytes were omitted, they join to the whole."""
         return bytes(self._head), bytes(self._tail[max(0, len(self._tail) - self._max_tail) :])
 
 

@@ -18,7 +18,7 @@ _PATIENCE_S = 2.0
 
 
 def connect() -> tuple[socket.socket, dict[str, Any]]:
-    """Returns the channel to the owner, which came as standard input, and the configuration."""
+    """Returns the channel to the owner, which is standard input, and the configuration."""
     os.dup2(0, _CHANNEL, inheritable=False)
     os.dup2(1, 0)  # /dev/null
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, _CHANNEL)

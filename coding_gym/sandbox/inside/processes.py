@@ -4,7 +4,7 @@ Init checks memory periodically while a command runs, more often as the limit co
 sums the private memory, shared memory and swap of all processes. Above the limit, memory that
 several processes share is counted once.
 
-Not counted: page tables, sockets, pipes, other records of the kernel, and shared memory that no
+Not counted: page tables, sockets, pipes, other kernel objects, and shared memory that no
 process has mapped any more. Between two checks a program can exceed the limit.
 """
 

@@ -17,7 +17,7 @@ Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-
 
 System calls that are newer than this list do not exist inside.
 
-The other filters replace what Landlock lacks; a ``landlock`` sandbox has them as well.
+The other filters refuse calls that Landlock cannot control, in ``landlock`` sandboxes only.
 """
 
 import struct
@@ -176,7 +176,7 @@ def _inspections() -> dict[str, _Block]:
 
 
 def _answers(names: Iterable[str], answer: int) -> dict[str, _Block]:
-    """Returns rules that give all of these calls the same answer, whatever their arguments."""
+    """Returns rules with one answer for all of these calls, whatever their arguments."""
     return {name: [(_RETURN, 0, 0, answer)] for name in names}
 
 
@@ -208,7 +208,7 @@ def _assembled(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALL
 
     Args:
         machine: The architecture.
-        rules: For each system call, instructions of which the last one returns.
+        rules: For each system call, instructions, the last of which returns.
         unknown: The answer to calls from `_FIRST_UNKNOWN` on.
     """
     known = {numbers(machine)[name]: rules[name] for name in rules if name in numbers(machine)}

@@ -1,6 +1,6 @@
 """The zygote of the ``namespace`` backend: two processes.
 
-The first one leaves the host's namespaces, and ends when the owner ends. It serves nothing. Its
+The first one leaves the host's namespaces, and ends when the owner ends. It opens no sandbox. Its
 child, the server, is pid 1 of the new pid namespace, so the end of the server is the end of every
 sandbox, whatever state they are in. It opens sandboxes on request.
 """
@@ -85,8 +85,8 @@ def _leave_host(uid: int, gid: int) -> None:
 def _leave_host_as_root(uid: int, gid: int) -> None:
     """As `_leave_host`, with two lines in each map.
 
-    Only a process in the parent namespace may write more than one line, so a helper forked
-    beforehand does; CAP_SETUID and CAP_SETGID are all it needs.
+    Only a process in the parent namespace may write more than one line, so a helper that was
+    forked before writes them; it needs only CAP_SETUID and CAP_SETGID.
     """
     this = f"/proc/{os.getpid()}"
     with step("set the out-of-memory score"):
@@ -171,9 +171,9 @@ def _prepare(config: dict[str, Any]) -> MountedFolders:
 
 
 def _switch_user(uid: int, gid: int) -> None:
-    """Takes the uid that sandboxes map, keeping capabilities in this user namespace.
+    """Switches to the uid that sandboxes map; keeps capabilities in this user namespace.
 
-    They let `MountedFolders` enter private folders of the user who runs the owner.
+    The capabilities let `MountedFolders` enter private folders of the user who runs the owner.
     """
     if os.getuid() == uid:
         return
@@ -240,7 +240,7 @@ def _run_init(
 def _set_up(
     request: SandboxRequest, mount_names: MountNames, user: tuple[int, int], channel: socket.socket
 ) -> Changes:
-    """Makes this process, just cloned, the first of a sandbox; returns where its changes are."""
+    """Makes this process, just cloned, the first of a sandbox; returns its changes."""
     with step("leave the server behind"):
         sc.call("close_range", channel.fileno() + 1, 0x7FFFFFFF, 0)
         sc.reset_signal(signal.SIGCHLD)
