@@ -108,7 +108,8 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
     if len(patches[fewest]) < len(patches[most]):
         raise InvalidArgumentError(
             f"{path} has {len(patches[most])} patches of {most} and {len(patches[fewest])} of "
-            f"{fewest}; each instance needs the same number; add empty patches"
+            f"{fewest}; each instance needs the same number; correct misspelt ids, or add empty "
+            "patches"
         )
     return patches, models.pop()
 

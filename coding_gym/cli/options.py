@@ -177,8 +177,9 @@ def outcome(trajectory: Trajectory) -> str:
     grade, name = trajectory.grade, f"{trajectory.task_id:<34} {trajectory.attempt} "
     if grade is None or trajectory.error_class:
         return f"✘ {name} {trajectory.error_class}: {last_line(trajectory.error)}"
-    if not grade.resolved:
-        return f"✘ {name} {grade.detail or grade.reason}"
-    num_tests = len(grade.fail_to_pass) + len(grade.pass_to_pass)
-    challenge = f" ({grade.challenge})" if grade.challenge else ""
-    return f"✔ {name} all {num_tests} expected tests pass{challenge}"
+    if grade.resolved:
+        return f"✔ {name} {grade.detail}"
+    num_turns = len(trajectory.turns)
+    has_calls = not num_turns or any(turn.calls for turn in trajectory.turns)
+    no_calls = "" if has_calls else f"; none of {num_turns} replies has a tool call"
+    return f"✘ {name} {grade.detail or grade.reason}{no_calls}"

@@ -74,8 +74,10 @@ def show(
     first = dict(sorted(files, reverse=True))  # the lowest attempt of each task
     if not first:
         raise InvalidArgumentError(f"{run} contains no attempts; name a folder of coding-gym eval")
-    if not task and len(first) == 1:
-        (task,) = first
+    if not task and len(first) > 1:
+        example = f"coding-gym show {run} {min(first)}"
+        raise InvalidArgumentError(f"{run} has {len(first)} tasks; name one: {example}")
+    task = task or min(first)
     if task not in first:
         way_out = hint(task, first)
         raise UnknownNameError(f"{run} has no task {task!r} among its {len(first)}; {way_out}")

@@ -263,7 +263,7 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
     rates_a, rates_b = task_rates(first), task_rates(second)
     differences = rates_b - rates_a
     better, worse = (int((sign * differences > _ROUNDING).sum()) for sign in (1, -1))
-    difference = mean_estimate(differences)
+    difference = mean_estimate(differences, least=-1.0, most=1.0)
     if difference.std_error is not None and difference.std_error < _ROUNDING:
         share, value = wilson_interval(0, len(common))[1], difference.value
         low, high = value - share * (1 + value), value + share * (1 - value)

@@ -5,6 +5,7 @@ Colours in the output of programs are kept; other control sequences are removed.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.evaluation.report import number
-from coding_gym.grade import Grade
+from coding_gym.grade import Grade, TestStatus
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer import turns
 
@@ -21,6 +22,7 @@ _MAX_TEXT = 20_000  # characters
 # Bold, dim, underlined, and foreground colours; not black and white, which a background hides.
 _CODE = "0?[0124]|22|24|3[1-69]|49|9[0-6]"
 _COLOUR = re.compile(rf"(\x1b\[(?:(?:{_CODE})(?:;(?:{_CODE}))*)?m)")
+_NOT_FAILED = (TestStatus.PASSED, TestStatus.UNDECIDED)
 _MARKS = {
     "resolved": ("✔", "green"),
     "unresolved": ("✘", "red"),
@@ -132,6 +134,10 @@ def _grade(grade: Grade) -> Iterator[RenderableType]:
             yield Text(f"not graded: {_line(path)}", "yellow")
     lists = {"fail_to_pass": grade.fail_to_pass, "pass_to_pass": grade.pass_to_pass}
     for name, statuses in lists.items():
-        for test, status in statuses.items():
-            mark = _MARKS["resolved" if status == "passed" else "unresolved"]
-            yield Text.assemble(mark, f" {_line(test)}  ", (f"{name} · {status}", "dim"))
+        for test, status in sorted(statuses.items(), key=lambda one: one[1] in _NOT_FAILED):
+            if status != TestStatus.UNDECIDED:
+                mark = _MARKS["resolved" if status == TestStatus.PASSED else "unresolved"]
+                yield Text.assemble(mark, f" {_line(test)}  ", (f"{name} · {status}", "dim"))
+        if num_undecided := Counter(statuses.values())[TestStatus.UNDECIDED]:
+            text = f"· {num_undecided} tests of {name} undecided: the grade is known without them"
+            yield Text(text, "dim")

@@ -107,6 +107,12 @@ def test_comparison_reads_common_tasks_and_lists_flips() -> None:
         statistics.paired_difference(a, {})
 
 
+def test_interval_of_a_difference_stays_between_minus_one_and_one() -> None:
+    a, b = {"x": [0.0], "y": [0.0], "z": [1.0]}, {"x": [1.0], "y": [0.0], "z": [1.0]}
+    difference = statistics.paired_difference(a, b).difference
+    assert (difference.low, difference.high) == (-1, 1)
+
+
 @pytest.mark.parametrize("num_attempts", [1, 4])
 def test_the_clustered_interval_covers_the_true_rate(num_attempts: int) -> None:
     rng = np.random.default_rng(num_attempts)

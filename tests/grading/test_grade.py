@@ -2,7 +2,7 @@ import os
 from dataclasses import replace
 
 import pytest
-from grading_fixtures import BASE, FIXED, HIDDEN, TASK, GradeTree, with_hidden
+from grading_fixtures import BASE, FIXED, HIDDEN, TASK, GradeTree, patch_of, with_hidden
 from sandbox_fixtures import tree
 
 from coding_gym.errors import GradingError
@@ -101,6 +101,14 @@ def test_a_patch_that_does_not_apply_is_named_so(store: TemplateStore, patch: st
     assert verdict.reason is GradeReason.PATCH_NOT_APPLIED
     assert verdict.detail
     assert "\n" not in verdict.detail
+
+
+@pytest.mark.slow
+def test_the_detail_quotes_the_whole_assertion(store: TemplateStore) -> None:
+    check = "    assert [total([9], 2)] == [\n        7,\n    ]\n"
+    task = with_hidden(f"from cart import total\n\n\ndef test_a():\n{check}", "test_a")
+    verdict = grade(task, store.get(task), patch_of({"README.md": "# A basket\n"}))
+    assert verdict.detail.endswith("; assert [total([9], 2)] == [ 7, ]")
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from synthetic_runs import HOSTILE_TASK, TASK, config, make_hostile_run, make_ru
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.cli.view import show
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.grade import Grade, GradeReason
+from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.terminal import coloured
 
@@ -101,11 +101,33 @@ def test_each_path_that_is_not_graded_is_printed_once(
     assert [text.count(path) for path in paths] == [1, 1]
 
 
+def test_failed_tests_come_first_and_undecided_ones_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statuses = {"t.py::a": TestStatus.PASSED, "t.py::b": TestStatus.FAILED}
+    grade = Grade(
+        resolved=False,
+        reason=GradeReason.TESTS_FAILED,
+        fail_to_pass=statuses,
+        pass_to_pass=dict.fromkeys(("t.py::c", "t.py::d"), TestStatus.UNDECIDED),
+    )
+    record = Trajectory(task_id=TASK, turns=(), grade=grade)
+    write_run(tmp_path / "run", config("run", "model", "rows", [TASK]), [record])
+    show(tmp_path / "run")
+    text = capsys.readouterr().out
+    assert (
+        0 < text.find("✘ t.py::b") < text.find("✔ t.py::a") < text.find("2 tests of pass_to_pass")
+    )
+    assert "t.py::c" not in text
+
+
 def test_unknown_episodes_are_refused(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match=TASK):
         show(runs / "first", TASK.replace("-000", "-00"))
-    for arguments in (("nosuch",), ("",), (TASK, 7)):
+    for arguments in (("nosuch",), (TASK, 7)):
         with pytest.raises(UnknownNameError):
             show(runs / "first", *arguments)
+    with pytest.raises(InvalidArgumentError, match="name one: coding-gym show"):
+        show(runs / "first")
     with pytest.raises(InvalidArgumentError):
         show(tmp_path, TASK)

@@ -1,5 +1,6 @@
 """One run of pytest with a plugin that selects tests and reports their outcomes."""
 
+import ast
 import builtins
 import importlib
 import linecache
@@ -20,6 +21,7 @@ for plugin in getattr(pytest_config, "default_plugins", ()):
     importlib.import_module(f"_pytest.{plugin}")
 
 _MAX_MESSAGE_CHARS = 300
+_MAX_LINES = 20  # of a statement in a message
 _NO_TESTS = 5  # pytest's exit code
 _MAX_VALUES, _MAX_VALUE_CHARS = 4, 4000
 # Exceptions that end a test early without a failed assertion.
@@ -151,10 +153,22 @@ def _first_line(kind: type, error: object, trace: "Any") -> str:
     except Exception:  # noqa: BLE001 — the code under test wrote it
         text = ""
     if not text:
-        source = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
-        text = source.partition("]: ")[2].strip()
+        text = _statement(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
     name = "" if kind is AssertionError and text else kind.__name__ + ": "
     return (name + text.splitlines()[0] if text else name)[:_MAX_MESSAGE_CHARS]
+
+
+def _statement(path: str, line: int) -> str:
+    """Returns the source of a check that begins at a line, without line breaks."""
+    text = linecache.getline(path, line).partition("]: ")[2].strip()
+    for following in range(line + 1, line + _MAX_LINES):
+        try:
+            ast.parse(text)
+        except SyntaxError:
+            text = f"{text} {linecache.getline(path, following).strip()}"
+        else:
+            break
+    return text
 
 
 def _message(report) -> str:  # type: ignore[no-untyped-def]
