@@ -23,7 +23,6 @@ import re
 import shutil
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -368,18 +367,29 @@ class Recipe:
             settings["episode"] = self.episode(tokenizer=player.tokenizer, grading="none")
             source = str(self.work / "test.jsonl")
             run = evaluate(folder, player, tasks=source, seed=self.args.seed, **settings)
+        num_attempts = len(run.config["tasks"]["task_ids"]) * run.config["attempts"]
+        if (num_done := len(run.keys())) < num_attempts:
+            raise SystemExit(f"{name}: {num_done} of {num_attempts} attempts; run again: report")
         templates = TemplateStore()
         tasks = {task.task_id: task for task in load_tasks(str(self.work / "test.jsonl"))}
 
-        @cache
-        def resolved(task_id: str, patch: str) -> float:
-            task = tasks[task_id]
-            verdict = grade(task, templates.get(task), Patch(patch), challenge="none")
-            return float(verdict.resolved)
+        saved = self.work / "verdicts.jsonl"
+        saved.touch()
+        lines = saved.read_text(encoding="utf-8").splitlines()
+        known = {(name, patch): value for name, patch, value in map(json.loads, lines)}
+
+        def resolved(key: tuple[str, str]) -> float:
+            if key not in known:
+                task = tasks[key[0]]
+                verdict = grade(task, templates.get(task), Patch(key[1]), challenge="none")
+                known[key] = float(verdict.resolved)
+                with saved.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([*key, known[key]]) + "\n")
+            return known[key]
 
         outcomes: dict[str, list[float]] = {}
         for record in track(list(run.trajectories()), f"grading {name}"):
-            outcome = resolved(record.task_id, record.patch) if record.patch else 0.0
+            outcome = resolved((record.task_id, record.patch)) if record.patch else 0.0
             outcomes.setdefault(tasks[record.task_id].repo, []).append(outcome)
         return outcomes
 

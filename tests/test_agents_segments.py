@@ -60,6 +60,13 @@ def test_segment_with_an_unknown_logprob_has_none() -> None:
     assert sample["logprobs"] is None
 
 
+def test_an_episode_without_ids_gives_no_sample_and_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert segments(Trajectory(task_id="any", turns=(turn([], [5], exact=False),))) == []
+    assert "any: no sample" in caplog.text
+
+
 def test_items_of_the_responses_api_become_messages() -> None:
     call = {"call_id": "c1", "name": "shell", "arguments": '{"cmd":  "ls"}'}
     text = {"type": "output_text", "text": "I look."}

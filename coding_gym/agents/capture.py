@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -19,6 +20,8 @@ from coding_gym.episode import transcript
 from coding_gym.errors import EpisodeError
 from coding_gym.tools.formats import ParsedAction
 from coding_gym.trajectory import Message, ModelCall, StopReason, Trajectory, Turn
+
+_log = logging.getLogger(__name__)
 
 _TOKEN_CHARS = 4  # in a token, for an estimate
 
@@ -225,4 +228,10 @@ def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
             sample["logprobs"] = None
         else:
             sample["logprobs"] += [0.0] * len(between) + list(turn.logprobs)
+    if not samples and any(turn.model_call for turn in trajectory.turns):
+        _log.warning(
+            "%s: no sample, since no reply has token ids of prompt and reply; vLLM and SGLang "
+            "return both",
+            trajectory.task_id,
+        )
     return samples

@@ -228,10 +228,10 @@ def _reopen(
         )
     config["attempts"] = attempts or config["attempts"]
     config["bounds"] = {**config["bounds"], **bounds}
-    for name, now in _versions().items():
-        before = config["versions"].setdefault(name, now)
-        if before.split(", then ")[-1] != now:
-            config["versions"][name] = f"{before}, then {now}"
+    known, current = config["versions"], _versions()
+    for name in {**known, **current}:
+        before, now = known.get(name, "none"), current.get(name, "none")
+        known[name] = before if before.split(", then ")[-1] == now else f"{before}, then {now}"
     folder.save_config()
     return folder, chosen, factory
 

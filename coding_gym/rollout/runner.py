@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import logging
+import threading
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -212,9 +213,12 @@ def run_in_thread(
         on_interrupt: Is called at the first Ctrl-C; then only a second one cancels the coroutine.
     """
     playing: list[asyncio.Task[None]] = []
+    is_cancelled = threading.Event()
 
     async def play() -> None:
         playing.append(asyncio.ensure_future(episodes))
+        if is_cancelled.is_set():
+            playing[0].cancel()
         await playing[0]
 
     with ThreadPoolExecutor(1) as thread:
@@ -228,6 +232,7 @@ def run_in_thread(
                 on_interrupt()
                 future.result()
         except BaseException:
+            is_cancelled.set()
             for task in playing:
                 with suppress(RuntimeError):  # the loop has already ended
                     task.get_loop().call_soon_threadsafe(task.cancel)

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
-from threading import Thread
+from threading import Thread, current_thread
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -100,7 +100,8 @@ class Slot:
 
     def join(self) -> None:
         """Waits until the thread has ended; call `stop` first."""
-        self._thread.join()
+        if self._thread is not current_thread():  # a wrapper can close its vector env
+            self._thread.join()
 
     def _submit(self, work: Callable[[], Any]) -> "Future[Any]":
         future: Future[Any] = Future()
