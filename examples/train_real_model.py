@@ -205,6 +205,9 @@ class Recipe:
         if out.exists():
             print(f"{out} already exists")
             return
+        if not (self.args.bench / "train.jsonl").exists():
+            command = f"python benchmarks/learning/programs.py {self.args.bench}"
+            raise SystemExit(f"{self.args.bench} has no bugs; write them: {command}")
         write_tasks(self.args.bench, self.work)
         bugs = demonstrations(self.args.seed)
         with out.with_suffix(".part").open("w", encoding="utf-8") as file:
@@ -394,15 +397,17 @@ class Recipe:
         return outcomes
 
 
+class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Displays defaults, and the description as it is written above."""
+
+
 def main() -> None:
     """Runs the stages."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Help)
     parser.add_argument(
         "stage", nargs="*", metavar="STAGE", help=f"stages to run, of {STAGES}; all by default"
     )
-    parser.add_argument("--bench", type=Path, default="bench", help="folder that programs.py wrote")
+    parser.add_argument("--bench", type=Path, default=Path("bench"), help="of programs.py")
     parser.add_argument("--work", type=Path, default="runs/real-model", help="output folder")
     parser.add_argument("--tool-format", default="pythonic", help="NanoAgent: hermes")
     parser.add_argument("--sft-steps", type=int, default=140, help="updates of 8 demonstrations")
