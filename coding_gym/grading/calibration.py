@@ -78,13 +78,16 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
         rng: Source of random choices.
 
     Raises:
-        GradingError: The tests do not start with the gold patch.
+        GradingError: The tests do not start with the gold patch, or their run is killed.
     """
     start = perf_counter()
     first = tree.run(gold)
     timeout_s = _MAX_SLOWDOWN * (perf_counter() - start) + _SLACK_S
     if first.start_error:  # without a plan, a patch would be graded by the originals alone
         raise GradingError(f"the tests do not start with the gold patch: {first.start_error}")
+    if first.timed_out or first.out_of_memory or first.is_lost:
+        end = "timed out" if first.timed_out else "was killed"
+        raise GradingError(f"the run of the tests with the gold patch {end}")
     if not first.is_whole:
         return Plan()
     calibration = _Calibration(task, tree, gold, first, timeout_s, rng)

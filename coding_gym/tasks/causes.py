@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, TestStatus
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
@@ -95,6 +96,9 @@ def _order_dependent(task: Task, template: Template, failed: Grade, backend: str
     if not tests or not others:
         return ""
     alone = replace(task, fail_to_pass=tuple(tests), pass_to_pass=(), grading_plan="")
-    verdict = grade(alone, template, Patch(task.gold_patch), backend=backend)
+    try:
+        verdict = grade(alone, template, Patch(task.gold_patch), backend=backend)
+    except GradingError:  # the cause stays unknown
+        return ""
     passed = _with_status(verdict, TestStatus.PASSED)
     return tests[0] if len(passed) == len(tests) else ""

@@ -179,7 +179,7 @@ class _OneFlaky:
     def __init__(self) -> None:
         self.num_runs = 0
 
-    def functions(self, _: object) -> dict[str, tuple[str, ...]]:
+    def function_ids(self, _: object) -> dict[str, tuple[str, ...]]:
         return {f"test_x.py::test_{name}": (f"test_x.py::test_{name}",) for name in _NAMES}
 
     def run(self, _: Patch, rewrite: Any = None, **__: object) -> Run:

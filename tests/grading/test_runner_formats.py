@@ -1,5 +1,7 @@
 """What each format makes of a text, and what it takes for incomplete."""
 
+import pytest
+
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.cargo import read_cargo
 from coding_gym.grading.formats.go_json import read_go
@@ -149,3 +151,21 @@ def test_only_what_is_between_the_marks_counts() -> None:
 
 def test_every_project_has_a_format_that_there_is() -> None:
     assert set(FORMAT_BY_REPO.values()) <= FORMATS.keys()
+
+
+@pytest.mark.parametrize("name", ["tap junit", "cargo runner", *FORMATS])
+def test_hostile_output_is_read_in_linear_time(name: str) -> None:
+    """Code under test prints these; with patterns of quadratic time they take hours."""
+    size = 200_000
+    starts = ("", "test_", "Running a.rs (", "--- PASS: ", "[ OK ] ", "[err]: ", "a. ", "_ ", "✓ ")
+    fillers = (" ", "_", "/", "=", ". ", " (", ".py:", "] ", " in ", "F")
+    lines = [start + filler * (size // len(filler)) for start in starts for filler in fillers]
+    lines += ["a ... Testing against Django installed in "] * 20_000
+    text = "\n".join([*lines, "1.." + "9" * 5000])
+    if name == "tap junit":
+        assert not read_tap(text).ended
+        assert not read_junit([text.encode()]).ended
+    elif name == "cargo runner":
+        assert read_cargo(text).ended
+    else:
+        read_log(text, name)

@@ -12,7 +12,8 @@ from coding_gym.grade import TestStatus
 from coding_gym.grading.report import Run
 
 _RUNNING = re.compile(
-    r"\s*Running (?:unittests )?(?P<source>\S+\.rs) \((?:.*[/\\])?(?P<crate>.*?)(?:-[0-9a-f]*)?\)"
+    r"\s*Running (?:unittests )?(?P<source>\S+\.rs) "
+    r"\((?:.*[/\\])?(?P<crate>[^/\\]*?)(?:-[0-9a-f]*)?\)"
 )
 _DOCUMENTATION = re.compile(r"\s*Doc-tests (?P<source>(?P<crate>\S+))")
 _TEST = re.compile(r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b.*")

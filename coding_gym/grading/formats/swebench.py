@@ -13,6 +13,7 @@ Source: SWE-bench, ``harness/log_parsers/``.
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 
 from coding_gym.grade import TestStatus
@@ -22,7 +23,6 @@ PASSED, FAILED, SKIPPED, ERROR, XFAIL = "PASSED", "FAILED", "SKIPPED", "ERROR", 
 _WORDS = (FAILED, PASSED, SKIPPED, ERROR, XFAIL)
 _COLOR = re.compile(r"\[\d+m")
 _CONTROL = dict.fromkeys(range(1, 32))
-_SYMPY_FAILURE = re.compile(r"_* (.*)\.py:(.*) _*")
 _SYMPY_ENDINGS = ((" E", ERROR), (" F", FAILED), (" ok", PASSED))
 _VERSION_TEST = "--version is equivalent to version"
 # A migration that one old test of Django applies while it runs.
@@ -32,14 +32,16 @@ _DJANGO_OK = (" ... ok", " ... OK", " ...  OK")
 _DJANGO_LOGGED = tuple(
     re.compile(rf"^(.*?)\s\.\.\.\s{text}\nok$", re.MULTILINE)
     for text in (
-        r"Testing against Django installed in (?s:.*?) silenced\)\.",
         r"Internal Server Error: /.*/",
         r"System check identified no issues \(0 silenced\)",
     )
 )
+_DJANGO_STARTS = re.compile(r"^(.*?)\s\.\.\.\sTesting against Django installed in ", re.MULTILINE)
+_DJANGO_STARTED = re.compile(r" silenced\)\.\nok$", re.MULTILINE)
 _CROSS = "\N{MULTIPLICATION SIGN}"
 _TIME = r"(?: \(\d+\s*m?s\))?"
-_WHERE = re.compile(r"\s+in\s+\S+$")
+_WHERE = re.compile(r"(?<!\s)\s+in\s+\S+$")
+_MAX_LINE_CHARS = 2000  # of a line with a pattern: some patterns need quadratic time
 _START, _END = ">>>>> Start Test Output", ">>>>> End Test Output"
 _ABORTED = tuple(
     f">>>>> {text}"
@@ -112,8 +114,14 @@ def read_seaborn(log: str) -> dict[str, str]:
 
 def read_sympy(log: str) -> dict[str, str]:
     """Reads SymPy's own runner: titles of failures, then a line for each test."""
-    statuses = {f"{m[1]}.py:{m[2]}": FAILED for m in _SYMPY_FAILURE.finditer(log)}
-    for line in map(str.strip, log.split("\n")):
+    lines = log.split("\n")
+    statuses = {}
+    for line in lines:
+        start, end = line.find(" ") + 1, line.rfind(" ")
+        suffix = line.rfind(".py:", start, max(end, 0))
+        if start and suffix >= 0:
+            statuses[line[start:end]] = FAILED
+    for line in map(str.strip, lines):
         for ending, status in _SYMPY_ENDINGS:
             if line.startswith("test_") and line.endswith(ending):
                 statuses[line.split()[0]] = status
@@ -132,7 +140,19 @@ def read_django(log: str) -> dict[str, str]:
             statuses[began] = PASSED
     for pattern in _DJANGO_LOGGED:
         statuses.update((match[1], PASSED) for match in pattern.finditer(log))
-    return statuses
+    return statuses | dict.fromkeys(_started_by_tests(log), PASSED)
+
+
+def _started_by_tests(log: str) -> Iterator[str]:
+    """Yields the tests that start Django's tests, whose log ends in another line's ``ok``."""
+    ends = deque(match.span() for match in _DJANGO_STARTED.finditer(log))
+    position = 0
+    for match in _DJANGO_STARTS.finditer(log):
+        while ends and ends[0][0] < match.end():
+            ends.popleft()
+        if ends and match.start() >= position:
+            position = ends[0][1]
+            yield match[1]
 
 
 def _summaries(log: str) -> Iterator[tuple[str, str]]:
@@ -183,10 +203,15 @@ def _lines(pattern: str, passed: str, failed: str, skipped: str = "") -> Read:
     compiled = re.compile(pattern)
 
     def read(log: str) -> dict[str, str]:
-        matches = (compiled.match(line.strip()) for line in log.split("\n"))
+        matches = (compiled.match(line) for line in _short_lines(log))
         return {_name(m): words[m["how"]] for m in matches if m and m["how"] in words}
 
     return read
+
+
+def _short_lines(log: str) -> Iterator[str]:
+    lines = map(str.strip, log.split("\n"))
+    return (line for line in lines if len(line) <= _MAX_LINE_CHARS)
 
 
 def _name(match: re.Match[str]) -> str:
@@ -214,10 +239,25 @@ def read_phpunit(log: str) -> dict[str, str]:
     statuses = {}
     suite: str | None = None
     for line in log.split("\n"):
+        if len(line) > _MAX_LINE_CHARS:
+            continue
         if title := re.fullmatch(r"(\w.+) \(.+\)", line):
             suite = title[1]
         elif test := re.fullmatch(r"\s*([✔✘↩])\s*(.*)", line):
             statuses[f"{suite} > {test[2]}"] = words[test[1]]
+    return statuses
+
+
+def read_minitest(log: str) -> dict[str, str]:
+    """Reads ``minitest --verbose``: ``TEST. TIME s = RESULT``, a pattern of cubic time."""
+    words = {".": PASSED, "F": FAILED, "E": FAILED}
+    statuses = {}
+    for line in map(str.strip, log.split("\n")):
+        how = max(map(line.rfind, words))
+        equals = line.rfind("=", 0, max(how, 0))
+        end = line.rfind(". ", 0, max(equals, 0))
+        if end > 0:
+            statuses[line[:end]] = words[line[how]]
     return statuses
 
 
@@ -234,13 +274,13 @@ FORMATS: dict[str, Read] = {
     "cucumber": _lines(r"(?P<test>.*) \.+(?P<how>\.|F)", ".", "F"),
     "googletest": _lines(r".*\[\s*(?P<how>OK|FAILED)\s*\]\s(?P<test>.*)\s\(.*\)$", "OK", "FAILED"),
     "gotest": _lines(r"--- (?P<how>PASS|FAIL|SKIP): (?P<test>.+) \(.+\)$", "PASS", "FAIL", "SKIP"),
-    "gradle": _lines(r"(?P<test>[^>].+)\s+(?P<how>PASSED|FAILED)$", "PASSED", "FAILED"),
+    "gradle": _lines(r"(?P<test>[^>].+)\s(?P<how>PASSED|FAILED)$", "PASSED", "FAILED"),
     "jest": _lines(rf"(?P<how>[✓✕○])\s(?P<test>.+?){_TIME}$".replace(" ", r"\s"), "✓", "✕", "○"),
     "jest_json": _lines(r"\[(?P<how>PASSED|FAILED)\]\s(?P<test>.+)$", "PASSED", "FAILED"),
     "jq": _lines(r"(?P<how>PASS|FAIL):\s(?P<test>.+)$", "PASS", "FAIL"),
     "maven": read_maven,
     "micropython": _lines(r"(?P<how>pass|FAIL|skip)\s+(?P<test>.+)$", "pass", "FAIL", "skip"),
-    "minitest": _lines(r"(?P<test>.+)\. .*=.*(?P<how>\.|F|E).*$", ".", "F|E"),
+    "minitest": read_minitest,
     "phpunit": read_phpunit,
     "redis": _lines(
         rf"\[(?P<how>ok|err|skip|ignore)\]:\s(?P<test>.+?){_TIME}$".replace(" ", r"\s"),

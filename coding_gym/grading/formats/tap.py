@@ -10,7 +10,7 @@ from coding_gym.grade import TestStatus
 from coding_gym.grading.report import Run
 
 _POINT = re.compile(r"( *)(not )?ok\b *(\d+)? *(?:- )?(.*)")
-_PLAN = re.compile(r"1\.\.(\d+)\s*(?:#.*)?")
+_PLAN = re.compile(r"1\.\.(\d{1,9})\s*(?:#.*)?")
 _SUBTEST = re.compile(r"( *)# Subtest: (.*)")
 _DIRECTIVE = re.compile(r"(?<!\\)#\s*(skip|todo)\b.*", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\([\\#])")

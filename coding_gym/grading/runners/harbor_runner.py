@@ -77,7 +77,7 @@ class HarborRunner(OutputRunner):
 def _reward(sandbox: Sandbox) -> float | None:
     """Returns the reward named ``reward``, else the lowest reward; None without a reward."""
     for path in _REWARD_FILES:
-        with suppress(OSError, ValueError, TypeError, RecursionError):
+        with suppress(OSError, ValueError, TypeError, OverflowError, RecursionError):
             data = json.loads(sandbox.read_file(path, max_bytes=_MAX_REWARD_BYTES))
             if isinstance(data, dict):
                 data = data[REWARD] if REWARD in data else min(data.values())

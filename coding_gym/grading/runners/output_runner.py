@@ -31,7 +31,7 @@ from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
 FILE = "{file}"
-_MAX_OUTPUT_BYTES = 64 << 20
+_MAX_OUTPUT_BYTES = 16 << 20
 _MAX_REPORTS = 1000
 _PLAIN_WORD = re.compile(r"[\w.+/-]+")
 
