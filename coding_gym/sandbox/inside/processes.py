@@ -13,7 +13,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 # Shorter commands are never checked.
 _FIRST_CHECK_S = 0.02
@@ -22,12 +22,10 @@ _MIN_INTERVAL_S, _MAX_INTERVAL_S = 0.05, 0.5
 _BYTES_PER_S = 4 << 30
 # The pause after a check is at least this many times the duration of the check.
 _REST = 20
-# A child that vfork has made counts its parent's memory again until it runs a program, within a
-# millisecond: only an excess that lasts counts.
-_NUM_REPEATS, _REPEAT_S = 2, 0.01
 
 _HELD = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE)
 _SHARES = re.compile(rb"^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+) kB$", re.MULTILINE)
+_FAMILY = re.compile(rb"^State:\s+(\w).*^Tgid:\s+(\d+)$.*^PPid:\s+(\d+)$", re.MULTILINE | re.DOTALL)
 
 
 def all_but_first() -> frozenset[int]:
@@ -102,24 +100,17 @@ class MemoryWatch:
 
     def is_exceeded(self, now: float) -> bool:
         """Returns whether the processes together hold more than the limit."""
-        total = self._held()
-        for _ in range(_NUM_REPEATS):
-            if total > self._limit:
-                time.sleep(_REPEAT_S)
-                total = self._held()
+        statuses = dict(_status_of(f"/proc/{pid}") for pid in self._pids())
+        held = {folder: _total(_HELD, text) for folder, text in statuses.items()}
+        total = sum(held.values())
+        if total > self._limit:
+            for folder in _in_vfork(statuses, held):
+                del held[folder]
+            total = sum(_share(folder, num_bytes) for folder, num_bytes in held.items())
         pause_s = max(0, self._limit - total) / self._bytes_per_s
         pause_s = min(max(pause_s, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
         self.next_check = now + max(pause_s, (time.monotonic() - now) * _REST)
         return total > self._limit
-
-    def _held(self) -> int:
-        """Returns the bytes that all processes hold."""
-        statuses = (_status_of(f"/proc/{pid}") for pid in self._pids())
-        held = {folder: _total(_HELD, text) for folder, text in statuses}
-        total = sum(held.values())
-        if total <= self._limit:
-            return total
-        return sum(_share(folder, num_bytes) for folder, num_bytes in held.items())
 
 
 def _status_of(process: str) -> tuple[str, bytes]:
@@ -135,6 +126,21 @@ def _status_of(process: str) -> tuple[str, bytes]:
                 if b"VmSize" in (text := _read(f"{thread}/status")):
                     return thread, text
     return process, status
+
+
+def _in_vfork(statuses: Mapping[str, bytes], held: Mapping[str, int]) -> Iterator[str]:
+    """Yields, for each parent that waits in vfork, the child that runs in the parent's memory.
+
+    Without this, the memory of both would be counted twice. A child is recognised by its size,
+    which equals the parent's; a forked copy with separate memory can look the same.
+    """
+    matches = {folder: _FAMILY.search(text) for folder, text in statuses.items()}
+    families = {folder: family.groups() for folder, family in matches.items() if family}
+    waiting = {pid: held[folder] for folder, (state, pid, _) in families.items() if state == b"D"}
+    for folder, (_, _, parent) in families.items():
+        if waiting.get(parent) == held[folder]:
+            del waiting[parent]
+            yield folder
 
 
 def _share(folder: str, held: int) -> int:

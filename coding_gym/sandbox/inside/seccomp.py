@@ -60,6 +60,7 @@ _ATTRIBUTES = (
 )
 
 _NAMESPACE_FLAGS = 0x7E020000
+_SHARES_MEMORY, _VFORK = 0x100, 0x4000  # CLONE_VM, CLONE_VFORK
 _AF_UNIX, _AF_NETLINK = 1, 16
 _INTERNET = (2, 10)  # AF_INET, AF_INET6
 _STREAM, _DATAGRAM, _TYPE_BITS = 1, 2, 0xF  # SOCK_STREAM, SOCK_DGRAM, below flags
@@ -125,10 +126,13 @@ def _inspections() -> dict[str, _Block]:
     checks: dict[str, _Block] = {
         # glibc falls back to clone, whose flags can be read here; those of clone3 cannot.
         "clone3": [(_RETURN, 0, 0, _ENOSYS)],
+        # A parent that waits as in vfork must share its memory, as `MemoryWatch` assumes.
         "clone": [
             _argument(0),
             (_IF_BITS, 0, 1, _NAMESPACE_FLAGS),
             (_RETURN, 0, 0, _EPERM),
+            (_AND, 0, 0, _VFORK | _SHARES_MEMORY),
+            *_refuse((_VFORK,), _EPERM),
         ],
         "socket": [
             _argument(0),

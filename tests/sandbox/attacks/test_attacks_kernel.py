@@ -70,6 +70,7 @@ ATTACKS = {
             flags = high | 1 << bit | 17
             attempt(f'{bit} EPERM', lambda: call('clone', flags, 0, 0, 0, 0) or os._exit(0))
     attempt('socket EAFNOSUPPORT', lambda: call('socket', 1 << 32 | 17, 3, 0))
+    attempt('vfork EPERM', lambda: call('clone', 0x4000 | 17, 0, 0, 0, 0) or os._exit(0))
     """,
     "a second filter cannot relax the first": """
     code = struct.pack('HBBI', 6, 0, 0, 0x7FFF0000)
