@@ -3,6 +3,8 @@
 import json
 import math
 import os
+import socket
+import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from coding_gym.agents.capture import CapturedRequests, segments
 from coding_gym.agents.capture_server import CaptureEndpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, get_harness, harness_names, with_layer
-from coding_gym.agents.harness_player import HarnessPlayer
+from coding_gym.agents.harness_player import _PORT, _SCRIPT, HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.evaluation import evaluate
@@ -499,6 +501,24 @@ def test_harness_without_a_reply_has_no_verdict(
     assert (record.error_class, record.grade) == (error_class, None)
     assert "Traceback" not in record.error
     assert len(server.requests) <= 1
+
+
+def test_script_prints_only_the_output_of_the_command() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        script = _SCRIPT.replace(str(_PORT), str(server.getsockname()[1]))
+        script = script.format(api_key="token", command="sleep 0.2; echo output; exit 3")
+        script = f"trap 'sleep 0.2' EXIT\n{script}"  # time for a notice of the killed job
+        done = subprocess.run(
+            ["/bin/bash", "-c", script], capture_output=True, text=True, check=False
+        )
+    assert (done.stdout, done.stderr, done.returncode) == ("output\n", "", 3)
+
+
+@pytest.mark.parametrize("code", ["", "chat(CHAT)"], ids=["no request", "graded"])
+def test_token_in_the_output_is_not_recorded(code: str, tiny_row: Any, tmp_path: Path) -> None:
+    server = scripted(message("Done."))
+    (record,) = play(f"{code}\nsys.exit(KEY)", server, tiny_row, tmp_path / "run")
+    assert "exit code 1: [key]" in record.error
 
 
 def test_harness_may_shorten_a_prompt_that_is_too_long(tiny_row: Any, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ _SCRIPT = f"""
   read -r -n 1 <&3 && kill -KILL $$
 ) > /dev/null 2>&1 &
 watch=$!
+disown  # otherwise bash prints the killed command
 (
 {{command}}
 )
@@ -181,7 +182,8 @@ class HarnessPlayer(Player):
             home = sandbox.run('printf %s "$HOME"').output
             for path, text in harness.files.items():
                 sandbox.write_file(f"{home}/{path}", text.encode())
-            return sandbox.run(script, timeout_s=timeout_s, env=dict(harness.env))
+            result = sandbox.run(script, timeout_s=timeout_s, env=dict(harness.env))
+        return replace(result, output=result.output.replace(endpoint.api_key, "[key]"))
 
     async def _end(self, endpoint: CaptureEndpoint) -> None:
         """Ends the harness some time after a request was refused."""
