@@ -195,6 +195,15 @@ def test_command_plays_a_harness_of_a_file_and_shows_it(tiny_row: Any, tmp_path:
     assert "Done." in printed
 
 
+def test_output_of_a_harness_is_recorded_and_shown(tiny_row: Any, tmp_path: Path) -> None:
+    code, server = "chat(CHAT)\nprint('x' * 9000, 'no idea')", scripted(message("Done."))
+    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    assert (record.error, record.stop_reason) == ("", "submitted")
+    assert record.turns[-1].action.endswith("x no idea")
+    assert len(record.turns[-1].action) < 5000
+    assert "x no idea" in run_command("show", tmp_path / "run", tiny_row["instance_id"], "0")
+
+
 def test_rewritten_history_begins_another_segment(tiny_row: Any, tmp_path: Path) -> None:
     code = """
 CHAT.append(chat(CHAT))

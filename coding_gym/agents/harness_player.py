@@ -30,7 +30,7 @@ _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
 _NOT_KEPT = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors")
 _TIMEOUT_S = 3600.0  # of an episode without `max_seconds`
 _START_S = 60.0  # the longest time that one starting harness delays the next one
-_TAIL_CHARS = 2000
+_TAIL_CHARS = 4096  # of the harness's output, in the record
 # By event loop, because each episode of verl has its own player.
 _starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 # The subshell ends the command when the endpoint answers. It has its own connection.
@@ -144,20 +144,25 @@ class HarnessPlayer(Player):
             live.chat = {**requests.record(), "toolset": self.name}
         if requests.failure and not isinstance(requests.failure, PromptTooLongError):
             raise requests.failure
-        reason, error = self._outcome(requests, result)
+        reason, ending = self._reason(requests, result), "the sandbox was lost"
+        if result is not None:
+            output = result.output[-_TAIL_CHARS:].strip()
+            ending = public_text(f"exit code {result.exit_code}: {output}")
         if result is not None and not (requests.replies or requests.failure or requests.limit):
             raise HarnessError(
-                f"{self.name} ended before a reply of the model: {error or reason}; remedy: make "
+                f"{self.name} ended before a reply of the model: {ending}; remedy: make "
                 "its command run in the sandbox, which has the harness's files and none of this "
                 "machine's"
             )
-        await live.step(Stop(f"{self.name} has ended: {reason}"))
+        is_failure = result is not None and reason is StopReason.STOPPED
+        end = f"{self.name} has ended: {reason}"
+        await live.step(Stop(end if is_failure else f"{end}, {ending}"))
         live.chat["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:
             live.chat["stop_reason"] = reason
-            if error:
-                _log.warning("%s, %s: %s", live.task.task_id, self.name, error)
-                live.chat["error"] = public_text(error)
+            if is_failure:
+                _log.warning("%s, %s: %s", live.task.task_id, self.name, ending)
+                live.chat["error"] = ending
 
     async def _started(self, live: LiveEpisode, endpoint: CaptureEndpoint) -> ExecResult:
         """Runs the harness; as many start at the same time as there are CPUs."""
@@ -191,18 +196,14 @@ class HarnessPlayer(Player):
         await asyncio.sleep(self._grace_s)
         endpoint.ending.set()
 
-    def _outcome(
-        self, requests: CapturedRequests, result: ExecResult | None
-    ) -> tuple[StopReason, str]:
-        """Returns the stop reason, and the text of a failure that is not due to a limit."""
+    def _reason(self, requests: CapturedRequests, result: ExecResult | None) -> StopReason:
+        """Returns the stop reason; it is ``STOPPED`` after a failure that is not due to a limit."""
         if requests.limit or result is None:
-            return requests.limit or StopReason.STOPPED, ""
+            return requests.limit or StopReason.STOPPED
         if result.timed_out:
-            return StopReason.MAX_TIME, ""
-        if not self._harness.is_failure(result.exit_code, result.output):
-            return StopReason.SUBMITTED, ""
-        tail = result.output[-_TAIL_CHARS:].strip()
-        return StopReason.STOPPED, f"exit code {result.exit_code}: {tail}"
+            return StopReason.MAX_TIME
+        is_failure = self._harness.is_failure(result.exit_code, result.output)
+        return StopReason.STOPPED if is_failure else StopReason.SUBMITTED
 
     async def close(self) -> None:
         """Closes the client; idempotent."""
