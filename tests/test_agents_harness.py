@@ -5,7 +5,9 @@ import math
 import os
 import socket
 import subprocess
+import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -592,6 +594,27 @@ def test_harness_file_with_a_wrong_value_is_refused(
     path.write_text("\n".join([*lines, change]), encoding="utf-8")
     with pytest.raises(CodingGymError, match=value):
         get_harness(str(path))
+
+
+def test_installation_is_reported_and_excluded_from_the_duration(
+    tiny_row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, late = time.perf_counter, [0.0]
+
+    def commands(*_: Any) -> list[str]:
+        late[0] += 1000
+        return ["true"]
+
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + late[0])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("coding_gym.agents.harness._install_commands", commands)
+    own = replace(harness("chat(CHAT)"), npm=("own@1.0.0",))
+    with scripted(message("Done.")) as server:
+        player = HarnessPlayer(own, OpenAIClient(server.base_url), model="tiny")
+        (record,) = evaluate(tmp_path / "run", player, tasks=[tiny_row]).trajectories()
+    assert "own@1.0.0" in caplog.text
+    assert late == [1000]
+    assert 0 < record.duration_s < 1000
 
 
 def test_packages_of_a_harness_are_an_entry_of_the_cache(

@@ -15,6 +15,7 @@ All texts may contain ``{base_url}``, ``{api_key}`` and ``{model}``; the command
 ``{problem}``.
 """
 
+import logging
 import re
 import shlex
 import tomllib
@@ -34,6 +35,8 @@ from coding_gym.sandbox.images import build_sandbox
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits
 from coding_gym.workspace.installing import BUILD_TIMEOUT_S, Installation
+
+_log = logging.getLogger(__name__)
 
 LAYER = "/opt/harness"
 """The folder of the installed packages in a sandbox."""
@@ -173,6 +176,8 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
     )
 
     def build(folder: Path) -> None:
+        packages = ", ".join((*harness.pip, *harness.npm))
+        _log.warning("installing %s with dependencies; later runs use this installation", packages)
         layer, scratch = folder / "layer", folder / "scratch"
         build_spec = SandboxSpec(
             python=python,

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -114,7 +115,9 @@ class HarnessPlayer(Player):
         endpoint = CaptureEndpoint(requests)
 
         def change(spec: SandboxSpec) -> SandboxSpec:
+            start = time.perf_counter()
             spec = with_layer(self._harness, get_backend(live.episode.config.sandbox.name), spec)
+            live.install_s += time.perf_counter() - start
             return replace(spec, forwards={_PORT: endpoint.path})
 
         await endpoint.start()
