@@ -21,6 +21,7 @@ import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 
@@ -44,6 +45,9 @@ LAYER = "/opt/harness"
 _SCHEMA = 1
 _PRESETS = files("coding_gym.agents") / "presets"
 _PINNED = re.compile(r".+(==[^*]+|@\d[^/ ]*|@[0-9a-f]{7,}|\.whl|\.tgz)")
+_PLACEHOLDERS = ("problem", "base_url", "api_key", "model")
+_NAME = re.compile(r"(?<!\$)\{([\w-]+)\}")  # not a variable of the shell
+_HYPHENATED = re.compile(r"\{(\w+-[\w-]+)\}")  # in files, other names may be those of a script
 _SCRATCH = "/opt/scratch"
 _PATHS = f"{LAYER}/bin:{LAYER}/node_modules/.bin"
 _BUILD_VARIABLES = {
@@ -95,6 +99,15 @@ class Harness(JsonRecord):
                 f"packages of harness {self.name!r} need versions, got {', '.join(unpinned)}; "
                 "write pip's as name==1.0, npm's as name@1.0"
             )
+        names = _NAME.findall("\n".join((self.command, *self.env.values())))
+        names += _HYPHENATED.findall("\n".join(self.files.values()))
+        for name in names:
+            close = get_close_matches(name.replace("-", "_").lower(), _PLACEHOLDERS, n=1)
+            if close and name not in _PLACEHOLDERS:
+                raise InvalidArgumentError(
+                    f"harness {self.name!r} has an unknown placeholder {{{name}}}; did you mean "
+                    f"{{{close[0]}}}?"
+                )
         try:
             re.compile(self.failure)
         except re.error as problem:
