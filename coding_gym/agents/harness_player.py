@@ -32,6 +32,10 @@ _NOT_KEPT = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors
 _TIMEOUT_S = 3600.0  # of an episode without `max_seconds`
 _START_S = 60.0  # the longest time that one starting harness delays the next one
 _TAIL_CHARS = 4096  # of the harness's output, in the record
+_MISSING_REMEDY = (
+    "; remedy: the sandbox has none of this machine's files: put the script into [files] of the "
+    "harness and run it as $HOME/agent.py"
+)
 # By event loop, because each episode of verl has its own player.
 _starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 # The subshell ends the command when the endpoint answers. It has its own connection.
@@ -149,14 +153,14 @@ class HarnessPlayer(Player):
             raise requests.failure
         reason, ending = self._reason(requests, result), "the sandbox was lost"
         if result is not None:
-            output = result.output[-_TAIL_CHARS:].strip()
+            output = result.output[-_TAIL_CHARS:].strip() or "no output"
             ending = public_text(f"exit code {result.exit_code}: {output}")
-        if result is not None and not (requests.replies or requests.failure or requests.limit):
-            raise HarnessError(
-                f"{self.name} ended before a reply of the model: {ending}; remedy: make "
-                "its command run in the sandbox, which has the harness's files and none of this "
-                "machine's"
-            )
+            if not (requests.replies or requests.failure or requests.limit):
+                is_missing = result.exit_code in (126, 127) or "No such file" in output
+                raise HarnessError(
+                    f"{self.name} ended before a reply of the model: {ending}"
+                    + _MISSING_REMEDY * is_missing
+                )
         is_failure = result is not None and reason is StopReason.STOPPED
         end = f"{self.name} has ended: {reason}"
         await live.step(Stop(end if is_failure else f"{end}, {ending}"))
