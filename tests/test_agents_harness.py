@@ -206,6 +206,17 @@ def test_output_of_a_harness_is_recorded_and_shown(tiny_row: Any, tmp_path: Path
     assert "x no idea" in run_command("show", tmp_path / "run", tiny_row["instance_id"], "0")
 
 
+def test_example_of_the_documentation_repairs_a_task(tiny_row: Any, tmp_path: Path) -> None:
+    page = Path(__file__).parents[1].joinpath("docs/evaluation.md").read_text(encoding="utf-8")
+    own = tmp_path / "own.toml"
+    own.write_text(page.partition("```toml\n")[2].partition("```\n")[0], encoding="utf-8")
+    with scripted(message(FIX)) as server:
+        client = OpenAIClient(server.base_url)
+        player = HarnessPlayer(get_harness(str(own)), client, model="tiny")
+        (record,) = evaluate(tmp_path / "run", player, tasks=[tiny_row]).trajectories()
+    assert (record.error, record.resolved) == ("", True)
+
+
 def test_rewritten_history_begins_another_segment(tiny_row: Any, tmp_path: Path) -> None:
     code = """
 CHAT.append(chat(CHAT))
