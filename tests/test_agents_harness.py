@@ -3,7 +3,11 @@
 import json
 import math
 import os
+import socket
+import subprocess
+import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,7 @@ from coding_gym.agents.capture import CapturedRequests, segments
 from coding_gym.agents.capture_server import CaptureEndpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, get_harness, harness_names, with_layer
-from coding_gym.agents.harness_player import HarnessPlayer
+from coding_gym.agents.harness_player import _PORT, _SCRIPT, HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.evaluation import evaluate
@@ -191,6 +195,26 @@ def test_command_plays_a_harness_of_a_file_and_shows_it(tiny_row: Any, tmp_path:
     printed = run_command("show", out, tiny_row["instance_id"], "0")
     assert FIX in printed
     assert "Done." in printed
+
+
+def test_output_of_a_harness_is_recorded_and_shown(tiny_row: Any, tmp_path: Path) -> None:
+    code, server = "chat(CHAT)\nprint('x' * 9000, 'no idea')", scripted(message("Done."))
+    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    assert (record.error, record.stop_reason) == ("", "submitted")
+    assert record.turns[-1].action.endswith("x no idea")
+    assert len(record.turns[-1].action) < 5000
+    assert "x no idea" in run_command("show", tmp_path / "run", tiny_row["instance_id"], "0")
+
+
+def test_example_of_the_documentation_repairs_a_task(tiny_row: Any, tmp_path: Path) -> None:
+    page = Path(__file__).parents[1].joinpath("docs/evaluation.md").read_text(encoding="utf-8")
+    own = tmp_path / "own.toml"
+    own.write_text(page.partition("```toml\n")[2].partition("```\n")[0], encoding="utf-8")
+    with scripted(message(FIX)) as server:
+        client = OpenAIClient(server.base_url)
+        player = HarnessPlayer(get_harness(str(own)), client, model="tiny")
+        (record,) = evaluate(tmp_path / "run", player, tasks=[tiny_row]).trajectories()
+    assert (record.error, record.resolved) == ("", True)
 
 
 def test_rewritten_history_begins_another_segment(tiny_row: Any, tmp_path: Path) -> None:
@@ -501,6 +525,42 @@ def test_harness_without_a_reply_has_no_verdict(
     assert len(server.requests) <= 1
 
 
+def test_script_prints_only_the_output_of_the_command() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        script = _SCRIPT.replace(str(_PORT), str(server.getsockname()[1]))
+        script = script.format(api_key="token", command="sleep 0.2; echo output; exit 3")
+        script = f"trap 'sleep 0.2' EXIT\n{script}"  # time for a notice of the killed job
+        done = subprocess.run(
+            ["/bin/bash", "-c", script], capture_output=True, text=True, check=False
+        )
+    assert (done.stdout, done.stderr, done.returncode) == ("output\n", "", 3)
+
+
+@pytest.mark.parametrize("code", ["", "chat(CHAT)"], ids=["no request", "graded"])
+def test_token_in_the_output_is_not_recorded(code: str, tiny_row: Any, tmp_path: Path) -> None:
+    server = scripted(message("Done."))
+    (record,) = play(f"{code}\nsys.exit(KEY)", server, tiny_row, tmp_path / "run")
+    assert "exit code 1: [key]" in record.error
+
+
+@pytest.mark.parametrize(
+    ("command", "is_missing"),
+    [
+        ("python3 /missing/agent.py {problem}", True),
+        ("missing-agent {problem}", True),
+        ("echo {problem}; exit 3", False),
+    ],
+)
+def test_only_a_missing_program_has_the_remedy_for_files(
+    command: str, is_missing: bool, tiny_row: Any, tmp_path: Path
+) -> None:
+    player = HarnessPlayer(
+        Harness(name="own", command=command), OpenAIClient("http://127.0.0.1:1"), model="tiny"
+    )
+    (record,) = evaluate(tmp_path / "run", player, tasks=[tiny_row]).errors()
+    assert ("[files]" in record.error, "remedy" in record.error) == (is_missing, is_missing)
+
+
 def test_harness_may_shorten_a_prompt_that_is_too_long(tiny_row: Any, tmp_path: Path) -> None:
     too_long = Answer({"error": {"message": "maximum context length is 8 tokens"}}, 400)
     done = Answer(message("Done.", ids=([1], [2])))
@@ -553,6 +613,9 @@ def test_preset_names_pinned_packages(name: str) -> None:
         ('npm = ["@a/own@latest"]', "@a/own@latest"),
         ("colour = 1", "colour"),
         ('failure = "("', "failure"),
+        ('command = "own {base-url} {problem}"', "{base-url}.*{base_url}"),
+        ('[env]\nKEY = "{API_KEY}"', "{API_KEY}.*{api_key}"),
+        ('[files]\na = "{api-key}"', "{api-key}.*{api_key}"),
     ],
 )
 def test_harness_file_with_a_wrong_value_is_refused(
@@ -563,6 +626,34 @@ def test_harness_file_with_a_wrong_value_is_refused(
     path.write_text("\n".join([*lines, change]), encoding="utf-8")
     with pytest.raises(CodingGymError, match=value):
         get_harness(str(path))
+
+
+def test_braces_of_programs_are_legal() -> None:
+    command = "own ${MODEL} {a,b} HEAD@{upstream} {problem} | awk '{print}'"
+    files = {"agent.py": 'print(f"{models} {MODEL} {url}")', "a.json": '{"model": {"a": "{x-y}"}}'}
+    own = Harness(name="own", command=command, env={"A": '{"model":"{model}"}'}, files=files)
+    assert own.filled({"model": "tiny"}).env == {"A": '{"model":"tiny"}'}
+
+
+def test_installation_is_reported_and_excluded_from_the_duration(
+    tiny_row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, late = time.perf_counter, [0.0]
+
+    def commands(*_: Any) -> list[str]:
+        late[0] += 1000
+        return ["true"]
+
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + late[0])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("coding_gym.agents.harness._install_commands", commands)
+    own = replace(harness("chat(CHAT)"), npm=("own@1.0.0",))
+    with scripted(message("Done.")) as server:
+        player = HarnessPlayer(own, OpenAIClient(server.base_url), model="tiny")
+        (record,) = evaluate(tmp_path / "run", player, tasks=[tiny_row]).trajectories()
+    assert "own@1.0.0" in caplog.text
+    assert late == [1000]
+    assert 0 < record.duration_s < 1000
 
 
 def test_packages_of_a_harness_are_an_entry_of_the_cache(

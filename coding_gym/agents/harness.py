@@ -15,11 +15,13 @@ All texts may contain ``{base_url}``, ``{api_key}`` and ``{model}``; the command
 ``{problem}``.
 """
 
+import logging
 import re
 import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 
@@ -35,12 +37,17 @@ from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits
 from coding_gym.workspace.installing import BUILD_TIMEOUT_S, Installation
 
+_log = logging.getLogger(__name__)
+
 LAYER = "/opt/harness"
 """The folder of the installed packages in a sandbox."""
 
 _SCHEMA = 1
 _PRESETS = files("coding_gym.agents") / "presets"
 _PINNED = re.compile(r".+(==[^*]+|@\d[^/ ]*|@[0-9a-f]{7,}|\.whl|\.tgz)")
+_PLACEHOLDERS = ("problem", "base_url", "api_key", "model")
+_NAME = re.compile(r"(?<!\$)\{([\w-]+)\}")  # not a variable of the shell
+_HYPHENATED = re.compile(r"\{(\w+-[\w-]+)\}")  # in files, other names may be those of a script
 _SCRATCH = "/opt/scratch"
 _PATHS = f"{LAYER}/bin:{LAYER}/node_modules/.bin"
 _BUILD_VARIABLES = {
@@ -92,6 +99,15 @@ class Harness(JsonRecord):
                 f"packages of harness {self.name!r} need versions, got {', '.join(unpinned)}; "
                 "write pip's as name==1.0, npm's as name@1.0"
             )
+        names = _NAME.findall("\n".join((self.command, *self.env.values())))
+        names += _HYPHENATED.findall("\n".join(self.files.values()))
+        for name in names:
+            close = get_close_matches(name.replace("-", "_").lower(), _PLACEHOLDERS, n=1)
+            if close and name not in _PLACEHOLDERS:
+                raise InvalidArgumentError(
+                    f"harness {self.name!r} has an unknown placeholder {{{name}}}; did you mean "
+                    f"{{{close[0]}}}?"
+                )
         try:
             re.compile(self.failure)
         except re.error as problem:
@@ -173,6 +189,8 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
     )
 
     def build(folder: Path) -> None:
+        packages = ", ".join((*harness.pip, *harness.npm))
+        _log.warning("installing %s with dependencies; later runs use this installation", packages)
         layer, scratch = folder / "layer", folder / "scratch"
         build_spec = SandboxSpec(
             python=python,

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -30,7 +31,11 @@ _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
 _NOT_KEPT = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors")
 _TIMEOUT_S = 3600.0  # of an episode without `max_seconds`
 _START_S = 60.0  # the longest time that one starting harness delays the next one
-_TAIL_CHARS = 2000
+_TAIL_CHARS = 4096  # of the harness's output, in the record
+_MISSING_REMEDY = (
+    "; remedy: the sandbox has none of this machine's files: put the script into [files] of the "
+    "harness and run it as $HOME/agent.py"
+)
 # By event loop, because each episode of verl has its own player.
 _starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 # The subshell ends the command when the endpoint answers. It has its own connection.
@@ -41,6 +46,7 @@ _SCRIPT = f"""
   read -r -n 1 <&3 && kill -KILL $$
 ) > /dev/null 2>&1 &
 watch=$!
+disown  # otherwise bash prints the killed command
 (
 {{command}}
 )
@@ -113,7 +119,9 @@ class HarnessPlayer(Player):
         endpoint = CaptureEndpoint(requests)
 
         def change(spec: SandboxSpec) -> SandboxSpec:
+            start = time.perf_counter()
             spec = with_layer(self._harness, get_backend(live.episode.config.sandbox.name), spec)
+            live.install_s += time.perf_counter() - start
             return replace(spec, forwards={_PORT: endpoint.path})
 
         await endpoint.start()
@@ -143,20 +151,25 @@ class HarnessPlayer(Player):
             live.chat = {**requests.record(), "toolset": self.name}
         if requests.failure and not isinstance(requests.failure, PromptTooLongError):
             raise requests.failure
-        reason, error = self._outcome(requests, result)
-        if result is not None and not (requests.replies or requests.failure or requests.limit):
-            raise HarnessError(
-                f"{self.name} ended before a reply of the model: {error or reason}; remedy: make "
-                "its command run in the sandbox, which has the harness's files and none of this "
-                "machine's"
-            )
-        await live.step(Stop(f"{self.name} has ended: {reason}"))
+        reason, ending = self._reason(requests, result), "the sandbox was lost"
+        if result is not None:
+            output = result.output[-_TAIL_CHARS:].strip() or "no output"
+            ending = public_text(f"exit code {result.exit_code}: {output}")
+            if not (requests.replies or requests.failure or requests.limit):
+                is_missing = result.exit_code in (126, 127) or "No such file" in output
+                raise HarnessError(
+                    f"{self.name} ended before a reply of the model: {ending}"
+                    + _MISSING_REMEDY * is_missing
+                )
+        is_failure = result is not None and reason is StopReason.STOPPED
+        end = f"{self.name} has ended: {reason}"
+        await live.step(Stop(end if is_failure else f"{end}, {ending}"))
         live.chat["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:
             live.chat["stop_reason"] = reason
-            if error:
-                _log.warning("%s, %s: %s", live.task.task_id, self.name, error)
-                live.chat["error"] = public_text(error)
+            if is_failure:
+                _log.warning("%s, %s: %s", live.task.task_id, self.name, ending)
+                live.chat["error"] = ending
 
     async def _started(self, live: LiveEpisode, endpoint: CaptureEndpoint) -> ExecResult:
         """Runs the harness; as many start at the same time as there are CPUs."""
@@ -181,7 +194,8 @@ class HarnessPlayer(Player):
             home = sandbox.run('printf %s "$HOME"').output
             for path, text in harness.files.items():
                 sandbox.write_file(f"{home}/{path}", text.encode())
-            return sandbox.run(script, timeout_s=timeout_s, env=dict(harness.env))
+            result = sandbox.run(script, timeout_s=timeout_s, env=dict(harness.env))
+        return replace(result, output=result.output.replace(endpoint.api_key, "[key]"))
 
     async def _end(self, endpoint: CaptureEndpoint) -> None:
         """Ends the harness some time after a request was refused."""
@@ -189,18 +203,14 @@ class HarnessPlayer(Player):
         await asyncio.sleep(self._grace_s)
         endpoint.ending.set()
 
-    def _outcome(
-        self, requests: CapturedRequests, result: ExecResult | None
-    ) -> tuple[StopReason, str]:
-        """Returns the stop reason, and the text of a failure that is not due to a limit."""
+    def _reason(self, requests: CapturedRequests, result: ExecResult | None) -> StopReason:
+        """Returns the stop reason; it is ``STOPPED`` after a failure that is not due to a limit."""
         if requests.limit or result is None:
-            return requests.limit or StopReason.STOPPED, ""
+            return requests.limit or StopReason.STOPPED
         if result.timed_out:
-            return StopReason.MAX_TIME, ""
-        if not self._harness.is_failure(result.exit_code, result.output):
-            return StopReason.SUBMITTED, ""
-        tail = result.output[-_TAIL_CHARS:].strip()
-        return StopReason.STOPPED, f"exit code {result.exit_code}: {tail}"
+            return StopReason.MAX_TIME
+        is_failure = self._harness.is_failure(result.exit_code, result.output)
+        return StopReason.STOPPED if is_failure else StopReason.SUBMITTED
 
     async def close(self) -> None:
         """Closes the client; idempotent."""

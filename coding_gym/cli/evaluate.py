@@ -184,6 +184,9 @@ def play_run(out: Path, *, to_continue: str, **arguments: Any) -> None:
     if progress.runner.stop_reason and not progress.finished:
         console.print(f"stopped: {progress.runner.stop_reason}; {to_continue}")
         raise typer.Exit(INTERRUPTED)
+    if progress.num_unanswered:
+        number = f"attempts without a reply of the model: {progress.num_unanswered}"
+        console.print(f"{number}; start the server; {to_continue}")
     if not has_verdicts:
         raise typer.Exit(1)
 
@@ -192,7 +195,7 @@ class _RunProgress(LineProgress):
     """The progress of a run, with the rate so far."""
 
     runner: Runner
-    num_graded = num_resolved = 0
+    num_graded = num_resolved = num_unanswered = 0
 
     def begin(self, runner: Runner, planned: int, outcomes: Sequence[Outcome]) -> None:
         """Starts to count, from the verdicts that a resumed run keeps."""
@@ -207,6 +210,7 @@ class _RunProgress(LineProgress):
         """Counts a finished attempt, and prints its outcome."""
         self.num_graded += not trajectory.error_class
         self.num_resolved += trajectory.resolved
+        self.num_unanswered += trajectory.error_class in ("model", "timeout")
         cost = f"  cost {self.runner.usage.cost:.2f}" if self.runner.usage.cost else ""
         rate = f"resolved {self.num_resolved}/{self.num_graded}{cost}"
         self.count(options.outcome(trajectory), rate)

@@ -27,7 +27,7 @@ _REMEDIES = {
     "attempts": {
         "lost sandboxes": "run fewer episodes at once (-c), or see coding-gym doctor",
         "lost grades": "grade with more memory or time, or validate the tasks",
-        "errors of the agent": "see the traceback: coding-gym show RUN TASK",
+        "errors of the agent": "see the error: coding-gym show RUN TASK",
         "lost requests": "see the server's log; --resume plays these attempts again",
     },
 }

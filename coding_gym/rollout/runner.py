@@ -199,7 +199,7 @@ class Runner:
             error=public_text(error or record.error),
             error_class=error_class,
             started_at=started_at.isoformat(timespec="milliseconds"),
-            duration_s=time.perf_counter() - began,
+            duration_s=time.perf_counter() - began - live.install_s,
         )
 
 

@@ -167,6 +167,15 @@ def test_patch_without_context_is_named_with_its_remedy(tmp_path: Path) -> None:
     assert "git diff -U3" in record.grade.detail
 
 
+def test_run_without_replies_of_the_model_names_the_command_to_continue(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with ChatServer(lambda _: Answer({})) as server:
+        model = ("--model", "tiny", "--base-url", server.base_url)
+        result = run("eval", *model, "-n", 1, "--out", out)
+    assert result.exit_code == 1
+    assert f"start the server; to continue: coding-gym eval --out {out} --resume" in result.stdout
+
+
 _EDIT = {"apply_patch": {"file": "a.py", "search": "a - b", "replace": "a + b"}}
 
 
