@@ -97,7 +97,8 @@ class Task:
         image_path: The folder of the project in the image. The workspace is mounted there; it
             includes the image's untracked files of the project, such as built extensions.
         interpreter: ``base`` for the interpreter that runs this package (standard library and
-            pytest only); a version such as ``3.9``, installed on this machine; ``image`` for the
+            pytest only); a version such as ``3.9``, installed on this machine, whose
+            environment ``install_commands`` build; ``image`` for the
             ``python`` of the image, with the image's pytest; or the path of another one in the
             image.
         install_commands: Shell commands that build the environment, run once in the tree with the

@@ -3,7 +3,7 @@ r"""Trains SmolLM2-135M on a CPU to repair one-line bugs: demonstrations, SFT, G
     pip install -e '.[hf]' torch accelerate gguf
     python benchmarks/learning/programs.py bench          # the bugs, in a few minutes
     python examples/train_real_model.py --bench bench     # everything, in one to three hours
-    python examples/train_real_model.py --bench bench --sft-steps 20 --grpo-steps 5    # a trial
+    python examples/train_real_model.py --bench bench --sft-steps 20 --grpo-steps 5 --held-out 1
 
 Each stage continues where a killed run stopped, and a completed stage is skipped. To run only one
 stage, name it (``demos``, ``sft``, ``grpo``, ``report``). Half of the programs are held out.
@@ -62,7 +62,6 @@ SHOWN_LINES = 6
 MAX_CHARS = 90  # in a line to repair
 MUTANTS_PER_FILE = 10
 NOT_LIBRARY = re.compile("test|site-packages|dist-packages|idlelib|lib2to3|turtledemo")
-HELD_OUT_PER_PROGRAM = 8
 BATCH = 8  # demonstrations in an update of SFT
 GROUPS, ATTEMPTS = 4, 8  # tasks in an update of GRPO, and episodes of each
 SAVE_STEPS = 5  # updates between two saved states
@@ -90,7 +89,7 @@ def one_line(broken: str, fixed: str) -> Edit | None:
     return edit if counts == (1, 1) and is_short and edit.apply(broken) == fixed else None
 
 
-def write_tasks(bench: Path, work: Path) -> None:
+def write_tasks(bench: Path, work: Path, num_held_out: int = 8) -> None:
     """Writes the tasks whose bug is in one line; half of the programs are held out."""
     rows: dict[str, list[dict[str, Any]]] = {}
     for split in (bench / "train.jsonl", bench / "test.jsonl"):
@@ -104,7 +103,7 @@ def write_tasks(bench: Path, work: Path) -> None:
                 rows.setdefault(row["repo"], []).append(row)
     names = sorted(rows, key=digest)
     held_out, others = names[: len(names) // 2], names[len(names) // 2 :]
-    for name, chosen, most in (("test", held_out, HELD_OUT_PER_PROGRAM), ("grpo", others, None)):
+    for name, chosen, most in (("test", held_out, num_held_out), ("grpo", others, None)):
         text = "".join(f"{json.dumps(row)}\n" for repo in chosen for row in rows[repo][:most])
         (work / f"{name}.jsonl").write_text(text, encoding="utf-8")
 
@@ -208,7 +207,7 @@ class Recipe:
         if not (self.args.bench / "train.jsonl").exists():
             command = f"python benchmarks/learning/programs.py {self.args.bench}"
             raise SystemExit(f"{self.args.bench} has no bugs; write them: {command}")
-        write_tasks(self.args.bench, self.work)
+        write_tasks(self.args.bench, self.work, self.args.held_out)
         bugs = demonstrations(self.args.seed)
         with out.with_suffix(".part").open("w", encoding="utf-8") as file:
             for report, arguments in islice(bugs, self.args.sft_steps * BATCH):
@@ -416,6 +415,7 @@ def main() -> None:
     parser.add_argument("--grpo-learning-rate", type=float, default=1e-4, help="peak rate of GRPO")
     parser.add_argument("--reward", choices=("gold", "similarity", "tests"), default="gold")
     parser.add_argument("--attempts", type=int, default=2, help="attempts at each held-out bug")
+    parser.add_argument("--held-out", type=int, default=8, help="bugs of each held-out program")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     if unknown := set(args.stage) - set(STAGES):

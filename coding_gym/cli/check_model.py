@@ -61,7 +61,8 @@ def check_model(
 
     Example: coding-gym check-model --base-url http://localhost:8000/v1 --model NAME
     """
-    tools, probes = get_toolset(toolset), [_Probe(name) for name in tool_format or _FORMATS]
+    tools, console = get_toolset(toolset), terminal()
+    probes = [_Probe(name) for name in tool_format or _FORMATS]
     for probe in probes:
         check_format(probe.tool_format, tools.schemas)
 
@@ -72,12 +73,13 @@ def check_model(
         try:
             for probe in probes:
                 await probe.ask(complete, {"model": model, **sampling.body()}, tools)
+                console.print(f"{probe.tool_format}: {len(probe.replies)} replies", style="dim")
             context = shared.context
             return context if isinstance(context, int) else await context(model)
         finally:
             await shared.close()
 
-    context, console = asyncio.run(ask()), terminal()
+    context = asyncio.run(ask())
     table = Table("format", "readable calls", "ids", "cut", "tokens/s", box=None)
     for probe in probes:
         table.add_row(*probe.row())
@@ -89,9 +91,7 @@ def check_model(
             console.print(Text(f"{probe.tool_format}: {probe.problem[:200]!r}"))
     best = max(probes, key=lambda probe: probe.num_parsed / max(len(probe.replies), 1))
     if not best.num_parsed:
-        console.print(
-            "no reply contains a readable call: fine-tune the model on demonstrations first"
-        )
+        console.print("no readable call: fine-tune the model on demonstrations first")
         raise typer.Exit(1)
     where = ["--agent", "hf"] if hf else ["--base-url", base_url] if base_url else []
     command = ["coding-gym", "eval", *where, "--model", model, "--toolset", toolset]
@@ -133,8 +133,8 @@ class _Probe:
                 self.problem = str(problem)
                 break
             action = parser.read(reply.action, calls=getattr(reply.action, "calls", None))
-            errors = [action.error, *(call.error for call in action.calls)]
-            is_parsed = bool(action.calls) and not any(errors)
+            has_error = action.error or any(call.error for call in action.calls)
+            is_parsed = bool(action.calls) and not has_error
             self.replies.append(reply)
             self.num_parsed += is_parsed
             self.problem = self.problem or ("" if is_parsed else str(reply.action))
@@ -144,7 +144,7 @@ class _Probe:
         calls = [reply.call for reply in self.replies]
         num_with_ids = sum(bool(getattr(reply.action, "token_ids", ())) for reply in self.replies)
         num_cut = sum(call.finish_reason == "length" for call in calls)
-        counts = (self.num_parsed, num_with_ids, num_cut)
         num_tokens = sum(call.completion_tokens or 0 for call in calls)
         rate = num_tokens / (sum(call.duration_s for call in calls) or 1.0)
-        return [self.tool_format, *(f"{n}/{len(calls)}" for n in counts), f"{rate:.1f}"]
+        shares = (f"{n}/{len(calls)}" for n in (self.num_parsed, num_with_ids, num_cut))
+        return [self.tool_format, *shares, f"{rate:.1f}"]

@@ -84,6 +84,7 @@ def test_a_module_of_equal_name_makes_runs_cold(
         assert sandbox.run_python(_IS_WARM).output == "True\n"
     spec = make_spec()
     with BACKEND.open(replace(spec, env={"PYTHONPATH": "/tmp/own"})) as sandbox:
+        assert sandbox.run_python(_IS_WARM).output == "True\n"
         sandbox.run("mkdir /tmp/own; touch /tmp/own/ahead.py")
         assert sandbox.run_python(_IS_WARM).output == "False\n"
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from coding_gym.arguments import unknown_name
-from coding_gym.errors import SandboxUnavailableError
 from coding_gym.grading.runners.harbor_runner import HarborRunner
 from coding_gym.grading.runners.output_runner import (
     CargoRunner,
@@ -54,10 +53,7 @@ def missing_runtime(task: Task) -> str:
     """
     if task.is_in_image or task.install_commands:
         return ""
-    try:
-        missing = find_toolchain(task.language).missing
-    except SandboxUnavailableError as error:
-        return str(error)
+    missing = find_toolchain(task.language).missing
     # JUnit 4 itself prints no TAP: tests of Java print it through a listener that JUnit calls.
     needs_junit = task.language == "java" and task.runner == "tap"
     if not missing and needs_junit and not _JUNIT.exists():

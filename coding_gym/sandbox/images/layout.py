@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 from platformdirs import user_data_path
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox.run_arguments import check_env
 
 # Names of architectures in `uname` and in OCI documents.
@@ -105,8 +105,16 @@ def find_image(image: str) -> Path:
 
 
 def image_digest(image: str) -> str:
-    """Returns an image's id; raises InvalidArgumentError as `find_image` and `read_manifest`."""
-    return read_manifest(find_image(image)).digest
+    """Returns an image's id.
+
+    Raises:
+        InvalidArgumentError: As `find_image` and `read_manifest`.
+        SandboxError: The image cannot be read, for example without a free descriptor.
+    """
+    try:
+        return read_manifest(find_image(image)).digest
+    except OSError as error:
+        raise SandboxError(f"image {image!r} cannot be read: {error}") from error
 
 
 def read_manifest(layout: Path) -> Manifest:
@@ -130,7 +138,7 @@ def read_manifest(layout: Path) -> Manifest:
         if isinstance(error, InvalidArgumentError):
             raise
         raise InvalidArgumentError(f"{layout} is malformed: {error!r}") from error
-    except OSError as error:
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
         raise InvalidArgumentError(f"{layout} is an incomplete OCI layout: {error}") from error
 
 

@@ -17,7 +17,7 @@ def read(path: str, max_bytes: int, opener: Opener = os.open) -> bytes:
     """Returns a regular file's bytes.
 
     Raises:
-        OSError: As ``open``; EISDIR for a folder, EINVAL for other special files, EFBIG above
+        OSError: As ``open``; EISDIR for a folder, EINVAL for a special file, EFBIG above
             ``max_bytes``.
     """
     # Non-blocking, so that a FIFO is refused rather than waited for.

@@ -319,5 +319,5 @@ def _is_writable(path: str) -> bool:
 
 
 def _around(path: str, folders: Iterable[str]) -> list[str]:
-    """Returns the parent folders of a path."""
+    """Returns those of some folders that are a path or contain it."""
     return [folder for folder in folders if f"{path}/".startswith(f"{folder.rstrip('/')}/")]
