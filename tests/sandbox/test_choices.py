@@ -3,10 +3,12 @@
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +214,23 @@ def test_every_other_installation_runs_inside() -> None:
         with get_backend("namespace").open(SandboxSpec(python=python)) as sandbox:
             result = sandbox.run(f'python -c "{script}"')
             assert result.output == f"{python.prefix} {python.version}\n"
+
+
+def test_programs_of_the_home_folder_do_not_mount_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".local").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(toolchains, "SYSTEM_PATH", str(tmp_path / "none"))
+    for folder in (tmp_path, tmp_path / ".local"):
+        (folder / "bin").mkdir()
+        shutil.copy("/bin/true", folder / "bin" / "node")
+        monkeypatch.setenv("PATH", str(folder / "bin"))
+        find_toolchain.cache_clear()
+        assert find_toolchain("javascript").missing
+        python = replace(default_interpreter(), prefix=folder)
+        with pytest.raises(InvalidArgumentError, match="private"):
+            get_backend("namespace").open(SandboxSpec(python=python))
 
 
 def test_a_toolchain_in_path_is_mounted_and_a_proxy_of_rustup_is_not(
