@@ -126,6 +126,9 @@ class Zygote:
                     header = self._receive()
                 elif reply != b"+":
                     raise EOFError("it ended")
+            except TimeoutError as error:  # its sandboxes stay open; the next needs another zygote
+                self._accepts_requests = False
+                raise SandboxError(f"the sandbox server does not reply: {error}") from error
             except (OSError, EOFError, wire.ProtocolError) as error:
                 self.stop()
                 raise SandboxError(f"the sandbox server died: {error}") from error
