@@ -110,7 +110,7 @@ class Zygote:
 
         Raises:
             SetupError: A step failed; the zygote still works.
-            SandboxError: The zygote has ended.
+            SandboxError: The zygote has ended, or does not reply in time.
         """
         with self._lock:
             try:
