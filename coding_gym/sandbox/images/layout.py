@@ -4,6 +4,7 @@ The format is that of https://github.com/opencontainers/image-spec (``image-layo
 ``manifest.md``, ``config.md``), with exactly one image, as ``skopeo copy`` writes it.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -87,7 +88,9 @@ def find_image(image: str) -> Path:
     Raises:
         InvalidArgumentError: No layout folder or image has this path or name.
     """
-    path = Path(image).expanduser()
+    path = Path(image)
+    with contextlib.suppress(RuntimeError):  # a `~user` that does not exist
+        path = path.expanduser()
     if (path / "index.json").is_file():
         return path
     if path.is_file():
@@ -169,7 +172,7 @@ def _manifest(layout: Path, document: Any) -> Manifest:
     check_env(env)
     return Manifest(
         digest=digest,
-        layers=tuple(layer["digest"] for layer in document["layers"]),
+        layers=tuple(str(layer["digest"]) for layer in document["layers"]),
         env=env,
         user=str(settings.get("User") or ""),
     )
