@@ -142,6 +142,10 @@ class TemplateStore:
 
         def build(folder: Path) -> None:
             checkout = self._checkouts.write(task, folder)
+            if self._checkouts.digest(task) != digest:
+                raise TemplateError(
+                    f"task {task.task_id}: its folder changed while it was copied; run it again"
+                )
             artifacts = [artifact_paths(below, checkout.tree) for below in base.layers]
             seal(checkout, artifacts[0] if artifacts else (), owner)
             index = self._refreshed_index(task, spec(folder))
