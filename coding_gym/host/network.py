@@ -77,7 +77,7 @@ def _pip_variables() -> dict[str, str]:
     folders = (Path("/etc/xdg/pip"), Path("/etc"), home / ".pip", user / "pip", Path(sys.prefix))
     files = [folder / "pip.conf" for folder in folders]
     named = os.environ.get("PIP_CONFIG_FILE", "")
-    for file in () if named == os.devnull else (*files, named):
+    for file in () if named == os.devnull else (*files, Path(named)):
         with suppress(configparser.Error, UnicodeDecodeError):  # pip itself reports it
             config.read(file, encoding="utf-8")
     variables = {}
