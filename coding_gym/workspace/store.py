@@ -70,7 +70,7 @@ class TemplateStore:
     ) -> None:
         depth = None if depth is None else at_least_one("depth", depth)
         timeout_s = positive_seconds("build_timeout_s", build_timeout_s)
-        self._folder = folder = folder or user_cache_path("coding_gym")
+        self._folder = folder = (folder or user_cache_path("coding_gym")).absolute()
         self._backend = opener = get_backend(backend)
 
         def cache(kind: str) -> FolderCache:

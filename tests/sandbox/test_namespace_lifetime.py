@@ -271,6 +271,15 @@ def test_start_of_a_zygote_does_not_delay_another(monkeypatch: pytest.MonkeyPatc
     assert done == {other}
 
 
+def test_close_does_not_raise_if_the_clean_up_fails() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    with ExitStack() as cleanup:
+        cleanup.callback(raising(SandboxError("the daemon does not reply")))
+        channel = Channel(ours, cleanup)
+    channel.close()
+
+
 def test_every_close_waits_for_the_clean_up() -> None:
     ours, theirs = socket.socketpair()
     theirs.close()
