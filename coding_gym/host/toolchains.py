@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 # ``PATH`` of a sandbox without an image, all of which is visible in it.
@@ -35,7 +34,6 @@ class Toolchain:
     missing: str = ""
 
 
-@cache
 def find_toolchain(language: str) -> Toolchain:
     """Returns the mounts for the programs of a language.
 

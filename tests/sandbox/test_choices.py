@@ -158,12 +158,10 @@ _RUNNING = "{}.{}.{}".format(*sys.version_info[:3])
 
 
 @pytest.fixture(autouse=True)
-def empty_caches() -> Iterator[None]:
-    for find in (find_interpreter, find_toolchain):
-        find.cache_clear()
+def empty_cache() -> Iterator[None]:
+    find_interpreter.cache_clear()
     yield
-    for find in (find_interpreter, find_toolchain):
-        find.cache_clear()  # later tests want the machine's own
+    find_interpreter.cache_clear()  # later tests want the machine's own
 
 
 def test_the_default_is_no_virtual_environment() -> None:
@@ -226,7 +224,6 @@ def test_programs_of_the_home_folder_do_not_mount_it(
         (folder / "bin").mkdir()
         shutil.copy("/bin/true", folder / "bin" / "node")
         monkeypatch.setenv("PATH", str(folder / "bin"))
-        find_toolchain.cache_clear()
         assert find_toolchain("javascript").missing
         python = replace(default_interpreter(), prefix=folder)
         with pytest.raises(InvalidArgumentError, match="private"):
@@ -247,7 +244,6 @@ def test_a_toolchain_in_path_is_mounted_and_a_proxy_of_rustup_is_not(
     monkeypatch.setattr(toolchains, "SYSTEM_PATH", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", str(proxies))
     assert "rustup" in find_toolchain("rust").missing
-    find_toolchain.cache_clear()
     monkeypatch.setenv("PATH", f"{real}:{proxies}")
     toolchain = find_toolchain("rust")
     assert [*toolchain.folders.values()] == [real.parent, proxies.parent]
