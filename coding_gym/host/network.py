@@ -29,7 +29,7 @@ _VISIBLE_FOLDERS = (Path("/usr"), Path("/etc/ssl"), Path("/etc/pki"), Path("/etc
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """Additions to a sandbox.
+    """The additions that give a sandbox the host's network settings.
 
     Attributes:
         files: Texts by path inside; each replaces a file of the root.

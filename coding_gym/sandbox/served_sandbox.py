@@ -72,7 +72,7 @@ class Channel:
             raise SandboxError(self._why_dead or "the sandbox is closed")
 
     def give_up(self, reason: str) -> SandboxError:
-        """Ends the channel's use; returns the error that this and every later call raises."""
+        """Marks the sandbox as dead; returns the error that this and every later call raises."""
         self._why_dead = reason
         return SandboxError(reason)
 

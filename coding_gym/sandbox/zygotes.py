@@ -224,7 +224,8 @@ class _Registry:
         self._pid = pid
         self._locks: dict[Key, threading.Lock] = {}  # a start takes up to half a minute
         self._zygotes: dict[Key, Zygote] = {}
-        self._retired: list[Zygote] = []  # they keep their sandboxes and open no others
+        # Zygotes whose `open` was interrupted or late: sandboxes stay, no others are opened.
+        self._retired: list[Zygote] = []
         atexit.register(self.stop)
 
     def get(self, key: Key) -> Zygote:

@@ -40,7 +40,7 @@ def write(path: str, data: bytes, opener: Opener = os.open) -> None:
 
     Space is reserved first: if the disk is full, an existing file keeps its content and a new one
     is removed. The existing parent of the first missing folder is opened through ``opener`` as
-    well, which checks access to it.
+    well, so that an opener that refuses some folders also refuses new folders in them.
 
     Raises:
         OSError: As ``open``; ENOSPC when the sandbox is full.

@@ -105,7 +105,7 @@ def send(changes: Changes, descriptor: int, channel: socket.socket) -> None:
             reply: dict[str, Any] = {"size": file.tell()}
     except OSError as error:
         reply = {"error": f"no snapshot: {error}"}
-    except ValueError:  # of the mapping
+    except ValueError:  # a write beyond the end of the mapping
         reply = {"error": f"no snapshot: its changes are more than {size} bytes"}
     channel.sendall(wire.pack(reply))
 
