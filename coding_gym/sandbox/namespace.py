@@ -91,6 +91,8 @@ class NamespaceBackend:
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
+        require_linux(self.name)
+        check_spec(spec, self.name, lacks=() if spec.image else ("workspace_alias",))
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
         return ServedSandbox(
@@ -101,8 +103,6 @@ class NamespaceBackend:
         return self._changes == "disk" or not handle.overlay_works_on_tmpfs
 
     def _start(self, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
-        require_linux(self.name)
-        check_spec(spec, self.name, lacks=() if spec.image else ("workspace_alias",))
         with documented_errors():
             user = self.owner()
             if user[0] == 0 and _outside("uid", 0) == 0:
