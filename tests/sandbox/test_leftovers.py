@@ -110,6 +110,13 @@ def test_a_file_that_cannot_be_removed_keeps_no_other(
     assert not any(tmp_path.iterdir())
 
 
+def test_the_target_of_a_link_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir(mode=0o755)
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    remove_folder(tmp_path / "link")
+    assert (tmp_path / "target").stat().st_mode & 0o777 == 0o755
+
+
 def test_folders_of_dead_owners_alone_are_swept(
     make_layer: MakeLayer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

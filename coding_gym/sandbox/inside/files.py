@@ -126,9 +126,14 @@ def _replace(descriptor: int, other: int) -> None:
 
 
 def _enter(name: str, parent: int | None = None) -> int:
-    with contextlib.suppress(PermissionError):  # of another user, whose mode may allow it
+    try:
+        descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+    except PermissionError:
         os.chmod(name, 0o700, dir_fd=parent)
-    return os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+        return os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+    with contextlib.suppress(PermissionError):  # of another user, whose mode may allow it
+        os.chmod(descriptor, 0o700)  # not by name, which may be a symbolic link by now
+    return descriptor
 
 
 def _first_folder(descriptor: int, tried: Collection[str]) -> str:
