@@ -14,8 +14,8 @@ from pathlib import Path
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 
 _TIMEOUT_S = 30.0
-# Runs under every Python from 2.7 on. Debian's own Python installs where the path does not exist
-# until something was installed, so the first existing folder among those it searches is taken.
+# Runs under every Python from 2.7 on. In Debian's own Python `purelib` may not exist yet, so the
+# first folder of packages that exists is taken.
 _QUESTION = """
 import json, os, site, sys, sysconfig
 folders = [sysconfig.get_path("purelib")] + site.getsitepackages()

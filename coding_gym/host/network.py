@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from coding_gym.host.toolchains import is_private
+
 _COPIED = (Path("/etc/hosts"), Path("/etc/resolv.conf"))
 _CERTIFICATES = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
@@ -27,7 +29,7 @@ _VISIBLE_FOLDERS = (Path("/usr"), Path("/etc/ssl"), Path("/etc/pki"), Path("/etc
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """Additions to a sandbox.
+    """The additions that give a sandbox the host's network settings.
 
     Attributes:
         files: Texts by path inside; each replaces a file of the root.
@@ -61,6 +63,7 @@ def settings() -> NetworkSettings:
         for path in dict.fromkeys((*_package_folders(env), *certificates))
         if path.is_absolute()
         and path.exists()
+        and not is_private(path)
         and not any(path.is_relative_to(folder) for folder in _VISIBLE_FOLDERS)
     )
     files = {str(p): p.read_text("utf-8", "replace") for p in _COPIED if p.is_file()}
@@ -73,8 +76,10 @@ def _pip_variables() -> dict[str, str]:
     user = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     folders = (Path("/etc/xdg/pip"), Path("/etc"), home / ".pip", user / "pip", Path(sys.prefix))
     files = [folder / "pip.conf" for folder in folders]
-    with suppress(configparser.Error):  # pip itself reports it where it matters
-        config.read([*files, os.environ.get("PIP_CONFIG_FILE", "")], encoding="utf-8")
+    named = os.environ.get("PIP_CONFIG_FILE", "")
+    for file in () if named == os.devnull else (*files, Path(named)):
+        with suppress(configparser.Error, UnicodeDecodeError):  # pip itself reports it
+            config.read(file, encoding="utf-8")
     variables = {}
     for option in _PIP_OPTIONS:
         name = _variable(option)
@@ -95,4 +100,5 @@ def _package_folders(env: Mapping[str, str]) -> Iterator[Path]:
         if parts.scheme in {"", "file"}:
             folder = Path(unquote(parts.path)).expanduser()
             # A simple index can link to files in its parent folder.
-            yield folder.parent if folder.name == "simple" else folder
+            parent = folder.parent
+            yield parent if folder.name == "simple" and not is_private(parent) else folder

@@ -2,8 +2,8 @@
 
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 # ``PATH`` of a sandbox without an image, all of which is visible in it.
@@ -34,14 +34,13 @@ class Toolchain:
     missing: str = ""
 
 
-@cache
 def find_toolchain(language: str) -> Toolchain:
     """Returns the mounts for the programs of a language.
 
     Programs below ``/usr`` are always visible. They are preferred to programs elsewhere in
     ``PATH``, because they need no further mounts. If the system lacks a program, ``PATH`` is
-    searched, and the installation, such as nvm's, is mounted at ``/opt/<language>``. An unknown
-    language needs no mounts.
+    searched, and the installation, such as nvm's, is mounted at ``/opt/<language>``, unless that
+    folder is private. An unknown language needs no mounts.
 
     Args:
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.
@@ -52,10 +51,11 @@ def find_toolchain(language: str) -> Toolchain:
         if _real_path(program, SYSTEM_PATH) is not None:
             continue
         path = _real_path(program)
-        if path is None or path.parent.name != "bin":
+        if path is None or path.parent.name != "bin" or is_private(path.parent.parent):
             rustup = " or put the folder of `rustup which cargo` first in PATH"
             return Toolchain(
-                missing=f"{language} needs {program!r}, which this machine does not have; "
+                missing=f"{language} needs {program!r}, which this machine does not have "
+                "in /usr or a folder of its own; "
                 f"install it, for example with `apt-get install {packages}`"
                 f"{rustup if shutil.which('rustup') else ''}"
             )
@@ -63,6 +63,14 @@ def find_toolchain(language: str) -> Toolchain:
             folders.append(path.parent.parent)
     mounted = {f"/opt/{language}{number or ''}": folder for number, folder in enumerate(folders)}
     return Toolchain(folders=mounted, path=tuple(f"{target}/bin" for target in mounted))
+
+
+def is_private(folder: Path) -> bool:
+    """Whether a folder holds private files of the user, so that no sandbox may mount it."""
+    with suppress(RuntimeError):  # the user has no home
+        home = Path.home().resolve()
+        return home.is_relative_to(folder) or folder in {home / ".local", home / ".cargo"}
+    return False
 
 
 def _real_path(program: str, search_path: str | None = None) -> Path | None:

@@ -4,9 +4,10 @@ import os
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.host.toolchains import is_private
 from coding_gym.sandbox.protocol import Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import check_env
 from coding_gym.sandbox.spec import SHELLS, SandboxLimits, SandboxSpec
@@ -46,8 +47,9 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> No
 
     Raises:
         InvalidArgumentError: A layer, interpreter, mount or socket does not exist, a target is
-            invalid, a variable cannot be passed to a process, a port cannot be forwarded, the kind
-            of shell is unknown, or the backend cannot use a field.
+            invalid, the interpreter's folder is private, a variable cannot be passed to a process,
+            a port cannot be forwarded, the kind of shell is unknown, or the backend cannot use a
+            field.
     """
     check_env(spec.env)
     if spec.shell not in SHELLS:
@@ -81,6 +83,12 @@ def _check_sources(spec: SandboxSpec) -> None:
     for folder in (*spec.layers, *([spec.python.prefix] if spec.python else ())):
         if not os.path.isdir(folder):  # noqa: PTH112 - false for every path that cannot be read
             raise InvalidArgumentError(f"the sandbox's layer or interpreter {folder} is no folder")
+    prefix = spec.python.prefix.resolve() if spec.python else Path("/usr")
+    if not prefix.is_relative_to("/usr") and is_private(prefix):
+        raise InvalidArgumentError(
+            f"the interpreter's folder {prefix} holds private files of the user; use a Python that "
+            "is installed in a folder of its own, for example by `uv python install`"
+        )
     for mount in spec.mounts:
         if not os.path.exists(mount.source):  # noqa: PTH110 - as above
             raise InvalidArgumentError(f"the sandbox's mount {mount.source} does not exist")

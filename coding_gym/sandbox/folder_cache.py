@@ -62,7 +62,8 @@ class FolderCache:
 
         Raises:
             Timeout: It is still being built.
-            OSError: A file cannot be removed.
+            OSError: The folder cannot be renamed. Files that cannot be removed are no error: they
+                stay under a temporary name.
         """
         trash = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"
         with key_lock(self._folder, key).acquire(timeout=timeout_s):

@@ -171,7 +171,9 @@ def _is_needed(path: Path) -> bool:
 
 
 class _Copies:
-    """Copies of host folders, by content of the source; removes the oldest unused ones.
+    """Copies of host folders, by path, inode and time of the source; removes old unused ones.
+
+    A later change deeper in the source does not reach its copy.
 
     There is one object per process: a fork may inherit a lock that is never released.
     """

@@ -174,7 +174,7 @@ def _take_uid(cleanup: ExitStack) -> int:
             continue
         cleanup.callback(reservation.close)
         return uid
-    raise SandboxError(f"at most {len(_UIDS)} sandboxes can be open at a time on this machine")
+    raise SandboxError(f"at most {len(_UIDS)} sandboxes can be open in a network namespace")
 
 
 def _grants(spec: SandboxSpec, files: HostFolder) -> Iterator[Grant]:

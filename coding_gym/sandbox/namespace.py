@@ -28,6 +28,7 @@ from coding_gym.sandbox.inside.request import (
     SandboxRequest,
     Source,
 )
+from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import UNPRIVILEGED, make_upper, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
@@ -44,7 +45,7 @@ from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygot
 _log = logging.getLogger(__name__)
 _OLDEST_PRELOADED = (3, 11)  # the oldest Python that can run the modules of `inside`
 _PYTHON_FOLDER = "/sandbox/bin"
-_RETRY_S = 300.0  # after a preloaded zygote was late; each attempt can take half a minute
+_RETRY_S = 300.0  # after a preloaded zygote was late or killed; each attempt can take half a minute
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
 _MISSING_ON_DISK = (Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 
@@ -90,6 +91,8 @@ class NamespaceBackend:
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
+        require_linux(self.name)
+        check_spec(spec, self.name, lacks=() if spec.image else ("workspace_alias",))
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
         return ServedSandbox(
@@ -100,8 +103,6 @@ class NamespaceBackend:
         return self._changes == "disk" or not handle.overlay_works_on_tmpfs
 
     def _start(self, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
-        require_linux(self.name)
-        check_spec(spec, self.name, lacks=() if spec.image else ("workspace_alias",))
         with documented_errors():
             user = self.owner()
             if user[0] == 0 and _outside("uid", 0) == 0:
@@ -122,8 +123,9 @@ class NamespaceBackend:
                     _log.warning(
                         "the modules %s are not preloaded: %s", spec.preload, error.problem
                     )
-                    is_late = isinstance(error.__cause__, TimeoutError)  # the machine is busy
-                    self._not_before[preload] = monotonic() + _RETRY_S if is_late else math.inf
+                    # Other failures pass: the machine is busy, or the process was killed.
+                    is_final = isinstance(error.__cause__, SetupError)
+                    self._not_before[preload] = math.inf if is_final else monotonic() + _RETRY_S
             return with_zygote("namespace", *user, start)
 
     def _start_in(

@@ -70,6 +70,7 @@ def sweep_once(folder: Path, pattern: str, _pid: int) -> None:
     Args:
         folder: Their parent; it need not exist.
         pattern: A glob that matches their names.
+        _pid: The id of this process, so that a fork sweeps again.
     """
     for path in folder.glob(pattern):
         try:

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import logging
 import os
 import posixpath
 import socket
@@ -26,6 +27,7 @@ from coding_gym.sandbox.protocol import Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import Run
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 
+_log = logging.getLogger(__name__)
 _READY_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 5.0
 _SNAPSHOT_TIMEOUT_S = 300.0
@@ -70,7 +72,7 @@ class Channel:
             raise SandboxError(self._why_dead or "the sandbox is closed")
 
     def give_up(self, reason: str) -> SandboxError:
-        """Ends the channel's use; returns the error that this and every later call raises."""
+        """Marks the sandbox as dead; returns the error that this and every later call raises."""
         self._why_dead = reason
         return SandboxError(reason)
 
@@ -210,7 +212,10 @@ class Channel:
         if is_locked:
             self._lock.release()
         self._stream.close()
-        self._cleanup.close()
+        try:
+            self._cleanup.close()
+        except SandboxError as error:  # a Docker daemon does not reply
+            _log.warning("a closed sandbox is not cleaned up: %s", error)
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ _REMEDIES = {
 
 @contextmanager
 def documented_errors() -> Iterator[None]:
-    """Converts errors of a set-up, and the system's errors, into those that `open` documents."""
+    """Converts SetupError and OSError in the block into the errors that `open` documents."""
     try:
         yield
     except SetupError as failure:

@@ -107,7 +107,9 @@ def write_members(path: Path, members: Mapping[str, bytes]) -> None:
 
 
 def read_members(path: Path, max_bytes: Mapping[str, int | None]) -> list[bytes]:
-    """Returns the content of members of an uncompressed tar, which is no larger than the file.
+    """Returns the content of members of a tar, which must be uncompressed.
+
+    So no member takes more memory than the file has bytes.
 
     Args:
         path: The tar.

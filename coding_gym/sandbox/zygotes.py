@@ -110,7 +110,7 @@ class Zygote:
 
         Raises:
             SetupError: A step failed; the zygote still works.
-            SandboxError: The zygote has ended.
+            SandboxError: The zygote has ended, or does not reply in time.
         """
         with self._lock:
             try:
@@ -126,6 +126,9 @@ class Zygote:
                     header = self._receive()
                 elif reply != b"+":
                     raise EOFError("it ended")
+            except TimeoutError as error:  # its sandboxes stay open; the next needs another zygote
+                self._accepts_requests = False
+                raise SandboxError(f"the sandbox server does not reply: {error}") from error
             except (OSError, EOFError, wire.ProtocolError) as error:
                 self.stop()
                 raise SandboxError(f"the sandbox server died: {error}") from error
@@ -221,7 +224,8 @@ class _Registry:
         self._pid = pid
         self._locks: dict[Key, threading.Lock] = {}  # a start takes up to half a minute
         self._zygotes: dict[Key, Zygote] = {}
-        self._retired: list[Zygote] = []  # they keep their sandboxes and open no others
+        # Zygotes whose `open` was interrupted or late: sandboxes stay, no others are opened.
+        self._retired: list[Zygote] = []
         atexit.register(self.stop)
 
     def get(self, key: Key) -> Zygote:

@@ -21,8 +21,8 @@ _SCHEMA = 2
 _TIMEOUT_S = 600.0
 _NO_FOLDER, _NO_PROGRAM = 41, 127
 _LIMITS = SandboxLimits(file_bytes=4 << 30)
-# Tracked files go to `base`, all else to `rest`: everything where git fails or tracks nothing, so
-# that the tree's `.gitignore` decides.
+# Tracked files go to `base`, all others to `rest`. If git fails or tracks nothing, all files go to
+# `rest`, and the tree's `.gitignore` decides later which of them belong to the base.
 _COPY = """\
 set -o pipefail
 all=$CG_TMP/all tracked=$CG_TMP/tracked
@@ -46,8 +46,8 @@ class ImageCopy:
     """The files that an image has at a path.
 
     Attributes:
-        base: The tracked files; all files if the image's git does not list them.
-        artifacts: The other files; all files if the image's git does not list them.
+        base: The tracked files; all files if the image's git lists no tracked files.
+        artifacts: The untracked files; all files in the same case, so it can equal ``base``.
         is_sorted: Whether the image's git lists tracked files.
     """
 

@@ -67,8 +67,8 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
     It is applied as SWE-bench's harness does (``run_evaluation.py``, ``GIT_APPLY_CMDS``): by git,
     else by the program ``patch`` with less context, from a clean tree each time. Unlike there, a
     hunk that seems to be applied already is not reversed. New files that install commands made
-    are not part of the change. A text that seems to change one file may be applied to another
-    file.
+    are not part of the change. The program ``patch`` chooses its target itself: the returned patch,
+    not the text, tells which files change.
 
     Args:
         sandbox: A sandbox opened from ``template.spec``, with a clean tree.

@@ -98,7 +98,8 @@ class PytestLayers:
     def get(self, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
         """Returns the key of an interpreter's layer, and a spec that mounts both.
 
-        The layer is compiled for the interpreter, so that imports write nothing.
+        The layer includes byte code for the interpreter: it is mounted read-only, and imports could
+        not write any.
 
         Raises:
             TemplateError: The interpreter is of another version than this process's, for which

@@ -60,8 +60,9 @@ copy_index() {
 # ignore files of the policy and stop at repositories that it made. With `./`, git does not read a
 # name that starts with a colon as a pattern. `find` writes, in the scratch folder: `present`, all
 # paths; `links`, symbolic links; `marks`, repositories and virtual environments; `cores`, names of
-# core dumps; `large`, files above the size limit that are younger than the template, which are
-# never hashed. `paths` is `present` without new paths that are ignored or excluded.
+# core dumps; `large`, files above the size limit that are younger than the template. New ones are
+# never hashed. Those of the base may be unchanged copies, and are refused otherwise. `paths` is
+# `present` without new paths that are ignored or excluded.
 _LIST = f"""\
 find "$CG_TREE" \\( -type d ! -perm -500 -fprintf modes '%m %p\\0' -exec chmod u+rx {{}} \\; \\) , \
     \\( -path "$CG_TREE/.git" -prune -o -name .git -fprintf marks '%P\\0' -prune -o \
@@ -83,7 +84,11 @@ if ! cmp -s "$CG_BASE/{BASE_PATHS}" present; then
     cmp -s "$CG_BASE/{BASE_PATHS}" paths || is_same=no
 fi
 if [ -s large ]; then
-    sort -z large | comm -z -12 - "$paths" | tr '\\0' '\\n' > refused
+    sort -z large | comm -z -12 - "$paths" | while IFS= read -rd '' path; do
+        (cd "$CG_TREE"
+         git --literal-pathspecs diff --quiet --no-ext-diff "$CG_COMMIT" -- "$path") ||
+            printf '%s\\n' "$path"
+    done > refused
     [ ! -s refused ] || {{ cat refused; exit {TOO_LARGE}; }}
 fi
 cd "$CG_TREE"

@@ -70,7 +70,7 @@ class TemplateStore:
     ) -> None:
         depth = None if depth is None else at_least_one("depth", depth)
         timeout_s = positive_seconds("build_timeout_s", build_timeout_s)
-        self._folder = folder = folder or user_cache_path("coding_gym")
+        self._folder = folder = (folder or user_cache_path("coding_gym")).absolute()
         self._backend = opener = get_backend(backend)
 
         def cache(kind: str) -> FolderCache:
@@ -142,6 +142,10 @@ class TemplateStore:
 
         def build(folder: Path) -> None:
             checkout = self._checkouts.write(task, folder)
+            if self._checkouts.digest(task) != digest:
+                raise TemplateError(
+                    f"task {task.task_id}: its folder changed while it was copied; run it again"
+                )
             artifacts = [artifact_paths(below, checkout.tree) for below in base.layers]
             seal(checkout, artifacts[0] if artifacts else (), owner)
             index = self._refreshed_index(task, spec(folder))

@@ -3,10 +3,12 @@
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -156,12 +158,10 @@ _RUNNING = "{}.{}.{}".format(*sys.version_info[:3])
 
 
 @pytest.fixture(autouse=True)
-def empty_caches() -> Iterator[None]:
-    for find in (find_interpreter, find_toolchain):
-        find.cache_clear()
+def empty_cache() -> Iterator[None]:
+    find_interpreter.cache_clear()
     yield
-    for find in (find_interpreter, find_toolchain):
-        find.cache_clear()  # later tests want the machine's own
+    find_interpreter.cache_clear()  # later tests want the machine's own
 
 
 def test_the_default_is_no_virtual_environment() -> None:
@@ -214,6 +214,22 @@ def test_every_other_installation_runs_inside() -> None:
             assert result.output == f"{python.prefix} {python.version}\n"
 
 
+def test_programs_of_the_home_folder_do_not_mount_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".local").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(toolchains, "SYSTEM_PATH", str(tmp_path / "none"))
+    for folder in (tmp_path, tmp_path / ".local"):
+        (folder / "bin").mkdir()
+        shutil.copy("/bin/true", folder / "bin" / "node")
+        monkeypatch.setenv("PATH", str(folder / "bin"))
+        assert find_toolchain("javascript").missing
+        python = replace(default_interpreter(), prefix=folder)
+        with pytest.raises(InvalidArgumentError, match="private"):
+            get_backend("namespace").open(SandboxSpec(python=python))
+
+
 def test_a_toolchain_in_path_is_mounted_and_a_proxy_of_rustup_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,7 +244,6 @@ def test_a_toolchain_in_path_is_mounted_and_a_proxy_of_rustup_is_not(
     monkeypatch.setattr(toolchains, "SYSTEM_PATH", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", str(proxies))
     assert "rustup" in find_toolchain("rust").missing
-    find_toolchain.cache_clear()
     monkeypatch.setenv("PATH", f"{real}:{proxies}")
     toolchain = find_toolchain("rust")
     assert [*toolchain.folders.values()] == [real.parent, proxies.parent]

@@ -220,6 +220,19 @@ def test_each_end_ends_the_sandbox(whose: Callable[[Sandbox], int], number: sign
         assert not folder.exists()
 
 
+def test_close_kills_commands_whose_server_they_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_sandbox, "_ANSWER_TIMEOUT_S", 0.5)
+    with alive_pipe(_BACKEND) as alive:
+        # Before ABI 6, commands can signal the server.
+        with LandlockBackend(abi=5).open(SandboxSpec(mounts=(alive.mount,))) as sandbox:
+            folder = Path(sandbox.workdir).parent
+            pipe = alive.pipe(sandbox.path(alive.mount.target))
+            with pytest.raises(SandboxError):
+                sandbox.run(f"kill -STOP $PPID; exec 3> {pipe}; sleep 60", timeout_s=0.5)
+        assert alive.is_closed(10), "the command goes on"
+        assert not folder.exists()
+
+
 def test_sandboxes_survive_the_end_of_the_zygote() -> None:
     with _BACKEND.open(SandboxSpec()) as sandbox:
         zygote = helper_pid(_BACKEND)

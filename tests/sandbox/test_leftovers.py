@@ -20,7 +20,7 @@ from sandbox_fixtures import (
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.ownership import uppers_folder
+from coding_gym.sandbox.ownership import remove_folder, uppers_folder
 from coding_gym.sandbox.protocol import SandboxBackend
 
 pytestmark = pytest.mark.slow
@@ -86,6 +86,35 @@ def test_containers_that_share_folders_keep_their_sandboxes(kind: str) -> None:
         assert seen == ["file base+\n", "file base+\n", "file base++\n", "file base++\n"]
         left = [path.name for path in shared.rglob("*") if path.name.startswith("coding_gym-")]
         assert (left, list(shared.rglob("upper"))) == ([], [])
+
+
+def test_a_file_that_cannot_be_removed_keeps_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a/stays", "a/x", "b/stays", "b/x", "c/stays", "c/d/x"):
+        (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tree" / name).touch()
+
+    def refuse(name: str, *, dir_fd: int) -> None:
+        if name == "stays":
+            raise PermissionError
+        unlink(name, dir_fd=dir_fd)
+
+    unlink = os.unlink
+    monkeypatch.setattr(os, "unlink", refuse)
+    remove_folder(tmp_path / "tree")
+    monkeypatch.undo()
+    names = [path.name for path in sorted(tmp_path.rglob("*"))]
+    assert names == ["tree", "a", "stays", "b", "stays", "c", "stays"]
+    remove_folder(tmp_path / "tree")
+    assert not any(tmp_path.iterdir())
+
+
+def test_the_target_of_a_link_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir(mode=0o755)
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    remove_folder(tmp_path / "link")
+    assert (tmp_path / "target").stat().st_mode & 0o777 == 0o755
 
 
 def test_folders_of_dead_owners_alone_are_swept(

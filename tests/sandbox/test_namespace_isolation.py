@@ -15,6 +15,7 @@ from sandbox_fixtures import (
 )
 
 import coding_gym
+from coding_gym.host import network
 from coding_gym.sandbox import Sandbox, SandboxLimits, SandboxSpec, default_interpreter
 from coding_gym.sandbox.zygotes import stop_zygotes
 
@@ -171,6 +172,32 @@ def test_sources_of_packages_are_passed_and_nothing_else(
     )
     assert not {"SECRET_TOKEN", "PIP_TARGET", "PIP_CONSTRAINT", "PIP_CONFIG_FILE"} & {*variables}
     assert listing == "certificates\nindex\nlinks\ncertificate"
+
+
+def test_an_unreadable_setting_of_pip_is_skipped_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "pip" / "pip.conf").write_bytes(b"[global]\nproxy = \xff\n")
+    (tmp_path / "other.conf").write_text("[global]\ntimeout = 7\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "other.conf"))
+    monkeypatch.delenv("PIP_TIMEOUT", raising=False)
+    assert network.settings().env["PIP_TIMEOUT"] == "7"
+    (tmp_path / "pip" / "pip.conf").write_text("[global]\ntimeout = 8\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    assert "PIP_TIMEOUT" not in network.settings().env
+
+
+def test_sources_of_packages_in_the_home_folder_do_not_mount_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "simple").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PIP_INDEX_URL", f"file://{tmp_path}/simple")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    paths = network.settings().paths
+    assert (tmp_path / "simple" in paths, tmp_path in paths) == (True, False)
 
 
 def test_a_changed_or_replaced_layer_is_seen(tmp_path: Path) -> None:

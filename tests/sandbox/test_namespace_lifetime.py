@@ -27,6 +27,7 @@ from sandbox_fixtures import (
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, open_sandbox, zygotes
+from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.served_sandbox import Channel
 from coding_gym.sandbox.zygotes import stop_zygotes
 
@@ -222,6 +223,17 @@ def test_a_failed_open_leaks_no_descriptor(tmp_path: Path) -> None:
     assert num_descriptors() == before
 
 
+def test_a_late_reply_to_an_open_harms_no_other_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    with make_sandbox() as sandbox:
+        with monkeypatch.context() as patched:
+            patched.setattr(wire, "receive_descriptors", raising(TimeoutError("timed out")))
+            with pytest.raises(SandboxError):
+                make_sandbox()
+        assert sandbox.run("echo unharmed").output == "unharmed\n"
+        with make_sandbox() as another:
+            assert another.run("echo opened").output == "opened\n"
+
+
 def test_input_without_a_free_descriptor_is_a_failure_of_the_sandbox(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -257,6 +269,15 @@ def test_start_of_a_zygote_does_not_delay_another(monkeypatch: pytest.MonkeyPatc
         done, _ = wait([slow, other], timeout=20, return_when=FIRST_COMPLETED)
         go.set()
     assert done == {other}
+
+
+def test_close_does_not_raise_if_the_clean_up_fails() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    with ExitStack() as cleanup:
+        cleanup.callback(raising(SandboxError("the daemon does not reply")))
+        channel = Channel(ours, cleanup)
+    channel.close()
 
 
 def test_every_close_waits_for_the_clean_up() -> None:

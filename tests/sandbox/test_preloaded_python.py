@@ -128,26 +128,28 @@ def test_a_failed_process_start_does_not_end_preloading(
         assert sandbox.run_python(_IS_WARM).output == "True\n"
 
 
-def test_zygote_that_is_late_once_does_not_end_preloading(
+@pytest.mark.parametrize("failure", [TimeoutError("no reply in time"), EOFError("it was killed")])
+def test_zygote_that_fails_once_does_not_end_preloading(
     make_spec: Callable[..., SandboxSpec],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    failure: Exception,
 ) -> None:
     receive = Zygote._receive
 
-    def receive_late(self: Zygote) -> dict[str, Any]:
+    def fail(self: Zygote) -> dict[str, Any]:
         if self.is_preloaded:
-            raise TimeoutError("no reply in time")
+            raise failure
         return receive(self)
 
     spec = make_spec()
     with monkeypatch.context() as patched:
-        patched.setattr(Zygote, "_receive", receive_late)
+        patched.setattr(Zygote, "_receive", fail)
         with BACKEND.open(spec) as sandbox:
             assert sandbox.run_python(_IS_WARM).output == "False\n"
         with BACKEND.open(spec) as sandbox:  # without another wait
             assert sandbox.run_python(_IS_WARM).output == "False\n"
-    assert caplog.text.count("no reply in time") == 1
+    assert caplog.text.count("are not preloaded") == 1
     monkeypatch.setattr(namespace, "monotonic", lambda: monotonic() + 301.0)
     with BACKEND.open(spec) as sandbox:
         assert sandbox.run_python(_IS_WARM).output == "True\n"

@@ -8,8 +8,9 @@ import pytest
 from sandbox_fixtures import BACKEND, tree
 from workspace_scene import Refused, make_repository, make_task
 
-from coding_gym.errors import InvalidTaskError
+from coding_gym.errors import InvalidTaskError, TemplateError
 from coding_gym.task import FilesTree, FolderTree, GitTree
+from coding_gym.workspace import checkout
 from coding_gym.workspace.plain_tree import digest_tree
 
 _ABSENT = "0" * 39 + "1"
@@ -97,6 +98,22 @@ def test_a_reverse_patch_follows_no_symlink(tmp_path: Path, refused: Refused, pa
     message = refused(make_task(tree=FolderTree(str(source), deletion)))
     assert path in message
     assert list(outside.iterdir()) == []
+
+
+def test_a_folder_that_changes_while_it_is_copied_is_refused(
+    tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a.py").write_text("x = 1\n")
+    write = checkout.Checkouts.write
+
+    def write_after_a_change(*arguments: Any, **options: Any) -> checkout.Checkout:
+        (source / "a.py").write_text("x = 2\n")
+        return write(*arguments, **options)
+
+    monkeypatch.setattr(checkout.Checkouts, "write", write_after_a_change)
+    refused(make_task(tree=FolderTree(str(source))), TemplateError)
 
 
 @pytest.mark.parametrize("name", ["locked", "locked/a.py"], ids=["folder", "file"])

@@ -133,11 +133,15 @@ def test_submodules_stay_empty_and_out_of_the_patch(store: TemplateStore, tmp_pa
         assert diff(sandbox, template).paths == {"vendored/new.py"}
 
 
-def test_a_mirror_keeps_what_it_has_when_a_fetch_fails(fresh_folder: Path, tmp_path: Path) -> None:
+def test_a_mirror_keeps_what_it_has_when_a_fetch_fails(
+    fresh_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     upstream = tmp_path / "upstream"
     tree = GitTree(f"file://{upstream}")
     (first,) = make_repository(upstream, "one")
-    TemplateStore(folder=fresh_folder).get(make_task(tree=tree, base_commit=first))
+    monkeypatch.chdir(fresh_folder.parent)
+    folder = Path(fresh_folder.name)  # relative
+    TemplateStore(folder=folder).get(make_task(tree=tree, base_commit=first))
     (second,) = make_repository(upstream, "two")
     upstream.rename(tmp_path / "gone")
     with pytest.raises(TemplateError, match="file://"):

@@ -153,6 +153,18 @@ def test_changes_too_large_for_a_patch_are_refused(
     assert diff(sandbox, template).is_empty
 
 
+def test_only_changed_large_files_are_refused(
+    sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patching, "MAX_PATCH_BYTES", 100)
+    # As in backends that copy the tree: younger than the template.
+    assert sandbox.run("mv pkg/core.py x; cp x pkg/core.py; rm x; echo >> README.md").ok
+    assert diff(sandbox, template).paths == {"README.md"}
+    sandbox.run("echo >> pkg/core.py")
+    with pytest.raises(PatchError, match=r"core\.py"):
+        diff(sandbox, template)
+
+
 def test_a_full_disk_is_an_error(sandbox: Sandbox, template: Template) -> None:
     sandbox.run(f"{EDIT}; cat /dev/zero > fill.log")
     with pytest.raises(PatchError):

@@ -4,6 +4,7 @@ The format is that of https://github.com/opencontainers/image-spec (``image-layo
 ``manifest.md``, ``config.md``), with exactly one image, as ``skopeo copy`` writes it.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -25,8 +26,8 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686"
 ARCHITECTURE = _ARCHITECTURES.get(platform.machine(), platform.machine())
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _NAME = re.compile(r"\w[\w.:@/-]*")
-# Of /etc/passwd; the largest uid, as (uid_t) -1 means "no change".
-_MAX_ETC_BYTES = 4 << 20
+_MAX_ETC_BYTES = 4 << 20  # of a file such as /etc/passwd
+# The largest uid: the next one, (uid_t) -1, means "no change".
 _MAX_ID = (1 << 32) - 2
 # Errors of reading a document with values of wrong types.
 _MALFORMED = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
@@ -87,7 +88,9 @@ def find_image(image: str) -> Path:
     Raises:
         InvalidArgumentError: No layout folder or image has this path or name.
     """
-    path = Path(image).expanduser()
+    path = Path(image)
+    with contextlib.suppress(RuntimeError):  # a `~user` that does not exist
+        path = path.expanduser()
     if (path / "index.json").is_file():
         return path
     if path.is_file():
@@ -177,7 +180,7 @@ def _manifest(layout: Path, document: Any) -> Manifest:
     check_env(env)
     return Manifest(
         digest=digest,
-        layers=tuple(layer["digest"] for layer in document["layers"]),
+        layers=tuple(str(layer["digest"]) for layer in document["layers"]),
         env=env,
         user=str(settings.get("User") or ""),
     )

@@ -155,7 +155,7 @@ def remove_unpacked(image: str, backend: SandboxBackend) -> None:
         backend: As for `unpack_image`; no sandbox may run the image.
 
     Raises:
-        OSError: A file cannot be removed.
+        OSError: A blob cannot be removed, or a folder cannot be renamed.
     """
     folder = layer_folder()
     folder.mkdir(parents=True, exist_ok=True)

@@ -63,7 +63,7 @@ class Launcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enclosure:
-    """The strategies of one kind of sandbox.
+    """How one kind of sandbox starts and lists processes and opens files.
 
     Attributes:
         launcher: Starts bash.

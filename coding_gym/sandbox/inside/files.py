@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 # As `os.open`: path, flags, mode of a new file.
 Opener = Callable[[str, int, int], int]
@@ -40,7 +40,7 @@ def write(path: str, data: bytes, opener: Opener = os.open) -> None:
 
     Space is reserved first: if the disk is full, an existing file keeps its content and a new one
     is removed. The existing parent of the first missing folder is opened through ``opener`` as
-    well, which checks access to it.
+    well, so that an opener that refuses some folders also refuses new folders in them.
 
     Raises:
         OSError: As ``open``; ENOSPC when the sandbox is full.
@@ -93,41 +93,56 @@ def remove_tree(folder: str) -> None:
     An overlay's work folder has no permissions, and a policy can remove those of its folders,
     so each folder gets them first. A policy may also nest folders deeper than the longest path or
     than the stack: one is open at a time, and ``..`` leads back.
-    Entries that another process removes in that time are skipped.
+    Entries that cannot be removed, or that another process removes in that time, are skipped.
     """
     with contextlib.suppress(OSError):
         current = _enter(folder)
         parents: list[str] = []
+        tried: list[set[str]] = [set()]  # by level: folders that exist after a first attempt
         try:
-            while (name := _first_folder(current)) or parents:
+            while (name := _first_folder(current, tried[-1])) or parents:
                 if name:
-                    following = _enter(name, current)
-                else:
-                    following = os.open("..", _FOLDER_FLAGS, dir_fd=current)
-                os.close(current)
-                current = following
-                if name:
-                    parents.append(name)
+                    tried[-1].add(name)
+                    with contextlib.suppress(OSError):
+                        _replace(current, _enter(name, current))
+                        parents.append(name)
+                        tried.append(set())
                     continue
-                with contextlib.suppress(FileNotFoundError):
-                    os.rmdir(parents.pop(), dir_fd=current)
+                _replace(current, os.open("..", _FOLDER_FLAGS, dir_fd=current))
+                tried.pop()
+                name = parents.pop()
+                with contextlib.suppress(OSError):
+                    os.rmdir(name, dir_fd=current)
+                    tried[-1].remove(name)
         finally:
             os.close(current)
         os.rmdir(folder)
 
 
+def _replace(descriptor: int, other: int) -> None:
+    """Makes a descriptor refer to the file of another one, which is closed."""
+    os.dup2(other, descriptor, inheritable=False)
+    os.close(other)
+
+
 def _enter(name: str, parent: int | None = None) -> int:
-    with contextlib.suppress(PermissionError):  # of another user, whose mode may allow it
+    try:
+        descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+    except PermissionError:
         os.chmod(name, 0o700, dir_fd=parent)
-    return os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+        return os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+    with contextlib.suppress(PermissionError):  # of another user, whose mode may allow it
+        os.chmod(descriptor, 0o700)  # not by name, which may be a symbolic link by now
+    return descriptor
 
 
-def _first_folder(descriptor: int) -> str:
-    """Removes files of a folder up to its first folder; returns that one's name, "" for none."""
+def _first_folder(descriptor: int, tried: Collection[str]) -> str:
+    """Removes files of a folder up to its first folder not in ``tried``; returns that, or ""."""
     with os.scandir(descriptor) as entries:
         for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
+            if not entry.is_dir(follow_symlinks=False):
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.name, dir_fd=descriptor)
+            elif entry.name not in tried:
                 return entry.name
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(entry.name, dir_fd=descriptor)
     return ""

@@ -38,7 +38,7 @@ from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# The server also detects the owner's end; it gets this long to kill its processes.
+# The server also detects these ends; it gets this long to kill its processes.
 _PATIENCE_S = 2.0
 # The server lists processes in /proc; commands, in a nested domain, may not.
 _INIT_ALONE = [("read", "/proc")]
@@ -94,7 +94,7 @@ def _run_watchdog(channel: socket.socket, control: socket.socket, watched: int) 
 
 
 def _watch_over(channel: socket.socket, watched: int) -> None:
-    """Starts the server, waits until it or the owner ends, then removes processes and files.
+    """Starts the server; when it, the owner or the channel ends, removes processes and files.
 
     This process keeps the channel open until then, so that its end tells the owner.
     """
@@ -110,7 +110,12 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
         sc.prctl(sc.PR_SET_DUMPABLE, 1)
         _serve(channel, request)
     server = os.pidfd_open(pid)
-    select.select([watched, server], [], [])
+    poll = select.poll()
+    for descriptor in (watched, server):
+        poll.register(descriptor, select.POLLIN)
+    # The server also detects the end of the channel, unless a command has stopped it.
+    poll.register(channel, select.POLLRDHUP)
+    poll.poll()
     owner.has_ended(server, _PATIENCE_S)
     _end_user(request.uid)
     files.remove_tree(request.folder)

@@ -225,8 +225,9 @@ def limit_restored(request: SandboxRequest) -> None:
     # A path at which the tmpfs is mounted, and which no requested mount can cover: with an image,
     # no mount may be at or below /dev.
     mounted = "/" if request.image is None else "/dev/shm"  # noqa: S108 - as it is inside
-    # First with the space for the set-up: a snapshot that needs more is refused. Then without it,
-    # which the kernel refuses (EINVAL) while the content is larger; the first limits stay then.
+    # First the limits plus the spare space: if the kernel refuses them, the snapshot is too
+    # large, an error. Then the exact limits: if the kernel refuses them (EINVAL), because the
+    # files of the set-up do not fit, the first limits stay.
     for code, num_bytes, num_inodes in ((0, _SPARE_BYTES, _SPARE_INODES), (errno.EINVAL, 0, 0)):
         size, count = limits["disk_bytes"] + num_bytes, limits["num_inodes"] + num_inodes
         with step("restore more than a sandbox may hold", "request"):

@@ -105,7 +105,7 @@ def send(changes: Changes, descriptor: int, channel: socket.socket) -> None:
             reply: dict[str, Any] = {"size": file.tell()}
     except OSError as error:
         reply = {"error": f"no snapshot: {error}"}
-    except ValueError:  # of the mapping
+    except ValueError:  # a write beyond the end of the mapping
         reply = {"error": f"no snapshot: its changes are more than {size} bytes"}
     channel.sendall(wire.pack(reply))
 
@@ -159,7 +159,7 @@ class _Packer:
         target = ""
         if kind == _FOLDER:
             with contextlib.suppress(OSError):  # it is not opaque
-                target = os.getxattr(path, _OPAQUE).decode()
+                target = os.getxattr(path, _OPAQUE).decode("latin-1")
         elif kind == _SYMLINK:
             target = os.readlink(path)
         elif kind != _WHITEOUT and facts.st_nlink > 1:
@@ -249,7 +249,7 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
     for entry in reversed(made.values()):
         os.fchdir(folders[entry.root])
         if entry.target:
-            os.setxattr(entry.path, _OPAQUE, entry.target.encode())
+            os.setxattr(entry.path, _OPAQUE, entry.target.encode("latin-1"))
         os.chmod(entry.path, entry.mode & 0o7777)
         _set_time(entry.path, entry)
 

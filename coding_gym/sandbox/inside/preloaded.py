@@ -72,7 +72,10 @@ def _show(mounts: Iterable[MountRequest], mounted: MountedFolders) -> None:
 
 
 class Forked(BaseException):
-    """Leaves the code of the first process in a fork of it, up to `__main__`, which runs it."""
+    """Raised in a fork of the first process; `__main__` catches it and calls `run`.
+
+    It unwinds the stack of the first process, whose code must not run in the fork.
+    """
 
     def __init__(self, env: Mapping[bytes, bytes], folder: str) -> None:
         super().__init__()

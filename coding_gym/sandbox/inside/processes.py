@@ -1,8 +1,8 @@
 """Lists, reaps and kills the processes of a sandbox, and checks their memory.
 
 Init checks memory periodically while a command runs, more often as the limit comes nearer. A check
-sums the private memory, shared memory and swap of all processes. Above the limit, memory that
-several processes share is counted once.
+sums the private memory, shared memory and swap of all processes. If this sum is above the limit, it
+is computed again, more slowly, with memory that several processes share counted once.
 
 Not counted: page tables, sockets, pipes, other kernel objects, and shared memory that no
 process has mapped any more. Between two checks a program can exceed the limit.

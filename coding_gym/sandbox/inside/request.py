@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# The key of a request's type in a message: no other name is empty.
+# The key of a request's type in its JSON object. Names of fields and variables are never empty.
 _TYPE = ""
 
 

@@ -41,7 +41,8 @@ def test_layouts_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     place = oci_layout(image_folder() / "owner%2Fprogram%3Alatest", LAYERS)
     assert find_image("owner/program") == find_image("owner/program:latest") == place
-    for name in ("owner/other:1", "owner/program:2", "../images/owner%2Fprogram%3Alatest", ""):
+    others = ("owner/other:1", "owner/program:2", "../images/owner%2Fprogram%3Alatest")
+    for name in (*others, "", "~nobody_here/x"):
         with pytest.raises(InvalidArgumentError):
             find_image(name)
     (tmp_path / "image.tar").write_bytes(b"")
@@ -71,6 +72,10 @@ def test_malformed_documents_are_refused(tmp_path: Path, refused: Refused) -> No
     for number, named in enumerate(("md5:" + "0" * 32, "sha256:../../etc/passwd", 7, None)):
         files = oci_files(blobs, manifest | {"digest": named})
         refused(write_files(tmp_path / f"digest{number}", files))
+    inner = json.loads(blobs[manifest["digest"]]) | {"layers": [{"digest": 5}]}
+    document = json.dumps(inner).encode()
+    files = oci_files(blobs | {digest(document): document}, {"digest": digest(document)})
+    refused(write_files(tmp_path / "layer", files))
     for number, text in enumerate(_INDEX_TEXTS):
         refused(write_files(tmp_path / f"index{number}", {"index.json": text}))
     for number, facts in enumerate(_SETTINGS):

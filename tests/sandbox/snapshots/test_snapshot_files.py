@@ -114,6 +114,16 @@ def test_a_path_longer_than_the_kernel_takes_has_no_snapshot() -> None:
             sandbox.snapshot()
 
 
+def test_an_attribute_that_is_no_text_is_part_of_a_snapshot() -> None:
+    mark = b"import os\nos.setxattr('/tmp', 'user.overlay.opaque', b'\\xff')\n"
+    with make_sandbox(python=default_interpreter()) as sandbox:
+        if not sandbox.run("python -", stdin=mark).ok:
+            pytest.skip("the tmpfs of this kernel has no extended attributes")
+        snapshot = sandbox.snapshot()
+        sandbox.restore(snapshot)
+        assert sandbox.snapshot() == snapshot
+
+
 def test_a_terabyte_of_holes_costs_nothing() -> None:
     with make_sandbox(limits=SandboxLimits(file_bytes=1 << 42)) as sandbox:
         output(sandbox, "truncate -s 1T holes; echo end >> holes")
