@@ -378,7 +378,9 @@ class Recipe:
         saved = self.work / "verdicts.jsonl"
         saved.touch()
         lines = saved.read_text(encoding="utf-8").splitlines()
-        known = {(name, patch): value for name, patch, value in map(json.loads, lines)}
+        known: dict[tuple[str, str], float] = {}
+        for task_id, patch, value in map(json.loads, lines):
+            known[task_id, patch] = value
 
         def resolved(key: tuple[str, str]) -> float:
             if key not in known:
