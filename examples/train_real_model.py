@@ -375,20 +375,20 @@ class Recipe:
         templates = TemplateStore()
         tasks = {task.task_id: task for task in load_tasks(str(self.work / "test.jsonl"))}
 
-        saved = self.work / "verdicts.jsonl"
-        saved.touch()
-        lines = saved.read_text(encoding="utf-8").splitlines()
+        saved = self.work / "verdicts.json"
         known: dict[tuple[str, str], float] = {}
-        for task_id, patch, value in map(json.loads, lines):
-            known[task_id, patch] = value
+        if saved.exists():
+            rows = json.loads(saved.read_text(encoding="utf-8"))
+            known = {(task_id, patch): value for task_id, patch, value in rows}
 
         def resolved(key: tuple[str, str]) -> float:
             if key not in known:
                 task = tasks[key[0]]
                 verdict = grade(task, templates.get(task), Patch(key[1]), challenge="none")
                 known[key] = float(verdict.resolved)
-                with saved.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps([*key, known[key]]) + "\n")
+                text = json.dumps([[*graded, value] for graded, value in known.items()])
+                saved.with_suffix(".part").write_text(text, encoding="utf-8")
+                saved.with_suffix(".part").rename(saved)
             return known[key]
 
         outcomes: dict[str, list[float]] = {}
