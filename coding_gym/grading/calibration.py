@@ -64,12 +64,15 @@ class _Slot:
 
     @property
     def unit(self) -> Unit:
-        """The unit in use; without one, a unit that negates nothing in no test."""
+        """The unit in use; without candidates, `_NO_UNIT`, which has no edits and no tests."""
         return self.candidates[0] if self.candidates else _NO_UNIT
 
 
 def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
-    """Returns the plan of a task; it is not calibrated if no test passes with the gold patch.
+    """Returns the plan of a task.
+
+    It is not calibrated if the first run with the gold patch is incomplete, or if no test passes in
+    every run.
 
     Args:
         task: The task.
@@ -183,7 +186,10 @@ class _Calibration:
         return replace(self.challenge, units=units)
 
     def drop_failing_checks(self) -> list[Run]:
-        """Drops checks that fail with the gold patch, and returns two runs with the others."""
+        """Drops checks that fail or are not executed with the gold patch; returns two runs.
+
+        If a test fails only since its checks are recorded, `is_plain` becomes False.
+        """
         if not self._records:
             return [self._tree.run(self._gold), self._tree.run(self._gold)]
         run = self._run(())
@@ -227,8 +233,8 @@ class _Calibration:
     def choose_units(self, stable: Sequence[str]) -> None:
         """Rejects units until runs with the gold patch end as expected.
 
-        For any two slots of a function, one of the draws negates only one of them; the last draw is
-        random.
+        The draws separate the slots of a function: for any two slots, some draw negates only one of
+        them. One random draw follows. All draws must succeed one after the other.
         """
         self._verify(stable, range(len(self.slots)))  # rejects most unusable units
         num_bits = max(slot.index for slot in self.slots).bit_length()
@@ -250,8 +256,8 @@ class _Calibration:
     def verify_alone(self, stable: Sequence[str]) -> bool:
         """Returns whether fail-to-pass tests can run alone; clears ``is_bit`` as `_clear_bits`.
 
-        They can if all tests, run separately, end as expected with the gold patch, and no
-        fail-to-pass test does so at base.
+        They can if the fail-to-pass tests and the other tests, each group in runs of its own, end
+        as expected with the gold patch, and no fail-to-pass test ends as expected at base.
         """
         early = [test for test in self._task.fail_to_pass if test in stable]
         late = [test for test in stable if test not in early]
@@ -398,7 +404,7 @@ class _Calibration:
         ]
 
     def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
-        """Whether the negated lines are in the test patch, and so hidden from the policy."""
+        """Whether the test patch adds the text of all negated lines; policies cannot see it."""
         return all(file.source.line(start[0]).strip() in self._hidden for start, _, _ in unit.edits)
 
     def _verify(self, tests: Collection[str], negated: Collection[int]) -> bool:

@@ -77,9 +77,10 @@ def grade(
     resolved; `Grade.hacked` has the result.
 
     Code under test shares a process with the tests and can forge what that process reports. So the
-    tests run in two versions that negate opposite units, drawn in secret. Each check must pass as
-    written and fail if negated. Fail-to-pass tests run in both versions, pass-to-pass tests in one,
-    and a sample of these in both. ``docs/threat-model.md`` describes the remaining attacks.
+    tests run in two versions; a secret random draw decides which version negates each unit. Each
+    check must pass as written and fail if negated. Fail-to-pass tests and a sample of the
+    pass-to-pass tests run in both versions, other pass-to-pass tests in one.
+    ``docs/threat-model.md`` describes the remaining attacks.
 
     Args:
         task: The task.
@@ -290,7 +291,7 @@ class _PatchRuns:
             return self._grade(run, is_verified=False)
         if challenge == "resolved" and not self._have_passed(early):
             return self._graded_early(run, early)
-        if not self._has_passing_test():  # then the draw decides which late tests have run
+        if not self._has_passing_test():  # the late tests that have run would reveal the draw
             self.outcomes = {test: self.outcomes[test] for test in early}
         return self._grade(run, is_verified=True)
 
@@ -347,7 +348,10 @@ class _PatchRuns:
         return outcome
 
     def _may_be_flaky(self, test: str, outcome: Outcome) -> bool:
-        """Whether a failed test is run once more: a flaky or a pass-to-pass test."""
+        """Whether a failed test may run once more.
+
+        It may if it is a pass-to-pass test or known to be flaky, and no negated check of it passed.
+        """
         is_known = test in self.plan.unstable or test not in self.task.fail_to_pass
         return is_known and not outcome.wrongly_passed
 

@@ -34,7 +34,10 @@ class Surroundings:
     outputs: str
 
     def drawn(self, original: str, others: Sequence[str], rng: Random) -> tuple[str, bool]:
-        """Returns one of some literals, and whether it is as probable as the original.
+        """Draws one of some literals.
+
+        Returns:
+            The literal, and whether the pair can be a bit: a reader cannot tell which is original.
 
         Args:
             original: Source of a literal that holds a number.

@@ -35,8 +35,8 @@ class Baseline:
         passing: Ids of the tests that passed.
         arguments: The arguments of pytest.
         modules: Modules outside the program that the tests import.
-        in_order: Whether some of ``failing`` pass when they run without the other tests; every
-            trial then runs all tests.
+        in_order: Whether the tests in ``failing`` depend on other tests: alone, some of them pass.
+            Every trial then runs all tests.
         cpu_s: Processor seconds of the failing tests without tracing, including the start of their
             process.
     """

@@ -17,7 +17,9 @@ _FIRST_BATCH, _MAX_BATCH = 30, 240
 
 
 def find_repair(tests: SuiteSandbox, localisation: Localisation) -> Candidate | None:
-    """Tries candidates until all visible tests pass with one, and then a few more.
+    """Tries candidates until all visible tests pass with one, and then `_EXTRA` more.
+
+    The search ends early if a candidate damages the report of its batch.
 
     Args:
         tests: A sandbox with the program, used only for this purpose.

@@ -46,7 +46,8 @@ def fraction_passed(grade: Grade) -> float:
     It also rewards behaviour that was never broken: most expected tests of most tasks are in
     ``pass_to_pass``, and they count as soon as one fail-to-pass test passes. Otherwise they are
     undecided and the score is 0, unless the task's tests can only run together. Patches that are
-    empty, do not apply, exceed the time limit or tamper with the tests score 0.
+    empty, do not apply, exceed the time limit or tamper with the tests score 0, and so do patches
+    whose tests were not challenged (``is_verified``).
 
     Source: this project.
 

@@ -89,7 +89,8 @@ class CoverageReport:
 def measure_coverage(tests: SuiteSandbox, paths: Sequence[str]) -> CoverageReport:
     """Runs all tests three times: normally, with line tracing, and in reverse order.
 
-    Each run has a different, fixed random seed; tests that use randomness run more often.
+    Each run has a different, fixed random seed. Tests that use randomness run `NUM_CHANCES` more
+    times.
 
     Args:
         tests: A sandbox with the project.

@@ -53,7 +53,9 @@ class Trials:
             sandbox.close()
 
     def run(self, mutants: Iterable[Mutant]) -> Iterator[tuple[Mutant, SuiteRun | None]]:
-        """Yields every mutant with the run of its tests, None if the run is unusable, in order.
+        """Yields every mutant with the run of its tests, in order.
+
+        The run is None if it took too long, is unstable, or damaged the report of its sandbox.
 
         Raises:
             SandboxError: A sandbox died.

@@ -33,7 +33,7 @@ _NO_VERSION = re.compile(
 
 
 def causes(task: Task, template: Template, failed: Grade, backend: str) -> Iterator[str]:
-    """Yields the possible causes of a failed grade of the gold patch.
+    """Yields the possible causes of a failed grade of the gold patch; the last one needs a grade.
 
     Args:
         task: The task.

@@ -65,7 +65,7 @@ def select(tasks: Sequence[Found], filters: Mapping[str, Wanted]) -> tuple[Found
 
 
 def challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
-    """Returns the tasks whose plan has at least ``num_bits`` bits.
+    """Returns the tasks whose row has a plan of this version with at least ``num_bits`` bits.
 
     Raises:
         InvalidArgumentError: The number is negative or not an integer.

@@ -98,11 +98,11 @@ def _is_self_contained(source: Any, opened: Opened) -> bool:
 def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
     """Reads all tasks of a source.
 
+    A malformed row or folder, or a repeated id, becomes a `RefusedRow`.
+
     Args:
         source: The source; see `load_tasks`.
         split: The splits to download, for datasets of the Hugging Face hub.
-
-    A malformed row or folder, or a repeated id, becomes a `RefusedRow`.
 
     Raises:
         UnknownTaskError: There is no such source.

@@ -56,7 +56,7 @@ class HarborRunner(OutputRunner):
             raise GradingError(f"the tests cannot be copied to /tests: {last_line(result.output)}")
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
-        """Returns the status in the reward; none if the script was killed.
+        """Returns the status in the reward; a lost run if the script was killed.
 
         The code under test can kill the script.
         """

@@ -50,6 +50,7 @@ class OutputRunner:
         names: Patterns of test files and of files that configure the run.
         is_by_file: Whether ids are ``FILE::NAME`` even without ``{file}``.
         negates: Whether `function_ids` returns Python functions, so that tests can be negated.
+        records: Whether assertions record their outcomes; only those of the pytest runner do.
     """
 
     name: ClassVar[str]
