@@ -18,6 +18,7 @@ from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, get_harness, harness_names, with_layer
 from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
+from coding_gym.agents.model_reply import Prices
 from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.metrics import episode_metrics
@@ -120,11 +121,12 @@ def play(
     *,
     episode: Any = None,
     attempts: int = 1,
+    prices: Prices | None = None,
     on_start: Any = lambda *_: None,
     **options: Any,
 ) -> list[Trajectory]:
     with server:
-        client = OpenAIClient(server.base_url, max_retries=0)
+        client = OpenAIClient(server.base_url, max_retries=0, prices=prices)
         player = HarnessPlayer(harness(code), client, model="tiny", **options)
         folder = evaluate(
             out,
@@ -416,8 +418,18 @@ for _ in range(9):
     assert (record.error, record.stop_reason, len(never.requests)) == ("", "max_cost", 2)
     assert runners[0].usage.cost >= 1.5
     never = ChatServer(lambda _: Answer(message("Done."), delay_s=math.inf))
-    (record,) = play(code, never, tiny_row, tmp_path / "turns", episode={"max_turns": 3})
+    prices = Prices(input=1e3, output=0.0)
+    (record,) = play(
+        code,
+        never,
+        tiny_row,
+        tmp_path / "turns",
+        episode={"max_turns": 3},
+        prices=prices,
+        on_start=lambda runner, *_: runners.append(runner),
+    )
     assert (record.error, record.stop_reason, len(never.requests)) == ("", "max_turns", 3)
+    assert runners[1].usage.cost > 2.5
 
 
 @pytest.mark.parametrize(
