@@ -19,9 +19,11 @@ from coding_gym.agents.harness import Harness, get_harness, harness_names, with_
 from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Prices
+from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.metrics import episode_metrics
+from coding_gym.rollout import Runner
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.trajectory import Trajectory
 from coding_gym.viewer.turns import with_thoughts
@@ -455,6 +457,8 @@ def test_limits_that_a_harness_cannot_keep_are_refused(limits: Any, tmp_path: Pa
     with pytest.raises(InvalidArgumentError, match=next(iter(limits))):
         evaluate(tmp_path / "run", player, tasks="bundled", episode={"limits": limits})
     assert not (tmp_path / "run").exists()
+    with pytest.raises(InvalidArgumentError, match=next(iter(limits))):
+        Runner(factory=EpisodeConfig.from_config(limits=limits), player=player)
 
 
 def test_reply_without_a_role_or_an_id_is_no_error_of_the_agent(
