@@ -68,8 +68,8 @@ class Runner:
             are played to their end.
         max_tokens: No more episodes begin after this many tokens of prompts and replies.
         max_lost: No more episodes begin after this many consecutive attempts ended with an error.
-        num_lost: Number of the latest consecutive attempts that ended with an error; at
-            ``max_lost`` it no longer changes.
+        num_lost: Number of attempts in a row, up to the last ended one, that ended with an error;
+            it stays at ``max_lost``, while the running episodes end.
         usage: Cost and tokens so far; a resumed run starts with those of its earlier episodes.
         on_turn: Called with every turn.
         stopping: If true, no more episodes begin.
