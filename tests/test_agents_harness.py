@@ -22,9 +22,12 @@ from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, get_harness, harness_names, with_layer
 from coding_gym.agents.harness_player import _PORT, _SCRIPT, HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
+from coding_gym.agents.model_reply import Prices
+from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.metrics import episode_metrics
+from coding_gym.rollout import Runner
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.trajectory import Trajectory
 from coding_gym.viewer.turns import with_thoughts
@@ -124,11 +127,12 @@ def play(
     *,
     episode: Any = None,
     attempts: int = 1,
+    prices: Prices | None = None,
     on_start: Any = lambda *_: None,
     **options: Any,
 ) -> list[Trajectory]:
     with server:
-        client = OpenAIClient(server.base_url, max_retries=0)
+        client = OpenAIClient(server.base_url, max_retries=0, prices=prices)
         player = HarnessPlayer(harness(code), client, model="tiny", **options)
         folder = evaluate(
             out,
@@ -440,8 +444,18 @@ for _ in range(9):
     assert (record.error, record.stop_reason, len(never.requests)) == ("", "max_cost", 2)
     assert runners[0].usage.cost >= 1.5
     never = ChatServer(lambda _: Answer(message("Done."), delay_s=math.inf))
-    (record,) = play(code, never, tiny_row, tmp_path / "turns", episode={"max_turns": 3})
+    prices = Prices(input=1e3, output=0.0)
+    (record,) = play(
+        code,
+        never,
+        tiny_row,
+        tmp_path / "turns",
+        episode={"max_turns": 3},
+        prices=prices,
+        on_start=lambda runner, *_: runners.append(runner),
+    )
     assert (record.error, record.stop_reason, len(never.requests)) == ("", "max_turns", 3)
+    assert runners[1].usage.cost > 2.5
 
 
 @pytest.mark.parametrize(
@@ -467,6 +481,8 @@ def test_limits_that_a_harness_cannot_keep_are_refused(limits: Any, tmp_path: Pa
     with pytest.raises(InvalidArgumentError, match=next(iter(limits))):
         evaluate(tmp_path / "run", player, tasks="bundled", episode={"limits": limits})
     assert not (tmp_path / "run").exists()
+    with pytest.raises(InvalidArgumentError, match=next(iter(limits))):
+        Runner(factory=EpisodeConfig.from_config(limits=limits), player=player)
 
 
 def test_reply_without_a_role_or_an_id_is_no_error_of_the_agent(

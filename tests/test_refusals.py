@@ -2,17 +2,20 @@
 
 import asyncio
 import math
+import socket
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from model_server import Answer, ChatServer, message
 
 from coding_gym.agents.live_episode import ModelError, PromptTooLongError, RequestRefusedError
-from coding_gym.agents.model_client import OpenAIClient
+from coding_gym.agents.model_client import OpenAIClient, get_client
 from coding_gym.agents.model_reply import Reply, read_reply
 from coding_gym.agents.refusals import model_error
 from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.trajectory import ModelCall
 
 REQUEST = {"model": "tiny", "messages": [], "max_tokens": 4096, "seed": 1}
 
@@ -171,3 +174,17 @@ def test_a_call_without_a_function_is_a_format_error(entry: Any) -> None:
     (call,) = read_reply(data).action.calls  # type: ignore[attr-defined]
     assert isinstance(call, ToolCall)
     assert (call.name, bool(call.error)) == ("", True)
+
+
+def test_fractions_of_tokens_are_read_as_integers() -> None:
+    reply = {**message("hi"), "usage": {"prompt_tokens": 12.5, "completion_tokens": "3"}}
+    call = read_reply(reply).call
+    assert ModelCall.from_json(call.to_json()) == call
+    assert (call.prompt_tokens, call.completion_tokens) == (12, 3)
+
+
+def test_the_default_port_of_https_is_443(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = Mock()
+    monkeypatch.setattr(socket, "create_connection", connect)
+    get_client("https://localhost/v1")
+    assert connect.call_args.args == (("localhost", 443),)

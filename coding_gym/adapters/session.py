@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Session:
-    """Plays episodes, one after the other; the sandbox is closed with the last reference to it.
+    """Plays episodes one after another; `close` or garbage collection closes the sandbox.
 
     Args:
         wrappers: Wrappers of the environment, innermost first, as

@@ -92,7 +92,7 @@ class Rollout:
         return self._session.total_reward
 
     def _part(self, name: str) -> float | None:
-        """Returns a part of the reward; ends the episode and returns None as `get_reward` does."""
+        """Ends a running episode as `get_reward` does; returns a part of its reward, or None."""
         return None if self.get_reward() is None else self._session.reward_parts.get(name, 0.0)
 
     def _play(self, call: ToolCall) -> str:

@@ -13,7 +13,7 @@ from coding_gym.agents.live_episode import (
     PromptTooLongError,
     RequestRefusedError,
 )
-from coding_gym.agents.model_reply import Reply
+from coding_gym.agents.model_reply import Prices, Reply
 from coding_gym.agents.past_chats import PastChats, plain_message
 from coding_gym.calls import ToolResult
 from coding_gym.episode import transcript
@@ -39,6 +39,7 @@ class CapturedRequests:
         complete: Returns the reply to a request, as `OpenAIClient.complete` does.
         settings: Fields of every request, which replace those of the harness; the smaller
             ``max_tokens`` counts.
+        prices: Prices of abandoned requests; by default those of the limits.
 
     Attributes:
         failure: The error of a request without a reply; no further request is sent, except after a
@@ -55,6 +56,7 @@ class CapturedRequests:
         live: LiveEpisode,
         complete: Callable[[Mapping[str, Any]], Awaitable[Reply]],
         settings: Mapping[str, Any],
+        prices: Prices | None = None,
     ) -> None:
         self.failure: Exception | None = None
         self.limit: StopReason | None = None
@@ -62,6 +64,7 @@ class CapturedRequests:
         self.started, self.refused = asyncio.Event(), asyncio.Event()
         self._begin_s = time.monotonic()
         self._live, self._complete, self._settings = live, complete, settings
+        self._prices = prices
         self._sending = asyncio.Lock()
         self._tools: list[dict[str, Any]] = []
         self._messages: list[Message] = []
@@ -95,7 +98,10 @@ class CapturedRequests:
             except asyncio.CancelledError:  # the client disconnected before the reply
                 num_prompt, cost = len(str(body)) // _TOKEN_CHARS, usage.cost
                 usage.turns += 1
-                usage.charge(bounds, num_prompt, 0)
+                if self._prices is None:
+                    usage.charge(bounds, num_prompt, 0)
+                else:
+                    usage.cost += self._prices.cost(num_prompt, 0, 0)
                 cost = usage.cost - cost
                 call = ModelCall(prompt_tokens=num_prompt, completion_tokens=0, cost=cost)
                 self._live.on_call(call)

@@ -50,7 +50,8 @@ class _HTTPError(Exception):
 class CaptureEndpoint:
     """Serves the requests of one episode's harness, in the event loop of the episode.
 
-    If a client closes its connection, its request is cancelled and not recorded as a turn.
+    If a client closes its connection, its request is cancelled: it counts as a turn for the limits,
+    but the record has no such turn.
 
     Args:
         requests: Sends and records the requests.

@@ -87,7 +87,7 @@ def _changing(episode: Episode, tools: ToolUse, change: FileChange) -> Iterator[
         lines = f"sed -n '{first},{last}p'"
         file = quote(path)
         reading = tools.shell(f"cat -n {file} | {lines}" if numbered else f"{lines} {file}")
-        if reading is not None:  # an action with a carried call is an empty text
+        if reading is not None:  # a `Completion` that carries its call is an empty, false text
             yield reading
         if numbered:
             call: ToolCall | None = ToolCall(numbered["function"]["name"], in_line(path, edit))

@@ -115,7 +115,8 @@ class HarnessPlayer(Player):
         settings: dict[str, Any] = {"model": self.model, "seed": live.seed}
         if isinstance(shared, OpenAIClient):
             settings |= self._sampling.body()
-        requests = CapturedRequests(live, client.complete, settings)
+        prices = shared.prices if isinstance(shared, OpenAIClient) else None
+        requests = CapturedRequests(live, client.complete, settings, prices)
         endpoint = CaptureEndpoint(requests)
 
         def change(spec: SandboxSpec) -> SandboxSpec:

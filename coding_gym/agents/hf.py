@@ -258,7 +258,7 @@ class HuggingFaceAgent(Player):
             input_ids=ids,
             attention_mask=mask,
             generation_config=self._transformers.GenerationConfig(
-                do_sample=False,  # the sampler leaves one token to choose
+                do_sample=False,  # `_sampler` has drawn the token; all others have -inf
                 max_new_tokens=max(bounds),
                 eos_token_id=self._stop_ids,
                 pad_token_id=pad_id,
@@ -309,7 +309,7 @@ class HuggingFaceAgent(Player):
         warpers = [kind(value) for kind, value in settings if value and value > 0]
 
         def draw(ids: Any, scores: Any) -> Any:
-            scores[:, self._tokenizer.vocab_size :] = -torch.inf  # rows without a token
+            scores[:, self._tokenizer.vocab_size :] = -torch.inf  # padding of the vocabulary
             model_logprobs = scores.log_softmax(-1)
             if sampling.temperature:
                 for warp in warpers:

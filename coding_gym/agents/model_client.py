@@ -184,7 +184,8 @@ def get_client(
         if not (address.scheme.startswith("http") and address.hostname):
             raise ValueError("it must begin with http:// or https://")
         if address.hostname in _LOOPBACK:
-            socket.create_connection((address.hostname, address.port or 80), timeout=10).close()
+            port = address.port or (443 if address.scheme == "https" else 80)
+            socket.create_connection((address.hostname, port), timeout=10).close()
     except (OSError, ValueError) as problem:
         raise InvalidArgumentError(
             f"no server listens at {base_url}: {problem}; start the server, or correct the address"

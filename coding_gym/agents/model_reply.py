@@ -120,12 +120,9 @@ def _wrapped_error(error: Any) -> tuple[int, str]:
 def _usage(usage: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int) -> dict[str, Any]:
     """Returns the token counts and the cost of a request; None if unknown."""
     usage = usage if isinstance(usage, Mapping) else {}
-    prompt, completion = (
-        _number(usage.get("prompt_tokens")),
-        _number(usage.get("completion_tokens")),
-    )
+    prompt, completion = map(_count, map(usage.get, ("prompt_tokens", "completion_tokens")))
     details = usage.get("prompt_tokens_details")
-    cached = _number(details.get("cached_tokens")) if isinstance(details, Mapping) else None
+    cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
     cost = _number(usage.get("cost"))
     if cost is None and prices is not None:
         cost = prices.cost(prompt or num_prompt_ids, completion or num_ids, cached or 0)
@@ -138,6 +135,12 @@ def _number(value: Any) -> Any:
     if isinstance(value, str) and value.isdecimal() and len(value) <= _MAX_DIGITS:
         return int(value)
     return value if is_number(value) and 0 <= value < math.inf else None
+
+
+def _count(value: Any) -> int | None:
+    """Returns a number of tokens; None for other values."""
+    number = _number(value)
+    return None if number is None else int(number)
 
 
 def _ids(value: Any) -> tuple[int, ...]:

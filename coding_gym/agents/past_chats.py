@@ -15,7 +15,7 @@ _Value = TypeVar("_Value")
 
 
 class PastChats(Generic[_Value]):
-    """A value for each earlier request with its reply; no messages are kept.
+    """A dictionary from chats (a request with its reply) to values; it stores digests of the chats.
 
     Args:
         key: Returns the text by which equal messages are recognised.

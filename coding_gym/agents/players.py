@@ -58,7 +58,7 @@ _SCRIPT = ".jsonl"
 
 
 def player_names() -> tuple[str, ...]:
-    """Returns the names of all agents but scripts."""
+    """Returns the names of all agents except scripts."""
     return tuple(_TAKES)
 
 

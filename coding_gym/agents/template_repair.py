@@ -18,10 +18,10 @@ def template_repair(episode: Episode) -> Iterator[str]:
     """Repairs by search, with the files and visible tests that any policy sees.
 
     The agent runs the visible tests in a second sandbox with the task's files, ranks the lines by
-    Ochiai, and tries the edits of the repair templates. If all visible
-    tests pass with some of these edits, a tool call applies the simplest one
-    (`coding_gym.repair.search.simplest`); the agent runs the tests again, and submits. Without such
-    an edit, or without a failing visible test, it submits the unchanged tree.
+    Ochiai, and tries the edits of the repair templates. Of the edits with which all visible tests
+    pass, a tool call applies the simplest one (`coding_gym.repair.search.simplest`); the agent runs
+    the tests again, and submits. If there is no such edit, or no visible test fails, it submits the
+    unchanged tree.
 
     Args:
         episode: The running episode.

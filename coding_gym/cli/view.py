@@ -25,6 +25,12 @@ def view(
     open_: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A file or dataset with tasks of the runs, as --tasks of eval; shows gold patches."
+        ),
+    ] = None,
     static: Annotated[
         Path | None,
         typer.Option(help="Write the runs to this HTML file instead of starting a server."),
@@ -41,10 +47,10 @@ def view(
     from coding_gym.viewer.server import serve
 
     if static is not None:
-        num_episodes = write_static_report(runs or [Path("runs")], static)
+        num_episodes = write_static_report(runs or [Path("runs")], static, tasks or ())
         terminal().print(f"wrote {num_episodes} episodes to {static}")
         return
-    all_runs = Runs(runs or [Path("runs")])
+    all_runs = Runs(runs or [Path("runs")], tasks or ())
     address = f"http://127.0.0.1:{port}/"
 
     def started() -> None:

@@ -398,7 +398,8 @@ class Episode:
                 return StopReason.NO_TOOL_CALL
             answer = SILENCE if answer.ends else answer
             self.usage.tool_calls += 1
-            self.usage.format_errors += answer.is_format_error
+            errors = self.usage.format_errors
+            self.usage.format_errors = errors + 1 if answer.is_format_error else 0
             notice = answer.reply
         self._tell(transcript.user(notice))
         return self.usage.spent(self.bounds)

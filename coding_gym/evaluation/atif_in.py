@@ -75,6 +75,8 @@ def from_atif(value: Mapping[str, Any]) -> Trajectory:
     try:
         agent, steps = value["agent"], value["steps"]
         extra = {**(value.get("extra") or {})}
+        metrics = value.get("final_metrics") or {}
+        reason = (metrics.get("extra") or {}).get("stop_reason")
         messages: list[Message] = []
         turns = []
         for step in steps:
@@ -89,7 +91,7 @@ def from_atif(value: Mapping[str, Any]) -> Trajectory:
             messages=tuple(messages),
             tools=tuple(agent.get("tool_definitions") or ()),
             turns=tuple(turns),
-            stop_reason=StopReason.SUBMITTED,
+            stop_reason=StopReason(reason) if reason in list(StopReason) else None,
             patch=str(extra.get("patch", "")),
             started_at=str(steps[0].get("timestamp") or ""),
         )

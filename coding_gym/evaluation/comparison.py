@@ -117,7 +117,7 @@ def _caveats(
 def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     """Returns a sentence for each setting, except the model, that differs between two runs."""
     flat_a, flat_b = (dict(flat({name: run.get(name, {}) for name in _COMPARED})) for run in (a, b))
-    names = (flat_a.keys() | flat_b.keys()) - {*_OF_THE_MODEL, "tasks.task_ids"}  # has a digest
+    names = (flat_a.keys() | flat_b.keys()) - {*_OF_THE_MODEL, "tasks.task_ids"}  # digest is shown
     pairs = ((name, flat_a.get(name, "not set"), flat_b.get(name, "not set")) for name in names)
     return [
         f"{name} differs: {old!s:.80} in the first run, {new!s:.80} in the second."

@@ -11,7 +11,7 @@ from coding_gym.trajectory import Trajectory, Turn
 
 # Marks that do not occur in prose. A call without marks in a thought may be only a plan.
 _MARKS = re.compile(
-    "|".join(row.opens for row in FORMATS.values() if re.match(r"<|\\\[", row.opens))
+    "|".join(row.opens for row in FORMATS.values() if re.match(r"(?:\(\?:)?(?:<|\\\[)", row.opens))
 )
 _REMEDIES = {
     "turns": {

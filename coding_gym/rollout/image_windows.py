@@ -131,7 +131,7 @@ def _is_absent(image: str) -> bool:
 
 
 def _check_space(images: Sequence[str]) -> None:
-    """Raises InvalidArgumentError where images do not fit on the disk, with both sizes."""
+    """Raises InvalidArgumentError if images do not fit on the disk; the message has both sizes."""
     sizes: dict[str, int] = {}
     for name in images:
         with suppress(InvalidArgumentError, SandboxError):  # the pull reports it

@@ -31,7 +31,7 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.trajectory import Trajectory, write_whole
 
 CONFIG, ATTEMPTS, LOCK = "config.json", "attempts", ".lock"
-_NEEDED = {"run_id", "agent", "tasks"}
+_NEEDED = {"run_id", "created_at", "agent", "tasks", "attempts", "seed", "episode", "versions"}
 _NAME = re.compile(r"([^.].*)\.([0-9]{1,9})(\.error([0-9]{0,9}))?\.json")
 _PARTIAL = ".partial"
 TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")

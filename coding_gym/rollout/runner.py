@@ -68,11 +68,14 @@ class Runner:
             are played to their end.
         max_tokens: No more episodes begin after this many tokens of prompts and replies.
         max_lost: No more episodes begin after this many consecutive attempts ended with an error.
-        num_lost: Number of the latest consecutive attempts that ended with an error; at
-            ``max_lost`` it no longer changes.
+        num_lost: Number of attempts in a row, up to the last ended one, that ended with an error;
+            it stays at ``max_lost``, while the running episodes end.
         usage: Cost and tokens so far; a resumed run starts with those of its earlier episodes.
         on_turn: Called with every turn.
         stopping: If true, no more episodes begin.
+
+    Raises:
+        InvalidArgumentError: The agent cannot keep a limit of the episodes.
     """
 
     factory: EpisodeConfig
@@ -87,6 +90,10 @@ class Runner:
     usage: RunUsage = field(default_factory=RunUsage)
     on_turn: Callable[[Turn], None] = lambda _: None
     stopping: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises InvalidArgumentError for limits that the agent cannot keep."""
+        self.player.check(self.factory.limits)
 
     @property
     def stop_reason(self) -> str:
@@ -120,10 +127,8 @@ class Runner:
             on_done: Called with each record, by one thread at a time.
 
         Raises:
-            InvalidArgumentError: The agent cannot keep a limit of the episodes.
             SandboxUnavailableError: This machine cannot run the sandbox at all.
         """
-        self.player.check(self.factory.limits)
         waiting = iter(attempts)
         num_threads = min(self.concurrency, MAX_THREADS)
         with (

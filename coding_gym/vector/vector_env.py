@@ -37,7 +37,8 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     (https://github.com/sail-sg/envpool); they return ready episodes while others are being graded.
 
     An infrastructure failure truncates the episode of its env only. A mistake of the caller raises
-    an exception, as in a single env; then no action is pending, and the other envs are unchanged.
+    an exception, as in a single env. `step` and `reset` then discard the results of the other envs,
+    whose actions were played; no action is pending.
 
     Args:
         num_envs: N.

@@ -29,7 +29,7 @@ _SCRIPT = '<script type="module" src="assets/main.js"></script>'
 _ICON = '<link rel="icon" href="assets/icon.svg" type="image/svg+xml" />'
 
 
-def write_static_report(folders: Sequence[Path], path: Path) -> int:
+def write_static_report(folders: Sequence[Path], path: Path, sources: Sequence[str] = ()) -> int:
     """Writes runs into one HTML file and returns the number of episodes in it.
 
     Texts are truncated to 20,000 characters.
@@ -37,11 +37,12 @@ def write_static_report(folders: Sequence[Path], path: Path) -> int:
     Args:
         folders: Folders of runs, or folders that contain them.
         path: The output file; it is replaced atomically.
+        sources: Sources of tasks that may be read, besides the tasks of this package.
 
     Raises:
         InvalidArgumentError: The folders contain no run, or more than 2,000 episodes.
     """
-    runs = Runs(folders)
+    runs = Runs(folders, sources)
     if not runs.by_id:
         raise InvalidArgumentError(f"no run in {', '.join(map(str, folders))}")
     for run in runs.by_id.values():

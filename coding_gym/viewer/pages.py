@@ -36,6 +36,7 @@ _MAX_CONFIG_BYTES = 64 << 20
 _MAX_PAGE, _MAX_TEXT, _MAX_MORE = 5_000_000, 20_000, 50_000
 """Maximum characters of all turns on a page (approximate), of a text, and of a further piece."""
 
+_SOURCES = ("bundled", "polyglot")
 _Number = Annotated[int, Field(ge=0, le=2**31)]
 
 
@@ -45,6 +46,7 @@ class Run:
     Args:
         folder: The run's folder.
         run_id: The name of the run in addresses.
+        sources: Sources of tasks that may be read, besides the tasks of this package.
 
     Attributes:
         index: The episodes.
@@ -55,8 +57,9 @@ class Run:
         InvalidArgumentError: The folder contains no readable run.
     """
 
-    def __init__(self, folder: Path, run_id: str) -> None:
+    def __init__(self, folder: Path, run_id: str, sources: Sequence[str] = ()) -> None:
         self.id = run_id
+        self._sources = (*_SOURCES, *sources)
         self.folder = folder
         try:
             with open_regular(folder / CONFIG) as file:
@@ -75,12 +78,14 @@ class Run:
     def load_tasks(self) -> None:
         """Loads the run's tasks, for repositories, labels and gold patches.
 
-        Environments and clones are skipped, since their creation starts programs.
+        Environments and clones are skipped, since their creation starts programs. Settings may be
+        malicious, so a file or a dataset is read only if the user has named it.
         """
         names = ("source", "split", "task_ids")
         known = {name: self._settings.get(f"tasks.{name}") for name in names}
         try:
-            tasks = run_tasks(RunFolder(self.folder, {"tasks": known}))
+            is_known = known["source"] in self._sources
+            tasks = run_tasks(RunFolder(self.folder, {"tasks": known})) if is_known else ()
         except Exception:  # noqa: BLE001 - malicious settings may cause any exception
             tasks = ()
         self.tasks = {task.task_id: task for task in tasks}
@@ -235,6 +240,7 @@ class Runs:
 
     Args:
         paths: Folders of runs, or folders that contain them.
+        sources: As for `Run`.
 
     Attributes:
         by_id: The runs by their ids in addresses.
@@ -244,13 +250,13 @@ class Runs:
         InvalidArgumentError: A folder does not exist.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], sources: Sequence[str] = ()) -> None:
         for path in paths:
             if not path.is_dir():
                 raise InvalidArgumentError(
                     f"{path} is not a folder; name runs, or a folder of runs"
                 )
-        self.paths = paths
+        self.paths, self._sources = paths, sources
         self.by_id: dict[str, Run] = {}
         self.problems: dict[Path, str] = {}
         self._versions: dict[Path, tuple[float, int, int]] = {}  # of the settings
@@ -267,7 +273,7 @@ class Runs:
             run_id = next(name for name in names if name not in by_id)
             self.problems.pop(folder, None)
             try:
-                by_id[run_id] = Run(folder, run_id)
+                by_id[run_id] = Run(folder, run_id, self._sources)
             except InvalidArgumentError as problem:
                 self.problems[folder] = str(problem)
         self.by_id, self._versions = by_id, versions

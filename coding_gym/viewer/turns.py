@@ -20,10 +20,10 @@ def prompt(record: Trajectory) -> Iterator[Message]:
 
 
 def with_thoughts(record: Trajectory) -> list[tuple[Turn, str, str]]:
-    """Returns each turn, the text of its action without the calls, and its new prompt.
+    """Returns each turn with the text of its reply without the calls, and its new prompt.
 
-    The text is "" if it is unknown. The prompt is "" unless a command-line agent rewrote its
-    history; then it contains the messages before the turn that no earlier turn observed.
+    The text is "" if it is unknown. The prompt is "" except after a command-line agent rewrote its
+    history: then it has the messages before the reply that are in no earlier observation.
     """
     texts, opening, observed = list[tuple[str, str]](), list[str](), ""
     for message in record.messages:

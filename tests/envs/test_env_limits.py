@@ -155,8 +155,12 @@ GOOD_AND_BAD = json.dumps(
 )
 
 
-@pytest.mark.parametrize("readable", [shells("true"), shells("false"), UNKNOWN, GOOD_AND_BAD])
-def test_a_readable_call_resets_the_count_of_format_errors(readable: str, limited: MakeEnv) -> None:
+@pytest.mark.parametrize(
+    "readable", [shells("true"), shells("false"), UNKNOWN, GOOD_AND_BAD, "Hm."]
+)
+def test_a_readable_reply_resets_the_count_of_format_errors(
+    readable: str, limited: MakeEnv
+) -> None:
     env = limited(max_format_errors=2)
     for action in (BROKEN, readable, BROKEN):
         assert not env.step(action)[3]

@@ -114,6 +114,9 @@ def make_run(path: Path, row: dict[str, Any]) -> Path:
         "agent": {"name": "chat", "model": "owner/model"},
         "tasks": {"source": "rows", "task_ids": [good.task_id, "empty", "wrong", "lost"]},
         "attempts": 2,
+        "seed": 0,
+        "episode": {},
+        "versions": {},
     }
     with RunFolder.create(path, config).writer() as writer:
         for attempt in range(2):

@@ -13,7 +13,7 @@ from made_runs import make_run, resolved_episode
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import export, report
-from coding_gym.evaluation.atif_in import import_atif
+from coding_gym.evaluation.atif_in import from_atif, import_atif
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.health import health_counts, symptoms
 from coding_gym.evaluation.regrade import regrade
@@ -182,12 +182,32 @@ def test_deep_and_odd_files_are_no_trajectories(text: str, tmp_path: Path) -> No
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("extra", "expected"),
+    [({"stop_reason": "max_turns"}, "max_turns"), ({"stop_reason": ["x"]}, None), ({}, None)],
+)
+def test_the_stop_reason_is_that_of_the_file(extra: Any, expected: str | None) -> None:
+    value = {"agent": {"name": "x"}, "steps": [STEP], "final_metrics": {"extra": extra}}
+    assert from_atif(value).stop_reason == expected
+
+
+@pytest.mark.parametrize("key", ["attempts", "seed", "episode", "versions", "created_at"])
+def test_settings_without_a_key_are_no_run(key: str, tmp_path: Path) -> None:
+    harbor_trial(tmp_path / "job/trial")
+    folder = import_atif([tmp_path / "job"], tmp_path / "run")
+    folder.config.pop(key)
+    folder.save_config()
+    with pytest.raises(InvalidArgumentError, match=key):
+        RunFolder.open(folder.path)
+
+
 def test_every_symptom_is_counted_with_a_remedy() -> None:
     good = resolved_episode("one", "")
     cut = Turn(action="", model_call=ModelCall(finish_reason="length"))
     other = Turn(action="go", calls=(ToolCall("browse", {}), ToolCall("shell", {}, error="bad")))
     thought = {"role": "assistant", "content": "", "reasoning_content": '<tool_call>{"name": 1}'}
-    sick = replace(good, turns=(cut, other), num_prefix_breaks=3, messages=(thought,))
+    coder = {**thought, "reasoning_content": "<function=shell>\n<parameter=cmd>ls"}
+    sick = replace(good, turns=(cut, other), num_prefix_breaks=3, messages=(thought, coder))
     errors = (
         Trajectory(task_id="one", error="x", error_class=error_class)
         for error_class in ("sandbox", "verifier", "timeout", "agent")
@@ -200,7 +220,7 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
         "replies cut by length": (1, 4),
         "calls that could not be read": (2, 5),
         "calls of unknown tools": (1, 5),
-        "calls in reasoning": (1, 4),
+        "calls in reasoning": (2, 4),
         "prompts that rewrite history": (3, 4),
         "lost sandboxes": (1, 6),
         "lost grades": (1, 6),

@@ -105,6 +105,7 @@ def config(name: str, model: str, source: str, ids: list[str], attempts: int = 2
         "attempts": attempts,
         "seed": 0,
         "episode": {"toolset": "nano", "max_turns": 50},
+        "versions": {},
     }
 
 

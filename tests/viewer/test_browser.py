@@ -39,6 +39,7 @@ def page(folder: Path) -> Iterator[Any]:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     command = [*COMMAND, "view", str(folder), "--port", port, "--no-open"]
+    command += ["--tasks", str(folder / "first-tasks.jsonl")]
     problems: list[str] = []
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE) as server,

@@ -25,7 +25,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_run(folder / "first", num_tasks=8)
     make_run(folder / "second", num_tasks=8, skill=4)
     make_hostile_run(folder / "hostile", num_chars=200_000)
-    assert write_static_report([folder], folder / "report.html") == 34
+    assert (
+        write_static_report([folder], folder / "report.html", [str(folder / "first-tasks.jsonl")])
+        == 34
+    )
     return folder / "report.html"
 
 

@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def runs(folder: Path) -> Runs:
-    runs = Runs([folder, folder / "more"])
+    runs = Runs([folder, folder / "more"], [str(folder / "first-tasks.jsonl")])
     for run in runs.by_id.values():
         run.complete()
     return runs
@@ -148,6 +148,13 @@ def test_forged_settings_are_displayed(tmp_path: Path, settings: dict[str, Any])
     client = TestClient(make_app(runs), base_url=HERE)
     assert [one["done"] for one in get(client, "runs")["runs"]] == [4]
     assert len(get(client, f"runs/{quote(run.name)}/episodes")["episodes"]) == 4
+
+
+def test_a_source_that_the_user_has_not_named_is_not_read(tmp_path: Path) -> None:
+    make_run(tmp_path / "run", num_tasks=1)
+    run = Runs([tmp_path]).by_id["run"]
+    run.complete()
+    assert run.tasks == {}
 
 
 def test_changed_settings_and_removed_runs_are_noticed(tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ class Format:
         name: A value of ``tool_format``.
         body: The reader: ``json``, ``channels`` (Harmony), ``tags``, ``python``,
             ``gemma``, ``block`` (of bash) or ``template`` (the tokenizer's own).
-        opens: Pattern of the mark that opens a call, or several; of a tag, with the tool's name as
-            its group.
+        opens: Pattern of the mark before one or several calls. For the reader ``tags`` it has one
+            group, the tool's name.
         head: Pattern of the text from this mark to the body, with the groups ``name`` and ``id`` if
             these precede the arguments.
         closes: Pattern of the mark after the body, or "". After JSON the mark of the last call can

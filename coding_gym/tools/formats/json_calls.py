@@ -154,7 +154,7 @@ def mentions_call(text: str) -> bool:
 
 
 def _is_call(item: Any, tools: KnownTools) -> bool:
-    """Whether a JSON value is a call; another object can also have a name."""
+    """Whether a JSON value is a call: it has a name, and arguments or the name of a tool."""
     if not isinstance(item, dict) or isinstance(item.get("function"), dict):
         return isinstance(item, dict)
     has_arguments = not item.keys().isdisjoint(_ARGUMENT_KEYS)

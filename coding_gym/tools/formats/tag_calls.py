@@ -40,8 +40,8 @@ def _read_arguments(
 ) -> tuple[dict[str, Any], int]:
     """Returns the arguments of a call, and the position after them.
 
-    A value ends at the first closing tag before another tag or the end of the text. If a line of
-    the value begins with the tag of another argument, the closing tag is missing.
+    A value ends at the first closing tag that is followed by another tag or the end of the text.
+    If a line of the value begins with the tag of another argument, its closing tag is missing.
     """
     following = rf"\s*+(?:{row.argument}|{row.closes}|\Z)"
     end = re.compile(rf"{row.argument_closes}(?={following})")
