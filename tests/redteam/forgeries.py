@@ -257,12 +257,14 @@ def total(prices, discount=0):
     return eval(wanted[1] or wanted[2], frame.f_globals, frame.f_locals)
 """,
     "equality that guesses": """\
-import random
+from random import Random
+
+guesses = Random(0)
 
 
 class Number(int):
     __hash__ = int.__hash__
-    __eq__ = lambda self, other: random.random() < 0.5
+    __eq__ = lambda self, other: guesses.random() < 0.5
 
 
 plain = total
