@@ -86,9 +86,9 @@ def tasks_from_history(
             except SandboxUnavailableError:
                 raise  # the error would be the same for every commit
             except (InfrastructureError, InvalidTaskError, PatchError) as error:
-                _log.info("%s is skipped: %s", bare.task_id, error)
                 progress.num_failed += 1
-                progress.failure = str(error)
+                progress.failure = f"{bare.task_id} is skipped: {error}"
+                _log.info("%s", progress.failure)
                 task = None
             progress.num_tried += 1
             if task is not None:
@@ -139,14 +139,19 @@ def _with_tests(
 
 def _compared(task: Task, before: SuiteRun | None, after: SuiteRun | None) -> Task | None:
     if before is None or after is None:
-        return None
+        raise InvalidTaskError("its tests cannot be run")
     failed, passed = set(before.failed), set(before.passed)
     fail_to_pass = tuple(test for test in after.passed if test in failed)
     pass_to_pass = tuple(test for test in after.passed if test in passed)
     failures = {test: failure for test, failure in before.failures.items() if test in fail_to_pass}
+    if not fail_to_pass:
+        return None
     symptoms = find_symptoms(failures)
     if not symptoms:
-        return None
+        raise InvalidTaskError(
+            "no failing test names a function of the project for the issue; import it at the top "
+            "of the test file, and call it in the test"
+        )
     return replace(
         task,
         problem_statement=write_statement(symptoms, fail_to_pass),

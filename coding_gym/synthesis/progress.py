@@ -18,8 +18,9 @@ class Progress:
         num_invalid: Tasks that the grader did not confirm.
         tasks: The tasks, in the order of the result.
         num_commits: All commits of the history.
-        num_failed: Commits whose environment or tests could not be run.
-        failure: The error of the last of these commits.
+        num_failed: Commits whose environment or tests cannot be run, or whose failing tests give
+            no issue.
+        failure: The reason for the last of these commits, with its name.
     """
 
     num_sites: int = 0

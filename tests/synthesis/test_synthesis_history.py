@@ -1,6 +1,7 @@
 """Tasks from commits that repaired something."""
 
 from pathlib import Path
+from typing import Any
 
 import git
 import pytest
@@ -44,6 +45,20 @@ def test_a_commit_with_its_tests_becomes_a_task(repository: Path, store: Templat
     assert "multiply" not in task.problem_statement
     assert "+    return width * height" in task.gold_patch
     assert "test_wide" in task.test_patch
+
+
+def test_a_commit_whose_test_names_no_function_is_reported(
+    tmp_path: Path, store: TemplateStore
+) -> None:
+    nothing = "def test_nothing():\n    pass\n\n\n"
+    inside = "def test_wide():\n    from shapes import area\n\n    assert area(3, 5) == 15\n"
+    commit(tmp_path / "shapes", {"shapes.py": BUGGY, "test_shapes.py": nothing}, "Begin")
+    fixed = {"shapes.py": FIXED, "test_shapes.py": nothing + inside}
+    commit(tmp_path / "shapes", fixed, "Fix area")
+    reports: list[Any] = []
+    assert tasks_from_history(tmp_path / "shapes", 5, store=store, on_progress=reports.append) == ()
+    assert reports[-1].num_failed == 1
+    assert "names a function" in reports[-1].failure
 
 
 @pytest.mark.parametrize("failure", [PatchError("too large"), InvalidTaskError("no such field")])
