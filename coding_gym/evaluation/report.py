@@ -252,10 +252,11 @@ def _episodes(
         )
     calls = any(episode["tool_calls"] for episode in episodes)
     if episodes and not calls and run.config["agent"]["name"] in ("chat", "hf"):
-        caveats.append(
-            "No reply has a tool call: let the server parse the model's calls, or name their "
-            "format with --tool-format."
-        )
+        tool_format = run.config.get("episode", {}).get("tool_format", "auto")
+        remedy = f"none is in the format {tool_format}, which small models often cannot write."
+        if tool_format == "auto":
+            remedy = "let the server parse the model's calls, or name their format (--tool-format)."
+        caveats.append(f"No reply has a tool call: {remedy}")
     return episodes
 
 

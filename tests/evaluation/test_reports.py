@@ -87,6 +87,20 @@ def test_doubtful_attempts_are_caveats(
     assert len({*report(other, tasks).caveats} - known) == num_new
 
 
+@pytest.mark.parametrize(
+    ("tool_format", "remedy"), [("auto", "--tool-format"), ("json", "in the format json")]
+)
+def test_a_run_without_calls_has_a_remedy(
+    tool_format: str, remedy: str, make_run: MakeRun, tasks: list[Task]
+) -> None:
+    run = make_run("a", {"task-00": ""})
+    run.config["episode"]["tool_format"] = tool_format
+    (record,) = make_run("b", {"task-00": "R"}).trajectories()
+    with run.writer() as writer:
+        writer.add(replace(record, turns=()))
+    assert any(remedy in caveat for caveat in report(run, tasks).caveats)
+
+
 def test_report_reads_back(make_run: MakeRun, tasks: list[Task]) -> None:
     result = report(make_run("a", every(tasks, "Rf")), tasks)
     assert Report.from_json(json.loads(json.dumps(result.to_json()))) == result
