@@ -82,7 +82,9 @@ def _check_targets(targets: Iterable[str]) -> None:
 def _check_sources(spec: SandboxSpec) -> None:
     for folder in (*spec.layers, *([spec.python.prefix] if spec.python else ())):
         if not os.path.isdir(folder):  # noqa: PTH112 - false for every path that cannot be read
-            raise InvalidArgumentError(f"the sandbox's layer or interpreter {folder} is no folder")
+            raise InvalidArgumentError(
+                f"the sandbox's layer or interpreter {folder} is not a folder that can be read"
+            )
     prefix = spec.python.prefix.resolve() if spec.python else Path("/usr")
     if not prefix.is_relative_to("/usr") and is_private(prefix):
         raise InvalidArgumentError(

@@ -126,7 +126,7 @@ class ShapedReward(
             InvalidTaskError: A part cannot be computed for the task: it has no gold patch, or its
                 visible tests do not run with pytest.
         """
-        self._check_sum()  # `set_limits` may have changed the number of turns
+        self._check_sum()  # `set_limits` can change the number of turns
         state = state_in(options, self)
         observation, info = self.env.reset(seed=seed, options=options)
         self._check_task()
