@@ -1,4 +1,4 @@
-"""A package imports only from packages of the layers above its own."""
+"""A package imports only from packages of lower-numbered layers."""
 
 import ast
 from collections.abc import Iterator

@@ -26,7 +26,7 @@ print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", 
                   "%d.%d.%d" % sys.version_info[:3], existing[0], kind]))
 """
 # Packages for a version fit this kind only, not PyPy and not free-threaded builds.
-_USUAL = "cpython"
+_SUPPORTED = "cpython"
 _FAILURES = (OSError, subprocess.SubprocessError, ValueError)  # of a binary that does not run
 _VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?")
 
@@ -115,11 +115,11 @@ def _binaries(minor: str, folders: list[Path]) -> Iterator[Path]:
 
 
 def _usable(executables: Iterable[Path]) -> Iterator[Interpreter]:
-    """Yields the installations of binaries that run and are usual ones."""
+    """Yields the installations of binaries that run and are CPython builds with the GIL."""
     for executable in executables:
         with suppress(*_FAILURES):
             interpreter, kind = _describe(executable)
-            if kind == _USUAL:
+            if kind == _SUPPORTED:
                 yield interpreter
 
 
@@ -128,8 +128,8 @@ def _describe(executable: Path) -> tuple[Interpreter, str]:
     """Returns the installation that a binary belongs to, and its kind.
 
     Raises:
-        OSError, subprocess.SubprocessError, ValueError: It does not run, perhaps only now; the next
-            call tries again.
+        OSError, subprocess.SubprocessError, ValueError: It does not run. Failures are not cached:
+            the next call tries again.
     """
     env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     reply = subprocess.run(

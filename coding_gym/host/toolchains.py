@@ -56,7 +56,7 @@ def find_toolchain(language: str) -> Toolchain:
             rustup = " or put the folder of `rustup which cargo` first in PATH"
             return Toolchain(
                 missing=f"{language} needs {program!r}, which this machine does not have "
-                "in /usr or a folder of its own; "
+                "in /usr or in a bin folder outside private folders; "
                 f"install it, for example with `apt-get install {packages}`"
                 f"{rustup if has_rustup else ''}"
             )

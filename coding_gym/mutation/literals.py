@@ -13,7 +13,7 @@ _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp
 
 
 def constant(site: Site) -> Iterator[Change]:
-    """Negates a literal, or replaces it by another of its type from the same file."""
+    """Negates a boolean, or replaces a literal by another value, such as one of the same file."""
     for node in site.nodes():
         if not isinstance(site.parent(node), ast.arguments):
             yield from _other_literals(site, node)

@@ -69,12 +69,12 @@ def _is_called(site: Site, node: ast.expr) -> bool:
 
 
 def _is_base(site: Site, node: ast.expr) -> bool:
-    """Whether a name is called or has a read attribute; most replacements then fail at once."""
+    """Whether a name is called or its attributes are accessed; most replacements then fail."""
     return _is_called(site, node) or isinstance(site.parent(node), ast.Attribute)
 
 
 def _role(site: Site, node: ast.expr) -> str:
-    """Returns the name to which a value is assigned, or of its keyword argument; else ""."""
+    """Returns the variable, attribute or parameter that a value is assigned to; "" for none."""
     match site.parent(node):
         case ast.keyword(arg=str(name)):
             return name

@@ -23,7 +23,7 @@ _OPERATIONS: dict[str, tuple[tuple[str, float], ...]] = {
 
 
 def arithmetic(site: Site) -> Iterator[Change]:
-    """Replaces an arithmetic operator, unless an operand is a text literal."""
+    """Replaces an arithmetic operator, unless an operand is a string literal."""
     for node in site.nodes():
         if isinstance(node, ast.BinOp) and not (_is_text(node.left) or _is_text(node.right)):
             yield from _operation(site, node.left, node.right)

@@ -102,7 +102,7 @@ class Site:
         block: The statements of its block, itself included.
         index: Its index in ``block``.
         owner: The compound statement of the block, or None at the top of the file.
-        scope: The function and class around it.
+        scope: The innermost function or class around it.
     """
 
     source: Source
@@ -114,7 +114,7 @@ class Site:
 
     @property
     def function(self) -> Function | None:
-        """The innermost function around the statement."""
+        """The function whose scope the statement is in; None in a class or a module."""
         return self.scope.function
 
     @property
@@ -213,7 +213,7 @@ def is_bound_by(node: ast.AST) -> TypeGuard[ast.Name]:
 
 
 def is_docstring(node: Statement) -> bool:
-    """Whether a statement is only a text or an ellipsis."""
+    """Whether a statement is only a string or an ellipsis."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)

@@ -1,4 +1,4 @@
-"""Operators on whole statements: deletion, another jump, and early returns."""
+"""Operators on whole statements: deletions, jumps, early returns and shorter loops."""
 
 import ast
 from collections.abc import Iterator

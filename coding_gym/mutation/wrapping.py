@@ -29,7 +29,7 @@ def copy(site: Site) -> Iterator[Change]:
 
 
 def order(site: Site) -> Iterator[Change]:
-    """Removes ``sorted`` or ``reversed``, or sorts the elements of a loop or a returned value."""
+    """Replaces ``sorted`` and ``reversed`` by ``list``, or sorts a loop or a returned value."""
     statement = site.node
     for node in site.nodes():
         match node:

@@ -144,7 +144,7 @@ def _hung(run: SuiteRun) -> set[str]:
 
 
 def _chosen(run: SuiteRun) -> tuple[str, ...]:
-    """Returns the failing tests to repair; of many, tests with different failures."""
+    """Returns the failing tests to repair; if there are many, prefers different failures."""
     hung = _hung(run)
     # Tests that hang slow down a search, so they are used only if no other test fails.
     quick = [test for test in run.failed if test not in hung] or run.failed

@@ -26,7 +26,7 @@ def find_repair(tests: SuiteSandbox, localisation: Localisation) -> Candidate | 
         localisation: The suspicious statements of the program.
 
     Returns:
-        The preferred candidate of those with which all visible tests pass; None without any.
+        The preferred candidate with which all visible tests pass; None if there is none.
 
     Raises:
         SandboxError: The sandbox died.

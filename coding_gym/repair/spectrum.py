@@ -1,4 +1,4 @@
-"""Spectrum-based fault localisation: ranks lines that mostly failing tests run."""
+"""Spectrum-based fault localisation: ranks lines by the tests that run them."""
 
 import ast
 import math

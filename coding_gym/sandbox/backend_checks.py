@@ -28,7 +28,7 @@ def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None
         with open_sandbox(SandboxSpec()) as sandbox:
             result = sandbox.run("echo works", timeout_s=_TIMEOUT_S)
         if result.output != "works\n":
-            raise SandboxError(f"a first command printed {result.output!r}")
+            raise SandboxError(f"the first command printed {result.output!r}")
     except SandboxUnavailableError as error:
         remedy = error.remedy or RUN_AGAIN
         return Probe(available=False, detail=error.problem, remedy=remedy)
@@ -119,7 +119,7 @@ def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> No
 
 
 def max_snapshot_bytes(limits: SandboxLimits) -> int:
-    """Returns the size limit of a snapshot: twice the disk, as files on disk are counted apart."""
+    """Returns the size limit of a snapshot: the disk limit, once in memory and once on disk."""
     return 2 * limits.disk_bytes + limits.num_inodes * _SNAPSHOT_ENTRY_BYTES + _SNAPSHOT_SLACK_BYTES
 
 

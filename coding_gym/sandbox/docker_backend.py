@@ -174,7 +174,7 @@ def _files(image: Image, spec: SandboxSpec) -> Iterator[Any]:
             if alias not in {"/", WORKDIR, posixpath.dirname(HOME)}:
                 _add(tar, alias, 0o777, link=WORKDIR)
             layer_union.add_to(tar, spec.layers, owner)
-        # Podman fails where it finds the end of the archive and gets padding behind it.
+        # Podman fails if padding follows the end of the archive.
         file.truncate(tar.offset)
         file.seek(0)
         yield file

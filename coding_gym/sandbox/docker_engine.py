@@ -58,7 +58,7 @@ class Engine:
                 _JOIN if isinstance(error, PermissionError) else _START,
             ) from error
         self.images: dict[str, Image] = {}
-        with self.errors_as("ask the daemon about itself"):
+        with self.errors_as("query the daemon"):
             self.info: dict[str, Any] = self.api.info()
 
     def is_podman(self) -> bool:

@@ -62,8 +62,8 @@ class FolderCache:
 
         Raises:
             Timeout: It is still being built.
-            OSError: The folder cannot be renamed. Files that cannot be removed are no error: they
-                stay under a temporary name.
+            OSError: The folder cannot be renamed. Files that cannot be removed raise nothing;
+                they stay under a temporary name.
         """
         trash = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"
         with key_lock(self._folder, key).acquire(timeout=timeout_s):

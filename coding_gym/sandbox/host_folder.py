@@ -57,7 +57,7 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Hos
         cleanup: Closed after the sandbox's end; releases shared copies.
 
     Raises:
-        InvalidArgumentError: Commands cannot reach a writable mount.
+        InvalidArgumentError: Commands cannot access a writable mount.
         OSError: A layer cannot be read, or the disk is full.
     """
     # Only commands may enter: files inside may be readable for every user.
@@ -72,7 +72,7 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Hos
         source = mount.source.resolve()
         if mount.writable and not _parents_are_traversable(source, user):
             raise InvalidArgumentError(
-                f"commands of the 'landlock' sandbox cannot reach {source}, a writable mount: "
+                f"commands of the 'landlock' sandbox cannot access {source}, a writable mount: "
                 "another user may not enter a folder above it; use a folder that all may enter"
             )
         host_paths[mount.target] = source if mount.writable else _reachable(source, user, cleanup)
@@ -173,7 +173,7 @@ def _is_needed(path: Path) -> bool:
 class _Copies:
     """Copies of host folders, by path, inode and time of the source; removes old unused ones.
 
-    A later change deeper in the source does not reach its copy.
+    Later changes in subfolders of the source are not copied.
 
     There is one object per process: a fork may inherit a lock that is never released.
     """

@@ -116,8 +116,8 @@ class LandlockBackend:
                 folder = make_folder(self.name)
                 cleanup.callback(remove_folder, folder)
                 files = fill(folder, spec, user, cleanup)
-                trainer = os.geteuid(), os.getegid()
-                stream = with_zygote("folder", *trainer, lambda zygote: zygote.open(None, cleanup))
+                caller = os.geteuid(), os.getegid()
+                stream = with_zygote("folder", *caller, lambda zygote: zygote.open(None, cleanup))
                 channel = Channel(stream, cleanup)
             channel.wait_until_ready(self._request(spec, files, user))
         return channel, files
@@ -148,7 +148,7 @@ class LandlockBackend:
         if os.geteuid() != 0 or self.owner()[0] == 0:
             raise SandboxUnavailableError(
                 "the 'landlock' sandbox gives each sandbox a separate user, which needs root in a "
-                "user namespace of many users",
+                "user namespace that maps many users",
                 "run as root in a container, or use 'namespace' or 'docker'",
             )
         if self._version() < _OLDEST:

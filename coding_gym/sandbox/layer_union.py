@@ -91,7 +91,7 @@ def copy_file(source: Path, target: Path, *, owner: tuple[int, int] | None = Non
 
 
 def set_metadata(path: Path, owner: tuple[int, int], mode: int, times_ns: tuple[int, int]) -> None:
-    """Sets owner, mode (except of a symbolic link), and times of access and change of one file."""
+    """Sets owner, mode (except of a symbolic link), access and modification time of one file."""
     os.chown(path, *owner, follow_symlinks=False)
     if not path.is_symlink():
         path.chmod(mode)

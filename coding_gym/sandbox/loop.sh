@@ -65,7 +65,7 @@ take_input() { # chunks of the given sizes into the file $input
   return $status
 }
 
-take_request() { # what follows the line of the words $@; opens the standard input as 8
+take_request() { # reads the texts after the line of the words $@; opens the standard input as 8
   local size
   nonce=$1 num_chunks=$2 has_input=yes variables=()
   shift 2
@@ -117,7 +117,7 @@ run_request() {
 
 runner=
 while :; do
-  # `read -t` may lose what arrives at its time limit, so it reads no requests.
+  # `read -t` can discard input that arrives at its time limit, so it reads no requests.
   while [[ $runner ]] && ! read -r -t 0; do
     ended=
     read -r -t 0.2 -u 9 ended

@@ -55,7 +55,7 @@ class NamespaceBackend:
 
     Covered: files (an allow-listed root, a private copy of the layers), processes, the network,
     the environment, capabilities, system calls, sizes and counts, memory. Not covered: CPU time,
-    and holes in the kernel itself.
+    and vulnerabilities of the kernel.
 
     Args:
         changes: Where a sandbox's changes are stored. ``"auto"`` uses a tmpfs if overlayfs supports
@@ -81,7 +81,7 @@ class NamespaceBackend:
         on_disk = self._is_on_disk(zygote("namespace", *self.owner()))
         storage = "on disk" if on_disk else "in memory"
         detail = f"opened a sandbox as uid {uid}, with its changes {storage}, and ran a command; "
-        detail += "memory is watched"
+        detail += "the memory limit is checked by polling"
         missing = _MISSING_ON_DISK if on_disk else ()
         return Probe(available=True, detail=detail, missing=missing)
 
@@ -240,7 +240,7 @@ def _environment(spec: SandboxSpec, image: Image | None) -> dict[str, str]:
 
 
 def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
-    """Whether an interpreter is in a folder of all sandboxes; raises for those with images."""
+    """Whether an interpreter is in a system folder; raises InvalidArgumentError with an image."""
     is_in_system = any(python.prefix.is_relative_to(folder) for folder in _SYSTEM_FOLDERS)
     if is_in_system and image is not None:
         raise InvalidArgumentError(
@@ -270,7 +270,7 @@ def _links(python: Interpreter | None) -> dict[str, str]:
 def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | None:
     """Returns the modules to preload; None for cold starts.
 
-    Runs in an image, whose libraries can differ, and with the host's network start cold.
+    Sandboxes with an image, whose libraries can differ, or the host's network start cold.
 
     Args:
         spec: The spec.

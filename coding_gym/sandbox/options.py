@@ -42,7 +42,7 @@ class SandboxOptions:
         for name in ("name", "image"):
             value: object = getattr(self, name)
             if not isinstance(value, str):
-                raise InvalidArgumentError(f"sandbox {name} must be a text, got {value!r}")
+                raise InvalidArgumentError(f"sandbox {name} must be a string, got {value!r}")
         if self.name != "auto":
             get_backend(self.name)
         if self.shell not in SHELLS:
@@ -58,7 +58,7 @@ class SandboxOptions:
                 ``image`` and ``limits``, which maps fields of `SandboxLimits` to numbers.
 
         Raises:
-            InvalidArgumentError, UnknownNameError: As the constructor, or it is neither of these.
+            InvalidArgumentError, UnknownNameError: As the constructor, or ``value`` is neither.
         """
         if isinstance(value, str):
             value = {"name": value}

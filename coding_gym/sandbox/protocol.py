@@ -33,7 +33,7 @@ class Sandbox:
     raises it again.
 
     Calls may come from any thread, one at a time. This class checks their arguments; a backend's
-    subclass has the other methods.
+    subclass implements the other methods.
 
     Attributes:
         workdir: Absolute path of the workspace as commands see it.
@@ -66,7 +66,7 @@ class Sandbox:
             command: Shell text, at most 1 MiB in UTF-8. With ``stdin`` the kernel refuses a
                 command of more than 131,071 bytes, with exit code 126.
             timeout_s: After this many seconds everything the command started is killed.
-            max_output_bytes: Size limit of the merged output: half of it head, half tail.
+            max_output_bytes: Size limit of the merged output; above it the middle is omitted.
             cwd: Working folder, relative to the workspace or absolute; the workspace by default.
             env: More environment variables for this command only.
             stdin: The command's standard input; at most 64 MiB.

@@ -41,7 +41,7 @@ class Snapshot:
     data: bytes = field(repr=False)
 
     def save(self, path: Path) -> None:
-        """Writes a tar with a header; a file at the path is replaced as a whole.
+        """Writes a tar with a header; a file at the path is replaced atomically.
 
         Reads all files of the layers, whose digest is part of the header.
 
@@ -59,7 +59,7 @@ class Snapshot:
     def load(cls, path: Path, spec: SandboxSpec) -> Self:
         """Returns the snapshot of a file.
 
-        Load only files that you trust: a forged one can hold any file of the sandbox.
+        Load only files that you trust: a forged one can replace any file of the sandbox.
 
         Args:
             path: A file that `save` wrote, in any process on any host.
@@ -89,7 +89,7 @@ class Snapshot:
 
 
 def write_members(path: Path, members: Mapping[str, bytes]) -> None:
-    """Writes a tar of members by name; a file at the path is replaced as a whole.
+    """Writes a tar of members by name; a file at the path is replaced atomically.
 
     Raises:
         OSError: It cannot be written.
@@ -109,7 +109,7 @@ def write_members(path: Path, members: Mapping[str, bytes]) -> None:
 def read_members(path: Path, max_bytes: Mapping[str, int | None]) -> list[bytes]:
     """Returns the content of members of a tar, which must be uncompressed.
 
-    So no member takes more memory than the file has bytes.
+    No member then takes more memory than the file has bytes.
 
     Args:
         path: The tar.

@@ -120,7 +120,7 @@ class SandboxSpec:
             be trustworthy.
         sockets: UNIX sockets of the host by absolute path inside; commands connect to those that
             their user may write.
-        forwards: UNIX sockets of the host by port: commands reach each at that port of
+        forwards: UNIX sockets of the host by port: commands connect to each at that port of
             ``127.0.0.1``, from 1024 on. Only ``namespace`` supports them.
     """
 

@@ -56,7 +56,7 @@ class Zygote:
 
     Raises:
         SandboxUnavailableError: This machine cannot start it; names step, reason and remedy.
-        SandboxError: It could not be started this time.
+        SandboxError: It could not be started for a transient reason.
     """
 
     def __init__(self, kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> None:

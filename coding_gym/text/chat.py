@@ -49,7 +49,7 @@ _CALL_FORMS = {
     '"function", "function": {"name": "<name>", "arguments": "{\\"<argument>\\": \\"<value>\\"}"}}'
     "]}",
 }
-# The system prompt does not explain these formats, so a chat template must show the tools.
+# The system prompt does not explain these formats, so a chat template must include the tools.
 _UNEXPLAINED = ("auto", "openai", "template")
 
 
@@ -203,7 +203,7 @@ class Chat:
         text = self._layout.render(messages, False)
         asking = self._layout.render(messages, True)
         if _MARK.findall(text) != marks or not asking.startswith(text):
-            raise self._misfit(f"does not keep a chat of {', '.join(roles)} in its order")
+            raise self._misfit(f"does not keep the messages of {', '.join(roles)} in order")
         return _Shape(_MARK.split(text), asking.removeprefix(text))
 
     def _find_form(self, roles: Sequence[str], probed: str) -> Callable[[str], str]:

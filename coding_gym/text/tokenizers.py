@@ -45,9 +45,9 @@ BUNDLED_SPECIAL_TOKENS = {
 # since they belong together in code.
 SPLIT_PATTERN = "|".join(
     (
-        r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+",  # a word, with one mark or space before it
+        r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+",  # a word, with one symbol or space before it
         r"\p{N}{1,3}",  # digits in groups of at most three
-        r" ?[^\s\p{L}\p{N}]+(?:[\r\n]+[ \t]*)?",  # marks, with the line end after them
+        r" ?[^\s\p{L}\p{N}]+(?:[\r\n]+[ \t]*)?",  # symbols, with the line end after them
         r"\s*[\r\n]+[ \t]*",  # line ends and the indentation after them
         r"\s+",  # any other blank space
     )
@@ -110,7 +110,7 @@ class TiktokenTokenizer(Tokenizer):
     __slots__ = ()
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of ``text``, in which nothing is a control token."""
+        """Returns the ids of ``text``; control tokens in it are encoded as plain text."""
         ids: list[int] = self.backend.encode_ordinary(text)
         return ids
 
@@ -137,7 +137,7 @@ class HuggingFaceTokenizer(Tokenizer):
     __slots__ = ()
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of ``text``, in which nothing is a control token."""
+        """Returns the ids of ``text``; control tokens in it are encoded as plain text."""
         ids = self.backend.encode(
             well_formed(text), add_special_tokens=False, split_special_tokens=True
         )

@@ -1,7 +1,7 @@
 """Toolset ``bash``: the only tool of mini-swe-agent, and its way to submit.
 
 Observations, the submit line and the lengths are those of mini-swe-agent 2 (its config/default.yaml
-and environments/local.py), with other sentences. There is no tool ``submit``: a command submits if
+and environments/local.py), with other wording. There is no tool ``submit``: a command submits if
 it prints the submit line first and exits with 0.
 """
 

@@ -3,8 +3,8 @@
 Names, arguments, bounds and results are AReno's (its areno/agentic/coding); results are JSON with
 sorted keys, and errors ``{"error": …}``. Differences: git applies a patch to all files or to none,
 including deletions and renames; standard output and error are merged in order; no command is
-refused by its text; results mark truncations; arguments are not repaired, because AReno's repair of
-JSON strings and quotes breaks valid commands.
+refused because of its text; results mark truncations; arguments are not repaired, because AReno's
+repair of JSON strings and quotes breaks valid commands.
 """
 
 import json

@@ -103,7 +103,7 @@ class TextFile:
 
     @classmethod
     def decode(cls, path: str, data: bytes) -> Self:
-        r"""Returns the file of any bytes.
+        r"""Returns a file from its content, which can be any bytes.
 
         >>> TextFile.decode("a.txt", b"one\r\ntwo\r\n").text
         'one\ntwo\n'

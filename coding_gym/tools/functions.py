@@ -1,7 +1,7 @@
 """A toolset's schemas as plain Python functions.
 
 Some trainers build the OpenAI schema of a tool from a function's name, type hints and Google
-docstring. A function from this module results in the original schema.
+docstring. The schema that they build from a function of this module equals the original.
 """
 
 import inspect

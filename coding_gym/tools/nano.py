@@ -1,7 +1,7 @@
 """Toolset ``nano``: a shell and a literal search-and-replace, as nano-agent 5 has them.
 
 The replies equal nano-agent's, character for character (its tools.py, env.py and agent.py), so that
-policies trained with it see the same text. Differences: paths are compared as paths, and links are
+policies trained with it see the same text. Differences: paths are compared by parts, and links are
 followed; an empty ``search`` is refused; an edit keeps line endings and encodings; killed processes
 are reported; there is a tool ``submit``.
 """
@@ -92,7 +92,7 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> str:
 
 
 def _on_no_call(context: ToolContext) -> NoCall:
-    """Ends the episode if the tree is changed; otherwise nudges and counts a call."""
+    """Ends the episode if the tree is changed; otherwise sends `NUDGE`."""
     if context.is_changed():
         return NoCall("", ends=True)
     return NoCall(NUDGE, ends=False)

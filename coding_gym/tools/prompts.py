@@ -56,6 +56,6 @@ def without_calls_as_json(prompt: str) -> str:
 
 
 def ending(shell: str) -> str:
-    """Returns the end of a prompt: how to work, to call tools such as ``shell``, to finish."""
+    """Returns the end of a prompt: how to work, call tools such as ``shell``, and finish."""
     calls = calls_as_json(f'{{"name": "{shell}", "arguments": {{"command": "ls"}}}}')
     return f"{HOW_TO_WORK}\n\n{calls} Each command {FRESH_SHELL}\n\n{LAST_WORDS}"

@@ -73,7 +73,7 @@ def uses(tree: ast.Module) -> Counter[str]:
 def ranked(all_definitions: list[Definition], counts: dict[str, Counter[str]]) -> list[Definition]:
     """Orders definitions by the uses of their names in other files: the sum of square roots.
 
-    Files that define the same name share its uses; tests and common names count a tenth.
+    Files that define the same name share its uses; tests, private and common names count a tenth.
     """
     definers = Counter(name for _, name in {(d.path, d.name) for d in all_definitions})
 
@@ -86,7 +86,7 @@ def ranked(all_definitions: list[Definition], counts: dict[str, Counter[str]]) -
     return sorted(all_definitions, key=lambda d: (-scores[d], d))
 
 
-def drawn(order: list[Definition], texts: dict[str, list[str]], max_chars: int) -> tuple[str, int]:
+def render(order: list[Definition], texts: dict[str, list[str]], max_chars: int) -> tuple[str, int]:
     """Returns the first definitions that fit, by file, and their number."""
     rows: dict[str, dict[int, str]] = {}
     number = 0
@@ -126,7 +126,7 @@ def main() -> None:
         for d in ranked(all_definitions, counts)
         if not selected or any(w in (".", d.path) or d.path.startswith(w + "/") for w in selected)
     ]
-    text, number = drawn(order, texts, request["max_chars"])
+    text, number = render(order, texts, request["max_chars"])
     summary = f"({number} of {len(order)} definitions in Python files, the most used first)"
     sys.stdout.buffer.write(f"{text}\n{summary}\n".encode("utf-8", "backslashreplace"))
 

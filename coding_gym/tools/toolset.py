@@ -102,7 +102,7 @@ class Tool:
         )
 
     def check_schema(self) -> None:
-        """Raises InvalidArgumentError if the parameters are no JSON schema, or have a reference."""
+        """Raises InvalidArgumentError if the parameters are not a schema, or have a reference."""
         from jsonschema import Draft202012Validator, SchemaError
 
         parameters = self.schema["function"]["parameters"]
@@ -113,7 +113,7 @@ class Tool:
         except (SchemaError, re.error) as error:
             reason = getattr(error, "message", error)
             raise InvalidArgumentError(
-                f"the parameters of tool {self.name!r} are no JSON schema: {reason}"
+                f"the parameters of tool {self.name!r} are not a JSON schema: {reason}"
             ) from error
         if '"$ref"' in json.dumps(parameters):
             raise InvalidArgumentError(
@@ -124,7 +124,7 @@ class Tool:
         """Returns a call whose arguments fit the schema, without null ones; names may be unknown.
 
         Raises:
-            Refusal: An argument is missing, has the wrong type, or is no Unicode text.
+            Refusal: An argument is missing, has the wrong type, or is not Unicode text.
         """
         arguments = {name: value for name, value in call.arguments.items() if value is not None}
         parameters = self.schema["function"]["parameters"]
@@ -182,8 +182,8 @@ class Toolset:
     submission: ToolCall = _SUBMISSION
     refuse: Callable[[str], str] = "Error: {}".format
     checks_arguments: bool = True
-    unreadable: str = "the arguments are no JSON: {call.error:.300}"
-    unknown: str = "unknown tool: {name}; there are {tools}"
+    unreadable: str = "the arguments are not JSON: {call.error:.300}"
+    unknown: str = "unknown tool: {name}; the tools are {tools}"
 
     @cached_property
     def schemas(self) -> tuple[Schema, ...]:

@@ -95,8 +95,8 @@ def named_commit(task: Task, field: str) -> str:
     if not _SHA.fullmatch(commit):
         raise InvalidTaskError(
             f"task {task.task_id}: field {field!r} must be a full sha of 40 hexadecimal digits, "
-            f"got {commit!r}; name clones by --repositories, in which short names are looked up, "
-            "or give the sha that git rev-parse prints"
+            f"got {commit!r}; give the sha that git rev-parse prints, or the clones in which short "
+            "names are looked up, by --repositories"
         )
     return commit
 
@@ -115,6 +115,6 @@ def fetch_failure(task: Task, tree: GitTree, field: str, error: HostGitError) ->
     elif "index-pack" in str(error) or "early EOF" in str(error):
         remedy = "; it lacks objects of its history: run git fetch --refetch there"
     return TemplateError(
-        f"task {task.task_id}: cannot take {commit} from {without_password(tree.repository)}: "
+        f"task {task.task_id}: cannot fetch {commit} from {without_password(tree.repository)}: "
         f"{error}{remedy}"
     )

@@ -69,8 +69,8 @@ class Environments:
         below the tree.
 
         Raises:
-            TemplateError: A command failed or took too long; the message has its last
-                line and names the log, whose end is a note of the exception.
+            TemplateError: A command failed or took too long; the message has the last line of its
+                output and names the log. The end of the output is a note of the exception.
             InvalidTaskError: The tree of the commands does not exist, or a command cannot be passed
                 to a shell.
             SandboxError: No sandbox could be opened.

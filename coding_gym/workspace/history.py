@@ -57,8 +57,8 @@ def commit_files(tree: Path, date: datetime, *, with_ignored: bool) -> str:
         run_git("clean", "-ffdxq", cwd=tree)
     stamp = f"{int(date.timestamp())} +0000"
     dates = {"GIT_AUTHOR_DATE": stamp, "GIT_COMMITTER_DATE": stamp}
-    written = run_git("write-tree", cwd=tree)
-    commit = run_git("commit-tree", written, "-m", _MESSAGE, cwd=tree, env=dates)
+    tree_sha = run_git("write-tree", cwd=tree)
+    commit = run_git("commit-tree", tree_sha, "-m", _MESSAGE, cwd=tree, env=dates)
     run_git("update-ref", "refs/heads/main", commit, cwd=tree)
     run_git("repack", "-adnq", cwd=tree)
     return commit
@@ -82,7 +82,7 @@ def checkout_commit(tree: Path, source: str, commit: str, depth: int | None) -> 
 
 
 def commit_date(tree: Path) -> datetime:
-    """Returns the date of the commit that ``tree`` is at, or the last date that git can hold."""
+    """Returns the date of the commit that ``tree`` is at, at most the end of 2098."""
     seconds = int(run_git("show", "--no-patch", "--format=%ct", "HEAD", cwd=tree))
     return datetime.fromtimestamp(min(seconds, _LAST_DATE.timestamp()), UTC)
 
@@ -91,7 +91,7 @@ def task_date(task: Task) -> datetime:
     """Returns the date of a task whose tree has no history.
 
     Raises:
-        InvalidTaskError: ``created_at`` is not an ISO 8601 date that git can hold.
+        InvalidTaskError: ``created_at`` is not an ISO 8601 date of the years 1974 to 2098.
     """
     if not task.created_at:
         return _DEFAULT_DATE

@@ -58,7 +58,7 @@ class ImagePythons:
     backend: SandboxBackend
 
     def get(self, task: Task, identity: str) -> tuple[str, SandboxSpec]:
-        """Returns the key of the Python of a task's commands, and a spec with it in ``PATH``.
+        """Returns the key of the Python for a task's commands, and a spec with it in ``PATH``.
 
         ``PATH`` gets the folder of the Python if the task names it, and a folder with a script
         ``python`` if the image has no program of that name.

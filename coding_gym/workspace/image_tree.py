@@ -84,7 +84,7 @@ class ImageTrees:
             return task.image
 
     def get(self, task: Task, date: datetime) -> ImageCopy:
-        """Returns the files at a path of the task's image, with the times of a date.
+        """Returns the files at the task's path in its image; ``date`` is their modification time.
 
         Raises:
             InvalidTaskError: The image has no such folder.
@@ -107,7 +107,7 @@ class ImageTrees:
         if result.exit_code == _NO_FOLDER:
             raise InvalidTaskError(
                 f"task {task.task_id}: field 'image_path' names {task.image_path!r}, which is "
-                f"no folder of the image: {last_line(result.output)}"
+                f"not a folder of the image: {last_line(result.output)}"
             )
         if not result.ok:
             hint = "; install GNU tar in it" if result.exit_code == _NO_PROGRAM else ""

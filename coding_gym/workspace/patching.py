@@ -137,7 +137,7 @@ def _decoded(output: str) -> Patch:
 def _text(output: str) -> str:
     try:
         return base64.b64decode(output).decode("utf-8", "surrogateescape")
-    except ValueError as error:  # of an image's git that a policy replaced
+    except ValueError as error:  # a policy can replace the git of an image
         raise PatchError(f"{_NOT_COMPUTED}: it is not base64: {error}") from error
 
 

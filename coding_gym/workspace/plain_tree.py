@@ -52,7 +52,7 @@ def write_tree(task: Task, tree: FilesTree | FolderTree, into: Path) -> None:
 
     Raises:
         InvalidTaskError: A path leads out of the tree, the folder does not exist, or the reverse
-            patch cannot be reversed.
+            patch cannot be applied.
     """
     if isinstance(tree, FilesTree):
         _write_files(task, tree, into)
@@ -82,7 +82,7 @@ def _write_files(task: Task, tree: FilesTree, into: Path) -> None:
             if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
                 raise
             reason = getattr(error, "strerror", None) or error
-            raise InvalidTaskError(f"{label} {name[:80]!r}, which is no path: {reason}") from error
+            raise InvalidTaskError(f"{label} {name[:80]!r}, which is invalid: {reason}") from error
 
 
 def reverse_apply(task: Task, patch: str, tree: Path) -> None:
@@ -100,7 +100,7 @@ def reverse_apply(task: Task, patch: str, tree: Path) -> None:
             run_git("apply", "--reverse", "--whitespace=nowarn", file.name, cwd=tree)
         except HostGitError as error:
             raise InvalidTaskError(
-                f"task {task.task_id}: field 'reverse_patch' cannot be reversed: {error}"
+                f"task {task.task_id}: field 'reverse_patch' cannot be applied in reverse: {error}"
             ) from error
 
 

@@ -110,7 +110,7 @@ class PytestLayers:
             raise TemplateError(
                 f"pytest is installed for Python {running}x, and the task's Python is "
                 f"{interpreter.version}; give the task install commands that install pytest, or "
-                "any others if its tests need none; the sandbox 'namespace' runs them"
+                "any others if its tests use no pytest; the sandbox 'namespace' runs them"
             )
         dists = pytest_distributions()
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))

@@ -113,7 +113,7 @@ class TemplateStore:
             raise TemplateError(f"task {task.task_id}: git failed: {error}") from error
         except OSError as error:
             is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-            remedy = "; free space there, or give the store another folder" if is_full else ""
+            remedy = "; free space there, or move the cache (XDG_CACHE_HOME)" if is_full else ""
             raise TemplateError(
                 f"task {task.task_id}: cannot build its template below {self._folder}: "
                 f"{error}{remedy}"
@@ -127,7 +127,7 @@ class TemplateStore:
             HostGitError: Git failed.
             CodingGymError: As `get` says.
         """
-        # Private: who can write here controls the content of tasks and the programs that git runs.
+        # Private: write access here gives control of the tasks and of the programs that git runs.
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         digest = self._checkouts.digest(task)
         environment = self._environment_in_image if task.is_in_image else self._environment

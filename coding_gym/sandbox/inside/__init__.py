@@ -7,12 +7,12 @@ Modules here import only the standard library and each other: `__main__` runs un
     owner      a zygote's connection to its owner: requests, detection of the owner's end
     request    the request for a sandbox, as both sides have it
     server     the zygote of namespaces: leaves those of the host, clones a sandbox for each
-               request, and has the list of its set-up
-    preloaded  modules imported ahead, and Python runs as forks of the first process
+               request, and runs the steps of its set-up
+    preloaded  modules imported in advance, and Python runs as forks of the first process
     host_folders the allow-listed parts of a sandbox's root, and folders mounted on request
     mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, requested mounts
     image_root the same for an image
-    lockdown   name, network, capabilities, limits, seccomp: what init drops before it serves
+    lockdown   restrictions of init: name, network, capabilities, limits, seccomp
     serving    pid 1 of one sandbox: answers its owner, runs commands, kills what they leave running
     commands   one command: the start of its bash, its output, its end and limits
     processes  lists, reaps and kills the sandbox's processes, and checks their memory

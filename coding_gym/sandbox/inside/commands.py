@@ -200,7 +200,7 @@ class Command:
         return self.outcome
 
     def _handle(self, ready: set[int], process: int, owner: int) -> None:
-        """Handles the descriptors that are ready, or reaps processes while none is."""
+        """Handles the descriptors that are ready; reaps processes if none is."""
         if owner in ready:  # the channel closes after all processes of the sandbox have ended
             self.kill_all()
             os._exit(0)
@@ -284,7 +284,7 @@ class Command:
 
 
 def refused(reason: str, exit_code: int) -> Reply:
-    """Replies as bash does to a command that could not be started."""
+    """Returns bash's reply to a command that could not be started."""
     text = f"bash: {reason}\n".encode("utf-8", "surrogateescape")
     size = len(text)
     header = {"exit_code": exit_code, "duration_s": 0.0, "num_bytes": size, "head_bytes": size}

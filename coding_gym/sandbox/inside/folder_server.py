@@ -49,7 +49,7 @@ def main() -> None:
     control, config = owner.connect()
     try:
         watched = owner.watch(config["owner"])
-        with step("refuse to be traced"):
+        with step("disable tracing"):
             sc.prctl(sc.PR_SET_DUMPABLE, 0)
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
@@ -79,7 +79,7 @@ def _start(control: socket.socket, watched: int, _: None) -> tuple[int, int]:
 
 
 def _run_watchdog(channel: socket.socket, control: socket.socket, watched: int) -> NoReturn:
-    """Runs a forked watchdog, in which ``control`` is the sandbox's channel; never returns."""
+    """Runs a forked watchdog; ``channel`` replaces ``control`` in it. Never returns."""
     try:
         os.dup2(channel.fileno(), control.fileno(), inheritable=False)
         channel.close()
@@ -187,11 +187,11 @@ def _confine(request: FolderRequest) -> int:
         sc.set_user(request.uid, request.gid)
     with step("drop privileges"):
         sc.raise_oom_score(lockdown.OOM_SCORE)
-        with contextlib.suppress(PermissionError):  # by Docker's filter: addresses vary
+        with contextlib.suppress(PermissionError):  # Docker's filter refuses it: addresses vary
             sc.personality(lockdown.NO_RANDOMIZATION)
         sc.set_capabilities(0, 0)
         sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
-    with step("end with the watchdog"):  # a change of the user would clear it
+    with step("request a signal at the watchdog's end"):  # a change of the user would clear it
         sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGTERM)
     with step("set limits"):
         for kind, value in _limits(request.limits).items():

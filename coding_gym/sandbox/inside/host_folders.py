@@ -102,7 +102,7 @@ def prepare_allow_list(host: str, hidden: Iterable[str]) -> None:
         if os.path.islink(source):
             os.symlink(os.readlink(source), target)
         elif os.path.isdir(source):
-            with step(f"show /{name}"):
+            with step(f"mount /{name}"):
                 os.mkdir(target)
                 sc.bind(source, target)
                 _cover(target, f"/{name}", hidden)
@@ -207,11 +207,11 @@ class MountedFolders:
         return self._names[source]
 
     def trim(self) -> None:
-        """Unmounts folders of one sandbox only, and the least recently used ones."""
+        """Unmounts single-use folders, and, above the capacity, the least recently used ones."""
         while self._for_one or len(self._names) > _CAPACITY:
             source = self._for_one.pop() if self._for_one else next(iter(self._names))
             name = self._names.pop(source)
-            with step(f"hide {MOUNTED}/{name}"):
+            with step(f"unmount {MOUNTED}/{name}"):
                 sc.unmount(f"{MOUNTED}/{name}")
             # Not removed, which would remove the mount from sandboxes that are being set up.
             self._free[os.path.isdir(f"{MOUNTED}/{name}")].append(name)

@@ -26,7 +26,7 @@ _FILES = {
 
 
 def make_upper(request: SandboxRequest, image: ImageRequest, mount_names: MountNames) -> str:
-    """Makes the folders that take the changes of the root; returns the one that holds them."""
+    """Makes the upper and work folders of the root's overlay; returns the upper one."""
     upper, work = _changes(request, mount_names)
     os.mkdir(upper)
     os.mkdir(work)
@@ -37,7 +37,7 @@ def make_upper(request: SandboxRequest, image: ImageRequest, mount_names: MountN
 
 
 def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames) -> None:
-    """Makes the root of an image and changes to it; it stays writable, as in a container."""
+    """Makes the root of an image and enters it; it stays writable, as in a container."""
     changes, root = _changes(request, mount_names), f"{EPISODE}/root"
     with step("mount the image's overlay", "overlay"):
         times = _Times(os.stat(changes[0]).st_mtime)
@@ -64,7 +64,7 @@ def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames)
     if not request.restores and not os.path.exists("/bin/bash"):  # a policy can remove it
         raise SetupError("find bash in the image", 0, "there is no /bin/bash in it", "bash")
     mounts.limit_restored(request)
-    with step("date the image's folders"):
+    with step("set the times of the image's folders"):
         times.restore()
     mounts.limit_counts()
     with step("protect /proc/sys"):  # else writable for the user that root is mapped to
@@ -136,7 +136,7 @@ def _resolved(path: str) -> str:
     """Returns a path without symbolic links; its last parts need not exist.
 
     Raises:
-        OSError: Links go in circles, or lead to where nothing may be mounted.
+        OSError: Links form a loop, or lead to a path where nothing may be mounted.
     """
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)

@@ -73,7 +73,7 @@ def make_ruleset(version: int, grants: Iterable[tuple[str, str]]) -> int:
 
 
 def enforce(ruleset: int) -> None:
-    """Puts this process, which must have ``no_new_privs``, under a ruleset."""
+    """Enforces a ruleset on this process, which must have ``no_new_privs``."""
     sc.call("landlock_restrict_self", ruleset, 0)
 
 

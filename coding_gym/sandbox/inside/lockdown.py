@@ -33,7 +33,7 @@ OOM_SCORE = 900  # the kernel's first choice, well before the trainer
 # refuses every change of it.
 _CORE_BYTES = 1
 _MEMLOCK_BYTES = 1 << 16
-_PENDING_SIGNALS = 1024  # queued ones; the owner's user has one store of them for all sandboxes
+_PENDING_SIGNALS = 1024  # queued; all sandboxes of a user share one counter
 
 # Built once, in the server: a sandbox only installs it.
 FILTER = seccomp.program(sc.machine())
@@ -41,7 +41,7 @@ FILTER = seccomp.program(sc.machine())
 
 def set_network(*, shared: bool) -> None:
     """Sets the host name, and brings the loopback device of a private network up."""
-    with sc.step("name the sandbox"):
+    with sc.step("set the host name"):
         socket.sethostname(_NAME)
     if shared:
         _block_abstract_sockets()

@@ -83,7 +83,7 @@ def make_tmpfs(request: SandboxRequest, mount_names: MountNames) -> dict[str, st
 
 
 def build_root(request: SandboxRequest, mount_names: MountNames) -> None:
-    """Makes a root of the host's files, and changes to it."""
+    """Makes a root of the host's files, and enters it."""
     with step("change the sandbox's root"):
         root = f"{EPISODE}/root"
         sc.bind(root, root, recursive=False)
@@ -108,7 +108,7 @@ def build_root(request: SandboxRequest, mount_names: MountNames) -> None:
             sc.restrict(path, QUIET | sc.READ_ONLY)
     close_host()
     limit_restored(request)
-    with step("date the sandbox's root"):
+    with step("set the times of the sandbox's root"):
         for path in sorted(_dated(request)):
             _date(path, _DATE_NS)
         sc.restrict("/", QUIET | sc.READ_ONLY, recursive=False)
@@ -205,14 +205,14 @@ def make_links(request: SandboxRequest) -> None:
 
 def limit_counts() -> None:
     """Limits, in the sandbox's user namespace, objects that all sandboxes of a user share."""
-    with step("limit what the user's sandboxes share"):
+    with step("limit objects that a user's sandboxes share"):
         for name, count in _MAX_COUNTS.items():
             sc.write_text(f"/proc/sys/user/{name}", str(count))
 
 
 def close_host() -> None:
     """Unmounts the server's root."""
-    with step("close the sandbox's root"):
+    with step("unmount the server's root"):
         sc.unmount(OLD)
         os.rmdir(OLD)
 
@@ -230,7 +230,7 @@ def limit_restored(request: SandboxRequest) -> None:
     # files of the set-up do not fit, the first limits stay.
     for code, num_bytes, num_inodes in ((0, _SPARE_BYTES, _SPARE_INODES), (errno.EINVAL, 0, 0)):
         size, count = limits["disk_bytes"] + num_bytes, limits["num_inodes"] + num_inodes
-        with step("restore more than a sandbox may hold", "request"):
+        with step("fit the snapshot into the limits", "request"):
             options = f"size={size},nr_inodes={count}"
             sc.mount("tmpfs", mounted, QUIET | sc.REMOUNT, options, tolerates=code)
 

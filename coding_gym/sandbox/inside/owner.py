@@ -81,5 +81,5 @@ def serve(
 
 
 def has_ended(descriptor: int, patience_s: float = 0) -> bool:
-    """Whether the process of a descriptor ends within some time."""
+    """Whether the process of a descriptor ends within ``patience_s`` seconds."""
     return bool(select.select([descriptor], [], [], patience_s)[0])

@@ -234,7 +234,7 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
     while (line := file.readline()) != _END:
         entry = Entry(*json.loads(line))
         if not (isinstance(entry.path, str) and isinstance(entry.target, str)):
-            raise ValueError(f"an entry like {line[:99]!r}")
+            raise ValueError(f"malformed entry {line[:99]!r}")
         if entry.root != current:
             os.fchdir(folders[entry.root])
             current = entry.root
@@ -258,7 +258,7 @@ def _require_made(made: Mapping[tuple[str, str], Entry], root: str, path: str) -
     """Raises ValueError for the path of an entry whose folder does not precede it."""
     above, _, name = path.rpartition("/")
     if (root, above) not in made or name in ("", ".", ".."):
-        raise ValueError(f"an entry at {path[:99]!r}")
+        raise ValueError(f"misplaced entry {path[:99]!r}")
 
 
 def _make(file: BinaryIO, entry: Entry, made: Mapping[tuple[str, str], Entry]) -> None:
@@ -281,7 +281,7 @@ def _make(file: BinaryIO, entry: Entry, made: Mapping[tuple[str, str], Entry]) -
     elif kind == _WHITEOUT:
         os.mknod(path, stat.S_IFCHR | mode, 0)
     else:
-        raise ValueError(f"an entry of kind {kind!r}")
+        raise ValueError(f"unknown kind of entry {kind!r}")
     _set_time(path, entry)
 
 

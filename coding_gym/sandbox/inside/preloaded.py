@@ -38,8 +38,8 @@ def import_modules(preload: Preload, mounted: MountedFolders) -> None:
         SetupError: One of them cannot be imported, or started a thread, which a fork does not copy.
     """
     host, path = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), sys.path[:]
-    with step("show the modules"):
-        _show(preload.mounts, mounted)
+    with step("mount the modules"):
+        _mount(preload.mounts, mounted)
         os.chroot(EPISODE)
         os.chdir("/")
     sys.path.append(preload.folder)
@@ -58,7 +58,7 @@ def import_modules(preload: Preload, mounted: MountedFolders) -> None:
         raise SetupError("import the modules", 0, "one of them started a thread", "modules")
 
 
-def _show(mounts: Iterable[MountRequest], mounted: MountedFolders) -> None:
+def _mount(mounts: Iterable[MountRequest], mounted: MountedFolders) -> None:
     """Mounts a root of the host's system folders and of what the modules need."""
     sc.mount("tmpfs", EPISODE, QUIET, "mode=0755,size=1m")
     for path, target in allowed_links().items():
@@ -87,7 +87,7 @@ class ForkLauncher(Launcher):
     """Starts a fork of this process in place of bash.
 
     Args:
-        folder: The folder of the modules that were imported ahead.
+        folder: The folder of the modules that were imported in advance.
     """
 
     def __init__(self, folder: str) -> None:

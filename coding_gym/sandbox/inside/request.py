@@ -127,7 +127,7 @@ class Preload:
     Attributes:
         executable: The interpreter that the zygote runs under.
         modules: The names of the modules.
-        folder: The folder that they are in, as sandboxes show it.
+        folder: The path of their folder inside sandboxes.
         mounts: The mounts of this folder and of the interpreter.
     """
 
@@ -149,7 +149,7 @@ def to_json(request: Any) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> Any:
-    """Returns the request of a JSON object that has a type; others as they are."""
+    """Returns the request of a JSON object that has a type; other objects unchanged."""
     kind = _TYPES.get(data.pop(_TYPE, ""))
     if kind is None:
         return data

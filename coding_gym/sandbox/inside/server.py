@@ -2,7 +2,7 @@
 
 The first one leaves the host's namespaces, and ends when the owner ends. It opens no sandbox. Its
 child, the server, is pid 1 of the new pid namespace, so the end of the server is the end of every
-sandbox, whatever state they are in. It opens sandboxes on request.
+sandbox in any state. It opens sandboxes on request.
 """
 
 import gc
@@ -85,8 +85,8 @@ def _leave_host(uid: int, gid: int) -> None:
 def _leave_host_as_root(uid: int, gid: int) -> None:
     """As `_leave_host`, with two lines in each map.
 
-    Only a process in the parent namespace may write more than one line, so a helper that was
-    forked before writes them; it needs only CAP_SETUID and CAP_SETGID.
+    Only a process in the parent namespace may write more than one line, so a helper, forked
+    earlier, writes them; it needs only CAP_SETUID and CAP_SETGID.
     """
     this = f"/proc/{os.getpid()}"
     with step("set the out-of-memory score"):
@@ -241,7 +241,7 @@ def _set_up(
     request: SandboxRequest, mount_names: MountNames, user: tuple[int, int], channel: socket.socket
 ) -> Changes:
     """Makes this process, just cloned, the first of a sandbox; returns its changes."""
-    with step("leave the server behind"):
+    with step("close the server's descriptors"):
         sc.call("close_range", channel.fileno() + 1, 0x7FFFFFFF, 0)
         sc.reset_signal(signal.SIGCHLD)
     mounts.map_user(user, request.image)

@@ -187,7 +187,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def refuse_symlinks(path: str) -> None:
-    """Fails if a part of a path is a symbolic link; its last parts need not exist."""
+    """Raises OSError if a part of a path is a symbolic link; its last parts need not exist."""
     how = struct.pack("3Q", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS)
     for part in _prefixes(path):
         descriptor = call("openat2", _AT_FDCWD, part, how, len(how), tolerates=errno.ENOENT)
@@ -315,7 +315,7 @@ def personality(value: int) -> int:
 
 
 def install_filter(program: bytes) -> None:
-    """Puts a seccomp program (8 bytes per instruction) on this process and all it starts."""
+    """Installs a seccomp filter (8 bytes per instruction) in this process and its descendants."""
     at = ctypes.cast(ctypes.c_char_p(program), ctypes.c_void_p).value or 0
     call("seccomp", _SET_FILTER, 0, struct.pack("H6xQ", len(program) // 8, at))
 

@@ -1,7 +1,7 @@
 """Messages between owner, server and init: a JSON header, then raw bytes.
 
-The owner also reads what comes out of a sandbox with this module, so nothing here trusts a length
-from the other side. Snapshots are passed as memory files, whose descriptors follow a message.
+The owner also reads messages of sandboxes with this module, so it trusts no length from the other
+side. Snapshots are passed as memory files, whose descriptors follow a message.
 """
 
 import json
@@ -60,8 +60,8 @@ def receive_request(
 ) -> tuple[dict[str, Any], bytes]:
     """As `receive`, with the descriptor that came with the message as ``file``, or -1.
 
-    For messages of the owner alone, which can hold requests: the other side could send any number
-    of descriptors.
+    Only for messages of the owner, which can contain requests: a sandbox could send any number of
+    descriptors.
     """
     data, descriptors = receive_descriptors(channel, _SMALL_BYTES, 1)
     if not data:

@@ -26,7 +26,7 @@ _RULES = {
     "Expecting property name enclosed in double quotes": "a key in double quotes is needed",
     "Expecting ',' delimiter": "a comma or the closing bracket is needed; a double quote inside a "
     'string is written \\"',
-    "Expecting value": "a JSON value is needed; strings stand in double quotes",
+    "Expecting value": "a JSON value is needed; strings are written in double quotes",
 }
 
 
@@ -110,7 +110,7 @@ def checked(value: Any) -> Any:
         ]
         if not level:
             return value
-    raise FormatError(f"it is nested more than {MAX_DEPTH} deep")
+    raise FormatError(f"it is nested more than {MAX_DEPTH} levels deep")
 
 
 def decode_whole(text: str) -> Any:
@@ -127,7 +127,7 @@ def to_json(value: Any) -> str:
 
 
 def typed(text: str, schema: Mapping[str, Any]) -> Any:
-    """Converts the text of an argument to the type in its schema (empty: unknown).
+    """Converts the text of an argument to the type in its schema, unknown if that is empty.
 
     If strings are allowed or the type is unknown, the text is not changed. Otherwise it is parsed
     as JSON (or Python's True, False and None); if that fails, the text is returned and the tool

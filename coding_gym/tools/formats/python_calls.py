@@ -83,7 +83,7 @@ def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[li
 
 
 def _written(token: re.Match[str], mark: str | None) -> str:
-    """Converts a token without brackets to JSON."""
+    """Converts a token that is not a bracket to JSON."""
     groups = token.groupdict()
     if groups["string"] is not None:
         content = groups.get("text")
