@@ -72,11 +72,11 @@ class PatchError(CodingGymError, ValueError):
 
 
 class InfrastructureError(CodingGymError, RuntimeError):
-    """An infrastructure failure, which truncates an episode with ``mask_sample``."""
+    """A failure not caused by the policy; it truncates the episode and sets ``mask_sample``."""
 
 
 class SandboxError(InfrastructureError):
-    """A sandbox could not be opened, or died under a command."""
+    """A sandbox could not be opened, or ended during a command."""
 
 
 class SandboxUnavailableError(SandboxError):

@@ -51,7 +51,7 @@ def read_record(record: type[Kind], data: Any, path: str = "") -> Kind:
     that newer files are read. A number may be written as text.
 
     Args:
-        record: Its type.
+        record: The type of the record.
         data: The JSON value.
         path: The path of the value in a document, for errors.
 

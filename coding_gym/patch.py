@@ -30,8 +30,8 @@ class Hunk(NamedTuple):
     """Consecutive lines of a patch: changed lines and their context.
 
     Attributes:
-        old_start: Number of the first line before the change, from 1.
-        new_start: The same after the change.
+        old_start: Number of the first of these lines in the old file, from 1.
+        new_start: The same in the new file.
         body: The lines, each after its sign.
     """
 
@@ -87,7 +87,7 @@ class FileChange:
             numbers = [number or "1" for number in match.groups()]  # a count may be missing
             if (digits := max(map(len, numbers))) > _MAX_DIGITS:
                 raise PatchError(
-                    f"patch for {self.path} has a hunk with a number of {digits} digits"
+                    f"patch for {self.path} has a hunk header with a {digits}-digit number"
                 )
             old_start, old_left, new_start, new_left = map(int, numbers)
             body: list[str] = []
@@ -112,7 +112,7 @@ class FileChange:
             PatchError: A hunk does not apply, or the change is binary.
         """
         if self.is_binary:
-            raise PatchError(f"{self.path} is binary; only git can apply that")
+            raise PatchError(f"the change of {self.path} is binary; only git can apply it")
         source, result, position = _split_lines(text), [], 0
         for hunk in self.hunks():
             lines = list(hunk.lines())
@@ -209,7 +209,7 @@ def _git_paths(text: str) -> tuple[str | None, str | None]:
     header = text.split("\n@@ ", 1)[0].split("\nGIT binary patch", 1)[0]
     first_line = header.split("\n", 1)[0]
     old, new = _git_line_paths(first_line)
-    fields = dict(reversed(_HEADER_FIELD.findall(header)))  # of several, the first counts
+    fields = dict(reversed(_HEADER_FIELD.findall(header)))  # the first of each field counts
     old_path = _header_path(fields, "---", "a/", "from", old)
     new_path = _header_path(fields, "+++", "b/", "to", new)
     if "new file mode" in fields:

@@ -99,7 +99,7 @@ class Task:
         interpreter: ``base`` for the interpreter that runs this package (standard library and
             pytest only); a version such as ``3.9``, installed on this machine, whose
             environment ``install_commands`` build; ``image`` for the
-            ``python`` of the image, with the image's pytest; or the path of another one in the
+            ``python`` of the image, with the image's pytest; or the path of another Python in the
             image.
         install_commands: Shell commands that build the environment, run once in the tree with the
             network on and a fresh virtual environment of ``interpreter`` first in PATH.
@@ -164,7 +164,7 @@ class Task:
 
     @property
     def has_own_pytest(self) -> bool:
-        """Whether the environment installs its own pytest and plug-ins."""
+        """Whether pytest and its plug-ins come from the task's environment."""
         return bool(self.install_commands) or self.is_in_image
 
     def image_problem(self) -> tuple[str, str] | None:

@@ -143,9 +143,7 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
         if isinstance(layer, gym.Wrapper) and _has_state(layer):
             name = type(layer).__name__
             if name in states:
-                raise InvalidArgumentError(
-                    f"an env with a snapshot has at most one {name}, got two"
-                )
+                raise InvalidArgumentError(f"a snapshot can save at most one {name}, got two")
             wrapper: Any = layer
             states[name] = wrapper.snapshot_state()
     return EnvSnapshot(

@@ -42,7 +42,7 @@ from coding_gym.workspace import Template, diff
 if TYPE_CHECKING:
     from coding_gym.episode.config import EpisodeConfig
 
-_LEAST_S = 0.001  # a timeout must be above 0, also if no time is left after parsing a reply
+_LEAST_S = 0.001  # a timeout must be above 0, even if no time is left after parsing a reply
 
 _log = logging.getLogger(__name__)
 _grades = ProcessCache[Grade](1 << 14)

@@ -30,7 +30,7 @@ class Limits:
 
     Attributes:
         max_turns: Actions. A task can have a lower limit.
-        max_tool_calls: Tool calls; a reply without a call counts as one, except of a
+        max_tool_calls: Tool calls; a reply without a call counts as one, except for a
             command-line agent.
         max_tokens: Tokens of the chat in a request to a model: contents, roles, control tokens and
             tool schemas.

@@ -57,7 +57,7 @@ def excluded_note(names: Sequence[str]) -> str:
 
 
 def has_content(text: str) -> bool:
-    """Returns whether a reply has text outside its reasoning; one mark of it can be missing."""
+    """Returns whether a reply has text outside its reasoning, even if one mark is missing."""
     return bool(_REASONING.sub("", text).strip())
 
 

@@ -26,7 +26,7 @@ class Usage:
         tokens: Tokens of the chat; 0 if no limit needs them.
         seconds: Time inside tool calls.
         cost: The cost of the replies so far, including their prompts.
-        repeats: Number of consecutive repetitions of the last call.
+        repeats: Number of consecutive identical calls, including the last call.
         last_call: Name, arguments and error of the last call, as JSON.
         format_errors: Number of consecutive unreadable replies.
     """
@@ -67,7 +67,7 @@ class Usage:
         return counts | ({"tokens": self.tokens} if limits.counts_tokens else {})
 
     def seconds_left(self, limits: Limits) -> float | None:
-        """Returns the time left, in whole milliseconds; None without a bound."""
+        """Returns the seconds left, rounded down to milliseconds; None without a bound."""
         if limits.max_seconds is None:
             return None
         return max(0, math.floor((limits.max_seconds - self.seconds) * 1000)) / 1000
@@ -78,7 +78,7 @@ class Usage:
         self.cost += millionths / _PRICED_TOKENS
 
     def note_call(self, call: ToolCall) -> None:
-        """Counts consecutive repetitions of a call, ignoring ids."""
+        """Counts consecutive identical calls, this call included, ignoring ids."""
         parts = [call.name, dict(call.arguments), call.error]
         request = json.dumps(parts, sort_keys=True)
         self.repeats = self.repeats + 1 if request == self.last_call else 1

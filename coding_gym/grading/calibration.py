@@ -254,7 +254,7 @@ class _Calibration:
             slot.candidates.clear()
 
     def verify_alone(self, stable: Sequence[str]) -> bool:
-        """Returns whether fail-to-pass tests can run alone; clears ``is_bit`` as `_clear_bits`.
+        """Returns whether fail-to-pass tests can run alone; calls `_clear_bits`.
 
         They can if the fail-to-pass tests and the other tests, each group in runs of its own, end
         as expected with the gold patch, and no fail-to-pass test ends as expected at base.
@@ -494,13 +494,13 @@ def _read_functions(
     files: Mapping[str, bytes], ids_by_test: Iterable[Sequence[str]]
 ) -> list[_TestFunction]:
     """Returns the test functions that can be read, without duplicates."""
-    read: dict[str, TestFile | None] = {}
+    test_files: dict[str, TestFile | None] = {}
     functions: dict[tuple[str, str], _TestFunction] = {}
     for function_id in dict.fromkeys(name for ids in ids_by_test for name in ids):
         path, _, name = function_id.partition("::")
-        if path not in read:
-            read[path] = _test_file(path, files)
-        file = read[path]
+        if path not in test_files:
+            test_files[path] = _test_file(path, files)
+        file = test_files[path]
         place = file.place(name) if file and name else ""
         node = file.node(place) if file and place else None
         if file and node:

@@ -214,8 +214,8 @@ def _check_dropped(task: Task, tree: TestTree, gold: Selection) -> None:
     failing = [t for t in task.fail_to_pass if run.status(t) is not TestStatus.PASSED]
     if run.is_whole and failing:
         raise GradingError(
-            f"task {task.task_id} cannot be graded: {failing[0]} needs what the gold patch changes "
-            f"in {min(files)}, and patches must not change a file of expected tests; remedy: move "
+            f"task {task.task_id} cannot be graded: {failing[0]} needs the gold patch's change "
+            f"of {min(files)}, and patches must not change a file of expected tests; remedy: move "
             "these tests into another file"
         )
 

@@ -1,7 +1,7 @@
 """Finds the checks of test functions, and the units that can negate them.
 
 Checks are assert statements, calls of assert methods and ``with raises`` blocks. The wrapper of a
-check is on its line, and the same for negated and original checks, so it does not reveal them.
+check is on its line, and is the same if the check is negated, so it does not reveal the negation.
 """
 
 import ast
@@ -463,7 +463,7 @@ def _assertion(statement: ast.Assert | ast.Expr, where: CheckPlace) -> Iterator[
 
 
 def _wanted_value(check: Check) -> ast.expr | None:
-    """Returns the value that a check compares with or searches."""
+    """Returns the value that a check compares with or searches for."""
     match check.node:
         case ast.Assert(test=ast.Compare(left=left, ops=[ast.In()])):
             return left
@@ -544,7 +544,7 @@ def _only_expected(node: Function, checks: Sequence[Check]) -> set[str]:
 
 
 def _columns(call: ast.Call) -> Iterator[tuple[str, tuple[ast.expr, ...], list[ast.expr]]]:
-    """Yields name, cells and all rows of each column of a parameter table that lists its rows."""
+    """Yields the name and cells of each column of a literal parameter table, and all its rows."""
     match call:
         case ast.Call(
             args=[names, ast.List(elts=rows) | ast.Tuple(elts=rows)],

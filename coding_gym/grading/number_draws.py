@@ -34,7 +34,7 @@ class Surroundings:
     outputs: str
 
     def drawn(self, original: str, others: Sequence[str], rng: Random) -> tuple[str, bool]:
-        """Draws one of some literals.
+        """Draws one of ``others`` to replace a literal.
 
         Returns:
             The literal, and whether the pair can be a bit: a reader cannot tell which is original.

@@ -81,7 +81,7 @@ def select(
 
 
 def data_of_tests(paths: Iterable[str], tests: Iterable[str]) -> set[str]:
-    """Returns the data files that literals in the texts of tests name, or whose folder they name.
+    """Returns the data files that string literals of tests name, by their path or their folder.
 
     A literal names a path by its end, such as ``data/rows.json`` or ``rows.json``. Source files
     are not data.

@@ -124,7 +124,7 @@ class TestRunner:
             modules: Modules to import before the runs.
 
         Returns:
-            A report with these `Run.runs`, which code under test can forge. Raises as `run`.
+            A report with these `Run.runs`, which code under test can forge. See `run` for errors.
         """
         settings = {
             "requests": [run.to_json() for run in runs],

@@ -117,8 +117,8 @@ class TestTree:
             only: The test functions to run, as ``FILE::CLASS::NAME``; all by default.
             num_checks: The number of checks in the test files.
             is_plain: Whether pytest runs with ``--assert=plain``: without its rewriting of
-                assertions, which is a quarter of the time of a short file.
-            timeout_s: Seconds for this run, if fewer than for others; not more on a busy machine.
+                assertions, which takes a quarter of the time of a short file.
+            timeout_s: Upper bound of the time limit in seconds; a busy machine does not raise it.
 
         Raises:
             PatchError: The patch does not apply to the tree with the hidden tests.

@@ -225,7 +225,7 @@ def _misspelled(part: _Part, rng: Random) -> Iterator[str]:
 
 
 def _is_other(part: _Part, text: str) -> bool:
-    """Whether a source has another value of the same type, which the base's output is not."""
+    """Whether a source has the type of the right value, and equals neither it nor the base's."""
     if part.value is _UNKNOWN:
         return text != part.text
     try:
@@ -287,7 +287,7 @@ def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
 
 
 def _lenient(value: str, base: str) -> list[str]:
-    """Returns variants of a text that differ from it as the base's: in case, blanks or signs."""
+    """Returns variants that differ from a text as the base's does: in case, blanks or signs."""
     variants: list[str] = []
     if value == base:
         return variants

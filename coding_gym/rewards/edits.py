@@ -12,7 +12,7 @@ from coding_gym.patch import FileChange, Patch
 from coding_gym.rewards.similarity import WorkBudget, matching_blocks
 
 MAX_EDIT_CHARS = 500_000
-"""Characters of a patch that is compared line by line."""
+"""Maximum characters of a patch to compare line by line."""
 
 Run = tuple[int, list[str], list[str]]
 """A block of changed lines: the number of its first line in the base, removed and added lines."""

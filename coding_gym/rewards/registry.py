@@ -58,7 +58,7 @@ def register_reward(reward: Reward) -> None:
         InvalidArgumentError: Another reward has the name, or an attribute cannot be used.
     """
     if not isinstance(reward.name, str) or not reward.name.isidentifier():
-        raise InvalidArgumentError(f"the name of a reward must be a word, got {reward.name!r}")
+        raise InvalidArgumentError(f"a reward's name must be an identifier, got {reward.name!r}")
     bounds = (reward.lowest, reward.highest)
     if not all(is_number(b) and math.isfinite(b) for b in bounds) or bounds[0] >= bounds[1]:
         raise InvalidArgumentError(
@@ -67,7 +67,7 @@ def register_reward(reward: Reward) -> None:
         )
     for need in reward.needs:
         if need not in NEEDS:
-            raise unknown_name("need of a reward", need, NEEDS)
+            raise unknown_name("value of 'needs'", need, NEEDS)
     if _REWARDS.setdefault(reward.name, reward) is not reward:
         raise InvalidArgumentError(f"there is already a reward named {reward.name!r}")
 

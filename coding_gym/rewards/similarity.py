@@ -224,9 +224,9 @@ def swe_rl_similarity(gold: str, patch: str) -> float:
     Source: Wei et al., "SWE-RL: Advancing LLM Reasoning via Reinforcement Learning on Open Software
     Evolution", arXiv 2502.18449, section 2, and ``calculate_reward`` in
     ``src/swerl/core/reward.py`` of facebookresearch/swe-rl, which makes both diffs itself, with
-    difflib and three lines of context; here they are git's. Equal to it on equal hunks, within
-    `MAX_COMPARISONS` a pair; without ``autojunk`` all characters start matches, which takes a
-    second for a file of some 9,000 characters of diff.
+    difflib and three lines of context; here they are git's. Equal hunks have equal scores, within
+    `MAX_COMPARISONS` per pair. Without ``autojunk`` matches can start at every character, which
+    takes a second for a file with about 9,000 characters of diff.
 
     Raises:
         PatchError: The gold patch cannot be read.

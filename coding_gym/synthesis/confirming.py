@@ -27,8 +27,8 @@ def confirm(
 ) -> str:
     """Returns the first problem that the grader finds in a task, or "".
 
-    This check is stricter than validation: every pass-to-pass test must pass at base. Before, only
-    the tests that cover the lines of the bug have run, so the bug may break other tests.
+    This check is stricter than validation: every pass-to-pass test must pass at base. Earlier steps
+    run only the tests that cover the lines of the bug, so the bug may break other tests.
 
     Args:
         task: The task.

@@ -208,10 +208,10 @@ class SuiteSandbox:
         if len(report.runs) != len(requests):
             reason = error_line(report.tail, "the code under test ended the process of all runs")
             if report.timed_out:
-                reason = f"the time limit of {_TIMEOUT_S:g} s is over"
+                reason = f"the time limit of {_TIMEOUT_S:g} s was reached"
             elif report.is_forged:
                 reason = "the code under test wrote to the report, or too much was reported"
-            raise ReplyError(f"{len(report.runs)} of {len(requests)} runs ended: {reason}")
+            raise ReplyError(f"only {len(report.runs)} of {len(requests)} runs completed: {reason}")
         return report
 
 

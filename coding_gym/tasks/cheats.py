@@ -119,7 +119,7 @@ _TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheatResult(JsonRecord):
-    """The result of one cheat at one task.
+    """The result of one cheat on one task.
 
     Attributes:
         kind: The cheat.

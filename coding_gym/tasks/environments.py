@@ -60,8 +60,8 @@ def image_entries(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
     }
     if not entries:
         raise InvalidTaskError(
-            f"no row names an image, such as {tasks[0].task_id!r}; add 'image' and 'image_path' to "
-            "the rows, or to a file of environments"
+            f"no row names an image; the first task is {tasks[0].task_id!r}; add 'image' and "
+            "'image_path' to the rows, or to a file of environments"
         )
     return entries
 
@@ -127,7 +127,7 @@ def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:
 
 
 def _visible_command(command: str, test_patch: str) -> str:
-    """Removes files that only the hidden tests add from a command; "" if no file is left."""
+    """Returns a command without the files that only hidden tests add; "" if no file is left."""
     new = {c.path for c in Patch(test_patch).files if c.old_path is None}
     try:
         words = shlex.split(command)

@@ -123,7 +123,7 @@ def _refuse_unsupported(path: Path, manifest: Mapping[str, Any]) -> None:
     for name, problem in _REFUSED_FILES.items():
         if (path.parent / name).exists():
             raise InvalidTaskError(
-                f"{path.parent / name}: {problem}, which no sandbox supports; run it with Harbor"
+                f"{path.parent / name}: {problem}, which is not supported; run the task with Harbor"
             )
 
 
@@ -132,9 +132,9 @@ def _image(path: Path, manifest: Mapping[str, Any]) -> str:
     image = value_of(manifest, "environment.docker_image", Text, str(path), "")
     if not image:
         raise InvalidTaskError(
-            f"{path}: field 'environment.docker_image' must name the task's image, as nothing here "
-            "builds environment/Dockerfile; build it (docker build environment), and name the "
-            "result there"
+            f"{path}: field 'environment.docker_image' must name the task's image, because "
+            "environment/Dockerfile is not built automatically; run docker build environment, and "
+            "write the name of its image in this field"
         )
     return str(image)
 
@@ -199,5 +199,5 @@ def _instruction(path: Path) -> str:
 
 
 def _refusal(path: Path, field: str, value: object) -> InvalidTaskError:
-    problem = f"is {value!r:.120}, which no sandbox supports"
-    return row_error({}, str(path), field, f"{problem}; run the task with Harbor, or remove it")
+    problem = f"is {value!r:.120}, which no sandbox supports; run the task with Harbor"
+    return row_error({}, str(path), field, f"{problem}, or exclude it with task_ids")

@@ -65,8 +65,8 @@ def _library(dataset: str) -> Iterator[Any]:
         import datasets
     except ImportError:
         raise MissingDependencyError(
-            f"dataset {dataset!r} is on the Hugging Face hub, which needs datasets; run: "
-            f"pip install {requirement('datasets')}"
+            f"dataset {dataset!r} is on the Hugging Face hub, and the package datasets is not "
+            f"installed; run: pip install {requirement('datasets')}"
         ) from None
     try:
         yield datasets

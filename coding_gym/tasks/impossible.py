@@ -37,8 +37,8 @@ def impossible(task: Task) -> Task:
     replacement = next(_contradictions(task, lines), None)
     if replacement is None:
         raise InvalidTaskError(
-            f"task {task.task_id} cannot be made impossible: its test_patch adds no function with "
-            "an assertion of one line that is a test of FAIL_TO_PASS; exclude it with task_ids"
+            f"task {task.task_id} cannot be made impossible: its test_patch adds no test "
+            "function of FAIL_TO_PASS with an assertion of one line; exclude it with task_ids"
         )
     number, test, text = replacement
     lines[number] = text

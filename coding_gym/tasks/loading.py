@@ -115,8 +115,8 @@ def _all_read(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
     """
     refused = [str(task.error) for task in tasks if isinstance(task, RefusedRow)]
     if refused:
-        places = ", ".join(text.partition(": ")[0] for text in refused[1 : _MAX_NAMED + 1])
-        more = f"; {len(refused) - 1} more rows are refused: {places}" if places else ""
+        others = ", ".join(text.partition(": ")[0] for text in refused[1 : _MAX_NAMED + 1])
+        more = f"; {len(refused) - 1} more rows are refused: {others}" if others else ""
         raise InvalidTaskError(refused[0] + more)
     return tuple(task for task in tasks if isinstance(task, Task))
 

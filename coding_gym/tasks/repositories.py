@@ -68,7 +68,7 @@ def _with_full_commits(task: Task, repository: Path) -> Task:
             names[field] = _full_commit(repository, commit)
             if names[field] is None:
                 raise InvalidTaskError(
-                    f"task {task.task_id}: field {field!r} must be the beginning of one commit of "
+                    f"task {task.task_id}: field {field!r} must be a prefix of one commit id of "
                     f"{repository}, got {commit!r}; fetch it there, or use another clone"
                 )
     return replace(task, **names)

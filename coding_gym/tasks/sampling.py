@@ -73,8 +73,8 @@ class Sampler(ABC):
         """
         if not any(task.task_id == task_id for task in self._tasks):
             raise UnknownTaskError(
-                f"the sampler has no task {task_id!r}; record results of tasks that next() "
-                f"returned, such as {self._tasks[0].task_id!r}"
+                f"the sampler has no task {task_id!r}; record results of its own tasks, such as "
+                f"{self._tasks[0].task_id!r}"
             )
 
     def restart(self) -> None:  # noqa: B027 - most have no state
@@ -181,8 +181,8 @@ class AdaptiveSampler(Sampler):
     A group of episodes with equal results teaches nothing: GRPO subtracts their mean. The weight of
     a task is p (1 - p), the variance of its result, with p = (solved + 1) / (tries + 2) over its
     last episodes; a task without episodes has the maximum.
-    A task that was always or never solved in at least ``min_tries`` episodes is dropped; the share
-    ``revisit`` of the draws is of dropped tasks.
+    A task that was always or never solved in at least ``min_tries`` episodes is dropped; a share
+    ``revisit`` of the draws still picks dropped tasks.
 
     Args:
         tasks: The tasks.

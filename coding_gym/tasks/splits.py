@@ -49,7 +49,7 @@ def split_tasks(
     """
     _check_tasks(tasks)
     if by not in _WAYS:
-        raise unknown_name("way to split tasks", by, _WAYS)
+        raise unknown_name("split method", by, _WAYS)
     _check_share(test_fraction)
     if cutoff is not None and by != "date":
         raise InvalidArgumentError(f"cutoff needs by='date', got by={by!r}")
@@ -78,7 +78,7 @@ def sample_tasks(
         tasks: The tasks; their order does not matter.
         n: Size of the sample.
         seed: The random seed.
-        group_size: Repeats of each task in a row, for group-based trainers (GRPO).
+        group_size: Consecutive repeats of each task, for group-based trainers (GRPO).
 
     Raises:
         InvalidArgumentError: ``tasks`` is not a sequence of at least ``n`` tasks, or a number is

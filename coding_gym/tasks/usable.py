@@ -41,7 +41,7 @@ def check_usable(task: Task, label: str) -> None:
         named = (
             f"expected test {nameless[0]!r}" if nameless else f"test_command {task.test_command!r}"
         )
-        problem = f"{named} names a file without a name"
+        problem = f"{named} has an empty file name"
     if problem:
         remedy = "; correct the task, or its entry of environments"
         raise _refusal(label, f"field 'runner' is {task.runner!r}, and {problem}", remedy)

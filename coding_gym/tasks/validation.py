@@ -188,7 +188,7 @@ def _gold_problems(task: Task, grades: tuple[Grade, ...]) -> list[str]:
         return ["the gold patch is missing, or changes no graded file"]
     first = failed[0]
     message = first.detail or str(first.reason)
-    return [f"the gold patch does not resolve ({len(failed)} of {len(grades)} runs): {message}"]
+    return [f"the gold patch does not resolve it ({len(failed)} of {len(grades)} runs): {message}"]
 
 
 def _challenge_problems(gold: Grade, cheats: tuple[CheatResult, ...], checks: Checks) -> list[str]:

@@ -64,7 +64,7 @@ class RayNodes:
             try:
                 self.ray.init(address=address, log_to_driver=False, logging_level="ERROR")
             except (ConnectionError, ValueError) as problem:
-                raise InvalidArgumentError(f"cannot use {address!r}: {problem}") from None
+                raise InvalidArgumentError(f"no Ray cluster at {address!r}: {problem}") from None
 
     def place(self, task: Task, previous: Node | None = None) -> Node:
         """Returns the node with the fewest episodes per CPU, and counts the new episode.

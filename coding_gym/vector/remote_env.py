@@ -80,7 +80,7 @@ class RemoteEnv(gym.Env[Any, Any]):
                 return self._last
 
     def step(self, action: Any) -> Step:
-        """Plays one action; the class documents the case that the node dies."""
+        """Plays one action; the class documents the result if the node dies."""
         try:
             result: Step = self._ask(self._node, partial(_step, action))
         except _LostNodeError as failure:
@@ -128,7 +128,7 @@ class RemoteEnv(gym.Env[Any, Any]):
                 self._ask(self._node, function)
 
     def _ask(self, node: Node | None, function: Callable[[Env], Any]) -> Any:
-        """Returns the result of a function of the env on a node, or raises its exception."""
+        """Calls a function with the env on a node; returns its result or raises its exception."""
         errors = self._nodes.ray.exceptions
         if node is None:
             raise EpisodeError("there is no episode; call reset first")
@@ -173,7 +173,7 @@ class Worker:
         self._lock = Lock()  # two calls of an env can overlap
 
     def apply(self, index: int, function: Callable[[Env], Any]) -> Any:
-        """Returns the result of a function of the env with this number."""
+        """Calls a function with the env of this number, and returns its result."""
         with self._lock:
             if index not in self._envs:
                 from ray import cloudpickle

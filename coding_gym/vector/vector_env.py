@@ -150,7 +150,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
 
         Returns:
             The values of `step` for M envs, min_envs ≤ M ≤ N, in the order of their numbers. Every
-            array has length M, also in the infos. ``infos["env_id"]``, int64 (M,), has the numbers
+            array has length M, even in the infos. ``infos["env_id"]``, int64 (M,), has the numbers
             of the envs.
 
         Raises:
@@ -230,7 +230,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         seeds = [int(s) if is_integer(s) else s for s in cast("Sequence[Any]", seed)]
         if len(seeds) != self.num_envs:
             raise InvalidArgumentError(
-                f"seed must be None, an integer, or a list of {self.num_envs}, got {seed!r}"
+                f"seed must be None, an integer, or a list of {self.num_envs} seeds, got {seed!r}"
             )
         return seeds
 

@@ -71,7 +71,7 @@ class ShapedReward(
         self._core = core_env("ShapedReward", env)
         weights = _weights(parts)
         if not is_number(gamma) or not 0 < gamma <= 1:
-            raise InvalidArgumentError(f"gamma must be a number above 0 up to 1, got {gamma!r}")
+            raise InvalidArgumentError(f"gamma must be above 0 and at most 1, got {gamma!r}")
         gym.utils.RecordConstructorArgs.__init__(
             self,
             parts=[{"name": name, "weight": weight} for name, weight in weights.items()],

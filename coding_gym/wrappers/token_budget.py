@@ -13,8 +13,8 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     """Truncates an episode when its tokens are spent, after warnings.
 
     The wrapper calls `CodingRepairEnv.set_limits` with nano-agent's defaults. The env's tokenizer
-    counts the prompt, the replies and the observations; of a `coding_gym.Completion` the sampled
-    ids count. Roles, control tokens, tool schemas and the generation prompt are included, as in a
+    counts the prompt, the replies and the observations; a `coding_gym.Completion` counts by its
+    sampled ids. Roles, control tokens, tool schemas and the generation prompt are included, as in a
     request to a model: the count is the number of ids that `TranscriptObservation` returns in a
     running episode. ``info["budget"]["tokens"]`` is the number of tokens left, reserve included.
 

@@ -131,13 +131,13 @@ def read_sympy(log: str) -> dict[str, str]:
 def read_django(log: str) -> dict[str, str]:
     """Reads Django's runner at verbosity 2; tests may print before their status."""
     statuses: dict[str, str] = {}
-    began: str | None = None
+    current: str | None = None
     for line in map(str.strip, log.split("\n")):
         if " ... " in line:
-            began = line.split(" ... ")[0]
+            current = line.split(" ... ")[0]
         statuses.update(_django_line(line))
-        if line.startswith("ok") and began is not None:
-            statuses[began] = PASSED
+        if line.startswith("ok") and current is not None:
+            statuses[current] = PASSED
     for pattern in _DJANGO_LOGGED:
         statuses.update((match[1], PASSED) for match in pattern.finditer(log))
     return statuses | dict.fromkeys(_started_by_tests(log), PASSED)
@@ -215,7 +215,7 @@ def _short_lines(log: str) -> Iterator[str]:
 
 
 def _name(match: re.Match[str]) -> str:
-    # Redis prints the place of a failure after the name of the test.
+    # Redis prints the location of a failure after the name of the test.
     return _WHERE.sub("", match["test"]) if match["how"] == "err" else match["test"]
 
 
@@ -249,7 +249,7 @@ def read_phpunit(log: str) -> dict[str, str]:
 
 
 def read_minitest(log: str) -> dict[str, str]:
-    """Reads ``minitest --verbose``: ``TEST. TIME s = RESULT``, a pattern of cubic time."""
+    """Reads ``minitest --verbose``: ``TEST. TIME s = RESULT``; a regex would need cubic time."""
     words = {".": PASSED, "F": FAILED, "E": FAILED}
     statuses = {}
     for line in map(str.strip, log.split("\n")):

@@ -194,8 +194,8 @@ def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
     program = words[0] if words else ""
     if not _PLAIN_WORD.fullmatch(program):
         return
-    is_of_tree = f'[[ $(realpath -ms -- {program}) == "$PWD"/* ]] || ' if "/" in program else ""
-    if not sandbox.run(f"{is_of_tree}command -v {program} >/dev/null").ok:
+    or_in_tree = f'[[ $(realpath -ms -- {program}) == "$PWD"/* ]] || ' if "/" in program else ""
+    if not sandbox.run(f"{or_in_tree}command -v {program} >/dev/null").ok:
         raise GradingError(
             f"task {task.task_id}: program {program!r} of field 'test_command' is not installed "
             "where the tests run; install it there"

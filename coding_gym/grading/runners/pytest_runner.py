@@ -20,7 +20,7 @@ class PytestRunner:
     negates = records = True
 
     def problem(self, task: Task) -> str:
-        """Returns the problem of a task with a test that is not a node id or is editable, or ""."""
+        """Returns the problem of a test that is not a node id, or that patches edit; else ""."""
         hidden = Patch(task.test_patch).paths
         for test in task.expected_tests:
             path, colons, name = test.partition("::")

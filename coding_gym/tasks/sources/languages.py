@@ -45,7 +45,7 @@ def language_of(patch: str) -> str:
     """Returns the main language of the files that a patch changes; Python if no suffix is known."""
     try:
         paths = sorted(Patch(patch).paths)
-    except PatchError:  # the reader of the fields raises, with their names
+    except PatchError:  # reported later, with the name of the field
         return "python"
     suffixes = (PurePosixPath(path).suffix.lower() for path in paths)
     counts = Counter(_BY_SUFFIX[suffix] for suffix in suffixes if suffix in _BY_SUFFIX)

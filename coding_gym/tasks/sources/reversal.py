@@ -52,7 +52,7 @@ def _reversed_hunk(old_start: int, new_start: int, body: list[str]) -> str:
     num_old = sum(line[0] in " -" for line in body)
     num_new = sum(line[0] in " +" for line in body)
     lines: list[str] = []
-    # The present block of changed lines; git writes removed lines first.
+    # The current block of changed lines; git writes removed lines first.
     removed: list[str] = []
     added: list[str] = []
     last = lines

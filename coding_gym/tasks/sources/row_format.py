@@ -14,8 +14,7 @@ class RowFormat:
         name: The name before the colon of a source, in lower case with dashes.
         reads: Recognises a row of this format by its keys and values; it must not raise.
         to_row: Converts a row at a position to the schema of `coding_gym.task_row.TaskRow`. It
-            raises an InvalidTaskError for a malformed field of the dataset whose name differs from
-            that in `TaskRow`.
+            raises an InvalidTaskError for a malformed field if `TaskRow` has another name for it.
         is_wrapper: Whether the result of ``to_row`` is a row of another format.
     """
 

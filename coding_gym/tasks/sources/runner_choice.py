@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-# pytest's own form is "path.py::Class::test[a]", also if another program calls pytest.
+# pytest's own form is "path.py::Class::test[a]", even if another program calls pytest.
 _PYTEST_ID = re.compile(r"[^:\n]+\.py::")
 # Programs that print one line per test in the form of unittest; Django's log format reads these.
 _UNITTEST = re.compile(r"\b(runtests\.py|manage\.py test|python[\d.]* -m unittest)\b")

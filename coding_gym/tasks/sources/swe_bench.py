@@ -76,7 +76,7 @@ def _default_command(row: Row) -> str:
         return ""
     try:
         paths = sorted(Patch(str(row.get("test_patch") or "")).paths)
-    except PatchError:  # the reader of the field raises
+    except PatchError:  # reported later, with the name of the field
         paths = []
     if row["repo"] == "sympy/sympy":
         return shlex.join(["bin/test", "-C", "--verbose", *paths])
