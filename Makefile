@@ -1,9 +1,9 @@
 # `make demo` and `make test` do everything, set-up included, in the environment .venv.
 PYTHON ?= python3
 VENV ?= .venv
-WORKERS ?= auto # processes that share the tests; auto is one a core
+WORKERS ?= auto # processes that share the tests; auto is one per core
 PYTEST ?= # more options for pytest, or the tests to run
-KEYWORD ?= # a word in the names of the tests of trainers that are run
+KEYWORD ?= # a word in the names of the trainer tests to run
 # Environments of trainers; those of `together` install together. nemo-gym needs Python 3.12.
 TRAINERS ?= together openenv verifiers verl nemo-gym areno gem skyrl tinker llama-cpp
 BIN := $(VENV)/bin
@@ -31,7 +31,7 @@ IMPORTS_skyrl := skyrl_gym
 IMPORTS_tinker := tinker_cookbook
 IMPORTS_llama-cpp := xllamacpp
 
-# Tests import the package in many processes; without bytecode each of them would compile it anew.
+# Tests import the package in many processes; without bytecode each of them would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check format docs bench nightly trainers clean
@@ -65,7 +65,7 @@ docs: .venv-docs/.installed ## build the site into site/; a warning is an error
 bench: .venv-bench/.installed ## measure five figures, each against a peer
 	@.venv-bench/bin/python benchmarks/bench.py
 
-nightly: $(VENV)/.installed ## run what CI leaves out: soaks, kills, browsers, the wheel, every trainer
+nightly: $(VENV)/.installed ## run what CI skips: soaks, kills, browsers, the wheel, every trainer
 	@$(BIN)/python -m pytest -m 'nightly and not trainer' $(PYTEST)
 	@$(BIN)/python scripts/check_install.py $(PYTHON)
 	@$(MAKE) --no-print-directory trainers
@@ -80,7 +80,7 @@ trainer-%: .venv-%/.installed
 	@OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest tests/extras tests/test_docs.py -m trainer $(PYTEST) \
 	  -k '$(if $(filter-out together,$*),$(subst -,_,$*),test)$(if $(strip $(KEYWORD)), and $(strip $(KEYWORD)))'
 
-clean: ## remove the virtual environments and what tools left
+clean: ## remove the virtual environments, the site and the caches of tools
 	rm -rf site .venv .venv-* .mypy_cache .pytest_cache .ruff_cache
 
 # Makes an environment with the extras, groups and packages of a name.

@@ -32,7 +32,7 @@ class Figure:
         name: The way that was measured.
         unit: ``"ms"``, ``"1/s"`` or ``"MiB"``.
         value: The median; None if it could not be measured.
-        ratio: The value divided by that of this package in the same run.
+        ratio: The value divided by that of the reference in the same run.
         absent: The reason for a missing value, or "".
         spread: 10th and 90th percentile, and the number of samples.
     """
@@ -46,7 +46,7 @@ class Figure:
     spread: Mapping[str, float] = field(default_factory=dict)
 
 
-def compare(group: str, makers: Mapping[str, Maker], own: str, rounds: int) -> list[Figure]:
+def compare(group: str, makers: Mapping[str, Maker], reference: str, rounds: int) -> list[Figure]:
     """Times all ways in alternation, one call of each per round, and returns the medians.
 
     A way that cannot be prepared, or fails in its first call, is reported as absent.
@@ -54,7 +54,7 @@ def compare(group: str, makers: Mapping[str, Maker], own: str, rounds: int) -> l
     Args:
         group: The benchmark.
         makers: The ways, by name.
-        own: The way whose median divides those of the others.
+        reference: The way to whose median the ratios refer.
         rounds: Number of timed calls of each way.
     """
     works: dict[str, Work] = {}
@@ -72,7 +72,7 @@ def compare(group: str, makers: Mapping[str, Maker], own: str, rounds: int) -> l
             for name, work in works.items():
                 work()  # not timed: warms the processor's caches
                 samples[name].append(timed_ms(work))
-    base = statistics.median(samples[own])
+    base = statistics.median(samples[reference])
     return [*(_figure(group, name, taken, base) for name, taken in samples.items()), *absent]
 
 

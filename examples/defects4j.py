@@ -260,8 +260,7 @@ class Java:
         while path in self.sources and self.sources[path] not in texts:
             texts.append(self.sources[path])
             parent = PARENT.search(texts[-1])
-            beside = str(PurePosixPath(path).parent / f"{parent[1]}.java") if parent else ""
-            path = beside
+            path = str(PurePosixPath(path).parent / f"{parent[1]}.java") if parent else ""
         return texts
 
     def compiles(self, name: str) -> bool:
@@ -326,10 +325,10 @@ def rows(checkout: Path) -> Iterator[dict[str, Any]]:
         module = checkout / "framework" / "core" / "Project" / f"{project.name}.pm"
         match = REPOSITORY.search(module.read_text(encoding="utf-8"))
         name = match[1] if match else project.name.lower()
-        places = [checkout / "project_repos" / f"{name}{end}" for end in (".git", "")]
-        clone = next((Clone(place) for place in places if place.is_dir()), None)
+        paths = [checkout / "project_repos" / f"{name}{end}" for end in (".git", "")]
+        clone = next((Clone(path) for path in paths if path.is_dir()), None)
         if clone is None:
-            print(f"{project.name}: skipped, no clone {places[0]}", file=sys.stderr)
+            print(f"{project.name}: skipped, no clone {paths[0]}", file=sys.stderr)
             continue
         yield from project_rows(project, clone, name)
 

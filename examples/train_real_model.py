@@ -353,7 +353,7 @@ class Recipe:
         (self.work / "curve.svg").write_text(text, encoding="utf-8")
 
     def _outcomes(self, name: str, model: str | Path) -> dict[str, list[float]]:
-        """Returns the outcomes of a model by program; it plays each held-out bug once or twice.
+        """Returns the outcomes of a model by program, from one or more attempts per held-out bug.
 
         The hidden tests run once for each distinct patch, without a challenge: a model of this size
         cannot write a cheat of a few words, and the plan of a challenge takes about 20 test runs
@@ -371,7 +371,7 @@ class Recipe:
             run = evaluate(folder, player, tasks=source, seed=self.args.seed, **settings)
         num_attempts = len(run.config["tasks"]["task_ids"]) * run.config["attempts"]
         if (num_done := len(run.keys())) < num_attempts:
-            raise SystemExit(f"{name}: {num_done} of {num_attempts} attempts; run again: report")
+            raise SystemExit(f"{name}: {num_done} of {num_attempts} attempts; repeat: report")
         templates = TemplateStore()
         tasks = {task.task_id: task for task in load_tasks(str(self.work / "test.jsonl"))}
 
@@ -408,9 +408,9 @@ def main() -> None:
     parser.add_argument(
         "stage", nargs="*", metavar="STAGE", help=f"stages to run, of {STAGES}; all by default"
     )
-    parser.add_argument("--bench", type=Path, default=Path("bench"), help="of programs.py")
+    parser.add_argument("--bench", type=Path, default=Path("bench"), help="output of programs.py")
     parser.add_argument("--work", type=Path, default="runs/real-model", help="output folder")
-    parser.add_argument("--tool-format", default="pythonic", help="NanoAgent: hermes")
+    parser.add_argument("--tool-format", default="pythonic", help="hermes for NanoAgent")
     parser.add_argument("--sft-steps", type=int, default=140, help="updates of 8 demonstrations")
     parser.add_argument("--sft-learning-rate", type=float, default=4e-4, help="peak rate of SFT")
     parser.add_argument("--grpo-steps", type=int, default=80, help="updates of 32 episodes")

@@ -76,14 +76,14 @@ def main() -> None:
     task_ids = [task.task_id for task in load_tasks(arguments.tasks, split=split)]
     print(
         f"training on {len(task_ids)} tasks, {arguments.envs} episodes at once per runner; Ray "
-        f"starts first, then comes a line after every {arguments.steps} turns",
+        f"starts first; a line is printed after every {arguments.steps} turns",
         flush=True,
     )
     algorithm = make_config(arguments, task_ids).build_algo()
     for iteration in range(1, arguments.iterations + 1):
-        began = time.monotonic()
+        start_s = time.monotonic()
         sampled = algorithm.train()["env_runners"]
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start_s
         print(f"iteration {iteration} ({seconds:.0f} s): {outcome(sampled)}", flush=True)
     algorithm.stop()
     print("done", flush=True)

@@ -32,7 +32,7 @@ class Progress(BaseCallback):
     """Prints the progress of training, about every ten seconds and at the end."""
 
     def _on_training_start(self) -> None:
-        self.began = self.last_report = time.monotonic()
+        self.start_s = self.last_report = time.monotonic()
         self.num_episodes = 0
         self.recent: deque[bool] = deque(maxlen=100)
 
@@ -50,11 +50,11 @@ class Progress(BaseCallback):
 
     def report(self, prefix: str) -> None:
         """Prints one line."""
-        speed = self.num_timesteps / (time.monotonic() - self.began)
+        speed = self.num_timesteps / (time.monotonic() - self.start_s)
         rate = sum(self.recent) / max(1, len(self.recent))
         print(
             f"{prefix}{self.num_timesteps} steps ({speed:.1f} per second), {self.num_episodes} "
-            f"episodes, of the last {len(self.recent)} resolved: {rate:.1%}",
+            f"episodes, resolved {rate:.1%} of the last {len(self.recent)}",
             flush=True,
         )
 

@@ -88,13 +88,13 @@ def read_arguments() -> argparse.Namespace:
 
 def settings(args: argparse.Namespace) -> dict[str, Any]:
     """Returns TRL's settings of the trained weights (all, or LoRA) and of text generation."""
-    found: dict[str, Any] = {"per_device_train_batch_size": args.group}
+    options: dict[str, Any] = {"per_device_train_batch_size": args.group}
     if args.lora:  # one trajectory at a time, because the memory of a GPU is limited
-        found = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": args.group}
-        found |= {"learning_rate": 1e-5, "lr_scheduler_type": "cosine", "beta": 0.1}
+        options = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": args.group}
+        options |= {"learning_rate": 1e-5, "lr_scheduler_type": "cosine", "beta": 0.1}
     if args.vllm:
-        found |= {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": args.vllm}
-    return found
+        options |= {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": args.vllm}
+    return options
 
 
 def rollouts(args: argparse.Namespace, tokenizer: Any) -> dict[str, Any]:

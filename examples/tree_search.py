@@ -21,23 +21,23 @@ from coding_gym.wrappers.menu_actions import MENU_FEATURES
 RUN_TESTS, SUBMIT, FIRST_CANDIDATE = range(3)
 
 
-def best_of(env: MenuActions, midpoint: coding_gym.EnvSnapshot, num_branches: int) -> float:
+def best_of(env: MenuActions, start: coding_gym.EnvSnapshot, num_branches: int) -> float:
     """Tries candidates from one snapshot and submits the best; returns the reward.
 
     Args:
         env: Plays one branch after the other.
-        midpoint: The snapshot from which all branches continue.
+        start: The snapshot from which all branches continue.
         num_branches: Maximum number of candidates to try.
     """
     tried: list[tuple[float, int, coding_gym.EnvSnapshot]] = []
-    coding_gym.restore(env, midpoint)
+    coding_gym.restore(env, start)
     candidates = np.flatnonzero(env.action_masks()[FIRST_CANDIDATE:]).tolist()
     for number in candidates[:num_branches]:
-        coding_gym.restore(env, midpoint)
+        coding_gym.restore(env, start)
         env.step(FIRST_CANDIDATE + number)
         observation, *_ = env.step(RUN_TESTS)
         tried.append((score(observation), -number, coding_gym.snapshot(env)))
-        print(f"candidate {number}: visible tests say {tried[-1][0]:+.2f}")
+        print(f"candidate {number}: score {tried[-1][0]:+.2f}")
     if not tried:
         raise SystemExit("the menu has no candidates for this task")
     value, number, taken = max(tried, key=lambda one: one[:2])
@@ -53,7 +53,7 @@ def score(observation: dict[str, Any]) -> float:
     return float(state["fraction_fixed"] - state["broke_others"])
 
 
-def play_by_chance(env: gym.Env[Any, Any], rng: np.random.Generator) -> float:
+def play_randomly(env: gym.Env[Any, Any], rng: np.random.Generator) -> float:
     """Plays a branch to its end with random actions that the mask allows; returns its reward."""
     while True:
         masks = env.get_wrapper_attr("action_masks")()
@@ -78,15 +78,15 @@ def main() -> None:
     shaped = ShapedReward(made, [{"name": "net_fraction_fixed", "weight": 0.4}])
     with closing(MenuActions(shaped, num_candidates=24)) as env:
         env.reset(options={"task_id": arguments.task})
-        midpoint = coding_gym.snapshot(env)
-        reward = best_of(env, midpoint, arguments.branches)
+        start = coding_gym.snapshot(env)
+        reward = best_of(env, start, arguments.branches)
         print(f"best of {arguments.branches} from the snapshot: reward {reward:.2f}")
 
         rng = np.random.default_rng(arguments.seed)
         rewards = []
         for _ in range(arguments.rollouts):
-            coding_gym.restore(env, midpoint)
-            rewards.append(play_by_chance(env, rng))
+            coding_gym.restore(env, start)
+            rewards.append(play_randomly(env, rng))
         mean = statistics.mean(rewards)
         print(f"random branches from the snapshot: value {mean:.2f}")
         print("advantages:", " ".join(f"{one - mean:+.2f}" for one in rewards))

@@ -4,7 +4,7 @@
 
 Builds the sdist and, from it, the wheel. Each interpreter installs the wheel into a virtual
 environment of its own, where no compiler can be found, runs the README's example in an empty
-folder, and the command line. A wheel without a platform in its name is right for every machine.
+folder, and the command line. A wheel without a platform in its name runs on every machine.
 """
 
 import os
@@ -19,7 +19,7 @@ NO_COMPILER = {"CC": "/bin/false", "CXX": "/bin/false", "RUSTC": "/bin/false"}
 
 
 def run(folder: Path, *command: str | Path) -> str:
-    """Runs a command in a folder; returns what it printed, and ends where it fails."""
+    """Runs a command in a folder; returns what it printed, or exits if it fails."""
     env = os.environ | NO_COMPILER
     env.pop("PYTHONPATH", None)
     done = subprocess.run(
@@ -45,7 +45,7 @@ def built(folder: Path, interpreter: str) -> Path:
     run(folder, programs / "python", "-m", "build", ROOT, "--outdir", folder)
     (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
     if not wheel.name.endswith("-py3-none-any.whl"):
-        raise SystemExit(f"{wheel.name} is for one platform alone")
+        raise SystemExit(f"{wheel.name} is for one platform only")
     print(f"built {sdist.name} and {wheel.name}", flush=True)
     return wheel
 

@@ -31,7 +31,7 @@ def record(command: list[str]) -> list[tuple[float, str]]:
         command, cwd=ROOT, env=os.environ | size, stdin=terminal, stdout=terminal, stderr=terminal
     )
     os.close(terminal)
-    began, events = time.perf_counter(), []
+    start_s, events = time.perf_counter(), []
     decoder = codecs.getincrementaldecoder("utf-8")()  # a character may come in two parts
     while True:
         try:
@@ -40,7 +40,7 @@ def record(command: list[str]) -> list[tuple[float, str]]:
             break
         if not chunk:
             break
-        events.append((time.perf_counter() - began, decoder.decode(chunk)))
+        events.append((time.perf_counter() - start_s, decoder.decode(chunk)))
     if child.wait():
         raise SystemExit(f"{command} ended with {child.returncode}")
     return events

@@ -1,6 +1,6 @@
 """The help of every command, for the site's page on the command line.
 
-mkdocs-click does not see the options: typer brings a click of its own.
+mkdocs-click does not see the options: typer contains its own copy of click.
 """
 
 from typing import Any

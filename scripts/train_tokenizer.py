@@ -3,7 +3,7 @@
     python scripts/train_tokenizer.py [--output FILE]
 
 The text is every source file of the standard library without its tests, in sorted order, and each
-docstring once more without its indentation, so that prose counts for what it is in problem
+docstring once more without its indentation, so that the share of prose is more like that of problem
 statements. The same Python release gives the same file, byte for byte.
 """
 
@@ -84,7 +84,7 @@ def train(texts: Iterator[str]) -> Tokenizer:
 
 
 def byte_alphabet() -> dict[str, int]:
-    """Returns which byte each printable stand-in of a byte-level BPE means (GPT-2's mapping)."""
+    """Returns the byte for each printable character of a byte-level BPE (GPT-2's mapping)."""
     plain = [b for b in range(256) if chr(b).isprintable() and chr(b) != " "]
     others = [b for b in range(256) if b not in plain]
     return {chr(b): b for b in plain} | {chr(256 + i): b for i, b in enumerate(others)}

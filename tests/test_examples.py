@@ -57,7 +57,7 @@ def test_notebook_runs_from_first_to_last_cell(
 @pytest.mark.slow
 def test_best_of_six_branches_repairs_the_bug(run_example: Callable[..., list[str]]) -> None:
     lines = run_example("tree_search.py", "--branches", "6", "--rollouts", "2")
-    assert "candidate 5: visible tests say +1.00" in lines
+    assert "candidate 5: score +1.00" in lines
     assert "best is candidate 5 (+1.00); hidden tests: resolved" in lines
     assert "best of 6 from the snapshot: reward 1.40" in lines
     assert len(lines[9].split()) == 3  # advantages

@@ -82,9 +82,9 @@ def run_exploration(train: Path, test: Path) -> dict[str, Any]:
     """Tries all candidates of all tasks."""
     line: dict[str, Any] = {"trainer": "explored", "seed": None}
     for split, tasks in (("train", train), ("test", test)):
-        began = time.perf_counter()
+        start_s = time.perf_counter()
         explored = explore(tasks)
-        line[f"{split}_s"] = round(time.perf_counter() - began, 1)
+        line[f"{split}_s"] = round(time.perf_counter() - start_s, 1)
     return {
         **line,
         "played": {"the best that 48 edits allow": counted(explored)},
@@ -111,9 +111,9 @@ def run_seed(train: Path, test: Path, trainer: str, seed: int, steps: int) -> di
     chosen = importlib.import_module(TRAINERS[trainer])
     learner = chosen.Learner(train, 1000 * seed)
     played = {"untrained": play(test, learner.choose(is_greedy=False), seed=seed)}
-    began = time.perf_counter()
+    start_s = time.perf_counter()
     curve = learner.learn(steps)
-    train_s = round(time.perf_counter() - began, 1)
+    train_s = round(time.perf_counter() - start_s, 1)
     played["sampled"] = play(test, learner.choose(is_greedy=False), seed=seed)
     played["greedy"] = play(test, learner.choose(is_greedy=True), seed=seed)
     learner.close()
@@ -225,7 +225,7 @@ def keep(results: Path, line: Mapping[str, Any]) -> None:
 def main() -> None:
     """Runs everything, and prints the report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("bench", type=Path, nargs="?", help="bench folder; default: report")
+    parser.add_argument("bench", type=Path, nargs="?", help="bench folder; default: table only")
     parser.add_argument(
         "--trainers", nargs="*", choices=TRAINERS, default=list(TRAINERS), help="(default all)"
     )

@@ -70,8 +70,8 @@ class Learner:
             batch = {k: torch.from_numpy(np.asarray(v))[None] for k, v in observation.items()}
             with torch.no_grad():
                 found = module.forward_inference({Columns.OBS: batch})
-            chances = found[Columns.ACTION_DIST_INPUTS][0].double().softmax(0).numpy()
-            return int(chances.argmax() if is_greedy else draws.choice(len(chances), p=chances))
+            probs = found[Columns.ACTION_DIST_INPUTS][0].double().softmax(0).numpy()
+            return int(probs.argmax() if is_greedy else draws.choice(len(probs), p=probs))
 
         return choose
 

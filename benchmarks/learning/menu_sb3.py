@@ -63,10 +63,10 @@ class Learner:
             with lock, torch.no_grad():  # the policy has one distribution, which each call changes
                 batch, _ = policy.obs_to_tensor(observation)
                 found = policy.get_distribution(batch, action_masks=masks).distribution
-                chances = found.probs.reshape(-1).double().numpy()
+                probs = found.probs.reshape(-1).double().numpy()
             if is_greedy:
-                return int(chances.argmax())
-            return int(draws.choice(len(chances), p=chances / chances.sum()))
+                return int(probs.argmax())
+            return int(draws.choice(len(probs), p=probs / probs.sum()))
 
         return choose
 

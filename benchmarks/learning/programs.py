@@ -82,7 +82,7 @@ def build(out: Path, workers: int) -> None:
         program = programs[name]
         project = project_of(name, program["requirement"], out / "trees")
         if project.digest() != program["digest"]:
-            raise ValueError(f"{name} differs from the program that was broken")
+            raise ValueError(f"{name} differs from the program of these bugs")
         print(f"{name}: {len(program['bugs'])} tasks", flush=True)
         return [_task(name, project, program, bug) for bug in program["bugs"]]
 

@@ -134,7 +134,7 @@ class RepairServer(GymnasiumServer):
             await asyncio.to_thread(session.close)
 
     async def _close_idle(self) -> None:
-        """Closes abandoned sessions: at its ``max_steps`` an agent closes no session."""
+        """Closes abandoned sessions; an agent that ends at its ``max_steps`` closes none."""
         oldest = time.monotonic() - self.config.idle_timeout
         for session_id in [key for key, used_at in self._used_at.items() if used_at < oldest]:
             await self.close_session(session_id)

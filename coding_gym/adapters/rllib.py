@@ -14,7 +14,7 @@ from coding_gym.vector import make_vec
 class GradedReturns(gym.vector.VectorWrapper):
     """Marks complete returns as terminated, so that PPO does not bootstrap them.
 
-    The step that ends an episode grades it, also at a limit, so the return is complete: `truncated`
+    The step that ends an episode grades it, even at a limit, so the return is complete: `truncated`
     becomes `terminated`. After an infrastructure failure (``info["mask_sample"]``) there is no
     reward: the env stays truncated, and PPO replaces the missing return by the estimate of its
     value function.
@@ -68,7 +68,7 @@ def make_vector_env(config: Mapping[str, Any]) -> gym.vector.VectorEnv[Any, Any,
 def register(name: str = "CodingRepair") -> str:
     """Registers the environment with Ray, for `AlgorithmConfig.environment`.
 
-    The registration is valid in every process of the Ray job, including remote EnvRunners, also if
+    The registration is valid in every process of the Ray job, including remote EnvRunners, even if
     Ray starts later.
 
     Args:

@@ -102,7 +102,7 @@ class CodingRepairVecEnv(VecEnv):
         if any(other != options for other in self._options):
             raise InvalidArgumentError(
                 f"options must be the same for all envs, got {self._options!r}; use seeds to "
-                "choose the tasks of single envs"
+                "choose the tasks of individual envs"
             )
         observations, _ = self.env.reset(seed=self._seeds, options=options or None)
         self.reset_infos = [transition.info for transition in self.env.latest]

@@ -96,7 +96,7 @@ class Rollout:
         return None if self.get_reward() is None else self._session.reward_parts.get(name, 0.0)
 
     def _play(self, call: ToolCall) -> str:
-        """Plays one tool call and returns its reply; TRL displays raised errors to the model."""
+        """Runs one tool call and returns its result; TRL displays raised errors to the model."""
         if self._session.ended:
             reason = self._session.info["stop_reason"]
             raise EpisodeError(f"the episode has ended ({reason}); reply without a tool call")

@@ -55,7 +55,7 @@ class EpisodeRollouts:
         processing_class: The trainer's tokenizer, with a chat template.
         harness: A command-line agent that plays the episodes in their sandboxes. TRL takes one
             sequence per prompt: if the agent rewrites its history, this is the segment with the
-            most sampled ids, and the last of several such segments.
+            most sampled ids, the last one on a tie.
         concurrency: Maximum number of simultaneous episodes; by default all of a batch.
         seed: Seeds the sampling, together with the task and the number of the attempt.
         on_done: Called with the record of every ended episode, by one thread at a time. A failure
@@ -80,7 +80,7 @@ class EpisodeRollouts:
     ) -> None:
         if "tokenizer" in episode:
             raise InvalidArgumentError("episodes use the trainer's tokenizer; omit tokenizer")
-        self._folder = str(make_folder("tokenizer"))  # the next process removes a killed one's
+        self._folder = str(make_folder("tokenizer"))  # a later process removes leftovers
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         processing_class.save_pretrained(self._folder)
         self._name = getattr(processing_class, "name_or_path", "") or self._folder

@@ -176,7 +176,7 @@ class RepairHarness(vf.Harness[RepairHarnessConfig]):
         mcp_urls: dict[str, str],  # noqa: ARG002 - the environment has the tools
         data: vf.TaskData,
     ) -> ProgramResult:
-        """Plays the episode; verifiers ends the rollout by an error response to a request."""
+        """Plays the episode; verifiers ends the rollout with an error response to a request."""
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, timeout=None) as client:
 
             async def ask(request: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@
       _target_: coding_gym.adapters.verl.RepairAgentLoop
       env: {tasks: bundled, max_turns: 30}
 
-``HarnessAgentLoop`` plays by a command-line agent in the sandbox: add ``harness: nano-agent``, or a
+``HarnessAgentLoop`` runs a command-line agent in the sandbox: add ``harness: nano-agent``, or a
 TOML file. It takes no ``wrappers``.
 
 verl creates an agent loop for each trajectory and encodes the messages of the environment, with
@@ -51,7 +51,7 @@ _Tokens = tuple[list[int], list[int], list[float] | None]
 
 @register(NAME)
 class RepairAgentLoop(AgentLoopBase):
-    """Plays one repair episode by verl's rollout servers.
+    """Plays one repair episode with verl's rollout servers.
 
     Args:
         env: Arguments of `coding_gym.adapters.session.Session`: ``wrappers``, and those of
@@ -77,7 +77,7 @@ class RepairAgentLoop(AgentLoopBase):
 
         Args:
             sampling_params: As for verl's servers.
-            **row: The columns of the dataset, with ``task_id`` or ``task``, also inside
+            **row: The columns of the dataset, with ``task_id`` or ``task``, directly or in
                 ``extra_info``.
 
         Raises:
@@ -166,7 +166,7 @@ class RepairAgentLoop(AgentLoopBase):
 
 @register(HARNESS_NAME)
 class HarnessAgentLoop(AgentLoopBase):
-    """Plays one repair episode by a command-line agent in its sandbox, and verl's rollout servers.
+    """Plays one repair episode with a command-line agent in the sandbox and verl's rollout servers.
 
     verl takes one sequence per episode: if the agent rewrites its history, this is the segment with
     the most sampled ids.

@@ -23,22 +23,22 @@ from coding_gym.trajectory import Message, ModelCall, StopReason, Trajectory, Tu
 
 _log = logging.getLogger(__name__)
 
-_TOKEN_CHARS = 4  # in a token, for an estimate
+_TOKEN_CHARS = 4  # characters per token, as an estimate
 
 
 class CapturedRequests:
     """Sends the requests of one episode's harness within the episode's limits.
 
-    Requests are sent one after another, and the limits are checked before each. Turns are the
-    replies, tool calls those in the replies, and tokens the prompt and reply of the last request;
-    the time begins with `begin`. If the client of a request disconnects before the reply, the
+    Requests are sent one after another, and the limits are checked before each. They count replies
+    as turns, the tool calls in replies, and the tokens of the last prompt and reply; the
+    time starts at `begin`. If the client of a request disconnects before the reply, the
     request counts as a turn, and its prompt is included in the cost.
 
     Args:
         live: The episode.
         complete: Returns the reply to a request, as `OpenAIClient.complete` does.
         settings: Fields of every request, which replace those of the harness; the smaller
-            ``max_tokens`` counts.
+            ``max_tokens`` applies.
         prices: Prices of abandoned requests; by default those of the limits.
 
     Attributes:
@@ -130,12 +130,12 @@ class CapturedRequests:
         self._tools = body.get("tools") or self._tools
         messages = [plain_message(message) for message in body["messages"]]
         parsed = ParsedAction(calls, action.strip(), reasoning=action.reasoning)
-        answer = transcript.assistant(str(action), parsed)
+        assistant = transcript.assistant(str(action), parsed)
         length, turn = self._chats.find(messages)
         if turn is not None:
             self._answers.setdefault(turn, messages[length:])
-        self._messages += [*messages[length:], answer]
-        self._chats.add([*messages, answer], len(self.replies))
+        self._messages += [*messages[length:], assistant]
+        self._chats.add([*messages, assistant], len(self.replies))
         self.replies.append(action)
 
     def _count(self, reply: Reply, num_ids: int, num_calls: int) -> None:
@@ -189,7 +189,7 @@ def _key(message: Message) -> str:
 
 
 def longest_segment(trajectory: Trajectory) -> dict[str, Any]:
-    """Returns the segment with the most sampled ids, the last one of equals; else {}.
+    """Returns the segment with the most sampled ids, the last one on a tie; {} if there is none.
 
     ``trained_part`` is the share of the episode's sampled ids that this segment has.
     """
@@ -208,7 +208,7 @@ def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
 
     Returns:
         For each segment ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids that were
-        sampled) and ``logprobs`` (0.0 at mask 0; None if one of a sampled id is unknown), as
+        sampled) and ``logprobs`` (0.0 at mask 0; None if that of a sampled id is unknown), as
         in `Trajectory.to_training_example`.
     """
     samples: list[dict[str, Any]] = []

@@ -26,7 +26,7 @@ from coding_gym.agents.responses_api import chat_body, response_body, response_e
 _log = logging.getLogger(__name__)
 
 END_PATH = "/end"
-"""A request for this path gets its response when the harness has to end."""
+"""The response to a request for this path is sent when the harness must stop."""
 
 _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 _MAX_BODY_BYTES = 8 << 20
@@ -59,7 +59,7 @@ class CaptureEndpoint:
     Attributes:
         path: The UNIX socket.
         api_key: The bearer token; requests with any other token get 401.
-        ending: Set it to answer the request for ``END_PATH``.
+        ending: An event; when it is set, the request for ``END_PATH`` gets its response.
     """
 
     def __init__(self, requests: CapturedRequests) -> None:
@@ -157,17 +157,17 @@ class CaptureEndpoint:
         self, request: dict[str, Any], reader: asyncio.StreamReader
     ) -> dict[str, Any]:
         """Returns the completion; cancels its request when the client closes the connection."""
-        asking = asyncio.ensure_future(self._completion(request))
-        leaving = asyncio.ensure_future(reader.read(1))  # clients send nothing before the response
+        reply = asyncio.ensure_future(self._completion(request))
+        disconnect = asyncio.ensure_future(reader.read(1))  # clients send nothing before the reply
         try:
-            await asyncio.wait([asking, leaving], return_when=asyncio.FIRST_COMPLETED)
-            if not asking.done():
+            await asyncio.wait([reply, disconnect], return_when=asyncio.FIRST_COMPLETED)
+            if not reply.done():
                 raise EOFError
-            return await asking
+            return await reply
         finally:
-            asking.cancel()
-            leaving.cancel()
-            await asyncio.gather(asking, leaving, return_exceptions=True)
+            reply.cancel()
+            disconnect.cancel()
+            await asyncio.gather(reply, disconnect, return_exceptions=True)
 
     async def _completion(self, request: dict[str, Any]) -> dict[str, Any]:
         """Returns the completion without the fields that are only recorded."""

@@ -14,14 +14,14 @@ from coding_gym.tools.formats import explains_format
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling(JsonRecord):
-    """Sampling settings of a model; the server decides on settings that are None.
+    """Sampling settings of a model; the server's default replaces None.
 
     Attributes:
         temperature: 0 or more.
         top_p: Above 0, at most 1.
         top_k: Supported by vLLM and SGLang.
         min_p: Supported by vLLM and SGLang.
-        max_tokens: The most tokens of one reply, by default 4,096 as in nano-agent; the client
+        max_tokens: Maximum tokens of one reply, by default 4,096 as in nano-agent; the client
             lowers it if the server refuses it as too large.
         reasoning_effort: Such as ``"low"``.
         thinking: The argument ``enable_thinking`` of the chat template.
@@ -47,7 +47,7 @@ class Sampling(JsonRecord):
 
 
 class ChatAgent(Player):
-    """Plays episodes by a chat model, with native tool calls or any text format.
+    """Plays episodes with a chat model, by native tool calls or any text format.
 
     The history is append-only: it contains each reply as it was received, with ids and argument
     strings unchanged. With the tool format ``"auto"`` requests contain the tools' schemas; with any

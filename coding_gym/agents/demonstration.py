@@ -48,14 +48,14 @@ def demonstrate(episode: Episode) -> Iterator[str]:
 
     A shell command reads each changed location, and the toolset's tool for replacements changes
     it. ``git apply`` makes the other changes: new, deleted, renamed and binary files,
-    files with other encodings or line ends, and patches of more than ten hunks, which would need
+    files with other encodings or line endings, and patches of more than ten hunks, which would need
     more turns than episodes have.
 
     Raises:
         InvalidArgumentError: No tool of the toolset runs a shell command.
     """
     tools = ToolUse.of(episode)
-    tools.applying("", "gold")  # refuses a toolset before the first action
+    tools.applying("", "gold")  # raises before the first action
     try:
         changes = Patch(episode.task.gold_patch).files
         is_long = sum(1 for change in changes for _ in change.hunks()) > _MAX_HUNKS
@@ -87,7 +87,7 @@ def _changing(episode: Episode, tools: ToolUse, change: FileChange) -> Iterator[
         lines = f"sed -n '{first},{last}p'"
         file = quote(path)
         reading = tools.shell(f"cat -n {file} | {lines}" if numbered else f"{lines} {file}")
-        if reading is not None:  # a `Completion` that carries its call is an empty, false text
+        if reading is not None:  # not `if reading`: a `Completion` with only calls is ""
             yield reading
         if numbered:
             call: ToolCall | None = ToolCall(numbered["function"]["name"], in_line(path, edit))
@@ -110,8 +110,8 @@ def next_edit(before: str, after: str, *, is_unique: bool = True) -> Edit:
     Args:
         before: The text.
         after: The other text.
-        is_unique: Whether the edit has as many lines around the change as make the replaced text
-            occur only once in the file.
+        is_unique: Whether to include lines around the change until the replaced text occurs only
+            once in the file.
 
     >>> next_edit("a\nb\na\n", "a\nb\nc\n")
     Edit(line=2, old='b\na\n', new='b\nc\n')

@@ -54,7 +54,7 @@ _BUILD_VARIABLES = {
     "TMPDIR": _SCRATCH,
     "XDG_CACHE_HOME": _SCRATCH,
     "npm_config_cache": _SCRATCH,
-    "NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt",  # npm has its own list
+    "NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt",  # npm ignores it by default
 }
 _BUILD_LIMITS = SandboxLimits(
     disk_bytes=4 << 30, num_inodes=1_000_000, num_processes=1024, file_bytes=4 << 30
@@ -133,7 +133,7 @@ class Harness(JsonRecord):
     def shell_command(self, problem: str) -> str:
         """Returns the command for a task.
 
-        The layer's programs are last in ``PATH``, so ``python`` is that of the task.
+        The layer's programs are last in ``PATH``, so ``python`` is the task's interpreter.
         """
         command = self.command.replace("{problem}", shlex.quote(problem))
         return f'export PATH="$PATH:{_PATHS}"\n{command}'

@@ -1,4 +1,4 @@
-"""Plays episodes by a command-line agent in the sandbox, whose only connection is the model."""
+"""Plays episodes with a command-line agent in the sandbox; it can connect only to the model."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 _PORT = 8765
 _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
-_NOT_KEPT = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors")
+_UNSUPPORTED = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors")
 _TIMEOUT_S = 3600.0  # of an episode without `max_seconds`
 _START_S = 60.0  # the longest time that one starting harness delays the next one
 _TAIL_CHARS = 4096  # of the harness's output, in the record
@@ -38,7 +38,7 @@ _MISSING_REMEDY = (
 )
 # By event loop, because each episode of verl has its own player.
 _starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-# The subshell ends the command when the endpoint answers. It has its own connection.
+# The subshell kills the command when the endpoint replies. It has its own connection.
 _SCRIPT = f"""
 (
   exec 3<>/dev/tcp/127.0.0.1/{_PORT} || exit
@@ -61,10 +61,10 @@ class HarnessError(CodingGymError, RuntimeError):
 
 
 class HarnessPlayer(Player):
-    """Plays episodes by a harness that runs in the episode's sandbox.
+    """Plays episodes with a harness that runs in the episode's sandbox.
 
     Each episode has its own endpoint and token. The model's sampling settings replace those of the
-    harness. After a limit of the episode or a failure of the model all requests get errors, and
+    harness. When a limit is reached or the model fails, all requests get errors, and
     ``grace_s`` seconds later the harness is killed. The default of ``max_seconds`` is an hour. At
     the end the tree is graded. Chat, tools and turns of the record come from the requests.
 
@@ -72,8 +72,8 @@ class HarnessPlayer(Player):
         harness: The harness.
         client: A client of the model's server, or a local model, such as the agent ``hf``.
         model: The model's name on the server; ignored for a local model.
-        sampling: Sampling settings for a server; the harness decides on settings that are None.
-        grace_s: Seconds that a harness has to end after its first refused request.
+        sampling: Sampling settings for a server; the setting of the harness replaces None.
+        grace_s: Seconds between the first refused request and the kill of the harness.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class HarnessPlayer(Player):
         return {**settings, "harness": self._harness.to_json()}
 
     def check(self, limits: Limits) -> None:
-        """Raises InvalidArgumentError for limits that need the text of the harness's tools."""
-        if names := [name for name in _NOT_KEPT if getattr(limits, name)]:
+        """Raises InvalidArgumentError for limits on calls and results that a harness handles."""
+        if names := [name for name in _UNSUPPORTED if getattr(limits, name)]:
             raise InvalidArgumentError(
-                f"a harness runs and reads its calls itself, so {', '.join(names)} cannot be kept; "
-                "remove these limits"
+                f"a harness parses and runs its calls itself, so {', '.join(names)} cannot be "
+                "enforced; remove these limits"
             )
 
     async def start(self, live: LiveEpisode) -> None:
@@ -173,7 +173,7 @@ class HarnessPlayer(Player):
                 live.chat["error"] = ending
 
     async def _started(self, live: LiveEpisode, endpoint: CaptureEndpoint) -> ExecResult:
-        """Runs the harness; as many start at the same time as there are CPUs."""
+        """Runs the harness; at most one harness per CPU starts at the same time."""
         loop, started = asyncio.get_running_loop(), endpoint.requests.started
         async with _starts.setdefault(loop, asyncio.Semaphore(os.cpu_count() or 1)):
             run = asyncio.ensure_future(live.in_thread(self._run, live, endpoint))
@@ -199,7 +199,7 @@ class HarnessPlayer(Player):
         return replace(result, output=result.output.replace(endpoint.api_key, "[key]"))
 
     async def _end(self, endpoint: CaptureEndpoint) -> None:
-        """Ends the harness some time after a request was refused."""
+        """Ends the harness ``grace_s`` seconds after the first refused request."""
         await endpoint.requests.refused.wait()
         await asyncio.sleep(self._grace_s)
         endpoint.ending.set()

@@ -23,14 +23,14 @@ from coding_gym.trajectory import Message, ModelCall
 COLLECT_S, COLLECT_SHARE = 0.005, 0.1
 
 Request = tuple[list[int], int, int]
-"""The ids of a prompt, the most tokens of the reply, and the seed."""
+"""The ids of a prompt, the maximum number of tokens of the reply, and the seed."""
 
 Reply = tuple[list[int], list[float]]
 """Sampled ids, and the log-probability of each."""
 
 
 class HuggingFaceAgent(Player):
-    """Plays episodes by a causal language model of ``transformers`` in this process.
+    """Plays episodes with a causal language model of ``transformers`` in this process.
 
     *Prompts*: a prompt consists of the previous prompt, the sampled ids, and the ids of the new
     messages, as in `TranscriptObservation` and `Trajectory.to_training_example`; every prompt keeps
@@ -57,7 +57,7 @@ class HuggingFaceAgent(Player):
 
     Attributes:
         tokenizer: The name of the tokenizer that the episodes must have.
-        context: The most tokens of a prompt and its reply; `sys.maxsize` if unknown.
+        context: Maximum tokens of a prompt and its reply together; `sys.maxsize` if unknown.
 
     Raises:
         InvalidArgumentError: The model is not on this machine, or an argument is invalid.
@@ -140,7 +140,7 @@ class HuggingFaceAgent(Player):
 
         Args:
             prompt_ids: The prompt.
-            max_tokens: The most tokens of the reply, if less than in the sampling settings.
+            max_tokens: Maximum tokens of the reply, if less than in the sampling settings.
             attempt_seed: Seed of the attempt.
             turn: Number of the reply in the attempt.
 
@@ -152,7 +152,7 @@ class HuggingFaceAgent(Player):
             PromptTooLongError: The prompt is as long as the model's context or longer.
             ModelError: The model failed.
         """
-        began = time.perf_counter()
+        start_s = time.perf_counter()
         if len(prompt_ids) >= self.context:
             raise PromptTooLongError(
                 f"the prompt has {len(prompt_ids)} tokens, more than the context length of "
@@ -169,7 +169,7 @@ class HuggingFaceAgent(Player):
             prompt_tokens=len(prompt_ids),
             completion_tokens=len(ids),
             finish_reason="stop" if is_ended else "length",
-            duration_s=time.perf_counter() - began,
+            duration_s=time.perf_counter() - start_s,
         )
         return Completion(text, ids, logprobs, is_cut=not is_ended), call
 
@@ -195,7 +195,7 @@ class HuggingFaceAgent(Player):
     def render(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
     ) -> list[int]:
-        """Returns a chat as the tokenizer's template renders it, the generation prompt included.
+        """Returns the ids of a chat in the tokenizer's template, with the generation prompt.
 
         Args:
             messages: The chat as templates take it; see `chat_request` with ``"transformers"``.
@@ -221,7 +221,7 @@ class HuggingFaceAgent(Player):
         while self._waiting:
             await asyncio.sleep(max(COLLECT_S, COLLECT_SHARE * self._last_batch_s))
             batch, self._waiting = self._waiting, []
-            began = time.perf_counter()
+            start_s = time.perf_counter()
             try:
                 replies = await asyncio.to_thread(self._generate, [request for request, _ in batch])
             except Exception as problem:  # noqa: BLE001 - raised in each waiting episode
@@ -232,7 +232,7 @@ class HuggingFaceAgent(Player):
                     if not future.done():  # cancelled
                         future.set_exception(ModelError(message))
                 continue
-            self._last_batch_s = time.perf_counter() - began
+            self._last_batch_s = time.perf_counter() - start_s
             for (_, future), reply in zip(batch, replies, strict=True):
                 if not future.done():
                     future.set_result(reply)
@@ -269,10 +269,10 @@ class HuggingFaceAgent(Player):
         )
         sampled_rows = output[:, width:].tolist(), torch.cat(logprobs, 1).tolist()
         replies = []
-        for sampled, likely, bound in zip(*sampled_rows, bounds, strict=True):
+        for sampled, row_logprobs, bound in zip(*sampled_rows, bounds, strict=True):
             stops = (n for n, token in enumerate(sampled, 1) if token in self._stop_ids)
             length = min(next(stops, len(sampled)), bound)
-            replies.append((sampled[:length], likely[:length]))
+            replies.append((sampled[:length], row_logprobs[:length]))
         return replies
 
     def _shared(self, prompts: Sequence[list[int]]) -> tuple[int, dict[str, Any]]:
@@ -298,13 +298,13 @@ class HuggingFaceAgent(Player):
 
     def _sampler(self, seeds: Sequence[int], logprobs: list[Any]) -> Callable[[Any, Any], Any]:
         """Returns a logits processor that samples for each row and appends to ``logprobs``."""
-        torch, kinds, sampling = self._torch, self._transformers, self._sampling
+        torch, transformers, sampling = self._torch, self._transformers, self._sampling
         generators = [torch.Generator(self._model.device).manual_seed(seed) for seed in seeds]
         settings = (
-            (kinds.TemperatureLogitsWarper, float(sampling.temperature or 0)),
-            (kinds.TopKLogitsWarper, sampling.top_k),
-            (kinds.TopPLogitsWarper, sampling.top_p),
-            (kinds.MinPLogitsWarper, sampling.min_p),
+            (transformers.TemperatureLogitsWarper, float(sampling.temperature or 0)),
+            (transformers.TopKLogitsWarper, sampling.top_k),
+            (transformers.TopPLogitsWarper, sampling.top_p),
+            (transformers.MinPLogitsWarper, sampling.min_p),
         )
         warpers = [kind(value) for kind, value in settings if value and value > 0]
 

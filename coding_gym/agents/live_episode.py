@@ -183,8 +183,8 @@ class Player(Protocol):
         """Returns the agent's settings for the run's config, as JSON values without secrets."""
         return {}
 
-    def check(self, limits: Limits) -> None:  # noqa: ARG002 - most agents keep all limits
-        """Raises InvalidArgumentError for limits that the agent's episodes cannot keep."""
+    def check(self, limits: Limits) -> None:  # noqa: ARG002 - most agents enforce all limits
+        """Raises InvalidArgumentError for limits that the agent cannot enforce."""
         return
 
     async def start(self, live: LiveEpisode) -> None:

@@ -64,7 +64,7 @@ class _Past(NamedTuple):
 
 
 class LocalChat:
-    """Replies to the requests of one episode by a local model.
+    """Serves the requests of one episode with a local model.
 
     A chat that begins with an earlier request and its unchanged reply continues their ids, so
     sampled ids are never encoded again. Any other chat is rendered by the chat template. Control

@@ -108,7 +108,7 @@ class OpenAIClient:
     async def _send(self, request: Mapping[str, Any]) -> tuple[Any, int]:
         """Returns the JSON of the response, and the number of retries.
 
-        A request that the server refuses is sent again as `accepted_request` changes it. Later
+        A request that the server refuses is changed by `accepted_request` and sent again. Later
         requests omit the fields that the server refused.
         """
         full = {**request, **TOKEN_FLAGS}
@@ -141,7 +141,7 @@ class OpenAIClient:
             _log.warning("%s refuses the fields %s; later requests omit them", self.base_url, names)
 
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
-        # As extra fields: the client would convert all messages of every request.
+        # As extra fields, because the client converts all messages in the argument `messages`.
         response = await self._client.chat.completions.with_raw_response.create(
             model=body["model"], messages=[], extra_body=dict(body)
         )

@@ -37,7 +37,7 @@ class PastChats(Generic[_Value]):
         return length, self._values[digests[length - 1]] if length else None
 
     def _digests(self, messages: Sequence[Message]) -> list[bytes]:
-        """Returns a digest for each number of messages from the start."""
+        """Returns the digest of each prefix of the messages, the shortest first."""
         digest, digests = hashlib.sha256(), []
         for message in messages:
             digest.update(self._key(message).encode())

@@ -107,7 +107,7 @@ def get_player(
         raise unknown_name("agent", agent, (*player_names(), f"a script FILE{_SCRIPT}"))
     names = [name for name, value in arguments.items() if value is not None]
     if wrong := ", ".join(name for name in names if name not in _TAKES.get(agent, ())):
-        raise InvalidArgumentError(f"agent {agent!r} has no arguments {wrong}; remove them")
+        raise InvalidArgumentError(f"agent {agent!r} does not take {wrong}; remove these arguments")
     if agent in _WITHOUT_MODEL:
         return ActionsPlayer(agent, _WITHOUT_MODEL[agent])
     if is_script:

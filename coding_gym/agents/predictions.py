@@ -18,11 +18,11 @@ from coding_gym.tasks.rows import read_json, read_jsonl
 from coding_gym.workspace import apply_patch, context_advice, normalize
 
 Patches = Mapping[str, Sequence[str]]
-"""The patches of each task, by its id; the number of an attempt is the index."""
+"""The patches of each task, by its id; the index is the number of the attempt."""
 
 
 class PatchAgent(Player):
-    """Applies patches as `coding_gym.workspace.normalize` reads them, and grades them.
+    """Applies patches, normalized by `coding_gym.workspace.normalize`, and grades them.
 
     An empty patch, or one that does not apply, leaves the tree unchanged; the attempt is graded as
     not resolved.
@@ -81,7 +81,7 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
 
     A ``.json`` file has a list, or an object by ``instance_id``; any other file is JSONL. Its rows
     have ``instance_id``, ``model_patch`` (null counts as empty) and ``model_name_or_path``. Rows of
-    the same id are attempts, in this order.
+    the same id are its attempts, in the order of the file.
 
     Returns:
         The patches of each task, and the model's name ("" if the rows have no name).

@@ -3,7 +3,7 @@
 | Responses API | chat completions |
 |---|---|
 | ``instructions`` | the first message, of ``system`` |
-| a ``message`` item | a message; ``developer`` becomes ``system`` |
+| a ``message`` item | a message; ``developer`` is replaced by ``system`` |
 | ``reasoning``, ``message`` and ``function_call`` items in a row | one message of ``assistant`` |
 | ``function_call_output`` | a message of ``tool`` |
 | ``max_output_tokens``, ``reasoning.effort`` | ``max_tokens``, ``reasoning_effort`` |

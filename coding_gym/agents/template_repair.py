@@ -15,12 +15,12 @@ _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider -q 2>&1
 
 
 def template_repair(episode: Episode) -> Iterator[str]:
-    """Repairs by search, with the files and visible tests that any policy sees.
+    """Repairs by search; it uses only the files and tests that are visible to any policy.
 
     The agent runs the visible tests in a second sandbox with the task's files, ranks the lines by
-    Ochiai, and tries the edits of the repair templates. Of the edits with which all visible tests
-    pass, a tool call applies the simplest one (`coding_gym.repair.search.simplest`); the agent runs
-    the tests again, and submits. If there is no such edit, or no visible test fails, it submits the
+    Ochiai, and tries the edits of the repair templates. A tool call applies the simplest edit with
+    which all visible tests pass (`coding_gym.repair.search.simplest`); the agent runs the
+    tests again, and submits. If there is no such edit, or no visible test fails, it submits the
     unchanged tree.
 
     Args:
@@ -30,7 +30,7 @@ def template_repair(episode: Episode) -> Iterator[str]:
         InvalidArgumentError: No tool of the toolset runs a shell command.
     """
     tools = ToolUse.of(episode)
-    tools.applying("", "template-repair")  # refuses a toolset before the search
+    tools.applying("", "template-repair")  # raises before the search
     patch = _find(episode)
     if patch:
         yield tools.applying(patch, "template-repair")

@@ -72,7 +72,7 @@ def main() -> None:
     """Runs the command.
 
     Errors of this package, wrong arguments and errors of the operating system, such as a missing
-    file, become one line and exit code 2.
+    file, are printed as one line, with exit code 2.
     """
     # A shell that runs a script starts commands with `&` so that they ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)

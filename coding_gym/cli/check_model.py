@@ -40,7 +40,7 @@ _REPORTS = (
 def check_model(
     model: Annotated[
         str,
-        option(MODEL, "--model", "-m", help="The server's name of the model; with --hf a folder."),
+        option(MODEL, "--model", "-m", help="The model's name on the server; with --hf a folder."),
     ],
     base_url: options.BaseUrl = None,
     hf: Annotated[
@@ -80,7 +80,7 @@ def check_model(
             await shared.close()
 
     context = asyncio.run(ask())
-    table = Table("format", "readable calls", "ids", "cut", "tokens/s", box=None)
+    table = Table("format", "readable calls", "token ids", "truncated", "tokens/s", box=None)
     for probe in probes:
         table.add_row(*probe.row())
     console.print(table)

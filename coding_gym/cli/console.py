@@ -13,8 +13,8 @@ INTERRUPTED = 130
 def terminal(*, stderr: bool = False) -> Console:
     """Returns a console for untrusted texts of tasks, programs and policies.
 
-    It interprets no markup and no emoji codes, and wraps no lines. Control characters and
-    characters that change the direction of writing become blanks; line feeds and tabs stay.
+    It interprets no markup and no emoji codes, and wraps no lines. Spaces replace control
+    characters (except line feeds and tabs) and characters that change the direction of writing.
     """
     return _Terminal(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
 

@@ -16,10 +16,10 @@ from coding_gym.tasks.sampling import difficulty_rank
 from coding_gym.trajectory import Trajectory, Turn
 
 _NOTE = """
-Hidden tests decide, in a second, clean sandbox. This agent has no model: it does not repair bugs
-that need larger edits, or that no visible test detects.
+Hidden tests grade each patch in a separate sandbox. This agent has no model: it does not repair
+bugs that need larger edits, or that no visible test detects.
 
-each task:     coding-gym tasks list
+all tasks:     coding-gym tasks list
 your model:    coding-gym eval --model NAME --base-url http://localhost:8000/v1 --out runs/mine
 every episode: coding-gym view runs"""
 _FIRST_TASK = "ledgerline-month-overlap"  # short enough for one screen

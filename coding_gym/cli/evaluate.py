@@ -31,7 +31,7 @@ def eval_(
             OUTPUT,
             "--resume",
             help="Continue the run in --out with the settings of its config.json. Only -c, --ray, "
-            "--images-window, the limits --max-… of the run and a larger --attempts may be added.",
+            "--images-window, --max-cost, --max-tokens, --max-lost and a larger --attempts apply.",
         ),
     ] = False,
     agent: Annotated[

@@ -27,7 +27,7 @@ def grade(
     sandbox: options.Sandbox = "auto",
     out: options.Folder = None,
 ) -> None:
-    """Grade a predictions file by hidden tests; the same command continues a stopped run.
+    """Grade a predictions file with hidden tests; the same command continues a stopped run.
 
     By default the run folder is next to the predictions file.
 

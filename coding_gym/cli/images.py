@@ -33,7 +33,7 @@ def pull(
 ) -> None:
     """Download the images of rows with skopeo; complete layers are not downloaded again.
 
-    --environments images then runs the rows in their images.
+    `coding-gym eval --environments images` then runs the rows in their images.
 
     Example: coding-gym images pull rows.jsonl --num-tasks 10
     """
@@ -56,7 +56,7 @@ def pull(
         except (InvalidArgumentError, SandboxError) as problem:
             failed += 1
             console.print(f"✘ {problem}")
-    console.print(f"{len(names) - failed} of {len(names)} images are here, in {image_folder()}")
+    console.print(f"{len(names) - failed} of {len(names)} images are in {image_folder()}")
     if failed:
         raise typer.Exit(1)
 

@@ -120,7 +120,7 @@ def task_source(
 
 
 def absolute_source(source: str) -> str:
-    """Returns a source of tasks with an absolute path, also after a ``format:``."""
+    """Returns a source of tasks with an absolute path; a prefix ``format:`` is kept."""
     form, colon, path = source.partition(":")
     if colon and "/" not in form and not Path(source).exists():
         return f"{form}:{absolute(path)}"
@@ -150,7 +150,7 @@ def parse_object(name: str, text: str | None) -> dict[str, Any]:
     try:
         value = json.loads(text or "{}")
         if not isinstance(value, dict):
-            raise ValueError("no object")
+            raise ValueError("not an object")
     except ValueError as problem:
         raise InvalidArgumentError(
             f"{name} must be key=value,key=value or a JSON object, got {text!r}: {problem}"

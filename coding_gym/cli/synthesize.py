@@ -27,7 +27,7 @@ _Make = Callable[[Path, Callable[[Progress], None]], tuple[Task, ...]]
 
 def synthesize_tasks(
     repo: Annotated[
-        Path, typer.Option(help="The project's folder; of a git repository, the last commit.")
+        Path, typer.Option(help="The project's folder, or a git repository (its last commit).")
     ],
     num_tasks: Annotated[
         int, typer.Option("--num-tasks", "-n", min=1, help="Number of tasks.")

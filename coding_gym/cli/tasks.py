@@ -113,7 +113,7 @@ def plan_tasks(
     store = TemplateStore()
     console = terminal()
 
-    def write(place: str, task: Task) -> None:
+    def write(manifest: str, task: Task) -> None:
         outcome = missing_runtime(task)
         if not outcome:
             template = store.get(task)
@@ -121,7 +121,7 @@ def plan_tasks(
             outcome = "the gold patch does not pass"
             if plan.is_calibrated:
                 text = plan.to_text(plan_key(task, template))
-                Path(place).with_name(PLAN).write_text(text, encoding="utf-8")
+                Path(manifest).with_name(PLAN).write_text(text, encoding="utf-8")
                 num_bits = plan.num_bits(task.fail_to_pass)
                 outcome = f"{levels_text(plan.counts(task.fail_to_pass))} · bits {num_bits}"
         console.print(f"{task.task_id:<36} {outcome}")

@@ -24,7 +24,7 @@ def validate(
     source: Annotated[
         str,
         typer.Argument(
-            help="'bundled', 'polyglot', a path to rows or task folders, or a hub's owner/name."
+            help="'bundled', 'polyglot', a path to rows or task folders, or a dataset's owner/name."
         ),
     ] = "bundled",
     task: options.TaskIds = None,

@@ -20,9 +20,9 @@ def import_atif(
 ) -> RunFolder:
     """Writes ATIF trajectories as a new run and returns the run.
 
-    The task of a trajectory is ``extra.task_id``, else the task in Harbor's ``config.json`` next to
-    it, else the name of its folder. ATIF has no field for the patch; ``coding-gym export`` writes
-    it to ``extra.patch``, and ``coding-gym regrade`` can grade it.
+    The task of a trajectory is ``extra.task_id``, else the task in the ``config.json`` of its
+    Harbor trial, else the name of the trial's folder. ATIF has no field for the patch;
+    ``coding-gym export`` writes it to ``extra.patch``, and ``coding-gym regrade`` can grade it.
 
     Args:
         paths: Files, or folders that contain ``trajectory.json`` at any depth.

@@ -29,7 +29,7 @@ _COMPARED = ("agent", "tasks", "attempts", "seed", "episode", "versions")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(JsonRecord):
-    """The difference between two runs; positive numbers mean that the second run, b, has more.
+    """The difference between two runs; positive if the second run, b, has the higher rate.
 
     Attributes:
         run_a: Id and model of the first run.
@@ -56,7 +56,7 @@ class Comparison(JsonRecord):
         ]
         tests = [
             ("tasks in both", paired.difference.num_tasks),
-            ("tasks better in the second, worse", f"{paired.num_better}, {paired.num_worse}"),
+            ("tasks better, tasks worse in the second", f"{paired.num_better}, {paired.num_worse}"),
             ("p-value, McNemar's exact test over tasks", number(paired.p_value)),
             ("Cohen's d", number(paired.cohens_d)),
         ]
@@ -117,7 +117,7 @@ def _caveats(
 def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     """Returns a sentence for each setting, except the model, that differs between two runs."""
     flat_a, flat_b = (dict(flat({name: run.get(name, {}) for name in _COMPARED})) for run in (a, b))
-    names = (flat_a.keys() | flat_b.keys()) - {*_OF_THE_MODEL, "tasks.task_ids"}  # digest is shown
+    names = (flat_a.keys() | flat_b.keys()) - {*_OF_THE_MODEL, "tasks.task_ids"}  # see the digest
     pairs = ((name, flat_a.get(name, "not set"), flat_b.get(name, "not set")) for name in names)
     return [
         f"{name} differs: {old!s:.80} in the first run, {new!s:.80} in the second."

@@ -210,7 +210,7 @@ def _reopen(
     attempts: int | None,
     bounds: Mapping[str, Any],
 ) -> tuple[RunFolder, Player, EpisodeConfig]:
-    """Opens a run that is resumed, and adds its new attempts, bounds and versions."""
+    """Opens a run to resume it, and updates attempts, bounds and versions in its settings."""
     folder = RunFolder.open(out)
     config, path = folder.config, folder.path / CONFIG
     player = player or config.get("player")
@@ -237,7 +237,7 @@ def _reopen(
 
 
 def _player(player: Player | str | Mapping[str, Any]) -> tuple[dict[str, Any] | None, Player]:
-    """Returns the arguments of `get_player`, None for an object of the caller, and the agent."""
+    """Returns the arguments of `get_player` (None for a `Player` object), and the agent."""
     described = {"agent": player} if isinstance(player, str) else player
     if isinstance(described, Mapping):
         return dict(described), get_player(**described)

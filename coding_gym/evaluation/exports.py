@@ -36,7 +36,7 @@ def export(run: str | Path, format: str, out: str | Path) -> list[Path]:
 
     Raises:
         UnknownNameError: There is no such format.
-        InvalidArgumentError: The folder contains no run, or the run has nothing to export.
+        InvalidArgumentError: The folder contains no run, or no attempt is resolved (``sft``).
     """
     if format not in EXPORTS:
         raise unknown_name("export format", format, EXPORTS)
@@ -50,7 +50,7 @@ def export_atif(run: RunFolder, out: Path) -> list[Path]:
     """
     paths = []
     for trajectory in chain(run.trajectories(), run.errors()):
-        if trajectory.messages:  # the episode could not start, so it has no messages
+        if trajectory.messages:  # empty if the episode could not start
             trial = out / f"{quote(trajectory.task_id, safe='')}-{trajectory.attempt}"
             paths.append(_write(trial / "agent/trajectory.json", [valid_json(to_atif(trajectory))]))
             agent = {"name": trajectory.agent, "model_name": trajectory.model or None}

@@ -9,20 +9,20 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats.table import FORMATS
 from coding_gym.trajectory import Trajectory, Turn
 
-# Marks that do not occur in prose. A call without marks in a thought may be only a plan.
+# Opening marks that do not occur in prose. Other calls in reasoning may be only plans.
 _MARKS = re.compile(
     "|".join(row.opens for row in FORMATS.values() if re.match(r"(?:\(\?:)?(?:<|\\\[)", row.opens))
 )
 _REMEDIES = {
     "turns": {
         "empty replies": "check the chat template and the stop strings: coding-gym check-model",
-        "replies cut by length": "raise max_tokens of --sampling, or shorten thoughts",
+        "replies cut by length": "raise max_tokens of --sampling, or shorten the reasoning",
         "calls in reasoning": "serve the model with the reasoning parser of its family",
         "prompts that rewrite history": "serve a template that keeps earlier turns",
     },
     "calls": {
         "calls that could not be read": "name the model's own format with --tool-format",
-        "calls of unknown tools": "the model knows other tools: choose its --toolset",
+        "calls of unknown tools": "choose the --toolset that the model was trained with",
     },
     "attempts": {
         "lost sandboxes": "run fewer episodes at once (-c), or see coding-gym doctor",
@@ -67,7 +67,7 @@ def symptoms(counts: Counter[str]) -> tuple[Symptom, ...]:
 
 
 def health_counts(record: Trajectory) -> Counter[str]:
-    """Returns the counts of an attempt, with or without a verdict: symptoms and their units."""
+    """Returns the number of each symptom in an attempt, and of its turns and calls."""
     tools = {tool["function"]["name"] for tool in record.tools}
     counts = Counter(name for turn in record.turns for name in _of_turn(turn, tools))
     counts["attempts"] = 1

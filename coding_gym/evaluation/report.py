@@ -318,7 +318,7 @@ def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Returns a Markdown table; pipes are escaped, and line feeds become blanks."""
+    """Returns a Markdown table; pipes are escaped, and line feeds are replaced by spaces."""
     lines = [header, ["---"] * len(header), *rows]
     cells = ([str(cell).replace("|", r"\|").replace("\n", " ") for cell in row] for row in lines)
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
@@ -336,12 +336,12 @@ def percent(value: float) -> str:
     return f"{round(100 * value, 1) + 0.0:.1f} %"  # "+ 0.0" turns -0.0 into 0.0
 
 
-def cells(estimate: Estimate | None, written: Callable[[float], str] = number) -> tuple[str, str]:
+def cells(estimate: Estimate | None, to_text: Callable[[float], str] = number) -> tuple[str, str]:
     """Returns a mean and its interval as two cells of a table; a missing value is a dash."""
     if estimate is None:
         return "-", "-"
-    ends = [written(end) for end in (estimate.low, estimate.high) if end is not None]
-    return written(estimate.value), " to ".join(ends) or "-"
+    ends = [to_text(end) for end in (estimate.low, estimate.high) if end is not None]
+    return to_text(estimate.value), " to ".join(ends) or "-"
 
 
 def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -378,4 +378,4 @@ def _rates(report: Report) -> Iterator[tuple[object, ...]]:
 def _measures(metrics: Mapping[str, Estimate]) -> Iterator[tuple[object, ...]]:
     for name, estimate in metrics.items():
         if name not in RATES and (estimate.value or name in METRICS):
-            yield name, *cells(estimate), METRICS.get(name, "nano-agent's")
+            yield name, *cells(estimate), METRICS.get(name, "as in nano-agent")

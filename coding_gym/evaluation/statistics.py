@@ -219,16 +219,16 @@ class PairedDifference(JsonRecord):
     """The difference between runs a and b on the tasks that both have attempted.
 
     Attributes:
-        rate_a: Resolved rate of a on these tasks.
-        rate_b: Resolved rate of b on these tasks.
+        rate_a: Rate of a on these tasks.
+        rate_b: Rate of b on these tasks.
         difference: Mean over tasks of b's rate minus a's, with a paired interval.
-        num_better: Number of tasks that b resolves more often.
-        num_worse: Number of tasks that b resolves less often.
+        num_better: Number of tasks at which b has the higher rate.
+        num_worse: Number of tasks at which b has the lower rate.
         p_value: The p-value of the exact sign test over these two numbers; with one attempt per
             task this is McNemar's exact test.
         cohens_d: Cohen's d of the tasks' rates; None if neither run's rates vary.
-        flips: The resolved rates of a and of b at each task where they differ, by task id, largest
-            loss first.
+        flips: The rates of a and of b at each task where they differ, by task id, the largest
+            decrease first.
     """
 
     rate_a: Estimate

@@ -31,7 +31,7 @@ Attempt = tuple[Task, int]
 class ImageWindows:
     """Yields the attempts of a run, ordered by image; the disk has the images of two windows.
 
-    While the attempts of one window play, a thread pulls the images of the next window. When all
+    While the attempts of one window run, a thread pulls the images of the next window. When all
     attempts of a window have ended, the thread removes its images and pulls another window. Images
     that existed before the run are kept. Iteration blocks until the images of the next attempt's
     window are pulled. If an image cannot be pulled, a warning is logged, and its attempts end with
@@ -138,15 +138,15 @@ def _check_space(images: Sequence[str]) -> None:
             sizes |= layer_sizes(name)
     total = sum(sizes.values())
     needed: Counter[int] = Counter()
-    places = {}
+    paths = {}
     for folder, factor in ((image_folder(), 1), (layer_folder(), _UNPACKED)):
-        place = next(path for path in (folder, *folder.parents) if path.exists())
-        places[device := place.stat().st_dev] = place
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        paths[device := existing.stat().st_dev] = existing
         needed[device] += total * factor
-    for device, place in places.items():
-        size, free = needed[device], shutil.disk_usage(place).free
+    for device, path in paths.items():
+        size, free = needed[device], shutil.disk_usage(path).free
         if size > free:
             raise InvalidArgumentError(
-                f"the images of two windows need about {size / 1e9:.3g} GB in {place}, where "
-                f"{free / 1e9:.3g} GB are free; remedy: a smaller images_window, or free space"
+                f"the images of two windows need about {size / 1e9:.3g} GB in {path}, where "
+                f"{free / 1e9:.3g} GB are free; remedy: lower images_window, or delete files"
             )

@@ -23,7 +23,7 @@ class RayRunner(Runner):
     """Plays attempts on all nodes of a cluster that have CPUs; `RayNodes` places them.
 
     Every node builds the templates of its tasks, and needs this package and the files of the tasks
-    at the same paths. An attempt of a lost node is played on another node, and new nodes are used.
+    at the same paths. Attempts of a lost node are played on other nodes; nodes that join are used.
     A node without ``OPENAI_API_KEY`` uses the key of the driver.
 
     Attributes:

@@ -224,7 +224,7 @@ def _unreadable(file: Path, problem: Exception) -> InvalidArgumentError:
 
 
 def list_attempts(folder: Path) -> dict[Key, tuple[str, int]]:
-    """Returns name and inode of the valid record of each attempt in a run's ``attempts`` folder.
+    """Returns name and inode of the current record of each attempt in a run's ``attempts`` folder.
 
     The result is empty if the folder is missing or is a symbolic link.
     """
@@ -233,7 +233,7 @@ def list_attempts(folder: Path) -> dict[Key, tuple[str, int]]:
 
 
 def _files(folder: Path) -> Iterator[tuple[Key, float, str, int]]:
-    """Yields attempt, rank, name and inode of each record; the highest rank is the valid one."""
+    """Yields attempt, rank, name and inode of each record; the highest rank is current."""
     with suppress(OSError):
         for entry in () if folder.is_symlink() else os.scandir(folder):
             if name := _NAME.fullmatch(entry.name):

@@ -25,7 +25,7 @@ from coding_gym.rollout.run_folder import TOKEN_COUNTS
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
 
-MAX_THREADS = 64  # of commands and grades; an attempt needs none while the model generates
+MAX_THREADS = 64  # for commands and grades; an attempt needs none while the model generates
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class RunUsage:
 
 @dataclass(kw_only=True)
 class Runner:
-    """Plays attempts on one machine, in one event loop and a few threads.
+    """Plays attempts on one machine, in one event loop and a limited number of threads.
 
     Attributes:
         factory: Creates the episodes.
@@ -68,14 +68,14 @@ class Runner:
             are played to their end.
         max_tokens: No more episodes begin after this many tokens of prompts and replies.
         max_lost: No more episodes begin after this many consecutive attempts ended with an error.
-        num_lost: Number of attempts in a row, up to the last ended one, that ended with an error;
-            it stays at ``max_lost``, while the running episodes end.
+        num_lost: Number of consecutive errors up to the last finished attempt; it stays at
+            ``max_lost`` while the running episodes end.
         usage: Cost and tokens so far; a resumed run starts with those of its earlier episodes.
         on_turn: Called with every turn.
         stopping: If true, no more episodes begin.
 
     Raises:
-        InvalidArgumentError: The agent cannot keep a limit of the episodes.
+        InvalidArgumentError: The agent cannot enforce a limit of the episodes.
     """
 
     factory: EpisodeConfig
@@ -92,7 +92,7 @@ class Runner:
     stopping: bool = False
 
     def __post_init__(self) -> None:
-        """Raises InvalidArgumentError for limits that the agent cannot keep."""
+        """Raises InvalidArgumentError for limits that the agent cannot enforce."""
         self.player.check(self.factory.limits)
 
     @property
@@ -160,7 +160,7 @@ class Runner:
 
     async def play(self, task: Task, attempt: int, threads: Executor) -> Trajectory:
         """Plays one attempt to its end and returns its record, which includes failures."""
-        began, started_at = time.perf_counter(), datetime.now(UTC)
+        start_s, started_at = time.perf_counter(), datetime.now(UTC)
         episode = self.factory.create(task)
         seed = attempt_seed(self.seed, task.task_id, attempt)
         live = LiveEpisode(episode, threads, seed, attempt, self.usage.add, self.on_turn)
@@ -204,7 +204,7 @@ class Runner:
             error=public_text(error or record.error),
             error_class=error_class,
             started_at=started_at.isoformat(timespec="milliseconds"),
-            duration_s=time.perf_counter() - began - live.install_s,
+            duration_s=time.perf_counter() - start_s - live.install_s,
         )
 
 

@@ -1,6 +1,6 @@
 """Runs in one HTML file that needs no server and no network.
 
-The page is the page of the server. The file contains its scripts and styles, whose hashes the
+The page is the same as on the server. The file contains its scripts and styles, whose hashes the
 Content-Security-Policy lists, and the JSON of all pages by address, compressed and in base64.
 """
 
@@ -100,7 +100,7 @@ def _document(embedded: str) -> str:
 
 
 def _bundle(name: str, known: set[str]) -> str:
-    """Returns a module with its imports, each module once, before it, as one text."""
+    """Returns a module as one text, preceded by its imports; each module occurs once."""
     known.add(name)
     source = _asset(name)
     before = [_bundle(other, known) for other in _IMPORT.findall(source) if other not in known]

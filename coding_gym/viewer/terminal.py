@@ -1,7 +1,7 @@
 """An episode in a terminal, turn by turn.
 
 Colours in the output of programs are kept; other control sequences are removed. The console of
-`coding_gym.cli.console` replaces all other control characters with blanks.
+`coding_gym.cli.console` replaces all other control characters with spaces.
 """
 
 import re
@@ -46,11 +46,11 @@ def episode_parts(record: Trajectory) -> Iterator[RenderableType]:
     for message in turns.prompt(record):
         yield _rule(message["role"])
         yield _body(message["content"], "dim")
-    for place, (turn, thought, opening) in enumerate(turns.with_thoughts(record)):
+    for index, (turn, thought, opening) in enumerate(turns.with_thoughts(record)):
         if opening:
             yield _rule("new prompt")
             yield _body(opening, "dim")
-        yield from _turn(place, turn, thought)
+        yield from _turn(index, turn, thought)
     if record.error:
         yield _rule("error", record.error_class)
         yield _body(record.error, "red")
@@ -100,10 +100,10 @@ def _heading(record: Trajectory) -> Text:
     return heading
 
 
-def _turn(place: int, turn: Turn, thought: str) -> Iterator[RenderableType]:
+def _turn(index: int, turn: Turn, thought: str) -> Iterator[RenderableType]:
     reward = [f"reward {number(turn.reward)}"] if turn.reward else []
     reply = [_line(note)] if (note := turns.reply_note(turn)) else []
-    yield _rule(f"turn {place}", *reply, f"{number(turn.duration_s)} s", *reward)
+    yield _rule(f"turn {index}", *reply, f"{number(turn.duration_s)} s", *reward)
     if thought:
         yield _body(thought, "italic")
     results = (*turn.results, *[None] * len(turn.calls))

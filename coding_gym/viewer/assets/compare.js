@@ -38,7 +38,7 @@ function comparisonView(result) {
     ["B − A, points", estimate(diff, points)],
     ["p, McNemar’s exact test", p < 0.0001 ? "< 0.0001" : number(p, 4)],
     ["Cohen’s d", number(result.cohens_d, 2)],
-    ["Tasks better, worse in B", `${number(result.num_better)}, ${number(result.num_worse)}`],
+    ["Tasks better in B, worse in B", `${number(result.num_better)}, ${number(result.num_worse)}`],
     ["Tasks in both, only A, only B", [diff.num_tasks, inA, inB].map((n) => number(n)).join(", ")],
   ];
   return [

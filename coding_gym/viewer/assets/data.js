@@ -19,8 +19,8 @@ function encoded(value) {
 
 /** A path with parameters; parameters without a value are omitted. */
 function withParams(path, params) {
-  const given = Object.entries(params).filter(([, value]) => (value ?? "") !== "");
-  const query = given.map(([name, value]) => `${name}=${encoded(value)}`).join("&");
+  const present = Object.entries(params).filter(([, value]) => (value ?? "") !== "");
+  const query = present.map(([name, value]) => `${name}=${encoded(value)}`).join("&");
   return query ? `${path}?${query}` : path;
 }
 
@@ -89,25 +89,25 @@ export function loadComparison(a, b) {
 async function load(path) {
   if (isReport) return loadEmbedded(path);
   const response = await fetch(path).catch(() => {
-    throw new Error("The server does not answer. Does `coding-gym view` still run?");
+    throw new Error("The server does not reply. Is `coding-gym view` still running?");
   });
   if (response.ok) return response.json();
   const { detail } = await response.json().catch(() => ({}));
-  throw new Error(detail ?? `The server answers with status ${response.status}.`);
+  throw new Error(detail ?? `The server replied with status ${response.status}.`);
 }
 
 /** Calls `onRuns` with all runs at intervals, and `onState` with whether the server replies. */
 export function watchRuns(onRuns, onState) {
-  const look = async () => {
+  const poll = async () => {
     try {
       if (!document.hidden) onRuns(await loadRuns());
       onState(true);
     } catch {
       onState(false);
     }
-    setTimeout(look, WATCH_MS);
+    setTimeout(poll, WATCH_MS);
   };
-  if (!isReport) look();
+  if (!isReport) poll();
 }
 
 /** The embedded texts by normalised address; null without embedded data. */
@@ -126,9 +126,9 @@ function uniform(path) {
 }
 
 async function loadEmbedded(path) {
-  const found = await decoded(path);
-  if (!found) throw new Error("This report does not hold it.");
-  return found;
+  const page = await decoded(path);
+  if (!page) throw new Error("This report does not contain this page.");
+  return page;
 }
 
 /** The JSON of an embedded address: base64 of gzip; null if it is missing. */

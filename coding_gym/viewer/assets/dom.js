@@ -23,8 +23,8 @@ export function visible(text) {
 
 /**
  * An HTML element, as in el("a.quiet", { href }, "text"): a tag with its classes, attributes, and
- * children, of which strings become text. Attributes that are null or false are omitted, true
- * becomes "", and a function becomes a listener of the event after "on".
+ * children; strings are added as text. Attributes that are null or false are omitted, true is set
+ * as "", and a function is added as a listener of the event whose name follows "on".
  */
 export function el(tag, ...parts) {
   return filled(document.createElement(tag.split(".")[0]), tag, parts);
@@ -102,7 +102,7 @@ export function facts(pairs, kind = "facts") {
   return el(`dl.row.${kind}`, items);
 }
 
-/** A folded part; `make` returns its content, or a promise of it, when it is first unfolded. */
+/** A collapsed part; `make` returns its content, or a promise of it, when it is first expanded. */
 export function folded(summary, make, open = false) {
   const body = el("div");
   const details = el("details", { open }, el("summary", summary), body);

@@ -224,7 +224,7 @@ function courseSection(episode, open) {
   const allowed = isNumber(limits.max_turns) ? ` of ${number(limits.max_turns)}` : "";
   const planes = charts.map((chart) => lineChart(...chart, open));
   const count = el("small", `${number(turns.length)}${allowed} turns`);
-  return section("Course", count, el("div.columns", planes));
+  return section("Timeline", count, el("div.columns", planes));
 }
 
 /** The messages before the first action, folded. */
@@ -304,7 +304,7 @@ export function turnView(place, turn, index) {
     text("thought", "prose"),
     isPlain ? text("action", "prose") : null,
     calls.map((call, i) => callView(place, `${path}/calls/${i}`, call)),
-    calls.length < turn.calls.length ? el("small", `of ${turn.calls.length} calls`) : null,
+    calls.length < turn.calls.length ? el("small", `total: ${turn.calls.length} calls`) : null,
     text("observation", "output"),
     isPlain ? null : folded("Raw action", () => text("action")),
   );
@@ -330,10 +330,10 @@ const COMMANDS = ["cmd", "command"];
 const REPLACEMENTS = { search: "replace", old_str: "new_str", old_string: "new_string" };
 
 /** Arguments: short ones in one line, commands with a prompt, replacements as differences. */
-function argumentBlocks(place, path, given) {
-  const isSmall = (name) => given[name]?.total < 10_000;
+function argumentBlocks(place, path, values) {
+  const isSmall = (name) => values[name]?.total < 10_000;
   const pair = Object.entries(REPLACEMENTS).find((names) => names.every(isSmall));
-  const left = Object.entries(given).filter(([name]) => !pair?.includes(name));
+  const left = Object.entries(values).filter(([name]) => !pair?.includes(name));
   const isCommand = ([name]) => COMMANDS.includes(name);
   const isShort = ([, { text, total }]) => total <= 100 && !text.includes("\n");
   const block = ([name, text], kind) => episodeText(place, `${path}/${name}`, text, kind);
@@ -343,6 +343,6 @@ function argumentBlocks(place, path, given) {
     left.filter(isCommand).map((entry) => block(entry, "command")),
     short.length > 0 ? facts(short) : null,
     others.filter((entry) => !isShort(entry)).map((entry) => [el("small", entry[0]), block(entry)]),
-    pair ? replacementBlock(...pair.map((name) => given[name].text)) : null,
+    pair ? replacementBlock(...pair.map((name) => values[name].text)) : null,
   ];
 }

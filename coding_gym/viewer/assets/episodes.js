@@ -88,7 +88,7 @@ export async function episodesPage(route) {
 function runHead(run) {
   const link = (page, params) =>
     el("a", { href: pageLink([page], params), "data-key": page }, page);
-  const partly = `${percent(run.indexed)} of the records are read; columns and search cover these.`;
+  const partly = `${percent(run.indexed)} of the records are read; only these can be searched.`;
   return [
     el(
       "div.row",

@@ -10,8 +10,8 @@ import { runsPage } from "./runs.js";
 const LOADING_MS = 150; // before a page is marked as loading
 
 /**
- * The pages by their path, in which * is the id of a run, with the parameters that make another
- * page of it. A page is {title, crumbs, node} and, where it needs them, shown(), update(params)
+ * The pages by their path, in which * is the id of a run, each with the parameters whose change
+ * opens another one. A page is {title, crumbs, node} and, if it needs them, shown(), update(params)
  * for a change of its other parameters, live(runs) and close().
  */
 const PAGES = {
@@ -45,7 +45,7 @@ async function show() {
   left.set(address, { top: scrollY, key: document.activeElement.dataset.key });
   address = location.hash;
   const before = history.state?.seen ? left.get(address) : null;
-  history.replaceState({ seen: true }, "", location.pathname + location.hash); // without ?token=
+  history.replaceState({ seen: true }, "", location.pathname + location.hash); // without a query
   const request = ++requests;
   let [next, wanted] = [null, ""];
   const loading = setTimeout(() => main.setAttribute("aria-busy", "true"), LOADING_MS);
@@ -132,7 +132,7 @@ live.textContent = isReport ? "report" : "";
 watchRuns(
   (runs) => page?.live?.(runs),
   (connected) => {
-    live.textContent = connected ? "live" : "server lost";
+    live.textContent = connected ? "live" : "disconnected";
     live.className = connected ? "good" : "bad";
   },
 );

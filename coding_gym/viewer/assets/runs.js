@@ -53,7 +53,7 @@ export async function runsPage() {
 function noRuns(runs) {
   if (runs.length > 0) return notice("info", "No run matches the search.");
   const command = el("code", "coding-gym eval --agent template-repair --out runs/first");
-  return notice("info", el("p", "There are no runs yet. They appear while they go on:"), command);
+  return notice("info", el("p", "There are no runs yet. Each appears when it starts:"), command);
 }
 
 function runsTable(runs, chosen, changed) {

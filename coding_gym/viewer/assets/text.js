@@ -8,8 +8,8 @@ const PREVIEW = [3_000, 30]; // the same for a text in a turn
 const MAX_SPANS = 300; // per chunk; text after this many changes of colour stays plain
 
 /**
- * A block for {text, total}, where `more(offset)` loads what `text` lacks of the total; without it
- * the block says that the text is cut. The kind is any of the classes prose, command, output (of a
+ * A block for {text, total}, where `more(offset)` loads the rest of the text; without `more` it
+ * displays that the text is cut. The kind is any of the classes prose, command, output (of a
  * terminal, whose colours are shown) and whole (which shows more of it at first).
  */
 export function textBlock(text, more = null, kind = "") {

@@ -62,7 +62,7 @@ def test_a_row_is_played_and_graded_in_its_pulled_image(
         registry.replace_docker_hub(monkeypatch)
         printed = run_command("images", "pull", str(rows))
         assert f"✔ {IMAGE}" in printed
-        assert "1 of 1 images are here" in printed
+        assert "1 of 1 images are in" in printed
     assert run_command("images", "ls") == f"{IMAGE}\n"
     tasks = load_tasks(rows, environments="images")
     assert (tasks[0].image, tasks[0].image_path) == (IMAGE, "/testbed")
