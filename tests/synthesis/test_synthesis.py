@@ -216,8 +216,12 @@ def test_mutant_that_ends_the_process_of_all_runs_is_skipped(
     )
     write_files(folder, {"tests/test_ends.py": test})
     project = Project(name="shop", folder=folder)
-    made = synthesize(project, 2, store=store, grade_every=0, operators=["arithmetic"])
-    assert made == ()
+    reports: list[Progress] = []
+    arguments: dict[str, Any] = {"operators": ["arithmetic"], "on_progress": reports.append}
+    assert synthesize(project, 2, store=store, grade_every=0, **arguments) == ()
+    dropped = reports[-1].dropped
+    assert 0 < len(dropped) <= reports[-1].num_candidates
+    assert all(name.endswith(" arithmetic") and reason for name, reason in dropped)
 
 
 def test_issues_show_no_line_of_a_hidden_test_or_of_the_repair(tasks: tuple[Task, ...]) -> None:
@@ -254,14 +258,9 @@ def test_half_of_the_failing_tests_can_stay_visible(project: Project, store: Tem
 
 
 def test_operators_can_be_chosen(project: Project, store: TemplateStore) -> None:
-    reports: list[Progress] = []
-    arguments: dict[str, Any] = {"operators": ["comparison"], "grade_every": 0}
-    made = synthesize(project, 50, store=store, on_progress=reports.append, **arguments)
+    made = synthesize(project, 50, operators=["comparison"], store=store, grade_every=0)
     assert 0 < len(made) < 10
     assert all("__comparison-" in task.task_id for task in made)
-    dropped = reports[-1].dropped
-    assert all(name.endswith(" comparison") and reason for name, reason in dropped)
-    assert 0 < len(dropped) <= reports[-1].num_candidates - len(made)
 
 
 @pytest.mark.parametrize(
