@@ -91,6 +91,29 @@ def test_force_replaces_the_file_only_once_there_are_tasks(
     assert [task.task_id for task in load_tasks(out)] == ["shop__one"]
 
 
+DROPPED = [("1a2b3c4 Fix area", "a merge"), ("a.py:3 loop", "a merge"), ("5d6e7f8", "a\nb")]
+
+
+@pytest.mark.parametrize("is_history", [False, True])
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_reasons_of_dropped_bugs_and_commits_are_printed(
+    repo: Path, out: Path, monkeypatch: pytest.MonkeyPatch, is_history: bool, is_interrupted: bool
+) -> None:
+    def make(*_: Any, on_progress: Callable[[Progress], None], **__: Any) -> None:
+        on_progress(Progress(num_candidates=3, dropped=DROPPED))
+        if is_interrupted:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "tasks_from_history" if is_history else "synthesize", make)
+    result = run("--repo", repo, "--out", out, *(["--from-history"] if is_history else []))
+    lines = result.output.splitlines()[: 3 if is_history else 2]
+    names = [name for name, _ in DROPPED] if is_history else ["2 ", "1 "]
+    reasons = ["a merge", "a merge", "a"] if is_history else ["a merge", "a"]
+    for line, name, reason in zip(lines, names, reasons, strict=True):
+        assert line.startswith(name)
+        assert line.endswith(reason)
+
+
 @pytest.mark.parametrize(
     ("failure", "exit_code"),
     [(TemplateError("no environment"), 1), (KeyboardInterrupt(), 130), (None, 1)],

@@ -1,11 +1,13 @@
 """``coding-gym tasks synthesize``: makes tasks out of a project."""
 
 import shlex
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from rich.console import Console
 
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
@@ -93,13 +95,13 @@ def synthesize_tasks(
             **run,
         )
 
-    progress = _written(make, out, num_tasks, replaces=force)
+    progress = _written(make, out, num_tasks, replaces=force, names_dropped=from_history)
     console = terminal()
-    console.print(f"{len(progress.tasks)} of {num_tasks} tasks in {out} ({summary(progress)})")
+    console.print(f"{len(progress.tasks)} of {num_tasks} tasks in {out}")
     console.print(f"check them:  coding-gym validate {shlex.quote(str(out))}")
 
 
-def _written(make: _Make, out: Path, n: int, *, replaces: bool) -> Progress:
+def _written(make: _Make, out: Path, n: int, *, replaces: bool, names_dropped: bool) -> Progress:
     """Makes and writes tasks, and returns the final progress.
 
     After an interrupt or a failure, a new file contains the tasks made so far.
@@ -116,12 +118,14 @@ def _written(make: _Make, out: Path, n: int, *, replaces: bool) -> Progress:
             last = progress
             if len(last.tasks) > bar.tasks[0].completed:
                 bar.count(last.tasks[-1].task_id)
-            bar.update(bar.bar, description=summary(last))
+            num_tried = len(last.tasks) + len(last.dropped)
+            bar.update(bar.bar, description=f"{num_tried}/{last.num_candidates} tried")
 
         try:
             make(trees, keep)
             is_complete = True
         except KeyboardInterrupt:
+            _print_dropped(errors, last, by_name=names_dropped)
             kept = f"the {len(last.tasks)} tasks so far are in {out}"
             if not last.tasks or out.exists():
                 kept = f"nothing was written to {out}"
@@ -130,14 +134,17 @@ def _written(make: _Make, out: Path, n: int, *, replaces: bool) -> Progress:
         finally:
             if last.tasks and (is_complete or not out.exists()):
                 write_staged(last.tasks, out, trees)
+    _print_dropped(errors, last, by_name=names_dropped)
     if not last.tasks:
-        errors.print(f"no task was made, so nothing was written: {summary(last)}")
+        cause = "" if last.dropped else ": no bug of these kinds can be inserted into this project"
+        errors.print(f"no task was made, so nothing was written{cause}")
         raise typer.Exit(1)
     return last
 
 
-def summary(progress: Progress) -> str:
-    """Returns the nonzero counts of a synthesis in one line."""
-    counts = {name: value for name, value in vars(progress).items() if name != "tasks"}
-    parts = [f"{name.removeprefix('num_')}: {value}" for name, value in counts.items() if value]
-    return ", ".join(parts) or "no bug of the requested kinds can be inserted into this project"
+def _print_dropped(console: Console, progress: Progress, *, by_name: bool) -> None:
+    """Prints a line for each dropped commit, or for each reason and its number of bugs."""
+    dropped = [(name, reason.partition("\n")[0]) for name, reason in progress.dropped]
+    counts = Counter(reason for _, reason in dropped).most_common()
+    for start, reason in dropped if by_name else [(f"{n} dropped", text) for text, n in counts]:
+        console.print(f"{start}: {reason}")

@@ -1,6 +1,7 @@
 """Computes a grade from the statuses of tests."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 
 from coding_gym.errors import error_line
 from coding_gym.grade import Grade, GradeReason, TestStatus
@@ -66,5 +67,14 @@ def _reason(
     reason = next(filter(None, (messages.get(test) for test in failing)), "")
     if not run.statuses:
         reason = reason or error_line(run.tail, "")  # the error message of pytest
-    count = f"{len(failing)} of {len(decided)} tests did not pass"
-    return GradeReason.TESTS_FAILED, f"{count}: {named}{more}" + (f"; {reason}" if reason else "")
+    missing = next((test for test in failing if statuses[test] is TestStatus.MISSING), "")
+    nearest = get_close_matches(missing, _reported_near(missing, run) - statuses.keys())
+    count = f"{len(failing)} of {len(decided)} tests did not pass: {named}{more}"
+    names = f"nearest reported names: {', '.join(nearest)}" if nearest else ""
+    return GradeReason.TESTS_FAILED, "; ".join(filter(None, (count, names, reason)))
+
+
+def _reported_near(test: str, run: Run) -> set[str]:
+    """Returns the reported tests in the file of a test; all if its name contains no file."""
+    file, colons, _ = test.partition("::")
+    return {name for name in run.statuses if not colons or name.startswith(file)}

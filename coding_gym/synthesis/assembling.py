@@ -2,8 +2,9 @@
 
 import contextlib
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.synthesis.coverage_report import CoverageReport
 from coding_gym.synthesis.hiding import hide
@@ -20,24 +21,6 @@ _MIN_HIDDEN = 3
 # Bugs that raise only these are trivial: a linter finds them.
 _TRIVIAL = {"NameError", "UnboundLocalError", "SyntaxError", "ImportError"}
 _MANY_FAILING, _FEW_FAILING = 8, 2
-
-
-@dataclass(frozen=True, slots=True)
-class DetectedBug:
-    """A mutant that tests detect.
-
-    Attributes:
-        mutant: The changed program.
-        run: Its run of the tests.
-    """
-
-    mutant: Mutant
-    run: SuiteRun
-
-    @property
-    def duplicate_key(self) -> tuple[object, ...]:
-        """The file, function and failing tests; bugs with the same key are duplicates."""
-        return self.mutant.path, self.mutant.function, tuple(sorted(self.run.failed))
 
 
 class Assembler:
@@ -60,22 +43,26 @@ class Assembler:
         for path, data in project.contents(test.path for test in coverage.tests).items():
             with contextlib.suppress(UnicodeDecodeError):
                 self._texts[path] = data.decode("utf-8")
+        self._keys: set[tuple[object, ...]] = set()
         self._num_functions = len({(test.path, test.line) for test in coverage.tests})
 
-    def task(self, bug: DetectedBug) -> Task | None:
-        """Returns the task; None for a trivial bug, no symptom, or tests that cannot be hidden."""
-        run, mutant = bug.run, bug.mutant
-        if not {failure.kind for failure in run.failures.values()} - _TRIVIAL:
-            return None
-        locations = {self._location(test) for test in run.failed}
-        if len(locations) > max(_MIN_HIDDEN, _MAX_HIDDEN_SHARE * self._num_functions):
-            return None
+    def task(self, mutant: Mutant, run: SuiteRun | None) -> Task:
+        """Returns the task of a mutant, given the run of its tests.
+
+        Raises:
+            InvalidTaskError: The mutant makes no task; the message is the reason.
+        """
+        if run is None:
+            raise InvalidTaskError("it hangs, ends its process, or its tests are unstable")
+        locations = self._failing_functions(mutant, run)
         if self._shows_failing:
             locations = set(sorted(locations)[1::2])
         visible = hide(self._texts, locations)
-        symptoms = find_symptoms(run.failures)
-        if not visible or not symptoms:
-            return None
+        symptoms = find_symptoms(run.observation.failures)
+        if not visible:
+            raise InvalidTaskError("no failing test can be hidden")
+        if not symptoms:
+            raise InvalidTaskError("its failing tests name no function of the project")
         gold = Patch.between({mutant.path: mutant.text}, {mutant.path: mutant.source}).text
         tests = Patch.between(visible, {path: self._texts[path] for path in visible}).text
         digest = hashlib.sha256((gold + tests).encode("utf-8", "surrogateescape")).hexdigest()
@@ -93,9 +80,23 @@ class Assembler:
             difficulty=_difficulty(len(failed)),
         )
 
-    def _location(self, test_id: str) -> tuple[str, int]:
-        test = self._coverage.by_id[test_id]
-        return test.path, test.line
+    def _failing_functions(self, mutant: Mutant, run: SuiteRun) -> set[tuple[str, int]]:
+        """Returns the functions of failing tests; raises as `task` for a bug that is not wanted."""
+        if run.collect_error:
+            raise InvalidTaskError("a test file cannot be imported")
+        if not run.failed:
+            raise InvalidTaskError("no test detects it")
+        key = (mutant.path, mutant.function, tuple(sorted(run.failed)))
+        if key in self._keys:
+            raise InvalidTaskError("another bug of its function fails the same tests")
+        self._keys.add(key)
+        if not {failure.kind for failure in run.observation.failures.values()} - _TRIVIAL:
+            raise InvalidTaskError("a linter finds it")
+        tests = [self._coverage.by_id[test] for test in run.failed]
+        locations = {(test.path, test.line) for test in tests}
+        if len(locations) > max(_MIN_HIDDEN, _MAX_HIDDEN_SHARE * self._num_functions):
+            raise InvalidTaskError("it breaks too many tests")
+        return locations
 
 
 def _difficulty(num_failing: int) -> str:

@@ -1,6 +1,5 @@
 """Finds bug-fix commits of a repository: commits that change both code and tests."""
 
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,6 @@ from coding_gym.synthesis.project import is_test
 from coding_gym.workspace.history import init_repository
 from coding_gym.workspace.host_git import HostGitError, run_git
 
-_log = logging.getLogger(__name__)
 _MAX_CHANGED_FILES = 12
 
 
@@ -25,7 +23,7 @@ class FixCommit:
         date: Its date, ISO 8601.
         gold_patch: The changes of files that are not tests.
         test_patch: The changes of tests.
-        test_files: The texts of the changed test files after the commit, by path.
+        test_files: The changed test files that exist after the commit.
     """
 
     sha: str
@@ -33,7 +31,7 @@ class FixCommit:
     date: str
     gold_patch: str
     test_patch: str
-    test_files: dict[str, str]
+    test_files: tuple[str, ...]
 
 
 class Commits:
@@ -61,44 +59,39 @@ class Commits:
         """Returns the number of commits, including merges."""
         return int(self._run("rev-list", "--count", "history"))
 
-    def fixes(self) -> Iterator[FixCommit]:
-        """Yields commits that change Python code and test files, the newest first.
+    def fixes(self) -> Iterator[tuple[str, FixCommit | str]]:
+        """Yields the commits, the newest first.
 
-        It skips merges, and commits of more than 12 files.
+        Yields:
+            The short hash and the subject; the fix, or the reason why the commit is none.
         """
-        for line in self._run("log", "--no-merges", "--format=%H %P %cI", "history").splitlines():
-            sha, *parents, date = line.split()
+        for line in self._run("log", "--format=%h %s%x00%H %cI %P", "history").split("\n"):
+            name, _, rest = line.partition("\0")
+            sha, date, *parents = rest.split()
             try:
-                fix = self._fix(sha, parents[0], date) if len(parents) == 1 else None
+                yield name, self._fix(sha, date, parents)
             except (HostGitError, PatchError) as error:
-                _log.info("commit %s is skipped: %s", sha, error)
-                continue
-            if fix is not None:
-                yield fix
+                yield name, str(error)
 
-    def _fix(self, sha: str, parent: str, date: str) -> FixCommit | None:
-        names = self._run("diff", "--name-only", "--no-renames", "-z", parent, sha).split("\0")
-        paths = [name for name in names if name]
-        tests = [path for path in paths if is_test(path)]
-        code = [path for path in paths if path.endswith(".py") and path not in tests]
-        if not code or len(paths) > _MAX_CHANGED_FILES:
-            return None
-        files = {path: text for path in tests if (text := self._text(sha, path))}
-        if not any(path.rpartition("/")[2].startswith("test_") for path in files):
-            return None
-        gold = self._diff(parent, sha, [path for path in paths if path not in tests])
-        test_patch = self._diff(parent, sha, tests)
+    def _fix(self, sha: str, date: str, parents: list[str]) -> FixCommit | str:
+        if len(parents) != 1:
+            return "it is a merge" if parents else "it has no commit before it"
+        parent = parents[0]
+        fields = self._run("diff", "--name-status", "--no-renames", "-z", parent, sha).split("\0")
+        changes = dict(zip(fields[1::2], fields[::2], strict=False))  # the letter of each path
+        tests = [path for path in changes if is_test(path)]
+        others = [path for path in changes if path not in tests]
+        files = tuple(path for path in tests if changes[path] != "D" and _is_collected(path))
+        if not any(path.endswith(".py") for path in others):
+            return "it changes no Python file outside the tests"
+        if not files:
+            return "it changes no file test_*.py or *_test.py"
+        if len(changes) > _MAX_CHANGED_FILES:
+            return f"it changes {len(changes)} files, more than {_MAX_CHANGED_FILES}"
+        gold, test_patch = self._diff(parent, sha, others), self._diff(parent, sha, tests)
         if any(change.is_binary for part in (gold, test_patch) for change in Patch(part).files):
-            return None
+            return "it changes a binary file"
         return FixCommit(sha, parent, date, gold, test_patch, files)
-
-    def _text(self, sha: str, path: str) -> str:
-        if not path.endswith(".py"):
-            return ""
-        try:
-            return self._run("show", f"{sha}:{path}") + "\n"
-        except HostGitError:
-            return ""  # the commit deletes it
 
     def _diff(self, parent: str, sha: str, paths: list[str]) -> str:
         plain = ["--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--binary"]
@@ -107,3 +100,9 @@ class Commits:
 
     def _run(self, *arguments: str) -> str:
         return run_git(*arguments, cwd=self._clone)
+
+
+def _is_collected(path: str) -> bool:
+    """Whether pytest collects a file by default."""
+    name = path.rpartition("/")[2]
+    return name.endswith("_test.py") or (name.startswith("test_") and name.endswith(".py"))

@@ -151,7 +151,7 @@ def _check(
             "could read the repair; install the project with pip's -e"
         )
     if not trusted:
-        failure = plain.failures.get(plain.failed[0]) if plain.failed else None
+        failure = next(iter(plain.observation.failures.values()), None)
         message = f"{failure.kind}: {failure.message}" if failure else "all are skipped"
         first = message.strip(": ").splitlines()[:1]
         raise InvalidTaskError(

@@ -1,8 +1,8 @@
 """Makes tasks from bug-fix commits, whose tests fail before the commit and pass after it."""
 
-import logging
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,12 @@ from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.commits import Commits, FixCommit
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.progress import Progress
-from coding_gym.synthesis.project import is_test
+from coding_gym.synthesis.project import is_program
 from coding_gym.synthesis.statement import find_symptoms, write_statement
-from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox
+from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox, test_files
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace import TemplateStore
 
-_log = logging.getLogger(__name__)
 _CPU_S = 120.0
 
 
@@ -36,7 +35,6 @@ def tasks_from_history(
     repository: str | Path,
     n: int,
     *,
-    name: str = "",
     install_commands: tuple[str, ...] = (),
     interpreter: str = "base",
     sandbox: str | Mapping[str, Any] = "auto",
@@ -52,13 +50,11 @@ def tasks_from_history(
     Args:
         repository: A git repository on this machine.
         n: Maximum number of tasks.
-        name: Name of the project in task ids; by default the name of its folder.
         install_commands: Commands that build the environment, again for every commit.
         interpreter: See `coding_gym.task.Task`.
         sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
         store: The store of templates; by default in the user's cache.
-        on_progress: Called at the start and after every commit that changes code and tests, always
-            with the same object.
+        on_progress: Called at the start and after every commit, always with the same object.
 
     Raises:
         InvalidArgumentError: The repository does not exist.
@@ -70,91 +66,86 @@ def tasks_from_history(
         raise InvalidArgumentError(
             f"repo must be a git repository to make tasks from its history, got {str(repository)!r}"
         )
-    options = SandboxOptions.parse(sandbox)
-    store = store or TemplateStore(options.name)
+    store = store or TemplateStore(SandboxOptions.parse(sandbox).name)
+    project = Task(
+        task_id=path.name,
+        tree=GitTree(str(path)),
+        problem_statement="unknown",
+        repo=path.name,
+        install_commands=install_commands,
+        interpreter=interpreter,
+    )
     progress = Progress()
-    tasks = progress.tasks
     with tempfile.TemporaryDirectory() as scratch:
         commits = Commits(path, Path(scratch))
-        progress.num_commits = commits.count()
+        progress.num_candidates = commits.count()
         on_progress(progress)
-        for fix in commits.fixes():
-            progress.num_sites += 1
-            bare = _bare_task(fix, path, name or path.name, install_commands, interpreter)
-            try:
-                task = _with_tests(bare, fix, store, options)
-            except SandboxUnavailableError:
-                raise  # the error would be the same for every commit
-            except (InfrastructureError, InvalidTaskError, PatchError) as error:
-                progress.num_failed += 1
-                progress.failure = f"{bare.task_id} is skipped: {error}"
-                _log.info("%s", progress.failure)
-                task = None
-            progress.num_tried += 1
-            if task is not None:
-                problem = confirm(task, store, sandbox, set())
-                progress.num_found += 1
-                progress.num_invalid += bool(problem)
-                tasks += [] if problem else [task]
+        for commit, fix in commits.fixes():
+            made = fix if isinstance(fix, str) else _made(project, fix, store, sandbox)
+            if isinstance(made, str):
+                progress.dropped.append((commit, made))
+            else:
+                progress.tasks.append(made)
             on_progress(progress)
-            if len(tasks) >= n:
+            if len(progress.tasks) >= n:
                 break
-    return tuple(tasks)
+    return tuple(progress.tasks)
 
 
-def _bare_task(
-    fix: FixCommit, repository: Path, name: str, commands: tuple[str, ...], interpreter: str
-) -> Task:
-    return Task(
-        task_id=f"{name}__{fix.sha[:12]}",
-        tree=GitTree(str(repository)),
-        problem_statement="unknown",
-        repo=name,
+def _made(
+    project: Task, fix: FixCommit, store: TemplateStore, sandbox: str | Mapping[str, Any]
+) -> Task | str:
+    """Returns the task of a commit, or the reason why it makes none."""
+    task = replace(
+        project,
+        task_id=f"{project.repo}__{fix.sha[:12]}",
         base_commit=fix.parent,
         created_at=fix.date,
         gold_patch=fix.gold_patch,
         test_patch=fix.test_patch,
-        install_commands=commands,
-        interpreter=interpreter,
     )
+    try:
+        task = _with_tests(task, *_runs(task, fix.test_files, store, SandboxOptions.parse(sandbox)))
+    except SandboxUnavailableError:
+        raise  # the error would be the same for every commit
+    except (InfrastructureError, InvalidTaskError, PatchError) as error:
+        return str(error)
+    return confirm(task, store, sandbox, set()) or task
 
 
-def _with_tests(
-    task: Task, fix: FixCommit, store: TemplateStore, options: SandboxOptions
-) -> Task | None:
-    """Returns the task with its tests and its issue; None if no test detects the bug."""
+def _runs(
+    task: Task, paths: tuple[str, ...], store: TemplateStore, options: SandboxOptions
+) -> Iterator[SuiteRun]:
+    """Yields the run of the changed tests without the repair, and the run with it."""
     spec = options.applied(store.get(task).spec)
-    paths = tuple(sorted(p for p in fix.test_files if is_test(p) and "/conftest" not in f"/{p}"))
-    runs: list[SuiteRun | None] = []
-    for patches in ((fix.test_patch,), (fix.test_patch, fix.gold_patch)):
-        tests = SuiteSandbox(spec, options.name, has_own_pytest=task.has_own_pytest)
-        try:
+    for patches in ((task.test_patch,), (task.test_patch, task.gold_patch)):
+        with closing(SuiteSandbox(spec, options.name, has_own_pytest=task.has_own_pytest)) as tests:
             for patch in patches:
                 tests.apply(Patch(patch))
-            runs += tests.attempt([ForkedRun(paths=paths, cpu_s=_CPU_S)])
-        finally:
-            tests.close()
-    return _compared(task, *runs)
+            (run,) = tests.attempt([ForkedRun(paths=paths, cpu_s=_CPU_S)])
+        if run is None:
+            raise InvalidTaskError("its tests hang, end their process, or are unstable")
+        yield run
 
 
-def _compared(task: Task, before: SuiteRun | None, after: SuiteRun | None) -> Task | None:
-    if before is None or after is None:
-        raise InvalidTaskError("its tests cannot be run")
-    failed, passed = set(before.failed), set(before.passed)
-    fail_to_pass = tuple(test for test in after.passed if test in failed)
-    pass_to_pass = tuple(test for test in after.passed if test in passed)
-    failures = {test: failure for test, failure in before.failures.items() if test in fail_to_pass}
+def _with_tests(task: Task, before: SuiteRun, after: SuiteRun) -> Task:
+    """Returns the task with the tests that its repair makes pass, and with its issue."""
+    observed = before.observation.failures  # by test, or by file if the file cannot be imported
+    failed = {*before.failed, *observed}
+    fail_to_pass = tuple(t for t in after.passed if failed.intersection((t, t.partition("::")[0])))
     if not fail_to_pass:
-        return None
-    symptoms = find_symptoms(failures)
+        error = after.collect_error or before.collect_error
+        raise InvalidTaskError(error or "no test fails without it and passes with it")
+    names = {*fail_to_pass, *test_files(fail_to_pass)}
+    failures = {name: failure for name, failure in observed.items() if name in names}
+    existing = [change.old_path or "" for change in Patch(task.gold_patch).files]
+    symptoms = find_symptoms(failures, filter(is_program, existing))
     if not symptoms:
-        raise InvalidTaskError(
-            "no failing test names a function of the project for the issue; import it at the top "
-            "of the test file, and call it in the test"
-        )
+        error = "".join(f": {one.kind}: {one.message}" for one in [*failures.values()][:1])
+        raise InvalidTaskError(f"its tests name no function that exists before it{error}")
     return replace(
         task,
         problem_statement=write_statement(symptoms, fail_to_pass),
         fail_to_pass=fail_to_pass,
-        pass_to_pass=pass_to_pass,
+        pass_to_pass=tuple(test for test in after.passed if test in before.passed),
     )

@@ -25,6 +25,11 @@ class Mutant:
     change: Change
 
     @property
+    def name(self) -> str:
+        """The changed file and line, and the kind of the bug."""
+        return f"{self.path}:{self.lines.start} {self.change.bug}"
+
+    @property
     def path(self) -> str:
         """The changed file."""
         return self.site.source.path

@@ -1,18 +1,19 @@
 """Makes tasks from a project: makes bugs, keeps those that its tests detect, checks the tasks."""
 
-import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from itertools import islice
 from random import Random
 from typing import Any
 
 from coding_gym.arguments import at_least_one
+from coding_gym.errors import InvalidTaskError
 from coding_gym.mutation.source import Source
 from coding_gym.sandbox.options import SandboxOptions
-from coding_gym.synthesis.assembling import Assembler, DetectedBug
+from coding_gym.synthesis.assembling import Assembler
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.coverage_report import CoverageReport, measure_coverage
 from coding_gym.synthesis.mutants import Mutant, check_operators, find_mutants, in_turn
@@ -22,8 +23,6 @@ from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox
 from coding_gym.synthesis.trials import Trials
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
-
-_log = logging.getLogger(__name__)
 
 
 def synthesize(
@@ -76,13 +75,10 @@ def synthesize(
     def open_tests() -> SuiteSandbox:
         return SuiteSandbox(spec, options.name, has_own_pytest=unbroken.has_own_pytest)
 
-    tests = open_tests()
-    try:
+    with closing(open_tests()) as tests:
         coverage = measure_coverage(tests, project.tests)
-    finally:
-        tests.close()
     mutants = list(_mutants(project, coverage, kinds))
-    progress = Progress(num_sites=len(mutants))
+    progress = Progress(num_candidates=len(mutants))
     report = partial(on_progress, progress)
     assembler = Assembler(project, coverage, shows_failing=shows_failing)
     repaired: set[tuple[object, ...]] = set()
@@ -95,11 +91,10 @@ def synthesize(
     trials = Trials(coverage, open_tests, num_workers)
     try:
         runs = trials.run(in_turn(mutants, Random(f"{seed} single")))  # noqa: S311
-        candidates = _tasks(assembler, _bugs(runs, progress, report), progress)
+        candidates = _tasks(assembler, runs, progress, report)
         for task, error in _checked(candidates, problem, progress, n, num_workers):
             if error:
-                _log.info("%s is skipped: %s", task.task_id, error)
-                progress.num_invalid += 1
+                progress.dropped.append((task.task_id, error))
             else:
                 progress.tasks.append(task)
             report()
@@ -121,32 +116,19 @@ def _mutants(
             yield from find_mutants(source, partial(coverage.is_run, path), kinds)
 
 
-def _bugs(
-    runs: Iterable[tuple[Mutant, SuiteRun | None]], progress: Progress, report: Callable[[], None]
-) -> Iterator[DetectedBug]:
-    """Yields the bugs that tests detect, without duplicates."""
-    keys = set()
+def _tasks(
+    assembler: Assembler,
+    runs: Iterable[tuple[Mutant, SuiteRun | None]],
+    progress: Progress,
+    report: Callable[[], None],
+) -> Iterator[Task]:
+    """Yields the tasks that the grader has not confirmed yet."""
     for mutant, run in runs:
-        progress.num_tried += 1
-        report()
-        if run is None or not run.failed:
-            continue
-        progress.num_found += 1
-        bug = DetectedBug(mutant, run)
-        if bug.duplicate_key in keys:
-            progress.num_excluded += 1
-            continue
-        keys.add(bug.duplicate_key)
-        yield bug
-
-
-def _tasks(assembler: Assembler, bugs: Iterable[DetectedBug], progress: Progress) -> Iterator[Task]:
-    for bug in bugs:
-        task = assembler.task(bug)
-        if task is None:
-            progress.num_excluded += 1
-        else:
-            yield task
+        try:
+            yield assembler.task(mutant, run)
+        except InvalidTaskError as error:
+            progress.dropped.append((mutant.name, str(error)))
+            report()
 
 
 def _checked(

@@ -7,28 +7,15 @@ from coding_gym.task import Task
 
 @dataclass
 class Progress:
-    """Counts of a synthesis, and its tasks.
+    """The results of a synthesis so far.
 
     Attributes:
-        num_sites: Mutants of the project; for a history, commits that change code and tests.
-        num_tried: Mutants or commits whose tests ran.
-        num_found: Mutants or commits whose bugs tests detect.
-        num_excluded: Detected bugs that make no task: duplicates, trivial bugs, and bugs without a
-            visible symptom.
-        num_invalid: Tasks that the grader did not confirm.
+        num_candidates: Bugs that the operators can make, or commits of the history.
         tasks: The tasks, in the order of the result.
-        num_commits: All commits of the history.
-        num_failed: Commits whose environment or tests cannot be run, or whose failing tests give
-            no issue.
-        failure: The reason for the last of these commits, with its name.
+        dropped: Bugs or commits that make no task, each with the reason. A bug has the name of its
+            task, or its file, line and kind; a commit has its short hash and its subject.
     """
 
-    num_sites: int = 0
-    num_tried: int = 0
-    num_found: int = 0
-    num_excluded: int = 0
-    num_invalid: int = 0
+    num_candidates: int = 0
     tasks: list[Task] = field(default_factory=list)
-    num_commits: int = 0
-    num_failed: int = 0
-    failure: str = ""
+    dropped: list[tuple[str, str]] = field(default_factory=list)

@@ -14,7 +14,8 @@ _MAX_SYMPTOMS = 3
 _MAX_MESSAGE_LINES = 16
 _MAX_FRAMES = 5
 _MAX_NAMES = 3
-_QUIET = "No exception is raised, but the outcome is not the right one."
+_QUIET = "The outcome is not the right one."
+_IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,20 @@ class Symptom:
     traceback: str
 
 
-def find_symptoms(failures: "Mapping[str, ObservedFailure]") -> list[Symptom]:
+def find_symptoms(
+    failures: "Mapping[str, ObservedFailure]", changed: Iterable[str] = ()
+) -> list[Symptom]:
     """Returns the distinct symptoms, those with a traceback first, then by length of the title.
 
     Args:
         failures: Failures by test id.
+        changed: The files that the repair changes, to name if no failure names a function. A test
+            that fails to import something gives no symptom: the name belongs to the repair.
     """
     symptoms = {symptom for failure in failures.values() if (symptom := _symptom(failure))}
+    files = _listed(changed)
+    if not symptoms and files and not any(map(_is_import, failures.values())):
+        return [Symptom(f"Wrong result of {files}", "")]
     return sorted(symptoms, key=lambda s: (not s.traceback, len(s.title), s.title, s.traceback))
 
 
@@ -58,14 +66,16 @@ def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str
 def _symptom(failure: "ObservedFailure") -> Symptom | None:
     frames = failure.frames
     called = [(path, function) for path, _, function in frames if not is_test(path)]
-    names = [function.rpartition(".")[2] for _, function in called]
-    used = [name for path, name in failure.uses if not is_test(path)]
-    public = next((name for name in names if _is_public(name)), "")
-    name = f"`{public}`" if public else _listed(filter(_is_public, used))
+    names = [function.rpartition("<locals>.")[2] for _, function in called]
+    public = list(filter(_is_public, names))[:1]
+    used = [name for path, name in failure.uses if not is_test(path) and _is_public(name)]
+    if not frames or is_test(frames[-1][0]):  # a test compared, or used a wrong result
+        name = "" if _is_import(failure) else _listed(public or used)
+        return Symptom(f"Wrong result of {name}", "") if name else None
+    imported = [path for path, function in called if function == "<module>"][-1:]
+    name = _listed((public or imported or used)[:1])
     if not name:
         return None
-    if not frames or is_test(frames[-1][0]):  # a test compared, or used a wrong result
-        return Symptom(f"Wrong result of {name}", "")
     kind = failure.kind
     calls = [f'  File "{path}", in {function}' for path, function in called[-_MAX_FRAMES:]]
     message = _shortened(failure.message)
@@ -74,12 +84,21 @@ def _symptom(failure: "ObservedFailure") -> Symptom | None:
     return Symptom(f"{name} fails with {kind}", text)
 
 
+def _is_import(failure: "ObservedFailure") -> bool:
+    """Whether a module fails to import: for a name that it needs, or on its own."""
+    is_module = bool(failure.frames) and failure.frames[-1][2] == "<module>"
+    return is_module or failure.kind in _IMPORT_ERRORS
+
+
 def _is_public(name: str) -> bool:
-    return name.isidentifier() and not name.startswith("_")
+    last = name.rpartition(".")[2]
+    return last.isidentifier() and not last.startswith("_")
 
 
 def _listed(names: Iterable[str]) -> str:
-    chosen = list(dict.fromkeys(names))[:_MAX_NAMES]
+    distinct = dict.fromkeys(names)
+    classes = {name.rpartition(".")[0] for name in distinct}  # not named beside their methods
+    chosen = [name for name in distinct if name not in classes][:_MAX_NAMES]
     return ", ".join(f"`{name}`" for name in chosen)
 
 

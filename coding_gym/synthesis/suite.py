@@ -15,7 +15,7 @@ from coding_gym.workspace import apply_patch
 from coding_gym.workspace.pytest_layer import preloads
 
 if TYPE_CHECKING:
-    from coding_gym.synthesis.observation import Observation, ObservedFailure
+    from coding_gym.synthesis.observation import Observation
 
 _TIMEOUT_S = 1800.0
 # Additional runs of a test that uses randomness: a test that fails half of the time fails in all
@@ -76,12 +76,6 @@ class SuiteRun:
     def passed(self) -> tuple[str, ...]:
         """Ids of the tests that passed."""
         return tuple(t for t, status in self.outcomes.items() if status is TestStatus.PASSED)
-
-    @property
-    def failures(self) -> "dict[str, ObservedFailure]":
-        """The visible part of the first failures, by test id."""
-        observed = self.observation.failures
-        return {test: observed[test] for test in self.failed if test in observed}
 
 
 class SuiteSandbox:
@@ -168,12 +162,11 @@ class SuiteSandbox:
         random seeds, so results are reproducible. Failing tests that use randomness must also fail
         in `NUM_CHANCES` more runs.
 
-        Attempts with a time limit per test run once; tests in files that cannot be imported are
-        then skipped.
+        Attempts with a time limit per test run once.
 
         Returns:
-            The first run of each attempt; None if it took too long or ended its process, if a file
-            could not be imported, or if the attempt is unstable.
+            The first run of each attempt; None if it took too long or ended its process, or if the
+            attempt is unstable.
 
         Raises:
             ReplyError: The reports are missing or malformed, or name tests that were not requested.
@@ -232,8 +225,7 @@ def _all_fail(run: SuiteRun | None, request: ForkedRun) -> bool:
 
 
 def _checked(attempt: ForkedRun, run: SuiteRun | None) -> SuiteRun | None:
-    if run is None or (run.collect_error and attempt.limit_s is None):
-        return None
-    if attempt.tests is not None and (others := set(run.outcomes) - set(attempt.tests)):
+    tests = attempt.tests
+    if run is not None and tests is not None and (others := set(run.outcomes) - set(tests)):
         raise ReplyError(f"the report names a test that was not requested: {min(others)}")
     return run

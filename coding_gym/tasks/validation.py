@@ -76,7 +76,8 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
     patient = replace(task, grading_timeout_s=max(task.grading_timeout_s, _GOLD_TIMEOUT_S))
     make_plan = partial(new_plan, patient, template, backend=backend)
     unstable = stored_plan(task, template, make_plan).unstable
-    gold = _grades(patient, template, Patch(task.gold_patch), backend, checks.repeats)
+    repaired = partial(grade, patient, template, Patch(task.gold_patch), backend=backend)
+    gold = tuple(repaired() for _ in range(checks.repeats))
     timed = replace(task, gold_duration_s=max(g.duration_s for g in gold))
     base = partial(grade, timed, template, NO_REPAIR, backend=backend, challenge="none")
     noop = tuple(base() for _ in range(checks.repeats))
@@ -111,7 +112,7 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
         leaks_s=leaks_s,
         leak_error=leak_error,
         cheats=cheats,
-        detail="; ".join(problems or _notes(noop, unstable)),
+        detail="; ".join(problems or _notes(gold[0], noop, unstable)),
     )
 
 
@@ -130,7 +131,6 @@ def validate(
     store: TemplateStore | None = None,
     *,
     checks: Checks = Checks(),  # noqa: B008 - frozen
-    known: Iterable[ValidationReport] = (),
     num_workers: int = 1,
     on_result: Callable[[ValidationReport], None] | None = None,
 ) -> tuple[ValidationReport, ...]:
@@ -140,7 +140,6 @@ def validate(
         tasks: The tasks.
         store: The store of templates; by default in the user's cache.
         checks: The checks to make.
-        known: Reports of an earlier call; tasks with a verdict in them are not validated again.
         num_workers: Number of tasks that are validated at the same time.
         on_result: Called in the calling thread with each new report, as soon as it is complete.
 
@@ -150,15 +149,11 @@ def validate(
     """
     at_least_one("num_workers", num_workers)
     store = store or TemplateStore(SandboxOptions.parse(checks.sandbox).name)
-    reports = {report.task_id: report for report in known if not (report.error or report.skipped)}
     tasks = tuple(tasks)
+    reports: dict[str, ValidationReport] = {}
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="validate")
     try:
-        futures = [
-            pool.submit(validate_task, task, store, checks)
-            for task in tasks
-            if task.task_id not in reports
-        ]
+        futures = [pool.submit(validate_task, task, store, checks) for task in tasks]
         for future in as_completed(futures):
             report = replace(future.result(), checks=checks.settings)
             reports[report.task_id] = report
@@ -167,12 +162,6 @@ def validate(
         return tuple(reports[task.task_id] for task in tasks)
     finally:  # after an interrupt only tasks in progress are completed
         pool.shutdown(cancel_futures=True)
-
-
-def _grades(
-    task: Task, template: Template, patch: Patch, backend: str, repeats: int
-) -> tuple[Grade, ...]:
-    return tuple(grade(task, template, patch, backend=backend) for _ in range(repeats))
 
 
 def _gold_problems(task: Task, grades: tuple[Grade, ...]) -> list[str]:
@@ -243,14 +232,17 @@ def _unreliable(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...],
     return flaky + excluded, tuple(test for test in broken if test != task.impossible_test)
 
 
-def _notes(grades: tuple[Grade, ...], unstable: tuple[str, ...]) -> list[str]:
+def _notes(gold: Grade, noop: tuple[Grade, ...], unstable: tuple[str, ...]) -> list[str]:
     broken = {
         test
-        for g in grades
+        for g in noop
         for test, status in g.pass_to_pass.items()
         if status is not TestStatus.PASSED
     }
     notes = []
+    if gold.dropped_paths:
+        named = ", ".join(gold.dropped_paths[:_MAX_NAMED])
+        notes.append(f"changes of the gold patch that are not graded: {named}")
     if unstable:
         named = ", ".join(unstable[:_MAX_NAMED])
         notes.append(f"flaky fail-to-pass tests (one pass of two runs is enough): {named}")

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from episodes import run_command
@@ -16,7 +17,7 @@ from coding_gym.grading import grade
 from coding_gym.grading.supervision import ForkedRun
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
-from coding_gym.synthesis import Project, copy_project, synthesize, write_rows
+from coding_gym.synthesis import Progress, Project, copy_project, synthesize, write_rows
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.coverage_report import find_copies, measure_coverage
 from coding_gym.synthesis.suite import ReplyError
@@ -149,7 +150,9 @@ def test_programs_that_cannot_be_tested_make_no_attempt(
     attempts = [ForkedRun(paths=paths, files=one, cpu_s=1) for one in BROKEN.values()]
     attempts.insert(0, ForkedRun(paths=paths, files=whole, cpu_s=1, limit_s=0.5))
     runs = open_tests(folder).attempt(attempts)
-    assert runs[2:5] == [None, None, None]
+    assert runs[2] is not None
+    assert runs[2].collect_error
+    assert runs[3:5] == [None, None]
     assert runs[0] is not None
     ended = set(runs[0].passed)
     assert sum(test.startswith("tests/test_more.py") for test in ended) == 4
@@ -184,7 +187,7 @@ def test_no_run_sees_the_program_that_a_conftest_imported_before(
     modules = measure_coverage(tests, []).modules
     for run in tests.attempt([ForkedRun(paths=(path,), files=wrong, cpu_s=5)] * 2, modules):
         assert run is not None
-        assert run.failed == tuple(run.failures) == (f"{path}::FiveTest::test_five",)
+        assert run.failed == tuple(run.observation.failures) == (f"{path}::FiveTest::test_five",)
 
 
 def test_a_copy_in_the_environment_is_found(tmp_path: Path, open_tests: OpenTests) -> None:
@@ -213,8 +216,12 @@ def test_mutant_that_ends_the_process_of_all_runs_is_skipped(
     )
     write_files(folder, {"tests/test_ends.py": test})
     project = Project(name="shop", folder=folder)
-    made = synthesize(project, 2, store=store, grade_every=0, operators=["arithmetic"])
-    assert made == ()
+    reports: list[Progress] = []
+    arguments: dict[str, Any] = {"operators": ["arithmetic"], "on_progress": reports.append}
+    assert synthesize(project, 2, store=store, grade_every=0, **arguments) == ()
+    dropped = reports[-1].dropped
+    assert 0 < len(dropped) <= reports[-1].num_candidates
+    assert all(name.endswith(" arithmetic") and reason for name, reason in dropped)
 
 
 def test_issues_show_no_line_of_a_hidden_test_or_of_the_repair(tasks: tuple[Task, ...]) -> None:

@@ -1,14 +1,13 @@
 """Tasks from commits that repaired something."""
 
 from pathlib import Path
-from typing import Any
 
 import git
 import pytest
-from sandbox_fixtures import commit
+from sandbox_fixtures import commit, write_files
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError
-from coding_gym.synthesis import tasks_from_history
+from coding_gym.synthesis import Progress, tasks_from_history
 from coding_gym.task import Task
 from coding_gym.workspace import Template, TemplateStore
 
@@ -47,18 +46,108 @@ def test_a_commit_with_its_tests_becomes_a_task(repository: Path, store: Templat
     assert "test_wide" in task.test_patch
 
 
-def test_a_commit_whose_test_names_no_function_is_reported(
-    tmp_path: Path, store: TemplateStore
+NO_TEST = "def test_nothing():\n    pass\n"
+MAIN = "import sys\n\nfrom shapes import area\n\nprint(area(*map(int, sys.argv[1:])))\n"
+INSIDE = "def test_wide():\n    from shapes import area\n\n    assert area(3, 5) == 15\n"
+HELPER = "def check(sides, wanted):\n    assert shapes.area(*sides) == wanted\n"
+HELPED = "import shapes\n\n\n{}\n\ndef test_wide():\n    check([3, 5], 15)\n"
+FIXTURE = """\
+import pytest
+
+from shapes import area
+
+
+@pytest.fixture
+def wide():
+    return area(3, 5)
+
+
+def test_wide(wide):
+    assert wide == 15
+"""
+PROGRAM = """\
+import subprocess
+import sys
+
+
+def test_wide():
+    command = [sys.executable, "main.py", "3", "5"]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "15\\n"
+"""
+
+
+@pytest.mark.parametrize(
+    ("tests", "named"),
+    [
+        ({"test_shapes.py": INSIDE}, "area"),
+        ({"test_shapes.py": HELPED.format(HELPER)}, "area"),
+        (
+            {
+                "tests/helpers.py": f"import shapes\n\n\n{HELPER}",
+                "tests/test_shapes.py": HELPED.format("from helpers import check\n"),
+            },
+            "area",
+        ),
+        ({"test_shapes.py": FIXTURE}, "shapes.py"),
+        ({"test_shapes.py": PROGRAM}, "shapes.py"),
+    ],
+    ids=["import inside", "helper", "helper of another file", "fixture", "program"],
+)
+def test_issue_needs_no_call_in_the_test_function(
+    tmp_path: Path, store: TemplateStore, tests: dict[str, str], named: str
 ) -> None:
-    nothing = "def test_nothing():\n    pass\n\n\n"
-    inside = "def test_wide():\n    from shapes import area\n\n    assert area(3, 5) == 15\n"
-    commit(tmp_path / "shapes", {"shapes.py": BUGGY, "test_shapes.py": nothing}, "Begin")
-    fixed = {"shapes.py": FIXED, "test_shapes.py": nothing + inside}
-    commit(tmp_path / "shapes", fixed, "Fix area")
-    reports: list[Any] = []
-    assert tasks_from_history(tmp_path / "shapes", 5, store=store, on_progress=reports.append) == ()
-    assert reports[-1].num_failed == 1
-    assert "names a function" in reports[-1].failure
+    folder = tmp_path / "shapes"
+    commit(folder, {"shapes.py": BUGGY, "main.py": MAIN} | dict.fromkeys(tests, NO_TEST))
+    commit(folder, {"shapes.py": FIXED} | tests)
+    (task,) = tasks_from_history(folder, 5, store=store)
+    assert task.fail_to_pass[0].endswith("::test_wide")
+    assert task.problem_statement.splitlines()[0] == f"Wrong result of `{named}`"
+    assert not any(text in task.problem_statement for text in ("15", "main", "check", "test"))
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["from colors import red\n\nimport shapes\n\n\n", ""],
+    ids=["of the file", "of the test"],
+)
+def test_error_of_an_import_in_the_program_is_displayed(
+    tmp_path: Path, store: TemplateStore, head: str
+) -> None:
+    body = "    import shapes\n\n    assert shapes.area(3, 5) == 15\n"
+    tests = f"{head}def test_wide():\n{body}"
+    folder = tmp_path / "shapes"
+    write_files(folder, {"colors.py": "def red():\n    return 'red'\n"})
+    commit(folder, {"shapes.py": f"import missing\n\n\n{FIXED}", "test_shapes.py": NO_TEST})
+    commit(folder, {"shapes.py": FIXED, "test_shapes.py": tests})
+    (task,) = tasks_from_history(folder, 5, store=store)
+    assert task.fail_to_pass == ("test_shapes.py::test_wide",)
+    assert task.problem_statement.splitlines() == [
+        "`shapes.py` fails with ModuleNotFoundError",
+        "",
+        "```",
+        "Traceback (most recent call last):",
+        '  File "shapes.py", in <module>',
+        "ModuleNotFoundError: No module named 'missing'",
+        "```",
+    ]
+
+
+def test_unused_commits_have_reasons(repository: Path, store: TemplateStore) -> None:
+    perimeter = "\n\ndef perimeter(width, height):\n    return 2 * (width + height)\n"
+    test = "from shapes import perimeter\n\n\ndef test_round():\n    assert perimeter(1, 2) == 6\n"
+    added = {"shapes.py": FIXED + perimeter, "test_perimeter.py": test}
+    sha = commit(repository, added, "Add the perimeter\n\nFor fences.")
+    reports: list[Progress] = []
+    made = tasks_from_history(repository, 5, store=store, on_progress=reports.append)
+    dropped = dict(reports[-1].dropped)
+    assert reports[-1].num_candidates == 5
+    assert (len(made), len(dropped)) == (1, 4)
+    names = {name.partition(" ")[2]: reason for name, reason in dropped.items()}
+    assert "perimeter" in names["Add the perimeter"]
+    assert f"{sha[:7]} Add the perimeter" in dropped
+    assert names.keys() == {"Add the perimeter", "More of both", "Say what it does", "Begin"}
+    assert all(names.values())
+    assert len(set(names.values())) == 4
 
 
 @pytest.mark.parametrize("failure", [PatchError("too large"), InvalidTaskError("no such field")])

@@ -55,7 +55,7 @@ def test_an_honest_run_is_read() -> None:
     failed = run(observed=OBSERVED | {"failures": {TEST: FAILURE}})
     assert failed.cpu_s == 0.1
     assert failed.failed == (TEST,)
-    assert failed.failures[TEST].frames == [("test_a.py", 2, "test_a")]
+    assert failed.observation.failures[TEST].frames == [("test_a.py", 2, "test_a")]
     assert run(status="passed").outcomes == {TEST: "passed"}
 
 

@@ -1,8 +1,18 @@
 """Hidden parts of the tests, and the text of the issue."""
 
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
 import pytest
 
+from coding_gym.errors import SandboxUnavailableError
+from coding_gym.host.interpreters import find_interpreter
 from coding_gym.synthesis.hiding import hide
+from coding_gym.synthesis.inside import failures
+from coding_gym.synthesis.inside.failures import describe
 from coding_gym.synthesis.observation import ObservedFailure
 from coding_gym.synthesis.statement import find_symptoms, write_statement
 
@@ -68,7 +78,7 @@ def issue(*frames: tuple[str, int, str], kind: str, message: str, name: str = "T
 def test_an_exception_of_the_project_comes_with_its_frames() -> None:
     message = "tests.test_shop.test_one.<locals>.Helper is not a price"
     assert issue(IN_TEST, IN_PROJECT, kind="TypeError", message=message).splitlines() == [
-        "`total` fails with TypeError",
+        "`Till.total` fails with TypeError",
         "",
         "```",
         "Traceback (most recent call last):",
@@ -82,6 +92,89 @@ def test_issue_omits_values_of_a_hidden_test() -> None:
     text = issue(IN_TEST, kind="AssertionError", message="assert 7 == LIMIT\n + where 7 = total()")
     assert text.splitlines()[0] == "Wrong result of `Till`"
     assert not any(word in text for word in ("7", "LIMIT", "total", "test"))
+
+
+SHOP = """\
+class Till:
+    def __init__(self, prices=()):
+        self.prices = list(prices)
+
+    def total(self, discount=0):
+        return self.prices[0] - discount
+
+    @property
+    def count(self):
+        return 0
+
+
+def largest(prices):
+    return prices[0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "used"),
+    [
+        ("assert Till([5]).total(1) == 5", {"Till.total"}),
+        ("till = Till([5])\n    assert till.count == till.total()", {"Till.count", "Till.total"}),
+        ("assert not Till([5])", {"Till"}),
+        ("self = case\n    assert self.till.total() == 2", {"Till.total"}),
+        ("from shop_of_texts import largest as top\n    assert top([1]) == 2", {"largest"}),
+        ("import shop_of_texts as shop\n    assert shop.Till([5]).count", {"Till.count"}),
+    ],
+)
+def test_methods_are_named_with_their_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, used: set[str]
+) -> None:
+    program, tests = tmp_path / "shop.py", tmp_path / "test_shop.py"
+    program.write_text(SHOP)
+    tests.write_text(f"def test_one():\n    {body}\n")
+    shop = ModuleType("shop_of_texts")
+    vars(shop).update(runpy.run_path(str(program), run_name=shop.__name__))
+    monkeypatch.setitem(sys.modules, shop.__name__, shop)
+    case = SimpleNamespace(till=vars(shop)["Till"]([5]))
+    test = runpy.run_path(str(tests), {"Till": vars(shop)["Till"], "case": case})["test_one"]
+    with pytest.raises(AssertionError) as caught:
+        test()
+    described = describe(caught.value, f"{tmp_path.resolve()}/")
+    assert set(described["uses"]) == {("shop.py", name) for name in used}
+
+
+OLD = """\
+import sys
+
+from failures import describe
+
+
+class Till:
+    def total(self):
+        return [][0]
+
+
+try:
+    Till().total()
+except IndexError as error:
+    print(describe(error, sys.argv[1])["frames"][-1][2])
+"""
+
+
+def test_frames_of_older_pythons_have_the_class_of_a_method(tmp_path: Path) -> None:
+    try:
+        python = find_interpreter("3.10").executable
+    except SandboxUnavailableError:
+        pytest.skip("there is no Python 3.10 here")
+    (tmp_path / "failures.py").write_text(Path(failures.__file__).read_text())
+    (tmp_path / "shop.py").write_text(OLD)
+    command = [python, "-I", "-c", "import sys; sys.path.insert(0, sys.argv[1]); import shop"]
+    printed = subprocess.run([*command, f"{tmp_path.resolve()}/"], capture_output=True, text=True)
+    assert printed.stdout == "Till.total\n"
+
+
+def test_a_class_is_not_named_beside_its_method() -> None:
+    uses = [("shop.py", "Till"), ("shop.py", "Till.total"), ("shop.py", "Tills")]
+    failure = ObservedFailure(kind="AssertionError", message="", frames=[IN_TEST], uses=uses)
+    (symptom,) = find_symptoms({TEST_ID: failure})
+    assert symptom.title == "Wrong result of `Till.total`, `Tills`"
 
 
 def test_a_failure_without_a_public_name_is_no_symptom() -> None:

@@ -100,6 +100,16 @@ def test_stopped_validation_continues_by_task_id(many: Path, tmp_path: Path) -> 
     assert not any("✘" in line for line in validated(many, "--out", report, code=1))
 
 
+def test_task_with_an_error_in_its_report_is_validated_again(rows: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.jsonl"
+    validated(rows, "--out", report)
+    lost = json.loads(report.read_text()) | {"ok": False, "error": "the sandbox died"}
+    report.write_text(json.dumps(lost) + "\n")
+    validated(rows, "--out", report)
+    reports = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [one["ok"] for one in reports] == [False, True]
+
+
 def test_other_checks_validate_again(rows: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
     for options in ((), (), ("--cheats",), ("--cheats",)):

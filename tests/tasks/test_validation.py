@@ -70,20 +70,14 @@ def test_failed_build_is_an_error_without_verdict(store, tmp_path):
 
 
 @pytest.mark.slow
-def test_tasks_without_a_verdict_are_validated_and_returned_in_order(store):
+def test_tasks_are_validated_and_reports_returned_in_order(store):
     tasks = [replace(TASK, task_id=str(number)) for number in range(3)]
     seen = []
     reports = validate(tasks, store, checks=ONCE, num_workers=2, on_result=seen.append)
     assert [report.task_id for report in reports] == ["0", "1", "2"]
     assert sorted(seen, key=lambda report: report.task_id) == list(reports)
     assert all(report.ok for report in reports)
-    broken = ValidationReport(task_id="1", ok=False, error="x")
-    new = []
-    known = [reports[0], broken]
-    again = validate(tasks[:2], store, checks=ONCE, known=known, on_result=new.append)
-    assert [report.task_id for report in new] == ["1"]
-    assert again[0] is reports[0]
-    assert ValidationReport.from_json(json.loads(json.dumps(new[0].to_json()))) == new[0]
+    assert ValidationReport.from_json(json.loads(json.dumps(seen[0].to_json()))) == seen[0]
 
 
 @pytest.mark.slow
@@ -129,6 +123,31 @@ def test_known_cause_is_named_with_its_remedy(store, named):
     assert "remedy: " in report.detail
 
 
+LUCK = (
+    "import os\n\nimport pytest\n\n\n@pytest.mark.parametrize('n', range(24))\n"
+    "def test_now_and_then(n):\n    assert os.urandom(1)[0] % 2 == 0\n"
+)
+
+
+@pytest.mark.slow
+def test_missing_test_is_reported_with_the_nearest_names(store):
+    tests = HIDDEN | {"test_many.py": LUCK.replace("os.urandom(1)[0] % 2", "n * 0")}
+    wanted = "test_many.py::test_now_and_then"
+    changes = {"test_patch": Patch.between({}, tests).text, "pass_to_pass": (wanted,)}
+    report = validate_task(replace(TASK, **changes), store, ONCE)
+    assert (report.ok, report.broken_tests) == (False, (wanted,))
+    assert f"{wanted}[" in report.detail
+
+
+@pytest.mark.slow
+def test_gold_patch_that_changes_tests_is_noted(store):
+    path = ONE.partition("::")[0]
+    gold = TASK.gold_patch + Patch.between({}, {path: "MORE = 1\n"}).text
+    report = validate_task(replace(TASK, gold_patch=gold), store, ONCE)
+    assert report.ok
+    assert path in report.detail
+
+
 @pytest.mark.parametrize(
     ("test", "is_unstable"),
     [
@@ -150,12 +169,6 @@ def test_build_without_tags_has_its_remedy():
     log = "LookupError: setuptools-scm was unable to detect version for /workspace"
     assert "SETUPTOOLS_SCM_PRETEND_VERSION" in remedy_of_build(log)
     assert remedy_of_build("error: no module named x") == ""
-
-
-LUCK = (
-    "import os\n\nimport pytest\n\n\n@pytest.mark.parametrize('n', range(24))\n"
-    "def test_now_and_then(n):\n    assert os.urandom(1)[0] % 2 == 0\n"
-)
 
 
 @pytest.mark.slow

@@ -7,7 +7,10 @@ import os
 import re
 import sys
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _TEMPORARY = re.compile(r"/tmp/pytest-of-[^/]+/pytest-\d+")  # noqa: S108 - a pattern, not a file
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
@@ -16,34 +19,36 @@ _MAX_FRAMES = 60
 _MAX_USES = 20
 
 
-def describe(excinfo: Any, root: str) -> dict[str, Any]:
+def describe(error: BaseException, root: str) -> dict[str, Any]:
     """Returns one failure as JSON.
 
     Args:
-        excinfo: Pytest's description of the exception.
+        error: The exception.
         root: The project's folder, with a slash at its end.
 
     Returns:
         ``kind``: the exception's name; ``message``; ``frames``: of the project and its tests, the
-        outermost first, each a path, line and function; ``uses``: path and name of classes and
-        functions of the project that the outermost of these frames uses.
+        outermost first, each a path, line and function; ``uses``: path and name of methods, classes
+        and functions of the project that these frames use.
     """
     frames: list[tuple[str, int, str]] = []
-    uses: list[tuple[str, str]] = []
-    entry = excinfo.tb
+    uses: dict[tuple[str, str], None] = {}
+    entry = error.__traceback__
     while entry is not None:
         code = entry.tb_frame.f_code
         name = os.path.realpath(code.co_filename)
         if name.startswith(root) and not code.co_filename.startswith("<"):
-            uses = uses if frames else _uses(entry.tb_frame, root)
-            function = getattr(code, "co_qualname", code.co_name)
+            uses.update(dict.fromkeys(_uses(entry.tb_frame, root)))
+            is_method = code.co_varnames[:1] == ("self",)
+            owner = f"{type(entry.tb_frame.f_locals.get('self')).__name__}." if is_method else ""
+            function = getattr(code, "co_qualname", owner + code.co_name)  # new in Python 3.11
             frames.append((name[len(root) :], entry.tb_lineno, function))
         entry = entry.tb_next
     return {
-        "kind": excinfo.typename,
-        "message": _scrubbed(excinfo.value, root),
+        "kind": type(error).__name__,
+        "message": _scrubbed(error, root),
         "frames": frames[:_MAX_FRAMES],
-        "uses": uses[:_MAX_USES],
+        "uses": list(uses)[:_MAX_USES],
     }
 
 
@@ -57,18 +62,25 @@ def _scrubbed(value: BaseException, root: str) -> str:
     return text.encode("utf-8", "replace").decode()[:_MAX_MESSAGE]
 
 
-def _uses(frame: types.FrameType, root: str) -> list[tuple[str, str]]:
+def _uses(frame: types.FrameType, root: str) -> Iterator[tuple[str, str]]:
     names = frame.f_code.co_names
+    attributes = getattr(frame.f_locals.get("self"), "__dict__", {})
     values = [frame.f_globals.get(name) for name in names]
-    owners: list[Any] = [value for value in values if isinstance(value, types.ModuleType)]
-    owners.append(type(frame.f_locals.get("self")))
-    values += [inspect.getattr_static(owner, name, None) for owner in owners for name in names]
-    values += [type(value) for value in frame.f_locals.values()]
-    uses: dict[tuple[str, str], None] = {}
+    values += [*frame.f_locals.values(), *attributes.values()]
+    modules = [value for value in values if isinstance(value, types.ModuleType)]
+    values += [inspect.getattr_static(module, name, None) for module in modules for name in names]
     for value in values:
-        if isinstance(value, (type, types.FunctionType)):
-            module = sys.modules.get(str(value.__module__))
-            file = os.path.realpath(str(getattr(module, "__file__", "")))
-            if file.startswith(root):
-                uses[file[len(root) :], value.__name__] = None
-    return list(uses)
+        is_named = isinstance(value, (type, types.FunctionType))
+        owner: Any = value if is_named else type(value)
+        module = sys.modules.get(str(owner.__module__))
+        file = os.path.realpath(str(getattr(module, "__file__", "")))
+        if file.startswith(root):
+            members = [f"{owner.__name__}.{name}" for name in names if _is_method(owner, name)]
+            yield from ((file[len(root) :], name) for name in members or [owner.__name__])
+
+
+def _is_method(owner: Any, name: str) -> bool:
+    return isinstance(owner, type) and isinstance(
+        inspect.getattr_static(owner, name, None),
+        (types.FunctionType, classmethod, staticmethod, property),
+    )

@@ -57,11 +57,11 @@ class Observer:
 
         Returns:
             ``tests``: id, file and line of the function of each test; ``failures``: the visible
-            part of the first failures, by test; ``random``: tests that use the global random
-            generator; ``lines``: the tests that ran a line, as a hexadecimal bit set, by file and
-            line; ``imported``: the lines that ran during collection, by file; ``spawning``: tests
-            that start processes; ``modules``: imported modules outside the project, in the order of
-            their import.
+            part of the first failures, by test, or by file if its import fails; ``random``: tests
+            that use the global random generator; ``lines``: the tests that ran a line, as a
+            hexadecimal bit set, by file and line; ``imported``: the lines that ran during
+            collection, by file; ``spawning``: tests that start processes; ``modules``: imported
+            modules outside the project, in the order of their import.
         """
         return {
             "tests": [[test, *location] for test, location in self._functions.items()],
@@ -91,14 +91,13 @@ class Observer:
             self._random.add(self._current)
         self._current = ""
 
-    # Not tryfirst: pytest's plugin for unittest must first set the exceptions of its tests.
-    def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> None:
-        """Records the failure of a test."""
-        excinfo = call.excinfo
-        if excinfo is None or excinfo.errisinstance(pytest.skip.Exception):
-            return
+    def pytest_exception_interact(self, node: Any, call: Any) -> None:
+        """Records the failure of a test, or of the import of its file."""
+        error = call.excinfo.value
+        if isinstance(error, pytest.Collector.CollectError):
+            error = error.__cause__ or error
         if len(self._failures) < _MAX_DESCRIBED:
-            self._failures.setdefault(self._name(item.nodeid), describe(excinfo, self._root))
+            self._failures.setdefault(self._name(node.nodeid), describe(error, self._root))
 
     def _on_audit(self, event: str, arguments: Any) -> None:
         del arguments
