@@ -379,6 +379,18 @@ def test_patch_without_a_gold_is_not_challenged(store: TemplateStore) -> None:
     assert verdict.levels == {"structure": 4}
 
 
+def test_task_without_calibration_is_calibrated_once(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = with_hidden("def test_never():\n    assert False\n", "test_never")
+    assert grade(task, store.get(task), _patch(FIXED)).plan == ""
+    opening = mock.Mock(wraps=open_sandbox)
+    monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", opening)
+    verdict = grade(task, store.get(task), _patch(FIXED))
+    assert opening.call_count == 2  # one takes the patch, one runs the tests
+    assert verdict.levels == {"structure": 1}
+
+
 def test_grades_are_equal_in_any_order(store: TemplateStore) -> None:
     sources = {"gold": FIXED, "half": HALF, "base": BASE["cart.py"] + "\n"}
     patches = {name: _patch(source) for name, source in sources.items()}
