@@ -160,8 +160,12 @@ class _Calibration:
             self.checks += [(function, check) for check in checks]
         paths = sorted({function.file.path for function in self.functions})
         self._digests = {path: sha256(first.files[path]).hexdigest() for path in paths}
-        added = (line for line in task.test_patch.splitlines() if line.startswith("+"))
-        self._hidden = {line[1:].strip() for line in added}
+        self._hidden = {
+            (change.path, line[1:].strip())
+            for change in Patch(task.test_patch).files
+            for line in change.text.splitlines()
+            if line.startswith("+")
+        }
 
     def name(self, test: str, run: Run) -> str:
         """Returns the id of a test in the report of a run."""
@@ -404,8 +408,9 @@ class _Calibration:
         ]
 
     def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
-        """Whether the test patch adds the text of all negated lines; policies cannot see it."""
-        return all(file.source.line(start[0]).strip() in self._hidden for start, _, _ in unit.edits)
+        """Whether the test patch adds all negated lines to the file; policies cannot see them."""
+        lines = (file.source.line(start[0]).strip() for start, _, _ in unit.edits)
+        return all((file.path, line) in self._hidden for line in lines)
 
     def _verify(self, tests: Collection[str], negated: Collection[int]) -> bool:
         """Returns whether a run ends as expected; if not, rejects the units that prevented it."""

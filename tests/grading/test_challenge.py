@@ -501,6 +501,18 @@ def test_tests_that_the_tree_shows_are_no_bits(store: TemplateStore) -> None:
     assert (verdict.resolved, verdict.levels, verdict.bits) == (True, {"value": 1}, 0)
 
 
+def test_lines_that_the_test_patch_adds_elsewhere_are_no_bits(store: TemplateStore) -> None:
+    tests = "from cart import total\n\n\ndef test_it():\n    assert total([3000, 7], 2) == 3005\n"
+    task = with_hidden(tests, "test_it")
+    task = replace(
+        task,
+        tree=FilesTree(BASE | {"tests/test_shown.py": tests}),
+        fail_to_pass=(*task.fail_to_pass, "tests/test_shown.py::test_it"),
+    )
+    challenge = new_plan(task, store.get(task)).challenge
+    assert [challenge.num_bits([test]) for test in task.fail_to_pass] == [1, 0]
+
+
 _LUCKY = """\
 import os
 
