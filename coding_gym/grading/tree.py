@@ -3,7 +3,7 @@
 import contextlib
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from coding_gym.errors import GradingError, PatchError, SandboxError
@@ -108,8 +108,9 @@ class TestTree:
         """Runs the tests.
 
         Code of the patch can run before the tests do, and prevent their start. So after a failure
-        of the infrastructure the base runs, with the same test files, and then the patch again. A
-        second failure with the patch counts as its failure: the run has `Run.start_error` only.
+        of the infrastructure the base runs, with the same test files, or the gold patch if the base
+        fails, too, and then the patch again. A second failure with the patch counts as its failure:
+        the run has `Run.start_error` only.
 
         Args:
             patch: The graded change.
@@ -122,20 +123,37 @@ class TestTree:
 
         Raises:
             PatchError: The patch does not apply to the tree with the hidden tests.
-            GradingError, SandboxError: The infrastructure failed, also without the patch.
+            GradingError, SandboxError: The infrastructure failed, also with base and gold patch.
         """
 
         def run_once(patch: Patch) -> Run:
             return self._run_once(patch, rewrite, only, num_checks, is_plain, timeout_s)
 
         try:
-            return _repeated(run_once, patch)
+            return self._repeated(run_once, patch)
         except _NotOpenedError as failure:
             raise failure.error from failure
 
     def _run_once(
         self,
         patch: Patch,
+    def _repeated(self, run: Callable[[Patch], Run], patch: Patch) -> Run:
+        """Runs the tests, and after a failure the patch again if a control starts; see `run`."""
+        try:
+            return run(patch)
+        except (GradingError, SandboxError):
+            if not any(_starts(run, control) for control in self._controls() if control != patch):
+                raise
+        try:
+            return run(patch)
+        except (GradingError, SandboxError) as error:
+            return Run(tail=str(error), start_error=str(error))
+
+    def _controls(self) -> Iterator[Patch]:
+        yield Patch()
+        with contextlib.suppress(PatchError):
+            yield self.select(Patch(self._task.gold_patch)).patch
+
         rewrite: Rewrite | None,
         only: Collection[str],
         num_checks: int,
@@ -205,18 +223,12 @@ class _NotOpenedError(Exception):
         self.error = error
 
 
-def _repeated(run: Callable[[Patch], Run], patch: Patch) -> Run:
-    """Runs the tests, and after a failure the base and the patch again; see `TestTree.run`."""
+def _starts(run: Callable[[Patch], Run], patch: Patch) -> bool:
     try:
-        return run(patch)
-    except (GradingError, SandboxError):
-        if patch.is_empty:
-            raise
-    run(Patch())
-    try:
-        return run(patch)
-    except (GradingError, SandboxError) as error:
-        return Run(tail=str(error), start_error=str(error))
+        run(patch)
+    except (GradingError, PatchError, SandboxError):
+        return False
+    return True
 
 
 def roomier(spec: SandboxSpec) -> SandboxSpec:
