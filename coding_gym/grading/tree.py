@@ -45,7 +45,10 @@ class TestTree:
     def __init__(self, task: Task, template: Template, backend: str, timeout_s: float) -> None:
         self._task, self._template, self._backend = task, template, backend
         self._timeout_s = timeout_s
-        self.spec = replace(roomier(template.spec), preload=_preload(task, template))
+        self.spec = roomier(template.spec)
+        if task.runner == "pytest":
+            preload = preloads(self.spec.env, has_own_pytest=task.has_own_pytest)
+            self.spec = replace(self.spec, preload=preload)
         self._runner = get_runner(task.runner)
         self.paths = self._runner.files(task)
 
@@ -134,9 +137,6 @@ class TestTree:
         except _NotOpenedError as failure:
             raise failure.error from failure
 
-    def _run_once(
-        self,
-        patch: Patch,
     def _repeated(self, run: Callable[[Patch], Run], patch: Patch) -> Run:
         """Runs the tests, and after a failure the patch again if a control starts; see `run`."""
         try:
@@ -154,6 +154,9 @@ class TestTree:
         with contextlib.suppress(PatchError):
             yield self.select(Patch(self._task.gold_patch)).patch
 
+    def _run_once(
+        self,
+        patch: Patch,
         rewrite: Rewrite | None,
         only: Collection[str],
         num_checks: int,
@@ -266,10 +269,3 @@ def _differs(sandbox: Sandbox, path: str, data: bytes) -> bool:
         return sandbox.read_file(path, max_bytes=len(data)) != data
     except OSError:  # a larger file, or none
         return True
-
-
-def _preload(task: Task, template: Template) -> tuple[str, ...]:
-    """Returns the modules that the interpreter of a run imports in advance."""
-    if task.runner != "pytest":
-        return ()
-    return preloads(template.spec.env, has_own_pytest=task.has_own_pytest)
