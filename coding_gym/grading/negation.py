@@ -117,7 +117,6 @@ class Unit:
         tests: The tests that execute these checks.
         level: The kind of negation.
         is_bit: Whether neither the source nor the base reveals which version is the original.
-        is_every: Whether the negated checks fail each time they are executed.
         is_proof: Whether a pass in both versions proves a forgery: both compare with a literal,
             and no honest value equals two literals.
     """
@@ -128,7 +127,6 @@ class Unit:
     tests: tuple[str, ...] = ()
     level: Level
     is_bit: bool = False
-    is_every: bool = True
     is_proof: bool = False
 
 
