@@ -494,16 +494,15 @@ def _read_functions(
 ) -> list[_TestFunction]:
     """Returns the test functions that can be read, without duplicates."""
     read: dict[str, TestFile | None] = {}
-    functions: dict[tuple[str, str], _TestFunction] = {}
+    functions: dict[tuple[str, int], _TestFunction] = {}
     for function_id in dict.fromkeys(name for ids in ids_by_test for name in ids):
         path, _, name = function_id.partition("::")
         if path not in read:
             read[path] = _test_file(path, files)
         file = read[path]
-        place = file.place(name) if file and name else ""
-        node = file.node(place) if file and place else None
+        node = file.node(name) if file else None
         if file and node:
-            function = functions.setdefault((path, place), _TestFunction(file, node))
+            function = functions.setdefault((path, node.lineno), _TestFunction(file, node))
             function.ids.append(function_id)
     return list(functions.values())
 

@@ -171,33 +171,25 @@ class TestFile:
         text, _, _ = decoded(data)
         return cls(path, SourceText(text), syntax.parse(text))
 
-    def place(self, name: str) -> str:
-        """Returns the qualified name of a test function where it is defined: in a class or a base.
+    def node(self, name: str) -> Function | None:
+        """Returns the function of a test, from its class or the first base that defines it.
 
         Args:
             name: The qualified name of the test: ``CLASS::FUNCTION``.
 
         Returns:
-            A name of the same form; "" unless this file has exactly one such function.
+            The function; None unless this file has exactly one such function.
         """
         *classes, function = name.split("::")
         owners = ["::".join(classes)]
         for owner in owners:  # a class, and then its bases
             scope = self._class(owner)
-            if scope and _functions(scope, function):
-                place = f"{owner}::{function}".removeprefix("::")
-                return place if self.node(place) else ""
+            if scope and (functions := _functions(scope, function)):
+                return functions[0] if len(functions) == 1 else None
             bases = scope.bases if isinstance(scope, ast.ClassDef) else []
             names = [base.id for base in bases if isinstance(base, ast.Name)]
             owners += [name for name in names if name not in owners]
-        return ""
-
-    def node(self, place: str) -> Function | None:
-        """Returns the function of a qualified name."""
-        owner, _, name = place.rpartition("::")
-        scope = self._class(owner)
-        functions = _functions(scope, name) if scope else []
-        return functions[0] if len(functions) == 1 else None
+        return None
 
     def is_valid(self, node: Function, edits: Sequence[Edit]) -> bool:
         """Whether a function is valid Python after some edits."""
