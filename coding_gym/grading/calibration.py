@@ -160,8 +160,12 @@ class _Calibration:
             self.checks += [(function, check) for check in checks]
         paths = sorted({function.file.path for function in self.functions})
         self._digests = {path: sha256(first.files[path]).hexdigest() for path in paths}
-        added = (line for line in task.test_patch.splitlines() if line.startswith("+"))
-        self._hidden = {line[1:].strip() for line in added}
+        self._hidden = {
+            (change.path, line[1:].strip())
+            for change in Patch(task.test_patch).files
+            for line in change.text.splitlines()
+            if line.startswith("+")
+        }
 
     def name(self, test: str, run: Run) -> str:
         """Returns the id of a test in the report of a run."""
@@ -404,8 +408,9 @@ class _Calibration:
         ]
 
     def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
-        """Whether the test patch adds the text of all negated lines; policies cannot see it."""
-        return all(file.source.line(start[0]).strip() in self._hidden for start, _, _ in unit.edits)
+        """Whether the test patch adds all negated lines to the file; policies cannot see them."""
+        lines = (file.source.line(start[0]).strip() for start, _, _ in unit.edits)
+        return all((file.path, line) in self._hidden for line in lines)
 
     def _verify(self, tests: Collection[str], negated: Collection[int]) -> bool:
         """Returns whether a run ends as expected; if not, rejects the units that prevented it."""
@@ -443,16 +448,10 @@ class _Calibration:
     ) -> set[int]:
         """Returns the units to reject for the outcome of a test, of the negated ones by number.
 
-        A negated check must fail. If it also passes, its unit stays, with ``is_every`` false. If
-        the test failed otherwise, the cause can be the last unit that it executed.
+        A negated check must fail at least once. If the test failed otherwise, the cause can be the
+        last unit that it executed.
         """
-        culprits: set[int] = set()
-        for number, unit in units.items():
-            if outcome.wrongly_passed.intersection(unit.checks):
-                if all(reports.get(check, CheckReport()).num_failed for check in unit.checks):
-                    self.slots[number].candidates[0] = replace(unit, is_every=False)
-                else:
-                    culprits.add(number)
+        culprits = {n for n, u in units.items() if not outcome.wrongly_passed.isdisjoint(u.checks)}
         if outcome.failed and units:
             executed = [
                 n for n, unit in units.items() if not reports or reports.keys() & set(unit.checks)
@@ -495,16 +494,15 @@ def _read_functions(
 ) -> list[_TestFunction]:
     """Returns the test functions that can be read, without duplicates."""
     test_files: dict[str, TestFile | None] = {}
-    functions: dict[tuple[str, str], _TestFunction] = {}
+    functions: dict[tuple[str, int], _TestFunction] = {}
     for function_id in dict.fromkeys(name for ids in ids_by_test for name in ids):
         path, _, name = function_id.partition("::")
         if path not in test_files:
             test_files[path] = _test_file(path, files)
         file = test_files[path]
-        place = file.place(name) if file and name else ""
-        node = file.node(place) if file and place else None
+        node = file.node(name) if file else None
         if file and node:
-            function = functions.setdefault((path, place), _TestFunction(file, node))
+            function = functions.setdefault((path, node.lineno), _TestFunction(file, node))
             function.ids.append(function_id)
     return list(functions.values())
 

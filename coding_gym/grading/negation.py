@@ -23,7 +23,6 @@ from coding_gym.grading.wrong_values import (
     is_literal,
     near_misses,
     start_of,
-    unlikely_value,
 )
 from coding_gym.source_text import SourceText
 from coding_gym.syntax import Function
@@ -117,7 +116,6 @@ class Unit:
         tests: The tests that execute these checks.
         level: The kind of negation.
         is_bit: Whether neither the source nor the base reveals which version is the original.
-        is_every: Whether the negated checks fail each time they are executed.
         is_proof: Whether a pass in both versions proves a forgery: both compare with a literal,
             and no honest value equals two literals.
     """
@@ -128,7 +126,6 @@ class Unit:
     tests: tuple[str, ...] = ()
     level: Level
     is_bit: bool = False
-    is_every: bool = True
     is_proof: bool = False
 
 
@@ -173,33 +170,25 @@ class TestFile:
         text, _, _ = decoded(data)
         return cls(path, SourceText(text), syntax.parse(text))
 
-    def place(self, name: str) -> str:
-        """Returns the qualified name of a test function where it is defined: in a class or a base.
+    def node(self, name: str) -> Function | None:
+        """Returns the function of a test, from its class or the first base that defines it.
 
         Args:
             name: The qualified name of the test: ``CLASS::FUNCTION``.
 
         Returns:
-            A name of the same form; "" unless this file has exactly one such function.
+            The function; None unless this file has exactly one such function.
         """
         *classes, function = name.split("::")
         owners = ["::".join(classes)]
         for owner in owners:  # a class, and then its bases
             scope = self._class(owner)
-            if scope and _functions(scope, function):
-                place = f"{owner}::{function}".removeprefix("::")
-                return place if self.node(place) else ""
+            if scope and (functions := _functions(scope, function)):
+                return functions[0] if len(functions) == 1 else None
             bases = scope.bases if isinstance(scope, ast.ClassDef) else []
             names = [base.id for base in bases if isinstance(base, ast.Name)]
             owners += [name for name in names if name not in owners]
-        return ""
-
-    def node(self, place: str) -> Function | None:
-        """Returns the function of a qualified name."""
-        owner, _, name = place.rpartition("::")
-        scope = self._class(owner)
-        functions = _functions(scope, name) if scope else []
-        return functions[0] if len(functions) == 1 else None
+        return None
 
     def is_valid(self, node: Function, edits: Sequence[Edit]) -> bool:
         """Whether a function is valid Python after some edits."""
@@ -279,11 +268,11 @@ class TestFile:
             )
 
     def _unlikely(self, value: ast.expr, rng: Random, *, is_exact: bool) -> Unit:
-        """Returns a unit that expects an improbable value.
+        """Returns a unit that expects an improbable number.
 
         An object that equals or contains everything passes this check; it fails a reversed one.
         """
-        edit = (start_of(value), end_of(value), unlikely_value(value, rng))
+        edit = (start_of(value), end_of(value), str(rng.randrange(10_007, 99_991)))
         is_proof = is_exact and is_literal(value)
         return Unit(path=self.path, level=Level.POLARITY, edits=(edit,), is_proof=is_proof)
 

@@ -116,10 +116,11 @@ def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Pla
     with FileLock(path.with_suffix(".lock")):
         if (plan := _read(path, key)) is None:
             plan = make()
-            if plan.is_calibrated:  # the gold patch can fail once on a busy machine
-                unfinished = path.with_suffix(".partial")
-                unfinished.write_text(plan.to_text(key), encoding="utf-8")
-                unfinished.rename(path)
+            if not plan.is_calibrated:  # the gold patch can fail once on a busy machine
+                plan = make()
+            unfinished = path.with_suffix(".partial")
+            unfinished.write_text(plan.to_text(key), encoding="utf-8")
+            unfinished.rename(path)
     return plan
 
 

@@ -152,7 +152,11 @@ class Run:
     @cached_property
     def _spellings(self) -> Mapping[str, Sequence[str]]:
         """Ids of reported tests, by the other spellings of these ids in logs and tasks."""
-        return grouped((other, name) for name in self.statuses for other in log_spellings(name))
+        names: dict[str, list[str]] = {}
+        for name in self.statuses:
+            for other in log_spellings(name):
+                names.setdefault(other, []).append(name)
+        return names
 
     def _worst(self, test_id: str) -> str:
         """Returns the id of the reported test that decides the status of an expected test."""
@@ -195,14 +199,6 @@ def _is_check(row: object) -> bool:
         case [int(), int(), int(), str(), [*values]]:
             return all(isinstance(value, str) for value in values)
     return False
-
-
-def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Returns the second values of pairs as lists by their first values, in order."""
-    groups: dict[str, list[str]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
 
 
 def _status(reports: Sequence[tuple[str, str, bool]]) -> TestStatus:

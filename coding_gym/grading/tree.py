@@ -3,7 +3,7 @@
 import contextlib
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from coding_gym.errors import GradingError, PatchError, SandboxError
@@ -45,7 +45,10 @@ class TestTree:
     def __init__(self, task: Task, template: Template, backend: str, timeout_s: float) -> None:
         self._task, self._template, self._backend = task, template, backend
         self._timeout_s = timeout_s
-        self.spec = replace(roomier(template.spec), preload=_preload(task, template))
+        self.spec = roomier(template.spec)
+        if task.runner == "pytest":
+            preload = preloads(self.spec.env, has_own_pytest=task.has_own_pytest)
+            self.spec = replace(self.spec, preload=preload)
         self._runner = get_runner(task.runner)
         self.paths = self._runner.files(task)
 
@@ -108,8 +111,9 @@ class TestTree:
         """Runs the tests.
 
         Code of the patch can run before the tests do, and prevent their start. So after a failure
-        of the infrastructure the base runs, with the same test files, and then the patch again. A
-        second failure with the patch counts as its failure: the run has `Run.start_error` only.
+        of the infrastructure the base runs, with the same test files, or the gold patch if the base
+        fails, too, and then the patch again. A second failure with the patch counts as its failure:
+        the run has `Run.start_error` only.
 
         Args:
             patch: The graded change.
@@ -122,16 +126,33 @@ class TestTree:
 
         Raises:
             PatchError: The patch does not apply to the tree with the hidden tests.
-            GradingError, SandboxError: The infrastructure failed, also without the patch.
+            GradingError, SandboxError: The infrastructure failed, also with base and gold patch.
         """
 
         def run_once(patch: Patch) -> Run:
             return self._run_once(patch, rewrite, only, num_checks, is_plain, timeout_s)
 
         try:
-            return _repeated(run_once, patch)
+            return self._repeated(run_once, patch)
         except _NotOpenedError as failure:
             raise failure.error from failure
+
+    def _repeated(self, run: Callable[[Patch], Run], patch: Patch) -> Run:
+        """Runs the tests, and after a failure the patch again if a control starts; see `run`."""
+        try:
+            return run(patch)
+        except (GradingError, SandboxError):
+            if not any(_starts(run, control) for control in self._controls() if control != patch):
+                raise
+        try:
+            return run(patch)
+        except (GradingError, SandboxError) as error:
+            return Run(tail=str(error), start_error=str(error))
+
+    def _controls(self) -> Iterator[Patch]:
+        yield Patch()
+        with contextlib.suppress(PatchError):
+            yield self.select(Patch(self._task.gold_patch)).patch
 
     def _run_once(
         self,
@@ -205,18 +226,12 @@ class _NotOpenedError(Exception):
         self.error = error
 
 
-def _repeated(run: Callable[[Patch], Run], patch: Patch) -> Run:
-    """Runs the tests, and after a failure the base and the patch again; see `TestTree.run`."""
+def _starts(run: Callable[[Patch], Run], patch: Patch) -> bool:
     try:
-        return run(patch)
-    except (GradingError, SandboxError):
-        if patch.is_empty:
-            raise
-    run(Patch())
-    try:
-        return run(patch)
-    except (GradingError, SandboxError) as error:
-        return Run(tail=str(error), start_error=str(error))
+        run(patch)
+    except (GradingError, PatchError, SandboxError):
+        return False
+    return True
 
 
 def roomier(spec: SandboxSpec) -> SandboxSpec:
@@ -254,10 +269,3 @@ def _differs(sandbox: Sandbox, path: str, data: bytes) -> bool:
         return sandbox.read_file(path, max_bytes=len(data)) != data
     except OSError:  # a larger file, or none
         return True
-
-
-def _preload(task: Task, template: Template) -> tuple[str, ...]:
-    """Returns the modules that the interpreter of a run imports in advance."""
-    if task.runner != "pytest":
-        return ()
-    return preloads(template.spec.env, has_own_pytest=task.has_own_pytest)

@@ -43,8 +43,9 @@ class CandidateTrials:
     def run(self, batch: Sequence[Candidate]) -> list[Trial]:
         """Runs the failing tests with each candidate, and all tests if all of these pass.
 
+        A candidate whose runs damage their report fixes no test.
+
         Raises:
-            ReplyError: Code of the program prevented or changed the report.
             SandboxError: The sandbox died.
         """
         failing = self._baseline.failing
@@ -79,4 +80,4 @@ class CandidateTrials:
 
     def _runs(self, run: ForkedRun, batch: Sequence[Candidate]) -> Sequence[SuiteRun | None]:
         attempts = [replace(run, files=self._files(candidate)) for candidate in batch]
-        return self._tests.attempt(attempts, self._baseline.modules) if attempts else ()
+        return self._tests.attempt_each(attempts, self._baseline.modules) if attempts else ()

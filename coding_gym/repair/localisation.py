@@ -138,19 +138,15 @@ def _localised(tests: SuiteSandbox, traced: SuiteRun, arguments: tuple[str, ...]
     )
 
 
-def _hung(run: SuiteRun) -> set[str]:
-    failures = run.observation.failures
-    return {test for test, failure in failures.items() if failure.kind == "TestTookTooLong"}
-
-
 def _chosen(run: SuiteRun) -> tuple[str, ...]:
     """Returns the failing tests to repair; if there are many, prefers different failures."""
-    hung = _hung(run)
+    failures = run.observation.failures
+    hung = {test for test, failure in failures.items() if failure.kind == "TestTookTooLong"}
     # Tests that hang slow down a search, so they are used only if no other test fails.
     quick = [test for test in run.failed if test not in hung] or run.failed
     first: dict[tuple[str, str], str] = {}
     for test in quick:
-        failure = run.observation.failures.get(test)
+        failure = failures.get(test)
         if failure is not None:
             first.setdefault((failure.kind, failure.message), test)
     chosen = list(dict.fromkeys([*first.values(), *quick]))[:_MAX_FAILING]

@@ -8,7 +8,7 @@ from coding_gym.process_cache import ProcessCache
 from coding_gym.repair.candidate_trials import CandidateTrials, Trial
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.shortlist import Shortlist, find_shortlist
-from coding_gym.synthesis.suite import ReplyError, SuiteSandbox
+from coding_gym.synthesis.suite import SuiteSandbox
 from coding_gym.workspace import Template
 
 _BLOCK = 8  # number of candidates that are tried together
@@ -74,12 +74,7 @@ class CandidateProgram:
     def _try(self, shortlist: Shortlist, block: Sequence[Candidate]) -> Sequence[Trial]:
         assert shortlist.baseline is not None  # noqa: S101 - no baseline, no candidates
         with closing(self._open()) as tests:
-            try:
-                return CandidateTrials(tests, shortlist.baseline, shortlist.texts).run(block)
-            except ReplyError:  # code of a program can cause this
-                if len(block) == 1:
-                    return [Trial(breaks_others=True)]
-        return [trial for candidate in block for trial in self._try(shortlist, [candidate])]
+            return CandidateTrials(tests, shortlist.baseline, shortlist.texts).run(block)
 
     def _open(self) -> SuiteSandbox:
         spec = replace(self._template.spec, shell="fresh")

@@ -6,7 +6,7 @@ from itertools import islice
 from coding_gym.repair.candidate_trials import CandidateTrials
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Localisation
-from coding_gym.synthesis.suite import ReplyError, SuiteSandbox
+from coding_gym.synthesis.suite import SuiteSandbox
 
 # Most searches first reach the limit on the number, so results do not depend on the machine.
 _MAX_CANDIDATES = 1000
@@ -18,8 +18,6 @@ _FIRST_BATCH, _MAX_BATCH = 30, 240
 
 def find_repair(tests: SuiteSandbox, localisation: Localisation) -> Candidate | None:
     """Tries candidates until all visible tests pass with one, and then `_EXTRA` more.
-
-    The search ends early if a candidate damages the report of its batch.
 
     Args:
         tests: A sandbox with the program, used only for this purpose.
@@ -41,11 +39,7 @@ def find_repair(tests: SuiteSandbox, localisation: Localisation) -> Candidate | 
         batch = list(islice(remaining, min(size, num_left)))
         if not batch:
             break
-        try:
-            results = trials.run(batch)
-        except ReplyError:  # code of the program can cause this
-            break
-        numbered = enumerate(zip(batch, results, strict=True), num_tried + 1)
+        numbered = enumerate(zip(batch, trials.run(batch), strict=True), num_tried + 1)
         plausible += [(n, candidate) for n, (candidate, trial) in numbered if trial.is_plausible]
         num_tried += len(batch)
         num_left -= len(batch)

@@ -92,9 +92,16 @@ class SuiteSandbox:
 
     def __init__(self, spec: SandboxSpec, backend: str, *, has_own_pytest: bool) -> None:
         self.spent_s = 0.0
-        preload = preloads(spec.env, has_own_pytest=has_own_pytest)
-        self._sandbox = open_sandbox(replace(spec, preload=preload), backend=backend)
-        self._runner = TestRunner(self._sandbox, has_own_pytest=has_own_pytest)
+        self._spec = replace(spec, preload=preloads(spec.env, has_own_pytest=has_own_pytest))
+        self._backend, self._has_own_pytest = backend, has_own_pytest
+        self._compiled: ForkedRun | None = None
+        self._open()
+
+    def _open(self) -> None:
+        self._sandbox = open_sandbox(self._spec, backend=self._backend)
+        self._runner = TestRunner(self._sandbox, has_own_pytest=self._has_own_pytest)
+        if self._compiled is not None:
+            self._report([self._compiled])
 
     def close(self) -> None:
         """Closes the sandbox; idempotent."""
@@ -151,7 +158,8 @@ class SuiteSandbox:
         Raises:
             SandboxError: The sandbox died.
         """
-        self._report([ForkedRun(paths=paths, tests=(), cpu_s=cpu_s, compiles=True)])
+        self._compiled = ForkedRun(paths=paths, tests=(), cpu_s=cpu_s, compiles=True)
+        self._report([self._compiled])
 
     def attempt(
         self, attempts: Sequence[ForkedRun], modules: Collection[str] = ()
@@ -187,6 +195,28 @@ class SuiteSandbox:
             if not is_same or not all(_all_fail(second[n], again[n]) for n in others):
                 results[number] = None
         return results
+
+    def attempt_each(
+        self, attempts: Sequence[ForkedRun], modules: Collection[str] = ()
+    ) -> list[SuiteRun | None]:
+        """Runs as `attempt`; an attempt that damages the reports has no run, and harms no other.
+
+        A new sandbox without applied patches then replaces the old one: code under test can end the
+        process that restores its files.
+
+        Raises:
+            SandboxError: The sandbox died.
+        """
+        try:
+            return self.attempt(attempts, modules)
+        except ReplyError:
+            self.close()
+            self._open()
+        if len(attempts) == 1:
+            return [None]
+        half = len(attempts) // 2
+        parts = attempts[:half], attempts[half:]
+        return [run for part in parts for run in self.attempt_each(part, modules)]
 
     def _report(self, requests: Sequence[ForkedRun], modules: Collection[str] = ()) -> Run:
         report = self._runner.run_forks(

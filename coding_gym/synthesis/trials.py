@@ -9,7 +9,7 @@ from itertools import islice
 from coding_gym.grading.supervision import ForkedRun
 from coding_gym.synthesis.coverage_report import CoverageReport
 from coding_gym.synthesis.mutants import Mutant
-from coding_gym.synthesis.suite import ReplyError, SuiteRun, SuiteSandbox, test_files
+from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox, test_files
 
 # Small at first, so that little work is wasted if few tasks are requested.
 _FIRST_BATCH, _MAX_BATCH = 2, 12
@@ -35,13 +35,14 @@ class Trials:
         self._coverage = coverage
         self._cpu_s = _MIN_CPU_S + _CPU_FACTOR * coverage.cpu_s
         self._num_workers = num_workers
-        self._open_tests = open_tests
         self._idle: queue.SimpleQueue[SuiteSandbox] = queue.SimpleQueue()
         self._opened: list[SuiteSandbox] = []
         self._pool = ThreadPoolExecutor(num_workers, thread_name_prefix="synthesis")
         try:
             for _ in range(num_workers):
-                self._idle.put(self._open())
+                self._opened.append(open_tests())
+                self._opened[-1].compile(test_files(coverage.trusted), self._cpu_s)
+                self._idle.put(self._opened[-1])
         except BaseException:
             self.close()
             raise
@@ -74,21 +75,9 @@ class Trials:
         sandbox = self._idle.get()
         try:
             attempts = [self._attempt(mutant) for mutant in batch]
-            return sandbox.attempt(attempts, self._coverage.modules)
-        except ReplyError:  # a mutant can end the process that restores its files
-            sandbox.close()
-            sandbox = self._open()
-            if len(batch) == 1:
-                return [None]
+            return sandbox.attempt_each(attempts, self._coverage.modules)
         finally:
             self._idle.put(sandbox)
-        return [run for mutant in batch for run in self._try([mutant])]
-
-    def _open(self) -> SuiteSandbox:
-        sandbox = self._open_tests()
-        self._opened.append(sandbox)
-        sandbox.compile(test_files(self._coverage.trusted), self._cpu_s)
-        return sandbox
 
     def _attempt(self, mutant: Mutant) -> ForkedRun:
         tests = self._coverage.tests_of(mutant.path, mutant.lines)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from coding_gym.arguments import hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.task import GitTree, ImageTree, Task, default_url
@@ -18,6 +19,9 @@ _ONLY_LISTS = re.compile(r"(python[\d.]* -m )?pip[\d.]* (list|freeze)\b[^;&|]*")
 
 # The path of the project in images of SWE-bench, SWE-Gym and similar datasets.
 _TESTBED = "/testbed"
+
+SWE_BENCH_TABLES, IMAGES = "swebench", "images"
+"""The names that `load_tasks` accepts as ``environments``."""
 
 Environments = str | Path | Mapping[str, Mapping[str, Any]]
 
@@ -115,7 +119,8 @@ def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:
     path = Path(environments).expanduser()
     if not path.is_file():
         raise InvalidArgumentError(
-            f"environments must be a .jsonl file or a mapping by task id, got {str(environments)!r}"
+            "environments must be a .jsonl file, a mapping by task id or a name, got "
+            f"{str(environments)!r}; {hint(environments, (SWE_BENCH_TABLES, IMAGES))}"
         )
     entries = []
     for where, entry in read_jsonl(path):

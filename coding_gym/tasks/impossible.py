@@ -103,21 +103,16 @@ def _contradictions(task: Task, lines: Sequence[str]) -> Iterator[tuple[int, str
 
 def _added(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
     """Yields the blocks of added lines in a patch: number of the first line, path, and text."""
-    path, in_hunk = "", False
+    path = ""
     run: list[str] = []
     for number, line in enumerate([*lines, "diff "]):
-        if in_hunk and line.startswith("+"):
+        if line.startswith("+++ "):
+            path = line[4:].partition("\t")[0].removeprefix("b/")
+        elif line.startswith("+"):
             run.append(line[1:])
-            continue
-        if run:
+        elif run:
             yield number - len(run), path, "\n".join(run)
             run = []
-        if line.startswith("diff "):
-            in_hunk = False
-        elif not in_hunk and line.startswith("+++ "):
-            path = line[4:].partition("\t")[0].removeprefix("b/")
-        elif line.startswith("@@"):
-            in_hunk = True
 
 
 def _functions(module: ast.Module) -> Iterator[tuple[ast.FunctionDef, tuple[str, ...]]]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coding_gym.arguments import hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.task import Task
 from coding_gym.tasks.bundled_tasks import BUNDLED
@@ -15,7 +14,6 @@ from coding_gym.tasks.usable import check_usable
 if TYPE_CHECKING:
     from coding_gym.tasks.environments import Environments
 
-_SWE_BENCH_TABLES, _IMAGES = "swebench", "images"
 _MAX_NAMED = 3
 
 
@@ -122,17 +120,21 @@ def _all_read(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
 
 
 def _with_environments(tasks: tuple[Task, ...], environments: "Environments") -> tuple[Task, ...]:
-    from coding_gym.tasks.environments import image_entries, read_environments, with_environment
+    from coding_gym.tasks.environments import (
+        IMAGES,
+        SWE_BENCH_TABLES,
+        image_entries,
+        read_environments,
+        with_environment,
+    )
 
-    if str(environments) == _SWE_BENCH_TABLES:
+    if str(environments) == SWE_BENCH_TABLES:
         # Here, because it imports sandboxes, which importing the package must not.
         from coding_gym.tasks.recipe_tables import recipe_entries
 
         environments = recipe_entries(tasks)
-    elif str(environments) == _IMAGES:
+    elif str(environments) == IMAGES:
         environments = image_entries(tasks)
-    elif isinstance(environments, str | Path):
-        _check_file(environments)
     entries = read_environments(environments)
     if not any(task.task_id in entries for task in tasks):
         raise InvalidTaskError(
@@ -140,16 +142,6 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
             f"{tasks[0].task_id!r}, the first entry {next(iter(entries), None)!r}"
         )
     return tuple(with_environment(task, entries.get(task.task_id)) for task in tasks)
-
-
-def _check_file(environments: str | Path) -> None:
-    if Path(environments).expanduser().is_file():
-        return
-    names = _SWE_BENCH_TABLES, _IMAGES
-    raise InvalidArgumentError(
-        "environments must be a .jsonl file, a mapping by task id or a name, got "
-        f"{str(environments)!r}; {hint(environments, names)}"
-    )
 
 
 def _check_lists(task: Task, label: str) -> None:

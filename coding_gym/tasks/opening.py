@@ -4,7 +4,7 @@ import difflib
 import hashlib
 import os
 import pickle
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -146,7 +146,7 @@ def _rows(name: str, location: str | Path, split: Wanted) -> tuple[Iterable[Row]
     if path.is_dir():
         return _folder_rows(name, path), path
     if path.name == MANIFEST and path.is_file():
-        return _one_folder(path), path.parent
+        return [(str(path), read_row(path.parent))], path.parent
     if path.is_file():
         return file_rows(path), path.parent
     dataset, _, own_split = str(location).partition(":")
@@ -156,10 +156,6 @@ def _rows(name: str, location: str | Path, split: Wanted) -> tuple[Iterable[Row]
         splits = (own_split,) if own_split else (split,) if isinstance(split, str) else split
         return read_dataset(dataset, splits), None
     raise _unknown(location)
-
-
-def _one_folder(manifest: Path) -> Iterator[Row]:
-    yield str(manifest), read_row(manifest.parent)
 
 
 def _folder_rows(name: str, path: Path) -> Iterable[Row]:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from functools import partial
-from time import perf_counter
 
 from coding_gym.arguments import at_least_one
 from coding_gym.errors import (
@@ -51,15 +50,10 @@ def validate_task(
     if skipped := missing_runtime(task):
         return ValidationReport(task_id=task.task_id, ok=False, skipped=skipped)
     options = SandboxOptions.parse(checks.sandbox)
-    start = perf_counter()
-    template_s = 0.0
     try:
-        try:
-            template = store.get(task)
-        finally:
-            template_s = perf_counter() - start
+        template = store.get(task)
         template = replace(template, spec=options.applied(template.spec))
-        return replace(_measured(task, template, options.name, checks), template_s=template_s)
+        return _measured(task, template, options.name, checks)
     except SandboxUnavailableError:
         raise  # the same for every task on this machine
     except (InfrastructureError, InvalidTaskError, PatchError) as error:
@@ -67,7 +61,6 @@ def validate_task(
             task_id=task.task_id,
             ok=False,
             error=f"{type(error).__name__}: {error}{remedy_of_build(str(error))}",
-            template_s=template_s,
         )
 
 
@@ -81,9 +74,7 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
     timed = replace(task, gold_duration_s=max(g.duration_s for g in gold))
     base = partial(grade, timed, template, NO_REPAIR, backend=backend, challenge="none")
     noop = tuple(base() for _ in range(checks.repeats))
-    start = perf_counter()
     leaks, leak_error = _leaks(task, template, backend) if checks.looks_for_leaks else ((), "")
-    leaks_s = perf_counter() - start
     tries_cheats = checks.tries_cheats and all(g.resolved for g in gold)
     cheats = tuple(try_cheats(task, template, backend)) if tries_cheats else ()
     failed = next((g for g in gold if not g.resolved and not task.impossible_test), None)
@@ -109,7 +100,6 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
         passing_tests=passing,
         levels=gold[0].levels,
         leaks=leaks,
-        leaks_s=leaks_s,
         leak_error=leak_error,
         cheats=cheats,
         detail="; ".join(problems or _notes(gold[0], noop, unstable)),

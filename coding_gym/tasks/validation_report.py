@@ -19,7 +19,6 @@ class ValidationReport(JsonRecord):
             no searched file contains the repair, and no scripted cheat resolves it.
         gold_reasons: The `GradeReason` of each grading of the gold patch.
         noop_reasons: The `GradeReason` of each grading of the base.
-        template_s: Seconds to build the template; near 0 if it was cached.
         gold_durations_s: Seconds of each grading of the gold patch.
         noop_durations_s: Seconds of each grading of the base.
         flaky_tests: Expected tests with different results in the runs with the gold patch,
@@ -31,7 +30,6 @@ class ValidationReport(JsonRecord):
         levels: Number of fail-to-pass tests by `coding_gym.grade.Level` of their challenge; empty
             if the gold patch passes none.
         leaks: Files in which a policy could read the repair.
-        leaks_s: Seconds of the search for leaks.
         leak_error: The error of the search for leaks; "" if it did not fail.
         cheats: The result of each scripted cheat, if `Checks.tries_cheats`.
         checks: The `Checks.settings`; empty in older reports.
@@ -45,7 +43,6 @@ class ValidationReport(JsonRecord):
     ok: bool
     gold_reasons: tuple[str, ...] = ()
     noop_reasons: tuple[str, ...] = ()
-    template_s: float = 0.0
     gold_durations_s: tuple[float, ...] = ()
     noop_durations_s: tuple[float, ...] = ()
     flaky_tests: tuple[str, ...] = ()
@@ -54,7 +51,6 @@ class ValidationReport(JsonRecord):
     passing_tests: tuple[str, ...] = ()
     levels: Mapping[str, int] = field(default_factory=dict)
     leaks: tuple[str, ...] = ()
-    leaks_s: float = 0.0
     leak_error: str = ""
     cheats: tuple[CheatResult, ...] = ()
     checks: Mapping[str, Any] = field(default_factory=dict)

@@ -379,6 +379,18 @@ def test_patch_without_a_gold_is_not_challenged(store: TemplateStore) -> None:
     assert verdict.levels == {"structure": 4}
 
 
+def test_task_without_calibration_is_calibrated_once(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = with_hidden("def test_never():\n    assert False\n", "test_never")
+    assert grade(task, store.get(task), _patch(FIXED)).plan == ""
+    opening = mock.Mock(wraps=open_sandbox)
+    monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", opening)
+    verdict = grade(task, store.get(task), _patch(FIXED))
+    assert opening.call_count == 2  # one takes the patch, one runs the tests
+    assert verdict.levels == {"structure": 1}
+
+
 def test_grades_are_equal_in_any_order(store: TemplateStore) -> None:
     sources = {"gold": FIXED, "half": HALF, "base": BASE["cart.py"] + "\n"}
     patches = {name: _patch(source) for name, source in sources.items()}
@@ -487,6 +499,18 @@ def test_tests_that_the_tree_shows_are_no_bits(store: TemplateStore) -> None:
     )
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert (verdict.resolved, verdict.levels, verdict.bits) == (True, {"value": 1}, 0)
+
+
+def test_lines_that_the_test_patch_adds_elsewhere_are_no_bits(store: TemplateStore) -> None:
+    tests = "from cart import total\n\n\ndef test_it():\n    assert total([3000, 7], 2) == 3005\n"
+    task = with_hidden(tests, "test_it")
+    task = replace(
+        task,
+        tree=FilesTree(BASE | {"tests/test_shown.py": tests}),
+        fail_to_pass=(*task.fail_to_pass, "tests/test_shown.py::test_it"),
+    )
+    challenge = new_plan(task, store.get(task)).challenge
+    assert [challenge.num_bits([test]) for test in task.fail_to_pass] == [1, 0]
 
 
 _LUCKY = """\

@@ -1,6 +1,7 @@
 """Patches that make the grader fail: their grade is a failure of theirs, not of the machine."""
 
 import errno
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain, count, repeat
 from pathlib import Path
@@ -17,7 +18,7 @@ from coding_gym.grading import grade
 from coding_gym.grading.grader import CHALLENGES
 from coding_gym.grading.report import Run
 from coding_gym.grading.supervision import TestRunner
-from coding_gym.patch import Patch
+from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.sandbox.spec import WORKDIR
 from coding_gym.task import FilesTree, FolderTree, Task
@@ -39,9 +40,11 @@ ATTEMPTS = {
 SYNTAX, EXIT = ATTEMPTS.values()
 
 
-def on_path(task: Task, store: TemplateStore) -> tuple[Task, Template]:
+def on_path(
+    task: Task, store: TemplateStore, files: Mapping[str, str] = TREE
+) -> tuple[Task, Template]:
     """Puts the tree on ``sys.path`` before pytest is imported, as an editable install does."""
-    task = replace(task, tree=FilesTree(TREE))
+    task = replace(task, tree=FilesTree(files))
     template = store.get(task)
     spec = replace(template.spec, env={**template.spec.env, "PYTHONPATH": WORKDIR})
     task = replace(task, install_commands=("python -m pip install -e .",))
@@ -75,6 +78,30 @@ def test_task_whose_gold_patch_prevents_the_start_is_refused(store: TemplateStor
     task, template = on_path(replace(TASK, gold_patch=gold.text), store)
     with pytest.raises(GradingError, match="do not start with the gold patch"):
         grade(task, template, patch_of(GOLD, TREE))
+
+
+BROKEN_BASES = {
+    "a module that pytest imports": (
+        SYNTAX,
+        {"iniconfig/__init__.py": TREE["iniconfig/__init__.py"]},
+    ),
+    "a conftest": ({"conftest.py": "import (\n"}, {"conftest.py": "x = 1\n"}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("broken", "repair"), BROKEN_BASES.values(), ids=BROKEN_BASES)
+def test_base_that_cannot_start_is_a_task(
+    store: TemplateStore, broken: Changes, repair: Changes
+) -> None:
+    base = TREE | broken
+    gold = patch_of({**GOLD, **repair}, base)
+    task, template = on_path(replace(TASK, gold_patch=gold.text), store, base)
+    assert grade(task, template, gold).is_verified
+    unrepaired = patch_of(GOLD, base)
+    for patch, challenge in ((NO_REPAIR, "none"), (unrepaired, "resolved")):
+        verdict = grade(task, template, patch, challenge=challenge)
+        assert verdict.reason is GradeReason.TESTS_FAILED, verdict
 
 
 @pytest.mark.parametrize("challenge", ["none", "resolved"])

@@ -220,3 +220,18 @@ def test_order_dependent_failure_is_tried_in_order(open_tests: Any) -> None:
 def test_a_program_that_ends_its_tests_is_not_localised(open_tests: Any) -> None:
     ends = "import os\n\n\ndef test_end():\n    os._exit(3)\n"
     assert localise(open_tests({"m.py": "x = 1\n", "test_m.py": ends})) is None
+
+
+def test_candidate_that_damages_the_report_does_not_end_the_search(open_tests: Any) -> None:
+    """A result of 0 ends the process of all runs; an addition is the repair."""
+    test = (
+        "import os\n\nfrom area import area\n\n\n"
+        "def test_area():\n    if area(2, 3) == 0:\n        os.kill(os.getppid(), 9)\n"
+        "    assert area(2, 3) == 5\n"
+    )
+    program = "def area(a, b):\n    return a - b\n"
+    tests = open_tests({"area.py": program, "test_area.py": test})
+    _, chosen = searched(tests)
+    assert chosen is not None
+    assert chosen.changed({"area.py": program})["area.py"] == program.replace("-", "+")
+    assert tests.read_file("area.py", 1000) == program.encode()

@@ -9,6 +9,7 @@ import random
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from .forking import forked
@@ -41,29 +42,19 @@ def run(reporter: Any, settings: dict[str, Any]) -> int:
 
 def _run(settings: dict[str, Any]) -> list[Any]:
     """Runs tests in this process, which is a fork; returns the records."""
-    records = _Records()
+    records: list[Any] = []
+    reporter = SimpleNamespace(send=lambda *record: records.append(record))
     sys.dont_write_bytecode = not settings["compiles"]
     random.seed(settings["seed"])
-    plugin = Plugin(records, settings)
+    plugin = Plugin(reporter, settings)
     limit_s = settings["limit_s"]
     limit = partial(limited, limit_s) if limit_s else contextlib.nullcontext
     observer_module = importlib.import_module(".observer", __package__)  # the caller's
     observer = observer_module.Observer(_root(), plugin.name, limit, trace=settings["trace"])
     status = run_pytest([*settings["paths"], "-p", "no:cacheprovider"], [plugin, observer])
-    records.send("observed", observer.result())
-    records.send("end", status)
-    return records.all
-
-
-class _Records:
-    """Keeps the records of a run."""
-
-    def __init__(self) -> None:
-        self.all: list[Any] = []
-
-    def send(self, *record: object) -> None:
-        """Keeps one record."""
-        self.all.append(record)
+    reporter.send("observed", observer.result())
+    reporter.send("end", status)
+    return records
 
 
 def _root() -> str:

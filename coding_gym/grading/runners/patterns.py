@@ -29,13 +29,10 @@ _JAVASCRIPT = (
     *("node.config.json", "package.json", "package-lock.json", "yarn.lock"),
 )
 
-# Files that a compiler or a class loader may use instead of JUnit or of sources.
-JUNIT_CLASSES = (
+_JVM = (
+    # Files that a compiler or a class loader may use instead of JUnit or of sources.
     *("*.class", "*.jar", "/org/junit/*", "/junit/framework/*", "/org/hamcrest/*"),
     *("module-info.java", "junit-platform.properties"),
-)
-_JVM = (
-    *JUNIT_CLASSES,
     *("Test*.java", "*Test.java", "*Tests.java", "*TestCase.java", "*_TEST.java", "*IT.java"),
     *(f"*{name}.{suffix}" for name in ("Test", "Spec") for suffix in ("kt", "groovy", "scala")),
     *(
