@@ -5,6 +5,7 @@ import math
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections import Counter
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from episodes import run_command
 from model_server import Answer, Body, ChatServer, message
-from sandbox_fixtures import BACKEND
+from sandbox_fixtures import BACKEND, repeat_once_only_actions
 
 from coding_gym.agents.capture import CapturedRequests, segments
 from coding_gym.agents.capture_server import CaptureEndpoint
@@ -684,3 +685,24 @@ def test_packages_of_a_harness_are_an_entry_of_the_cache(
     (entry,) = clear_cache(tmp_path / "coding_gym", ["harnesses"])
     assert entry.path == layer.parent
     assert not layer.exists()
+
+
+def test_socket_of_a_killed_process_is_removed_by_the_next() -> None:
+    code = (
+        "from coding_gym.agents.capture_server import CaptureEndpoint\n"
+        "endpoint = CaptureEndpoint(None)\n"
+        "print(endpoint.path, flush=True)\n"
+        "input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as owner:
+        assert owner.stdout
+        folder = Path(owner.stdout.readline().strip()).parent
+        owner.kill()
+    assert folder.is_dir()
+    requests: Any = None
+    repeat_once_only_actions()
+    kept = [CaptureEndpoint(requests) for _ in range(2)]
+    assert not folder.exists()
+    assert all(endpoint.path.parent.is_dir() for endpoint in kept)

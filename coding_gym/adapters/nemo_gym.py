@@ -115,9 +115,13 @@ class RepairServer(GymnasiumServer):
         session = self.session_state.get(session_id)
         if session is None:
             raise InvalidArgumentError(f"no session {session_id!r}; call /reset first")
-        if not session.ended:  # it has ended if no sandbox could be opened
-            await asyncio.to_thread(self._play, session, action)
-        self._used_at[session_id] = time.monotonic()
+        self._used_at.pop(session_id, None)  # a session that plays is not idle
+        try:
+            if not session.ended:  # it has ended if no sandbox could be opened
+                await asyncio.to_thread(self._play, session, action)
+        finally:
+            if session_id in self.session_state:  # not closed meanwhile
+                self._used_at[session_id] = time.monotonic()
         outputs_by_id = {str(m.get("tool_call_id")): m["content"] for m in session.messages}
         calls = [item.call_id for item in action.output if item.type == "function_call"]
         outputs = [{"call_id": call, "output": outputs_by_id.pop(call, "")} for call in calls]

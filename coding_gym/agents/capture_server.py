@@ -6,12 +6,11 @@ import http.client
 import json
 import logging
 import secrets
-import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 from coding_gym.agents.capture import CapturedRequests
@@ -22,6 +21,7 @@ from coding_gym.agents.live_episode import (
     public_text,
 )
 from coding_gym.agents.responses_api import chat_body, response_body, response_events
+from coding_gym.sandbox.ownership import make_folder, remove_folder
 
 _log = logging.getLogger(__name__)
 
@@ -66,8 +66,9 @@ class CaptureEndpoint:
         self.requests = requests
         self.api_key = secrets.token_urlsafe(32)
         self.ending = asyncio.Event()
-        self._folder = tempfile.TemporaryDirectory(prefix="coding_gym-")
-        self.path = Path(self._folder.name, "model.sock")
+        folder = make_folder("model")
+        self._remove = weakref.finalize(self, remove_folder, folder)
+        self.path = folder / "sock"  # short: a path has at most 107 bytes
         self._reading = asyncio.Semaphore(_MAX_READ)
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -81,7 +82,7 @@ class CaptureEndpoint:
         for connection in self._connections:
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
-        self._folder.cleanup()
+        self._remove()
 
     def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Starts to serve a connection; closes it if too many are open."""

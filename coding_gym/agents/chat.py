@@ -6,7 +6,6 @@ from typing import Any
 
 from coding_gym.agents.live_episode import LiveEpisode, Player
 from coding_gym.agents.model_client import OpenAIClient
-from coding_gym.agents.model_reply import Reply
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats import explains_format
@@ -74,16 +73,13 @@ class ChatAgent(Player):
         """Requests actions until the episode has ended."""
         api = "text" if explains_format(live.episode.tool_format) else "chat"
         while not live.ended:
-            reply = await self._ask(live, chat_request(live.episode, api))
+            chat = chat_request(live.episode, api)
+            request = {"model": self.model, "seed": live.seed, **self._sampling.body(), **chat}
+            num_left = live.episode.info()["budget"]["tokens"]
+            if num_left is not None:
+                request["max_tokens"] = min(num_left, request.get("max_tokens") or num_left)
+            reply = await self._client.complete(request)
             await live.step(reply.action, reply.call, reply.prompt_ids)
-
-    async def _ask(self, live: LiveEpisode, chat: Mapping[str, Any]) -> Reply:
-        """Returns the reply to a chat."""
-        request = {"model": self.model, "seed": live.seed, **self._sampling.body(), **chat}
-        num_left = live.episode.info()["budget"]["tokens"]
-        if num_left is not None:
-            request["max_tokens"] = min(num_left, request.get("max_tokens") or num_left)
-        return await self._client.complete(request)
 
     async def close(self) -> None:
         """Closes the connections to the server."""

@@ -80,7 +80,8 @@ def _changing(episode: Episode, tools: ToolUse, change: FileChange) -> Iterator[
     except PatchError:  # a hunk that git moves
         yield tools.applying(change.text, "gold")
         return
-    numbered = next((n for n in tools.callable_schemas() if _parameters(n) == _NUMBERED), None)
+    schemas = tools.callable_schemas()
+    numbered = next((s for s in schemas if _properties(s).keys() == _NUMBERED), None)
     while text != after:
         edit = next_edit(text, after, is_unique=numbered is None)
         first, last = max(1, edit.line - _CONTEXT_LINES), edit.line + _CONTEXT_LINES
@@ -164,8 +165,10 @@ def in_line(path: str, edit: Edit) -> dict[str, Any]:
 def _edit_call(episode: Episode, tools: ToolUse, path: str, edit: Edit) -> ToolCall | None:
     """Returns the call that makes an edit; None if no tool replaces text."""
     for schema in tools.callable_schemas():
-        names = _argument_names(schema)
-        if names is None or not edit.old:
+        known = _properties(schema)
+        groups = (_PATHS, _OLD, _NEW)
+        names = [next((n for n in group if n in known), "") for group in groups]
+        if not (all(names) and edit.old):
             continue
         values = dict(zip(names, (path, edit.old, edit.new), strict=True))
         function = schema["function"]
@@ -177,15 +180,9 @@ def _edit_call(episode: Episode, tools: ToolUse, path: str, edit: Edit) -> ToolC
     return None
 
 
-def _parameters(schema: Schema) -> set[str]:
-    return set(schema["function"]["parameters"]["properties"])
-
-
-def _argument_names(schema: Schema) -> tuple[str, str, str] | None:
-    """Returns a tool's names for path, old and new text, or None."""
-    known: Mapping[str, object] = schema["function"]["parameters"]["properties"]
-    path, old, new = (next((n for n in names if n in known), "") for names in (_PATHS, _OLD, _NEW))
-    return (path, old, new) if path and old and new else None
+def _properties(schema: Schema) -> Mapping[str, object]:
+    properties: Mapping[str, object] = schema["function"]["parameters"]["properties"]
+    return properties
 
 
 def _text(episode: Episode, path: str | None) -> str | None:

@@ -111,12 +111,12 @@ class HarnessPlayer(Player):
     async def start(self, live: LiveEpisode) -> None:
         """Starts the episode in a sandbox that has the harness and its endpoint."""
         shared = self._client
-        client = shared if isinstance(shared, OpenAIClient) else LocalChat(shared)
         settings: dict[str, Any] = {"model": self.model, "seed": live.seed}
         if isinstance(shared, OpenAIClient):
             settings |= self._sampling.body()
-        prices = shared.prices if isinstance(shared, OpenAIClient) else None
-        requests = CapturedRequests(live, client.complete, settings, prices)
+            requests = CapturedRequests(live, shared.complete, settings, shared.prices)
+        else:
+            requests = CapturedRequests(live, LocalChat(shared).complete, settings)
         endpoint = CaptureEndpoint(requests)
 
         def change(spec: SandboxSpec) -> SandboxSpec:

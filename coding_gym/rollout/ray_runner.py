@@ -69,7 +69,7 @@ class RayRunner(Runner):
             except errors.RayTaskError:
                 raise
             except errors.RayError as failure:  # the actor or its node has died
-                problem, num_lost = failure, num_lost + 1
+                problem, num_lost = failure, num_lost + self._nodes.is_alive(node)
                 self._nodes.discard(node, failure)
             else:
                 for turn in record.turns:

@@ -40,7 +40,7 @@ from coding_gym.sandbox.docker_engine import (
 )
 from coding_gym.sandbox.inside.commands import BoundedOutput
 from coding_gym.sandbox.ownership import UNPRIVILEGED
-from coding_gym.sandbox.protocol import Probe, Sandbox, Snapshot
+from coding_gym.sandbox.protocol import NO_SNAPSHOTS, Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import Run
 from coding_gym.sandbox.served_sandbox import Channel
 from coding_gym.sandbox.spec import (
@@ -129,7 +129,7 @@ class DockerBackend:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
         check_spec(spec, self.name, lacks=("network", "forwards"))
         if snapshot is not None:
-            raise _no_snapshots()
+            raise InvalidArgumentError(NO_SNAPSHOTS)
         engine = connect(self._host)
         with _image_errors(spec.image):
             image = inspect(engine, spec.image or self._image, self.owner())
@@ -348,15 +348,6 @@ class DockerSandbox(Sandbox):
         self._container = container
         self._shell = spec.shell
 
-    def snapshot(self) -> Snapshot:
-        """Raises InvalidArgumentError: containers have no snapshots."""
-        raise _no_snapshots()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Raises InvalidArgumentError, as `snapshot`."""
-        del snapshot
-        raise _no_snapshots()
-
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent.
 
@@ -400,12 +391,6 @@ class DockerSandbox(Sandbox):
         if kept.num_bytes > max_output_bytes:
             raise SandboxError(f"the sandbox sent more than {max_output_bytes} bytes")
         return result.exit_code, b"".join(kept.parts())
-
-
-def _no_snapshots() -> InvalidArgumentError:
-    return InvalidArgumentError(
-        "the 'docker' sandbox has no snapshots; use 'namespace', which runs images too"
-    )
 
 
 def _request(nonce: bytes, run: Run) -> bytes:

@@ -61,17 +61,13 @@ class Engine:
         with self.errors_as("query the daemon"):
             self.info: dict[str, Any] = self.api.info()
 
-    def is_podman(self) -> bool:
-        """Whether it is Podman's Docker-compatible service."""
-        return "BuildahVersion" in self.info
-
     def missing(self) -> tuple[Promise, ...]:
         """Returns the promises that its containers do not keep."""
         missing = [*_NEVER, *(each for key, each in _UNLESS.items() if not self.info.get(key))]
         options = [text.split(",") for text in self.info.get("SecurityOptions") or ()]
         filters = ["profile=unconfined" not in each for each in options if "name=seccomp" in each]
-        # Podman's filter lets every process make user namespaces.
-        if not any(filters) or self.is_podman():
+        # Podman, which alone has Buildah, lets every process make user namespaces.
+        if not any(filters) or "BuildahVersion" in self.info:
             missing.append(Promise.SYSTEM_CALLS)
         return tuple(missing)
 

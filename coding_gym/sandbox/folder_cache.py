@@ -97,9 +97,8 @@ def key_lock(folder: Path, key: str) -> FileLock:
     return FileLock(folder / f"{key}.lock")
 
 
-def remove_leftovers(folder: Path) -> int:
-    """Removes folders of killed builds of a `FolderCache`; returns their number."""
-    count = 0
+def remove_leftovers(folder: Path) -> None:
+    """Removes folders of killed builds of a `FolderCache`."""
     for path in folder.glob(f"*{PARTIAL}"):
         stem = path.name.removesuffix(PARTIAL)
         with (
@@ -107,5 +106,3 @@ def remove_leftovers(folder: Path) -> int:
             key_lock(folder, stem.rpartition(".")[0] or stem).acquire(timeout=0),
         ):
             path.unlink() if path.is_file() else remove_folder(path)
-            count += 1
-    return count

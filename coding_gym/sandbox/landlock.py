@@ -186,7 +186,7 @@ def _grants(spec: SandboxSpec, files: HostFolder) -> Iterator[Grant]:
         yield "write" if mount.writable else "read", files.host_paths[mount.target]
     if spec.python is not None:
         prefix = Path(files.host_paths[str(spec.python.prefix)])
-        if not is_system(prefix):
+        if not any(prefix.is_relative_to(f"/{name}") for name in TOP_FOLDERS):
             yield from tree_grants(prefix)
 
 
@@ -211,11 +211,6 @@ def tree_grants(folder: Path) -> tuple[Grant, ...]:
     packages = {path for pattern in THIRD_PARTY for path in folder.glob(pattern)}
     hidden = {str(path.resolve()) for path in (*packages, _PACKAGE)}
     return tuple(_allow(str(folder), hidden))
-
-
-def is_system(path: Path) -> bool:
-    """Whether a path is below a folder of `system_grants`."""
-    return any(path.is_relative_to(f"/{name}") for name in TOP_FOLDERS)
 
 
 def _allow(path: str, hidden: Collection[str]) -> Iterator[Grant]:

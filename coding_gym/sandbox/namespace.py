@@ -35,9 +35,9 @@ from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.setup_errors import documented_errors
 from coding_gym.sandbox.spec import (
     Interpreter,
+    Mount,
     SandboxSpec,
     environment,
-    mounts_in_place,
     socket_mounts,
 )
 from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygote
@@ -179,7 +179,8 @@ def _mounts(spec: SandboxSpec, image: Image | None, network: NetworkSettings) ->
     if spec.python is not None and not _is_always_visible(spec.python, image):
         source = replace(_source(spec.python.prefix), hides_packages=True)
         mounts.append(MountRequest(source=source, target=str(spec.python.prefix)))
-    for mount in (*mounts_in_place(network.paths), *spec.mounts, *socket_mounts(spec)):
+    in_place = (Mount(source=path, target=str(path)) for path in network.paths)
+    for mount in (*in_place, *spec.mounts, *socket_mounts(spec)):
         source = replace(_source(mount.source), writable=mount.writable)
         mounts.append(MountRequest(source=source, target=_plain(mount.target)))
     return mounts

@@ -6,6 +6,7 @@ from typing import Protocol, Self
 
 from coding_gym.arguments import at_least
 from coding_gym.calls import ExecResult
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.run_arguments import (
     MAX_ARGUMENT_BYTES,
     STATE,
@@ -22,6 +23,7 @@ from coding_gym.sandbox.spec import WORKDIR, SandboxSpec, Shell
 
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_MAX_OUTPUT_BYTES = 1 << 20
+NO_SNAPSHOTS = "this kind of sandbox has no snapshots; use 'namespace', which runs images too"
 
 
 class Sandbox:
@@ -149,7 +151,7 @@ class Sandbox:
             InvalidArgumentError: The backend has no snapshots.
             SandboxError: The sandbox is closed or died.
         """
-        raise NotImplementedError
+        raise InvalidArgumentError(NO_SNAPSHOTS)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Restores every file to its state at the snapshot; running processes end.
@@ -157,11 +159,12 @@ class Sandbox:
         A failure closes the sandbox.
 
         Raises:
-            InvalidArgumentError: The snapshot is another backend's, or of another spec; nothing
-                has changed then.
+            InvalidArgumentError: The snapshot is another backend's, or of another spec, or the
+                backend has no snapshots; nothing has changed then.
             SandboxError: The sandbox is closed or died.
         """
-        raise NotImplementedError
+        del snapshot
+        raise InvalidArgumentError(NO_SNAPSHOTS)
 
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent."""

@@ -10,13 +10,12 @@ from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox.protocol import Probe, Sandbox, SandboxBackend, Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 
+# In the order in which "auto" tries them.
 _BACKENDS = {
-    "docker": "coding_gym.sandbox.docker_backend:DockerBackend",
-    "landlock": "coding_gym.sandbox.landlock:LandlockBackend",
     "namespace": "coding_gym.sandbox.namespace:NamespaceBackend",
+    "landlock": "coding_gym.sandbox.landlock:LandlockBackend",
+    "docker": "coding_gym.sandbox.docker_backend:DockerBackend",
 }
-# The order in which "auto" tries the backends.
-AUTOMATIC = ("namespace", "landlock", "docker")
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +47,7 @@ def probe_backends() -> tuple[dict[str, Probe], str]:
         none works.
     """
     probes = {name: _made(name).probe() for name in _BACKENDS}
-    return probes, next((name for name in AUTOMATIC if probes[name].available), "")
+    return probes, next((name for name in _BACKENDS if probes[name].available), "")
 
 
 def open_sandbox(
@@ -82,7 +81,7 @@ def _made(name: str) -> SandboxBackend:
 def _automatic() -> str:
     """Returns the name of the first backend that works here."""
     refusals: list[SandboxUnavailableError] = []
-    for name in AUTOMATIC:
+    for name in _BACKENDS:
         try:
             _made(name).open(SandboxSpec()).close()
         except SandboxUnavailableError as error:

@@ -351,18 +351,14 @@ class ServedSandbox(Sandbox):
         check_snapshot(snapshot, backend=self._backend, spec=self._spec)
         self._channel.require_open()
         try:
-            if self._start is None:
-                self._restore_in_place(snapshot)
+            if self._start is None:  # the inner server replaces all files
+                with memory_file(snapshot.data) as file:
+                    self._call({"op": "restore"}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
             else:
                 self._start_again(snapshot, self._start)
         except BaseException:
             self.close()
             raise
-
-    def _restore_in_place(self, snapshot: Snapshot) -> None:
-        """Makes the inner server replace all files."""
-        with memory_file(snapshot.data) as file:
-            self._call({"op": "restore"}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
 
     def _start_again(self, snapshot: Snapshot, start: Callable[[Snapshot], Channel]) -> None:
         """Starts a new first process, because a mounted overlay's upper folder must not change."""

@@ -69,7 +69,7 @@ def _remedy(failure: SetupError) -> str:
         return "run `sudo sysctl -w user.max_user_namespaces=65536`"
     if "KUBERNETES_SERVICE_HOST" in os.environ:
         return _POD
-    if _in_container():
+    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
         return _CONTAINER
     if failure.errno == errno.ENOSYS or failure.kind == "overlay":
         return f"use Linux 5.12 or later (this is {os.uname().release})"
@@ -82,7 +82,3 @@ def _sysctl(name: str) -> str:
         return path.read_text(encoding="ascii").strip()
     except OSError:
         return ""
-
-
-def _in_container() -> bool:
-    return Path("/.dockerenv").exists() or Path("/run/.containerenv").exists()

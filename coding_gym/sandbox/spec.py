@@ -1,6 +1,6 @@
 """The specification of a sandbox: folders, interpreter, limits, variables. Values, no processes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
@@ -66,11 +66,6 @@ class Mount:
     source: Path
     target: str
     writable: bool = False
-
-
-def mounts_in_place(paths: Iterable[Path]) -> tuple[Mount, ...]:
-    """Returns read-only mounts of host folders and files at their own paths."""
-    return tuple(Mount(source=path, target=str(path)) for path in paths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

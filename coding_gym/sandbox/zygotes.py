@@ -82,11 +82,6 @@ class Zygote:
         self.overlay_works_on_tmpfs = bool(header.get("overlay_works_on_tmpfs"))
 
     @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self._process.pid
-
-    @property
     def alive(self) -> bool:
         """Whether it can open more sandboxes."""
         return self._accepts_requests and not self.has_hung_up()

@@ -10,7 +10,9 @@ from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_extra
 from coding_gym.task import Task
 
-MAX_LOSSES = 3  # after this many, the episode is the probable cause, such as memory exhaustion
+# After this many losses of actors on live nodes the episode is the probable cause, such as memory
+# exhaustion.
+MAX_LOSSES = 3
 
 _SPREAD = 1.0  # extra episodes per CPU before a node without the environment is used
 
@@ -122,6 +124,10 @@ class RayNodes:
             else:
                 del self._nodes[node.node_id]
 
+    def is_alive(self, node: Node) -> bool:
+        """Whether a node, whose actor may have died, is still part of the cluster."""
+        return node.node_id in self._num_cpus()
+
     def close(self) -> None:
         """Ends the actors, and the connection to Ray if this object opened it; idempotent."""
         with self._lock:
@@ -135,11 +141,7 @@ class RayNodes:
 
     def _usable(self) -> list[Node]:
         """Returns the nodes that are alive and can run sandboxes; starts actors on new ones."""
-        num_cpus = {
-            node["NodeID"]: node["Resources"].get("CPU", 0)
-            for node in self.ray.nodes()
-            if node["Alive"]
-        }
+        num_cpus = self._num_cpus()
         for node_id in num_cpus.keys() - self._nodes.keys():
             if num_cpus[node_id]:
                 self._nodes[node_id] = Node(node_id, self._start(node_id), num_cpus[node_id])
@@ -150,6 +152,11 @@ class RayNodes:
                 f"the cluster {self.address!r} has no node that can run the sandbox{why}"
             )
         return usable
+
+    def _num_cpus(self) -> dict[str, float]:
+        """Returns the number of CPUs of each live node, by its id."""
+        nodes = self.ray.nodes()
+        return {one["NodeID"]: one["Resources"].get("CPU", 0) for one in nodes if one["Alive"]}
 
     def _start(self, node_id: str) -> Any:
         strategies = import_module("ray.util.scheduling_strategies")

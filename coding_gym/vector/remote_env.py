@@ -73,7 +73,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             except SandboxUnavailableError as failure:
                 self._nodes.discard(node, failure, is_unusable=True)
             except _LostNodeError:
-                num_lost += 1
+                num_lost += self._nodes.is_alive(node)
                 if num_lost == MAX_LOSSES:
                     raise
             else:

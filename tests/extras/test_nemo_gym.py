@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import threading
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -20,7 +21,7 @@ from nemo_gym.server_utils import ServerClient
 from responses_api_agents.gymnasium_agent.app import GymnasiumAgent, GymnasiumAgentConfig
 
 from coding_gym.adapters.nemo_gym import RepairServer, RepairServerConfig, rows
-from coding_gym.errors import InvalidTaskError, SandboxError
+from coding_gym.errors import EpisodeError, InvalidTaskError, SandboxError
 from coding_gym.patch import Patch
 
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -221,6 +222,43 @@ def test_a_reset_closes_idle_sessions(tiny_row: dict[str, Any]) -> None:
 
     before = asyncio.run(play())  # starts what sandboxes share
     assert wait_gone(asyncio.run(play()) - before, 30) == []
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_session_in_use_is_not_idle(
+    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch, is_closed: bool
+) -> None:
+    server = make(tiny_row, idle_timeout=0.0)
+    is_playing, may_play, play = threading.Event(), threading.Event(), RepairServer._play
+
+    def play_late(server: RepairServer, *arguments: Any) -> None:
+        is_playing.set()
+        assert may_play.wait(60)
+        play(server, *arguments)
+
+    monkeypatch.setattr(RepairServer, "_play", play_late)
+
+    async def step() -> tuple[Any, ...]:
+        await server.reset({"task_id": "shapes-area"}, "used")
+        stepping = asyncio.create_task(server.step(NeMoGymResponse(**reply(REPAIR)), {}, "used"))
+        assert await asyncio.to_thread(is_playing.wait, 60)
+        if is_closed:
+            await server.close_session("used")
+        else:
+            await server.reset({"task_id": "shapes-area"}, "second")
+            await server.close_session("second")
+        may_play.set()
+        result: tuple[Any, ...] = await stepping
+        await server.close_session("used")
+        return result
+
+    if is_closed:
+        with pytest.raises(EpisodeError, match="closed"):
+            asyncio.run(step())
+    else:
+        *_, truncated, info = asyncio.run(step())
+        assert (truncated, info["mask_sample"]) == (False, False)
+    assert (server.session_state, server._used_at) == ({}, {})
 
 
 def test_refused_rows_hold_no_session(server: RepairServer) -> None:

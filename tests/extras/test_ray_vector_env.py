@@ -1,6 +1,7 @@
 """A vector env on a Ray cluster equals the local one, and loses only what ran on a lost node."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +16,7 @@ from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxError
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.vector import RayVectorEnv, make_vec
-from coding_gym.vector.ray_nodes import environment_of
+from coding_gym.vector.ray_nodes import MAX_LOSSES, environment_of
 
 pytestmark = pytest.mark.trainer
 
@@ -149,6 +150,23 @@ def test_a_lost_node_masks_its_episodes_and_its_slots_open_elsewhere(
     assert not env.recv(min_envs=4)[4]["mask_sample"].any()
     env.send([SUBMIT] * 4, lost)
     assert env.recv(min_envs=4)[1].tolist() == [1.0] * 4
+
+
+def test_a_reset_outlives_more_lost_nodes_than_an_episode_may_lose(
+    cluster: Any, make: Make
+) -> None:
+    env = make(1)
+    env.reset(seed=0)
+    (slot,) = env.envs
+    lost = slot._node
+    nodes = iter([replace(lost, actor=slot._nodes._start(lost.node_id)) for _ in range(MAX_LOSSES)])
+    (worker,) = (one for one in cluster.worker_nodes if one.node_id == lost.node_id)
+    cluster.remove_node(worker, allow_graceful=False)
+    place = slot._nodes.place
+    slot._nodes.place = lambda *task, **previous: next(nodes, None) or place(*task, **previous)
+    assert env.reset(seed=0)[1]["turn"].tolist() == [0]
+    assert slot._node.node_id != lost.node_id
+    assert env.step([TRUE])[4]["mask_sample"].tolist() == [False]
 
 
 def test_a_step_after_a_failed_call_of_a_lost_node_is_masked(make: Make) -> None:

@@ -229,8 +229,8 @@ def helper_pid(backend: SandboxBackend) -> int:
     sandboxes. That of ``landlock`` has their watchdogs as its children.
     """
     if isinstance(backend, NamespaceBackend):
-        return zygote("namespace", *backend.owner()).pid
-    return zygote("folder", os.geteuid(), os.getegid()).pid
+        return zygote("namespace", *backend.owner())._process.pid
+    return zygote("folder", os.geteuid(), os.getegid())._process.pid
 
 
 @contextmanager

@@ -4,16 +4,17 @@
 an interrupted copy leaves complete blobs, which the next try finds, and a folder that it removes.
 """
 
+import fcntl
 import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, SandboxError, last_line
-from coding_gym.sandbox.folder_cache import FolderCache, key_lock
+from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.sandbox.host_program import run_program
 from coding_gym.sandbox.images.layout import ARCHITECTURE, full_name, image_folder, layout_key
 
@@ -43,7 +44,7 @@ def fetch_image(image: str) -> Path:
     def build(folder: Path) -> None:
         # A standard layout, with blobs that all images share.
         (folder / "blobs").symlink_to(Path("..", _BLOBS))
-        with key_lock(image_folder(), _BLOBS):  # else `remove_image` could remove its blobs
+        with _blobs_lock(fcntl.LOCK_SH):  # else `remove_image` could remove its blobs
             _skopeo("copy --quiet", name, f"oci:{folder}")
 
     try:
@@ -94,7 +95,7 @@ def remove_image(image: str) -> frozenset[str]:
     digests = _digests(folder / key)
     # Outside the other lock: a fetch waits for that one while it holds the lock of its image.
     FolderCache(folder).remove(key)
-    with key_lock(folder, _BLOBS):
+    with _blobs_lock(fcntl.LOCK_EX):
         # Layouts that are being fetched match as well, and keep their blobs.
         unused = digests.difference(
             *(_digests(index.parent) for index in folder.glob("*/index.json"))
@@ -102,6 +103,14 @@ def remove_image(image: str) -> frozenset[str]:
         for value in unused:
             (folder / _BLOBS / "sha256" / value).unlink(missing_ok=True)
     return frozenset(f"sha256:{value}" for value in unused)
+
+
+@contextmanager
+def _blobs_lock(kind: int) -> Iterator[None]:
+    """Holds the lock on the blobs: fetches share it, a removal has it alone."""
+    with (image_folder() / f"{_BLOBS}.lock").open("a+b") as file:
+        fcntl.flock(file, kind)
+        yield
 
 
 def _digests(layout: Path) -> frozenset[str]:

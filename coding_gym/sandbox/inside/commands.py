@@ -227,11 +227,6 @@ class Command:
         self.is_open = bool(chunk)
         return len(chunk)
 
-    def read_all(self) -> None:
-        """Reads the rest of the output, after its last writer has ended."""
-        while self.is_open and self.read():
-            pass
-
     def wait_for_output(self, grace_s: float) -> None:
         """Reads output of processes that outlive the shell, for a limited time."""
         poll = select.poll()

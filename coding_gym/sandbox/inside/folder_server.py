@@ -194,25 +194,18 @@ def _confine(request: FolderRequest) -> int:
     with step("request a signal at the watchdog's end"):  # a change of the user would clear it
         sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGTERM)
     with step("set limits"):
-        for kind, value in _limits(request.limits).items():
+        for kind, value in lockdown.limit_values(request.limits):
+            value += kind == resource.RLIMIT_NPROC  # this process
             resource.setrlimit(kind, (value, value))
     with step("enforce the Landlock rules", "landlock"):
         landlock_rules.enforce(outer)
         os.close(outer)
     with step("install the seccomp filter"):
         sc.install_filter(seccomp.program(sc.machine()))
-        sc.install_filter(seccomp.no_attributes(sc.machine()))
-        if not landlock_rules.has_truncation_right(request.abi):
-            sc.install_filter(seccomp.no_truncation(sc.machine()))
-        sc.install_filter(seccomp.no_sockets(sc.machine()))
+        has_right = request.abi >= landlock_rules.TRUNCATION_SINCE
+        program = seccomp.landlock_program(sc.machine(), has_truncation_right=has_right)
+        sc.install_filter(program)
     return inner
-
-
-def _limits(limits: Mapping[str, int]) -> dict[int, int]:
-    """Returns the limits of this process and of commands."""
-    values = dict(lockdown.limit_values(limits))
-    values[resource.RLIMIT_NPROC] += 1  # this process
-    return values
 
 
 def _opener(granted: list[str]) -> Opener:

@@ -22,8 +22,8 @@ _REMOVE_DIR, _REMOVE_FILE = 1 << 4, 1 << 5
 _MAKE_DIR, _MAKE_REG, _MAKE_SOCK, _MAKE_FIFO, _MAKE_SYM = (1 << bit for bit in (7, 8, 9, 10, 12))
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 _FIRST_RIGHTS = (1 << 13) - 1
-_TRUNCATION_SINCE = 3
-_RIGHTS_SINCE = {2: _REFER, _TRUNCATION_SINCE: _TRUNCATE, 5: _IOCTL_DEV}
+TRUNCATION_SINCE = 3
+_RIGHTS_SINCE = {2: _REFER, TRUNCATION_SINCE: _TRUNCATE, 5: _IOCTL_DEV}
 _TCP_SINCE, _TCP = 4, 3
 _SCOPES_SINCE, _SCOPES = 6, 3  # abstract UNIX sockets and signals
 
@@ -43,11 +43,6 @@ def abi() -> int:
         return sc.call("landlock_create_ruleset", 0, 0, _CREATE_RULESET_VERSION)
     except OSError:
         return 0
-
-
-def has_truncation_right(version: int) -> bool:
-    """Whether truncation of files is a separate right."""
-    return version >= _TRUNCATION_SINCE
 
 
 def make_ruleset(version: int, grants: Iterable[tuple[str, str]]) -> int:

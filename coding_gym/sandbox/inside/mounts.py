@@ -8,7 +8,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from coding_gym.sandbox.inside import syscalls as sc
@@ -316,9 +316,5 @@ def _date(path: str, time_ns: int) -> None:
 
 def _is_writable(path: str) -> bool:
     """Whether a path is in the workspace or another folder that commands may write to."""
-    return bool(_around(path, ("/workspace", *(inside for _, inside, _ in _WRITABLE))))
-
-
-def _around(path: str, folders: Iterable[str]) -> list[str]:
-    """Returns those of some folders that are a path or contain it."""
-    return [folder for folder in folders if f"{path}/".startswith(f"{folder.rstrip('/')}/")]
+    folders = ("/workspace", *(inside for _, inside, _ in _WRITABLE))
+    return f"{path}/".startswith(tuple(f"{folder}/" for folder in folders))

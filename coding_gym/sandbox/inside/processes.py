@@ -1,8 +1,8 @@
 """Lists, reaps and kills the processes of a sandbox, and checks their memory.
 
-Init checks memory periodically while a command runs, more often as the limit comes nearer. A check
-sums the private memory, shared memory and swap of all processes. If this sum is above the limit, it
-is computed again, more slowly, with memory that several processes share counted once.
+Init checks memory periodically while a command runs. A check sums the private memory, shared memory
+and swap of all processes. If this sum is above the limit, it is computed again, more slowly, with
+memory that several processes share counted once.
 
 Not counted: page tables, sockets, pipes, other kernel objects, and shared memory that no
 process has mapped any more. Between two checks a program can exceed the limit.
@@ -17,9 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 # Shorter commands are never checked.
 _FIRST_CHECK_S = 0.02
-_MIN_INTERVAL_S, _MAX_INTERVAL_S = 0.05, 0.5
-# How fast one processor can fill memory, which determines the time of the next check.
-_BYTES_PER_S = 4 << 30
+_INTERVAL_S = 0.05
 # The pause after a check is at least this many times the duration of the check.
 _REST = 20
 
@@ -92,7 +90,6 @@ class MemoryWatch:
         self.next_check = 0.0
         self._limit = limit_bytes
         self._pids = pids
-        self._bytes_per_s = _BYTES_PER_S * len(os.sched_getaffinity(0))
 
     def begin(self, now: float) -> None:
         """Starts the checks of a command, which runs alone."""
@@ -107,9 +104,7 @@ class MemoryWatch:
             for folder in _in_vfork(statuses, held):
                 del held[folder]
             total = sum(_share(folder, num_bytes) for folder, num_bytes in held.items())
-        pause_s = max(0, self._limit - total) / self._bytes_per_s
-        pause_s = min(max(pause_s, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
-        self.next_check = now + max(pause_s, (time.monotonic() - now) * _REST)
+        self.next_check = now + max(_INTERVAL_S, (time.monotonic() - now) * _REST)
         return total > self._limit
 
 

@@ -17,7 +17,7 @@ Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-
 
 System calls that are newer than this list do not exist inside.
 
-The other filters refuse calls that Landlock cannot control, in ``landlock`` sandboxes only.
+`landlock_program` is a second filter, of ``landlock`` sandboxes only.
 """
 
 import struct
@@ -92,32 +92,28 @@ def program(machine: str) -> bytes:
     return _assembled(machine, rules, unknown=_ENOSYS)
 
 
-def no_sockets(machine: str) -> bytes:
-    """Returns a filter that allows only pairs of connected UNIX sockets.
+def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
+    """Returns the filter of calls that Landlock cannot control.
 
-    There is no private network namespace, and Landlock up to ABI 7 controls neither datagrams nor
-    UNIX sockets with paths, such as that of a container engine. A pair of datagram sockets is
-    refused too, because each end could still send to any path.
+    Of sockets it allows only pairs of connected UNIX sockets. There is no private network
+    namespace, and Landlock up to ABI 7 controls neither datagrams nor UNIX sockets with paths, such
+    as that of a container engine. A pair of datagram sockets is refused too, because each end could
+    still send to any path. Changes of extended attributes are refused as some file systems do.
+
+    Args:
+        machine: The architecture.
+        has_truncation_right: Whether Landlock controls truncation. Without it, before ABI 3,
+            ``open(O_RDONLY | O_TRUNC)`` empties a file that may only be read, and the filter
+            refuses this. It cannot read the flags of openat2, so that call does not exist.
     """
+    rules = _answers(_SOCKETS, _EACCES) | _answers(_ATTRIBUTES, _EOPNOTSUPP)
     pair = [_argument(1), (_AND, 0, 0, _TYPE_BITS), *_refuse((_DATAGRAM,), _EACCES)]
-    return _assembled(machine, _answers(_SOCKETS, _EACCES) | {"socketpair": [*pair, _ALLOWED]})
-
-
-def no_attributes(machine: str) -> bytes:
-    """Returns a filter that refuses to change extended attributes, as some file systems do."""
-    return _assembled(machine, _answers(_ATTRIBUTES, _EOPNOTSUPP))
-
-
-def no_truncation(machine: str) -> bytes:
-    """Returns a filter that refuses to truncate a file that may not be written.
-
-    Before ABI 3 Landlock has no truncate right: ``open(O_RDONLY | O_TRUNC)`` empties a file that
-    may only be read. A filter cannot read the flags of openat2, so that call does not exist.
-    """
-    rules = _answers(["truncate"], _EACCES) | _answers(["openat2"], _ENOSYS)
-    for name, index in (("open", 1), ("openat", 2)):
-        flags = [_argument(index), (_AND, 0, 0, _ACCESS_BITS | _TRUNCATE)]
-        rules[name] = [*flags, *_refuse((_TRUNCATE,), _EACCES), _ALLOWED]
+    rules["socketpair"] = [*pair, _ALLOWED]
+    if not has_truncation_right:
+        rules |= _answers(["truncate"], _EACCES) | _answers(["openat2"], _ENOSYS)
+        for name, index in (("open", 1), ("openat", 2)):
+            flags = [_argument(index), (_AND, 0, 0, _ACCESS_BITS | _TRUNCATE)]
+            rules[name] = [*flags, *_refuse((_TRUNCATE,), _EACCES), _ALLOWED]
     return _assembled(machine, rules)
 
 

@@ -170,7 +170,8 @@ def _finish(command: Command, outcome: Outcome) -> int:
         command.wait_for_output(GRACE_S)
         are_left = command.reap()
     num_leftovers = command.kill_all() if are_left else 0
-    command.read_all()
+    while command.is_open and command.read():  # what the last writer left
+        pass
     return num_leftovers
 
 

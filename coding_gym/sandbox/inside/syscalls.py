@@ -189,8 +189,8 @@ def write_text(path: str, text: str) -> None:
 def refuse_symlinks(path: str) -> None:
     """Raises OSError if a part of a path is a symbolic link; its last parts need not exist."""
     how = struct.pack("3Q", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS)
-    for part in _prefixes(path):
-        descriptor = call("openat2", _AT_FDCWD, part, how, len(how), tolerates=errno.ENOENT)
+    for part in (*reversed(PurePosixPath(path).parents), path):
+        descriptor = call("openat2", _AT_FDCWD, str(part), how, len(how), tolerates=errno.ENOENT)
         if descriptor >= 0:
             os.close(descriptor)
 
@@ -318,8 +318,3 @@ def install_filter(program: bytes) -> None:
     """Installs a seccomp filter (8 bytes per instruction) in this process and its descendants."""
     at = ctypes.cast(ctypes.c_char_p(program), ctypes.c_void_p).value or 0
     call("seccomp", _SET_FILTER, 0, struct.pack("H6xQ", len(program) // 8, at))
-
-
-def _prefixes(path: str) -> list[str]:
-    """Returns an absolute path and its parents except the root, the highest first."""
-    return [str(part) for part in (*reversed(PurePosixPath(path).parents), path)][1:]

@@ -134,6 +134,36 @@ def test_fetching_an_image_while_it_is_removed_ends(monkeypatch: pytest.MonkeyPa
     assert not any(thread.is_alive() for thread in threads)
 
 
+def test_a_slow_fetch_delays_removals_but_no_other_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_fetching, may_end = threading.Event(), threading.Event()
+
+    def fetch_late(_: str, name: str, *__: str) -> str:
+        if name == "slow:1":
+            is_fetching.set()
+            may_end.wait(60)
+        return ""
+
+    monkeypatch.setattr(fetching, "_skopeo", fetch_late)
+    slow, other, removal = (
+        threading.Thread(target=target, args=(name,), daemon=True)
+        for target, name in (
+            (fetch_image, "slow:1"),
+            (fetch_image, "other:1"),
+            (remove_image, "third:1"),
+        )
+    )
+    slow.start()
+    assert is_fetching.wait(30)
+    other.start()
+    removal.start()
+    other.join(10)
+    removal.join(0.1)
+    assert (other.is_alive(), removal.is_alive()) == (False, True)
+    may_end.set()
+    removal.join(10)
+    assert not removal.is_alive()
+
+
 def test_a_blob_that_the_registry_damaged_is_refused(registry: Registry, tmp_path: Path) -> None:
     layers = [*LAYERS, tar_of([entry("more", os.urandom(1000))])]
     registry.push("owner/damaged:1", layout := oci_layout(tmp_path / "damaged", layers))
