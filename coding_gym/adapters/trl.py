@@ -37,6 +37,11 @@ INSTRUCTION = (
 )
 
 _FORMAT = "auto"  # TRL parses the policy's calls, and its chat template explains their format
+_REFUSED = {
+    "tool_format": "TRL parses the calls of its policy",
+    "sampler": "TRL takes the tasks from train_dataset: choose its rows with "
+    "prompt_rows(task_ids=...), and keep their order with GRPOConfig(shuffle_dataset=False)",
+}
 
 
 class Rollout:
@@ -143,24 +148,24 @@ def environment_factory(
         wrappers: Wrappers of the environment, innermost first, as
             ``{"name": "ShapedReward", "kwargs": {…}}``; the name is a class of
             `coding_gym.wrappers` or ``"module:Class"``.
-        **env_kwargs: Arguments of ``CodingRepair-v0``, except ``tool_format``.
+        **env_kwargs: Arguments of ``CodingRepair-v0``, except ``tool_format`` and ``sampler``.
 
     Raises:
-        UnknownNameError: There is no such toolset.
-        InvalidArgumentError: ``env_kwargs`` has ``tool_format``, ``processing_class`` is a name, or
-            a tool cannot be a method.
+        InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
+            cannot be used, or a tool cannot be a method.
     """
-    if "tool_format" in env_kwargs:
-        raise InvalidArgumentError("TRL parses the calls of its policy; omit tool_format")
+    for name, reason in _REFUSED.items():
+        if name in env_kwargs:
+            raise InvalidArgumentError(f"{reason}; omit {name}")
     if isinstance(processing_class, str):
         raise InvalidArgumentError(
             f"processing_class must be the tokenizer, got its name {processing_class!r}; pass "
             "AutoTokenizer.from_pretrained(...)"
         )
-    toolset = get_toolset(env_kwargs.get("toolset", "nano"))
-    rollout_class(toolset.name)
     tokens = CONTROL_TOKENS if processing_class is None else control_tokens(processing_class)
-    return partial(_make, toolset.name, tokens, deepcopy(list(wrappers)), deepcopy(env_kwargs))
+    make = partial(_make, tokens, deepcopy(list(wrappers)), deepcopy(env_kwargs))
+    make()._session.close()  # raises now, not in the trainer
+    return make
 
 
 def reward_part(name: str) -> Callable[..., list[float | None]]:
@@ -215,12 +220,9 @@ def prompt_rows(
 
 
 def _make(
-    toolset: str,
-    tokens: Sequence[str],
-    wrappers: Sequence[Mapping[str, Any]],
-    env_kwargs: Mapping[str, Any],
+    tokens: Sequence[str], wrappers: Sequence[Mapping[str, Any]], env_kwargs: Mapping[str, Any]
 ) -> Rollout:
     session = Session(
         wrappers=wrappers, control_tokens=tokens, **{**env_kwargs, "tool_format": _FORMAT}
     )
-    return rollout_class(toolset)(session)
+    return rollout_class(session.unwrapped.toolset.name)(session)
