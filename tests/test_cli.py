@@ -81,6 +81,17 @@ def test_an_exported_source_is_one_that_can_be_played(rows: Path, tmp_path: Path
     assert record.resolved
 
 
+def test_a_file_gets_lines_of_progress_between_results(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coding_gym.cli.console.INTERVAL_S", 0.0)
+    run = tmp_path / "run"
+    lines = run_command("eval", "--tasks", rows, "--agent", "gold", "--out", run).splitlines()
+    assert any(line.startswith("0/1 ") and "1 turns" in line for line in lines)
+    assert len([line for line in lines if line.startswith("1/1 ")]) == 1
+    assert "1/1 " in run_command("regrade", run)
+
+
 def test_doctor_ends_with_1_where_nothing_isolates() -> None:
     script = "import sys\nsys.argv[1:] = ['doctor']\nfrom coding_gym.cli.app import main\nmain()"
     done = run_on(NO_UNSHARE + NO_LANDLOCK, script)
