@@ -212,7 +212,9 @@ def _reopen(
     config, path = folder.config, folder.path / CONFIG
     player = player or config.get("player")
     if player is None:
-        raise InvalidArgumentError(f"{path} cannot store a Player object; pass the same player")
+        raise InvalidArgumentError(
+            f"{path} cannot store a Player object; pass the same player, or repeat coding-gym grade"
+        )
     _, chosen = _player(player)
     source = {name: value for name, value in config["tasks"].items() if name != "digest"}
     if tasks is None and source["source"] == _ROWS:
