@@ -28,7 +28,7 @@ from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxUnavail
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.tasks import load_tasks
 from coding_gym.text import CONTROL_TOKENS, control_tokens
-from coding_gym.tools import Toolset, get_toolset
+from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import system_prompt
 from coding_gym.tools.functions import function_from_schema
 
@@ -96,10 +96,6 @@ class Rollout:
         self._session.finish("the trainer ended the rollout")
         return self._session.total_reward
 
-    def _part(self, name: str) -> float | None:
-        """Ends a running episode as `get_reward` does; returns a part of its reward, or None."""
-        return None if self.get_reward() is None else self._session.reward_parts.get(name, 0.0)
-
     def _play(self, call: ToolCall) -> str:
         """Plays one tool call and returns its reply; TRL displays raised errors to the model."""
         if self._session.ended:
@@ -119,19 +115,15 @@ def rollout_class(toolset: str) -> type[Rollout]:
         UnknownNameError: There is no such toolset.
         InvalidArgumentError: A tool cannot be a public method.
     """
-    return type(f"CodingRepair_{toolset}", (Rollout,), _methods(get_toolset(toolset)))
-
-
-def _methods(toolset: Toolset) -> dict[str, Callable[..., str]]:
     methods = {}
-    for schema in toolset.schemas:
+    for schema in get_toolset(toolset).schemas:
         name = schema["function"]["name"]
         if hasattr(Rollout, name) or name.startswith("_"):
             raise InvalidArgumentError(
-                f"TRL does not accept a tool named {name!r} (toolset {toolset.name!r}); rename it"
+                f"TRL does not accept a tool named {name!r} (toolset {toolset!r}); rename it"
             )
         methods[name] = function_from_schema(schema, Rollout._play, is_method=True)
-    return methods
+    return type(f"CodingRepair_{toolset}", (Rollout,), methods)
 
 
 def environment_factory(
@@ -179,7 +171,10 @@ def reward_part(name: str) -> Callable[..., list[float | None]]:
     """
 
     def part(*, environments: Sequence[Rollout], **_: Any) -> list[float | None]:
-        return [environment._part(name) for environment in environments]
+        return [
+            None if one.get_reward() is None else one._session.reward_parts.get(name, 0.0)
+            for one in environments
+        ]
 
     part.__name__ = name
     return part
