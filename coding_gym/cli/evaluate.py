@@ -175,7 +175,7 @@ def play_run(out: Path, *, to_continue: str, **arguments: Any) -> None:
     """
     console = terminal()
     try:
-        with RunProgress(console) as progress:
+        with _RunProgress(console) as progress:
             folder = evaluate(out, on_start=progress.begin, on_done=progress.add, **arguments)
     except KeyboardInterrupt:
         console.print(f"interrupted; {to_continue}")
@@ -191,7 +191,7 @@ def play_run(out: Path, *, to_continue: str, **arguments: Any) -> None:
         raise typer.Exit(1)
 
 
-class RunProgress(LineProgress):
+class _RunProgress(LineProgress):
     """The progress of a run, with the rate so far."""
 
     runner: Runner
@@ -220,4 +220,5 @@ class RunProgress(LineProgress):
 
     def _rate(self) -> str:
         cost = f"  cost {self.runner.usage.cost:.2f}" if self.runner.usage.cost else ""
-        return f"resolved {self.num_resolved}/{self.num_graded}  {self.num_turns} turns{cost}"
+        turns = f"  {self.num_turns} turns" if self.num_turns else ""  # other nodes report none
+        return f"resolved {self.num_resolved}/{self.num_graded}{turns}{cost}"
