@@ -28,13 +28,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.progress import Progress, track
 
 from coding_gym import load_tasks
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.demonstration import Edit, in_line, next_edit
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.calls import ToolCall
+from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.report import cells, markdown_table, percent
 from coding_gym.evaluation.statistics import paired_difference
@@ -42,6 +42,7 @@ from coding_gym.grading import grade
 from coding_gym.mutation.source import Source
 from coding_gym.patch import Patch
 from coding_gym.rewards import line_similarity
+from coding_gym.rollout.run_folder import Outcome
 from coding_gym.synthesis.mutants import find_mutants, in_turn
 from coding_gym.tasks.sources.reversal import reversed_patch
 from coding_gym.text.tokenizers import get_tokenizer
@@ -292,8 +293,7 @@ class Recipe:
         text = "".join(json.dumps(row) + "\n" for row in kept)
         curve.with_suffix(".part").write_text(text, encoding="utf-8")
         curve.with_suffix(".part").rename(curve)
-        with Progress() as bars:
-            bar = bars.add_task(stage, total=steps, completed=state["step"])
+        with LineProgress(terminal(), steps, state["step"]) as progress:
             for step in range(state["step"], steps):
                 for group in optimizer.param_groups:
                     group["lr"] = learning_rate * min(14 * (step + 1), steps - step) / steps
@@ -302,7 +302,7 @@ class Recipe:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
                 shown = ", ".join(f"{name} {value:.3f}" for name, value in figures.items())
-                bars.update(bar, advance=1, description=f"{stage}, {shown}")
+                progress.count(f"{stage}, {shown}")
                 with curve.open("a", encoding="utf-8") as file:
                     file.write(json.dumps({"stage": stage, "step": step, **figures}) + "\n")
                 if (step + 1) % SAVE_STEPS == 0:
@@ -361,14 +361,22 @@ class Recipe:
         """
         folder = self.work / f"eval-{name}"
         player = HuggingFaceAgent(str(model), SAMPLING, loaded=load(model, torch.bfloat16))
-        if (folder / "config.json").exists():
-            run = evaluate(folder, player, resume=True)
-        else:
+        settings: dict[str, Any] = {"resume": True}
+        if not (folder / "config.json").exists():
             attempts = 1 if name == "downloaded" else self.args.attempts
-            settings: dict[str, Any] = {"attempts": attempts, "concurrency": 32}
+            settings = {"attempts": attempts, "concurrency": 32, "seed": self.args.seed}
             settings["episode"] = self.episode(tokenizer=player.tokenizer, grading="none")
-            source = str(self.work / "test.jsonl")
-            run = evaluate(folder, player, tasks=source, seed=self.args.seed, **settings)
+            settings["tasks"] = str(self.work / "test.jsonl")
+        with LineProgress(terminal()) as progress:
+
+            def begin(_: Any, planned: int, done: Sequence[Outcome]) -> None:
+                num_done = sum(not one.error_class for one in done)
+                progress.update(progress.bar, total=planned, completed=num_done)
+
+            def add(record: Trajectory) -> None:
+                progress.count(f"{name}, {record.task_id} {record.error or 'played'}")
+
+            run = evaluate(folder, player, on_start=begin, on_done=add, **settings)
         num_attempts = len(run.config["tasks"]["task_ids"]) * run.config["attempts"]
         if (num_done := len(run.keys())) < num_attempts:
             raise SystemExit(f"{name}: {num_done} of {num_attempts} attempts; repeat: report")
@@ -392,9 +400,11 @@ class Recipe:
             return known[key]
 
         outcomes: dict[str, list[float]] = {}
-        for record in track(list(run.trajectories()), f"grading {name}"):
-            outcome = resolved((record.task_id, record.patch)) if record.patch else 0.0
-            outcomes.setdefault(tasks[record.task_id].repo, []).append(outcome)
+        with LineProgress(terminal(), num_attempts) as progress:
+            for record in run.trajectories():
+                outcome = resolved((record.task_id, record.patch)) if record.patch else 0.0
+                outcomes.setdefault(tasks[record.task_id].repo, []).append(outcome)
+                progress.update(progress.bar, advance=1, description=f"patches of {name} graded")
         return outcomes
 
 
@@ -408,17 +418,24 @@ def main() -> None:
     parser.add_argument(
         "stage", nargs="*", metavar="STAGE", help=f"stages to run, of {STAGES}; all by default"
     )
-    parser.add_argument("--bench", type=Path, default=Path("bench"), help="output of programs.py")
+    parser.add_argument(
+        "--bench", type=Path, default="bench", help="folder of bugs from benchmarks/learning"
+    )
     parser.add_argument("--work", type=Path, default="runs/real-model", help="output folder")
-    parser.add_argument("--tool-format", default="pythonic", help="hermes for NanoAgent")
+    parser.add_argument("--tool-format", default="pythonic", help="format of the model's calls")
     parser.add_argument("--sft-steps", type=int, default=140, help="updates of 8 demonstrations")
     parser.add_argument("--sft-learning-rate", type=float, default=4e-4, help="peak rate of SFT")
     parser.add_argument("--grpo-steps", type=int, default=80, help="updates of 32 episodes")
     parser.add_argument("--grpo-learning-rate", type=float, default=1e-4, help="peak rate of GRPO")
-    parser.add_argument("--reward", choices=("gold", "similarity", "tests"), default="gold")
+    parser.add_argument(
+        "--reward",
+        choices=("gold", "similarity", "tests"),
+        default="gold",
+        help="1 for the gold patch, similarity of the lines to it, or 1 if the hidden tests pass",
+    )
     parser.add_argument("--attempts", type=int, default=2, help="attempts at each held-out bug")
     parser.add_argument("--held-out", type=int, default=8, help="bugs of each held-out program")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="seed of bugs, orders and episodes")
     args = parser.parse_args()
     if unknown := set(args.stage) - set(STAGES):
         parser.error(f"unknown stages {sorted(unknown)}; there are {', '.join(STAGES)}")

@@ -11,7 +11,8 @@ and the environment reads the calls from the text. ``--harness`` trains the mode
 agent in the sandbox; ``--max-tokens`` then limits one reply. Neither can be combined with
 ``--vllm``. ``--lora`` trains with the settings of the thesis on CodeRepairRL: groups of 8, a KL
 term (``beta`` 0.1), and a cosine schedule of the learning rate that begins at 1e-5. With ``--vllm``
-a server of ``trl vllm-serve`` generates; TRL sends it the new weights after each update.
+a server of ``trl vllm-serve`` generates; TRL sends it the new weights after each update. With
+``--vllm colocate`` vLLM runs in this process, on the same GPU, and frees its memory during updates.
 
 Needs: pip install -e '.[trl]', and for ``--vllm`` also pip install 'trl[vllm]'
 """
@@ -38,6 +39,7 @@ except ImportError as missing:
     raise SystemExit(f"{missing}; run: pip install -e '.[trl]'") from None
 
 
+MAX_PROMPT = 4096  # tokens of the system prompt, the tools and the issue
 LORA = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
@@ -74,7 +76,12 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--max-tokens", type=int, default=8192, help="tokens of a rollout")
     parser.add_argument("--max-turns", type=int, default=30, help="tool calls per rollout")
     parser.add_argument("--lora", action="store_true", help="train adapters of rank 16")
-    parser.add_argument("--vllm", metavar="URL", help="address of trl vllm-serve")
+    parser.add_argument(
+        "--vllm", metavar="URL", help="address of trl vllm-serve, or colocate: in this process"
+    )
+    parser.add_argument(
+        "--vllm-memory", type=float, default=0.3, help="share of the GPU's memory for colocate"
+    )
     parser.add_argument("--tool-format", help="read calls from the text, in this format")
     parser.add_argument("--harness", help="a preset or a TOML file of a command-line agent")
     parser.add_argument("--out", help="folder of the trained model; trl-output if not --tiny")
@@ -92,7 +99,11 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
     if args.lora:  # one trajectory at a time, because the memory of a GPU is limited
         options = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": args.group}
         options |= {"learning_rate": 1e-5, "lr_scheduler_type": "cosine", "beta": 0.1}
-    if args.vllm:
+    if args.vllm == "colocate":
+        options |= {"use_vllm": True, "vllm_mode": "colocate", "vllm_enable_sleep_mode": True}
+        options |= {"vllm_gpu_memory_utilization": args.vllm_memory}
+        options |= {"vllm_max_model_length": args.max_tokens + MAX_PROMPT}
+    elif args.vllm:
         options |= {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": args.vllm}
     return options
 

@@ -38,6 +38,17 @@ def test_tasks_are_listed_and_shown() -> None:
     assert "diff --git" in run_command("tasks", "show", task_id, "--gold")
 
 
+def test_show_writes_the_base_tree_without_hidden_tests(rows: Path, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    assert str(tree) in run_command("tasks", "show", "shapes-area", "--tasks", rows, "--tree", tree)
+    assert "width + height" in (tree / "shapes.py").read_text()
+    assert {path.name for path in tree.iterdir()} == {".git", "shapes.py", "test_shapes.py"}
+    (tree / "shapes.py").write_text("")
+    changed = subprocess.run(["git", "-C", tree, "diff", "--stat"], capture_output=True, check=True)  # noqa: S607
+    assert b"shapes.py" in changed.stdout
+    run_command("tasks", "show", "shapes-area", "--tasks", rows, "--tree", tree, code=2)
+
+
 def test_tasks_do_not_steer_the_terminal(tiny_row: dict[str, Any], tmp_path: Path) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x9b1m\u202e\r\x08"
     path = tmp_path / "rows.jsonl"
@@ -68,6 +79,17 @@ def test_an_exported_source_is_one_that_can_be_played(rows: Path, tmp_path: Path
     run_command("eval", "--tasks", str(prepared), "--agent", "gold", "--out", run_folder)
     (record,) = RunFolder.open(run_folder).trajectories()
     assert record.resolved
+
+
+def test_a_file_gets_lines_of_progress_between_results(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coding_gym.cli.console.INTERVAL_S", 0.0)
+    run = tmp_path / "run"
+    lines = run_command("eval", "--tasks", rows, "--agent", "gold", "--out", run).splitlines()
+    assert any(line.startswith("0/1 ") and "1 turns" in line for line in lines)
+    assert len([line for line in lines if line.startswith("1/1 ")]) == 1
+    assert "1/1 " in run_command("regrade", run)
 
 
 def test_doctor_ends_with_1_where_nothing_isolates() -> None:

@@ -28,7 +28,7 @@ from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxUnavail
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.tasks import load_tasks
 from coding_gym.text import CONTROL_TOKENS, control_tokens
-from coding_gym.tools import Toolset, get_toolset
+from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import system_prompt
 from coding_gym.tools.functions import function_from_schema
 
@@ -37,6 +37,11 @@ INSTRUCTION = (
 )
 
 _FORMAT = "auto"  # TRL parses the policy's calls, and its chat template explains their format
+_REFUSED = {
+    "tool_format": "TRL parses the calls of its policy",
+    "sampler": "TRL takes the tasks from train_dataset: choose its rows with "
+    "prompt_rows(task_ids=...), and keep their order with GRPOConfig(shuffle_dataset=False)",
+}
 
 
 class Rollout:
@@ -91,10 +96,6 @@ class Rollout:
         self._session.finish("the trainer ended the rollout")
         return self._session.total_reward
 
-    def _part(self, name: str) -> float | None:
-        """Ends a running episode as `get_reward` does; returns a part of its reward, or None."""
-        return None if self.get_reward() is None else self._session.reward_parts.get(name, 0.0)
-
     def _play(self, call: ToolCall) -> str:
         """Runs one tool call and returns its result; TRL displays raised errors to the model."""
         if self._session.ended:
@@ -114,19 +115,15 @@ def rollout_class(toolset: str) -> type[Rollout]:
         UnknownNameError: There is no such toolset.
         InvalidArgumentError: A tool cannot be a public method.
     """
-    return type(f"CodingRepair_{toolset}", (Rollout,), _methods(get_toolset(toolset)))
-
-
-def _methods(toolset: Toolset) -> dict[str, Callable[..., str]]:
     methods = {}
-    for schema in toolset.schemas:
+    for schema in get_toolset(toolset).schemas:
         name = schema["function"]["name"]
         if hasattr(Rollout, name) or name.startswith("_"):
             raise InvalidArgumentError(
-                f"TRL does not accept a tool named {name!r} (toolset {toolset.name!r}); rename it"
+                f"TRL does not accept a tool named {name!r} (toolset {toolset!r}); rename it"
             )
         methods[name] = function_from_schema(schema, Rollout._play, is_method=True)
-    return methods
+    return type(f"CodingRepair_{toolset}", (Rollout,), methods)
 
 
 def environment_factory(
@@ -143,24 +140,24 @@ def environment_factory(
         wrappers: Wrappers of the environment, innermost first, as
             ``{"name": "ShapedReward", "kwargs": {…}}``; the name is a class of
             `coding_gym.wrappers` or ``"module:Class"``.
-        **env_kwargs: Arguments of ``CodingRepair-v0``, except ``tool_format``.
+        **env_kwargs: Arguments of ``CodingRepair-v0``, except ``tool_format`` and ``sampler``.
 
     Raises:
-        UnknownNameError: There is no such toolset.
-        InvalidArgumentError: ``env_kwargs`` has ``tool_format``, ``processing_class`` is a name, or
-            a tool cannot be a method.
+        InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
+            cannot be used, or a tool cannot be a method.
     """
-    if "tool_format" in env_kwargs:
-        raise InvalidArgumentError("TRL parses the calls of its policy; omit tool_format")
+    for name, reason in _REFUSED.items():
+        if name in env_kwargs:
+            raise InvalidArgumentError(f"{reason}; omit {name}")
     if isinstance(processing_class, str):
         raise InvalidArgumentError(
             f"processing_class must be the tokenizer, got its name {processing_class!r}; pass "
             "AutoTokenizer.from_pretrained(...)"
         )
-    toolset = get_toolset(env_kwargs.get("toolset", "nano"))
-    rollout_class(toolset.name)
     tokens = CONTROL_TOKENS if processing_class is None else control_tokens(processing_class)
-    return partial(_make, toolset.name, tokens, deepcopy(list(wrappers)), deepcopy(env_kwargs))
+    make = partial(_make, tokens, deepcopy(list(wrappers)), deepcopy(env_kwargs))
+    make()._session.close()  # raises now, not in the trainer
+    return make
 
 
 def reward_part(name: str) -> Callable[..., list[float | None]]:
@@ -174,7 +171,10 @@ def reward_part(name: str) -> Callable[..., list[float | None]]:
     """
 
     def part(*, environments: Sequence[Rollout], **_: Any) -> list[float | None]:
-        return [environment._part(name) for environment in environments]
+        return [
+            None if one.get_reward() is None else one._session.reward_parts.get(name, 0.0)
+            for one in environments
+        ]
 
     part.__name__ = name
     return part
@@ -215,12 +215,9 @@ def prompt_rows(
 
 
 def _make(
-    toolset: str,
-    tokens: Sequence[str],
-    wrappers: Sequence[Mapping[str, Any]],
-    env_kwargs: Mapping[str, Any],
+    tokens: Sequence[str], wrappers: Sequence[Mapping[str, Any]], env_kwargs: Mapping[str, Any]
 ) -> Rollout:
     session = Session(
         wrappers=wrappers, control_tokens=tokens, **{**env_kwargs, "tool_format": _FORMAT}
     )
-    return rollout_class(toolset)(session)
+    return rollout_class(session.unwrapped.toolset.name)(session)

@@ -1,13 +1,17 @@
 """Output of commands: plain text, without sequences that control a terminal."""
 
+import time
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import MofNCompleteColumn, Progress
+from rich.progress import MofNCompleteColumn, Progress, TaskID
 from rich.segment import Segment
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, by the convention of shells."""
+INTERVAL_S = 30.0
+"""Time between two lines of progress in a file, if no item is finished."""
 
 
 def terminal(*, stderr: bool = False) -> Console:
@@ -20,7 +24,10 @@ def terminal(*, stderr: bool = False) -> Console:
 
 
 class LineProgress(Progress):
-    """Prints a line for each finished item, above a progress bar if the output is a terminal."""
+    """Prints a line for each finished item, above a progress bar if the output is a terminal.
+
+    Elsewhere, such as in a file, an `update` also prints a line, at most one in `INTERVAL_S`.
+    """
 
     def __init__(self, console: Console, total: int = 0, num_done: int = 0) -> None:
         super().__init__(
@@ -31,11 +38,23 @@ class LineProgress(Progress):
             disable=not console.is_terminal,  # else it prints an empty line
             speed_estimate_period=600.0,  # seconds; items may take minutes
         )
+        self._printed_at = time.monotonic()
         self.bar = self.add_task("", total=total, completed=num_done)
 
     def count(self, line: str, description: str = "") -> None:
         """Prints a line for a finished item, and displays the description next to the bar."""
-        self.update(self.bar, advance=1, description=description)
+        super().update(self.bar, advance=1, description=description)
+        self._print(line)
+
+    def update(self, task_id: TaskID, **fields: Any) -> None:
+        """Changes the bar; the arguments are those of rich's ``Progress.update``."""
+        super().update(task_id, **fields)
+        is_due = time.monotonic() - self._printed_at >= INTERVAL_S
+        if is_due and not self.console.is_terminal:
+            self._print(self.tasks[0].description)
+
+    def _print(self, line: str) -> None:
+        self._printed_at = time.monotonic()
         at = f"{self.tasks[0].completed:.0f}/{self.tasks[0].total:.0f} "
         self.console.print(line if self.console.is_terminal else at + line)
 

@@ -16,7 +16,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.rollout.run_folder import Outcome
 from coding_gym.rollout.runner import Runner
-from coding_gym.trajectory import Trajectory
+from coding_gym.trajectory import Trajectory, Turn
 
 _WITH_RESUME = {"out", "resume", "attempts", "concurrency", "max_cost", "max_tokens"}
 _WITH_RESUME |= {"max_lost", "ray", "images_window"}
@@ -195,7 +195,7 @@ class _RunProgress(LineProgress):
     """The progress of a run, with the rate so far."""
 
     runner: Runner
-    num_graded = num_resolved = num_unanswered = 0
+    num_turns = num_graded = num_resolved = num_unanswered = 0
 
     def begin(self, runner: Runner, planned: int, outcomes: Sequence[Outcome]) -> None:
         """Starts to count, from the verdicts that a resumed run keeps."""
@@ -203,6 +203,7 @@ class _RunProgress(LineProgress):
         self.num_graded = sum(not one.error_class for one in outcomes)
         self.num_resolved = sum(one.resolved for one in outcomes if not one.error_class)
         self.update(self.bar, total=planned, completed=self.num_graded)
+        runner.on_turn = self._add_turn
         num_left = planned - self.num_graded
         self.console.print(f"{num_left} attempts to play, up to {runner.concurrency} at a time")
 
@@ -211,6 +212,13 @@ class _RunProgress(LineProgress):
         self.num_graded += not trajectory.error_class
         self.num_resolved += trajectory.resolved
         self.num_unanswered += trajectory.error_class in ("model", "timeout")
+        self.count(options.outcome(trajectory), self._rate())
+
+    def _add_turn(self, _: Turn) -> None:
+        self.num_turns += 1
+        self.update(self.bar, description=self._rate())
+
+    def _rate(self) -> str:
         cost = f"  cost {self.runner.usage.cost:.2f}" if self.runner.usage.cost else ""
-        rate = f"resolved {self.num_resolved}/{self.num_graded}{cost}"
-        self.count(options.outcome(trajectory), rate)
+        turns = f"  {self.num_turns} turns" if self.num_turns else ""  # other nodes report none
+        return f"resolved {self.num_resolved}/{self.num_graded}{turns}{cost}"

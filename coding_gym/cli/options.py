@@ -179,7 +179,7 @@ def outcome(trajectory: Trajectory) -> str:
         return f"✘ {name} {trajectory.error_class}: {last_line(trajectory.error)}"
     if grade.resolved:
         return f"✔ {name} {grade.detail}"
-    num_turns = len(trajectory.turns)
-    has_calls = not num_turns or any(turn.calls for turn in trajectory.turns)
-    no_calls = "" if has_calls else f"; none of {num_turns} replies has a tool call"
+    replies = [turn for turn in trajectory.turns if turn.token_ids or not turn.exact]  # no `Stop`
+    has_calls = not replies or any(turn.calls for turn in replies)
+    no_calls = "" if has_calls else f"; none of {len(replies)} replies has a tool call"
     return f"✘ {name} {grade.detail or grade.reason}{no_calls}"

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
@@ -52,6 +53,10 @@ def show_task(
     task_id: Annotated[str, typer.Argument(help="The task's id.")],
     source: options.Source = "bundled",
     gold: Annotated[bool, typer.Option("--gold", help="Also print the gold patch.")] = False,
+    tree: Annotated[
+        Path | None,
+        typer.Option(help="Also write the base tree, a git repository, to this new folder."),
+    ] = None,
 ) -> None:
     """Print a task: the issue, its tests, and with --gold the gold patch."""
     (task,) = load_tasks(source, task_ids=[task_id])
@@ -64,6 +69,9 @@ def show_task(
     console.print(f"tests that must keep passing (PASS_TO_PASS): {len(task.pass_to_pass)}")
     if gold:
         console.print(f"\n{task.gold_patch}")
+    if tree:
+        shutil.copytree(TemplateStore().get(task).spec.layers[0], tree, symlinks=True)
+        console.print(f"base tree: {tree}")
 
 
 @app.command("export")

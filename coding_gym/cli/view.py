@@ -79,7 +79,7 @@ def show(
     files = list_attempts(run / ATTEMPTS)
     first = dict(sorted(files, reverse=True))  # the lowest attempt of each task
     if not first:
-        raise InvalidArgumentError(f"{run} contains no attempts; name a folder of coding-gym eval")
+        raise InvalidArgumentError(f"{run} has no attempts; name a run of coding-gym eval or grade")
     if not task and len(first) > 1:
         example = f"coding-gym show {run} {min(first)}"
         raise InvalidArgumentError(f"{run} has {len(first)} tasks; name one: {example}")

@@ -192,7 +192,15 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             episode = self._episode = self.config.create(start.episode.task)
             episode.restore(start.episode)
         else:
-            self._warn_of_discard()
+            last = self._episode
+            if last is not None and last.turns and not last.ended and not self._has_warned:
+                self._has_warned = True
+                _log.warning(
+                    "an episode of %s is discarded without a grade after %d turns; if TimeLimit "
+                    "(max_episode_steps) truncated it, use max_turns instead",
+                    last.task.task_id,
+                    len(last.turns),
+                )
             self.close()
             episode = self._episode = self.config.create(start)
             episode.start()
@@ -212,18 +220,6 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         if isinstance(requested, EnvSnapshot):
             requested.check_settings(self)
         return requested or self.sampler.next(self.np_random)
-
-    def _warn_of_discard(self) -> None:
-        """Warns once that a running episode is discarded without a grade."""
-        episode = self._episode
-        if episode is not None and episode.turns and not episode.ended and not self._has_warned:
-            self._has_warned = True
-            _log.warning(
-                "an episode of %s is discarded without a grade after %d turns; if TimeLimit "
-                "(max_episode_steps) truncated it, use max_turns instead",
-                episode.task.task_id,
-                len(episode.turns),
-            )
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Plays one action; the class documents the returned values.

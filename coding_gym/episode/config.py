@@ -5,10 +5,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
+from inspect import signature
 from pathlib import PurePath
 from typing import Any, Self
 
-from coding_gym.arguments import positive_seconds, unknown_name
+from coding_gym.arguments import check_arguments, positive_seconds, unknown_name
 from coding_gym.episode.episode import Episode
 from coding_gym.episode.limits import MAX_TURNS, Limits
 from coding_gym.errors import InvalidArgumentError
@@ -86,6 +87,7 @@ class EpisodeConfig:
         command_timeout_s: float = DEFAULT_TIMEOUT_S,
         grading: str = "hidden",
         challenge: str = "resolved",
+        **unknown: Any,
     ) -> Self:
         """Returns a config from JSON values; `CodingRepairEnv` documents them.
 
@@ -95,6 +97,8 @@ class EpisodeConfig:
             InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
                 cannot be used; the message names it, its value and the remedy.
         """
+        known = signature(cls.from_config).parameters.keys() - {"unknown"}
+        check_arguments("episode", unknown, sorted(known))
         policy_tokenizer = get_tokenizer(tokenizer)
         check_format(tool_format, get_toolset(toolset).schemas, policy_tokenizer)
         if grading not in GRADINGS:

@@ -177,11 +177,14 @@ def test_rows_without_a_usable_task_are_refused(make: Make, tiny_row: dict[str, 
         ({"tool_format": "hermes"}, InvalidArgumentError),
         ({"processing_class": "Qwen/Qwen3"}, InvalidArgumentError),
         ({"max_truns": 3}, InvalidArgumentError),
+        ({"max_turns": 0}, InvalidArgumentError),
+        ({"sampler": "uniform"}, InvalidArgumentError),  # TRL's dataset selects the tasks
+        ({"wrappers": [{"name": "TokenBudgett"}]}, InvalidArgumentError),
     ],
 )
 def test_the_factory_checks_its_arguments(arguments: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
-        environment_factory(**arguments)()
+        environment_factory(**arguments)
 
 
 def test_prompt_rows_hold_a_task_but_not_the_report(tiny_row: dict[str, Any]) -> None:

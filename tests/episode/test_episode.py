@@ -15,6 +15,7 @@ from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
 from coding_gym.errors import (
     EpisodeError,
+    InvalidArgumentError,
     InvalidTaskError,
     SandboxError,
     TemplateError,
@@ -107,6 +108,8 @@ def test_episodes_are_made_from_json(tiny_row: dict[str, Any]) -> None:
     for name, value in (("grading", "hiden"), ("challenge", "pass")):
         with pytest.raises(UnknownNameError, match=f"{name}.*'{value}'"):
             EpisodeConfig.from_config(tasks=[tiny_row], **{name: value})
+    with pytest.raises(InvalidArgumentError, match="max_turns"):
+        EpisodeConfig.from_config(tasks=[tiny_row], max_truns=3)
 
 
 def test_a_source_is_read_once_and_shared_until_it_changes(

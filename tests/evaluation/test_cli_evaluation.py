@@ -81,6 +81,15 @@ def test_patch_that_does_not_apply_is_graded_as_such(patch: str, tmp_path: Path)
     assert "predictions.graded" in str(run("report", tmp_path).exception)  # names the run
 
 
+def test_graded_predictions_are_displayed_and_resumed_as_such(tmp_path: Path) -> None:
+    result = run("grade", predictions(tmp_path / "predictions.jsonl", "no patch"))
+    assert "tool call" not in result.output
+    graded = tmp_path / "predictions.graded"
+    assert GradeReason.PATCH_NOT_APPLIED in run("show", graded).output
+    assert "coding-gym grade" in str(run("eval", "--out", graded, "--resume").exception)
+    assert "grade" in str(run("show", tmp_path).exception)
+
+
 @pytest.mark.parametrize(
     ("rows", "field"),
     [

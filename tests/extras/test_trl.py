@@ -32,6 +32,11 @@ pytestmark = [pytest.mark.trainer, *MARKS]
 TASK = "cronwise-working-days"
 GROUP = 8
 COLUMN = "CodingRepair_nano"
+EXPLAINED = {  # in docs/trl.md
+    *("reward", "reward_std", f"rewards/{COLUMN}/mean", f"rewards/{COLUMN}/std"),
+    *("frac_reward_zero_std", "completions/mean_length", "completions/clipped_ratio"),
+    *("tools/call_frequency", "tools/failure_frequency", "entropy", "clip_ratio/region_mean"),
+}
 LOOK = ("shell", {"cmd": "grep -n 'self.any' cronwise/expression.py"})
 FIX = (
     "apply_patch",
@@ -136,6 +141,7 @@ def test_a_step_plays_tool_calls_and_learns_from_grades(trainer: Any) -> None:
     (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]
     assert logged[f"rewards/{COLUMN}/mean"] == pytest.approx(sum(rewards) / GROUP)
     assert logged["tools/call_frequency"] > 1
+    assert logged.keys() >= EXPLAINED
 
     batch = trainer.batch
     is_tool = (batch["tool_mask"] == 0) & (batch["completion_mask"] == 1)
@@ -186,3 +192,14 @@ def test_smoke_trl(
     lines = run_example("train_trl.py", "--tiny", *TINY)
     assert lines[0].startswith(f"GRPO on {len(load_tasks(split='train'))} tasks")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["colocate", "http://localhost:8000"])
+def test_trl_accepts_the_settings_of_vllm(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import train_trl
+
+    monkeypatch.setattr("sys.argv", ["train_trl.py", "--lora", "--vllm", where])
+    found = train_trl.settings(train_trl.read_arguments())
+    config = grpo.GRPOConfig(use_cpu=True, bf16=False, num_generations=8, **found)
+    assert config.use_vllm
+    assert config.vllm_mode == ("colocate" if where == "colocate" else "server")
