@@ -448,10 +448,16 @@ class _Calibration:
     ) -> set[int]:
         """Returns the units to reject for the outcome of a test, of the negated ones by number.
 
-        A negated check must fail at least once. If the test failed otherwise, the cause can be the
-        last unit that it executed.
+        A negated check must fail. If it also passes, its unit stays, with ``is_every`` false. If
+        the test failed otherwise, the cause can be the last unit that it executed.
         """
-        culprits = {n for n, u in units.items() if not outcome.wrongly_passed.isdisjoint(u.checks)}
+        culprits: set[int] = set()
+        for number, unit in units.items():
+            if outcome.wrongly_passed.intersection(unit.checks):
+                if all(reports.get(check, CheckReport()).num_failed for check in unit.checks):
+                    self.slots[number].candidates[0] = replace(unit, is_every=False)
+                else:
+                    culprits.add(number)
         if outcome.failed and units:
             executed = [
                 n for n, unit in units.items() if not reports or reports.keys() & set(unit.checks)

@@ -139,8 +139,11 @@ class Challenge:
         """Returns the outcome of a test in a run that negates some units."""
         name = self.names.get(test, test)
         status = run.status(name)
-        numbers = [n for n in self._units_by_test.get(test, ()) if n in negated]
-        failing = {check for n in numbers for check in self.units[n].checks}
+        failing: dict[int, bool] = {}  # by check: whether it fails every time
+        for number in self._units_by_test.get(test, ()):
+            if number in negated:
+                unit = self.units[number]
+                failing |= dict.fromkeys(unit.checks, unit.is_every)
         if not self.is_recorded:
             return _by_status(status, run.message(test), self.reached.get(test, ()), failing)
         if status is not TestStatus.PASSED:
@@ -148,7 +151,7 @@ class Challenge:
         return self._by_checks(test, run.checks(name), failing)
 
     def _by_checks(
-        self, test: str, reports: Mapping[int, CheckReport], failing: Collection[int]
+        self, test: str, reports: Mapping[int, CheckReport], failing: Mapping[int, bool]
     ) -> Outcome:
         passed, wrongly_passed, failures = set(), set(), dict[int, str]()
         for check in self.reached.get(test, ()):
@@ -160,7 +163,7 @@ class Challenge:
                 failures[check] = report.message or _FAILED
             elif check not in failing:
                 passed.add(check)
-            elif not report.num_failed:
+            elif not report.num_failed or (report.num_passed and failing[check]):
                 wrongly_passed.add(check)
         first = min(failures or wrongly_passed, default=-1)
         return Outcome(
@@ -182,11 +185,11 @@ class Challenge:
 
 
 def _by_status(
-    status: TestStatus, message: str, checks: Sequence[int], failing: Collection[int]
+    status: TestStatus, message: str, checks: Sequence[int], failing: Mapping[int, bool]
 ) -> Outcome:
     """Returns the outcome of a test whose only check is not recorded."""
     has_passed = status is TestStatus.PASSED
-    if set(checks).isdisjoint(failing):
+    if not failing.keys() & set(checks):
         passed = frozenset(checks) if has_passed else frozenset[int]()
         return Outcome(status=status, message=message, passed=passed, failed=not has_passed)
     if has_passed:

@@ -23,6 +23,7 @@ from coding_gym.grading.wrong_values import (
     is_literal,
     near_misses,
     start_of,
+    unlikely_value,
 )
 from coding_gym.source_text import SourceText
 from coding_gym.syntax import Function
@@ -116,6 +117,7 @@ class Unit:
         tests: The tests that execute these checks.
         level: The kind of negation.
         is_bit: Whether neither the source nor the base reveals which version is the original.
+        is_every: Whether the negated checks fail each time they are executed.
         is_proof: Whether a pass in both versions proves a forgery: both compare with a literal,
             and no honest value equals two literals.
     """
@@ -126,6 +128,7 @@ class Unit:
     tests: tuple[str, ...] = ()
     level: Level
     is_bit: bool = False
+    is_every: bool = True
     is_proof: bool = False
 
 
@@ -268,11 +271,11 @@ class TestFile:
             )
 
     def _unlikely(self, value: ast.expr, rng: Random, *, is_exact: bool) -> Unit:
-        """Returns a unit that expects an improbable number.
+        """Returns a unit that expects an improbable value.
 
         An object that equals or contains everything passes this check; it fails a reversed one.
         """
-        edit = (start_of(value), end_of(value), str(rng.randrange(10_007, 99_991)))
+        edit = (start_of(value), end_of(value), unlikely_value(value, rng))
         is_proof = is_exact and is_literal(value)
         return Unit(path=self.path, level=Level.POLARITY, edits=(edit,), is_proof=is_proof)
 

@@ -20,6 +20,16 @@ from coding_gym import syntax
 from coding_gym.grading.number_draws import Surroundings
 from coding_gym.source_text import SourceText
 
+_FORMS: dict[object, str] = {  # by the type of a literal, or of an expression
+    str: '"{}"',
+    bytes: 'b"{}"',
+    ast.JoinedStr: '"{}"',
+    ast.List: "[{}]",
+    ast.ListComp: "[{}]",
+    ast.Tuple: "({},)",
+    ast.Dict: "{{{}: 0}}",
+    ast.Set: "{{{}}}",
+}
 _DECIMAL = re.compile(r"\d+(\.\d+)?")
 # Letters and digits outside escapes, and in f-strings also outside replacement fields.
 _LETTER = re.compile(r"\\.|([^\W_])")
@@ -287,3 +297,9 @@ def _lenient(value: str, base: str) -> list[str]:
         wider, narrower = value.replace(" ", "  ", 1), value.replace(" ", "", 1)
         variants = [wider, narrower, f"{value} ", f"-{value}"]
     return [text for text in variants if text not in (value, base)]
+
+
+def unlikely_value(expected: ast.expr, rng: Random) -> str:
+    """Returns the source of an improbable value, of the expected type if that is known."""
+    kind = type(expected.value if isinstance(expected, ast.Constant) else expected)
+    return _FORMS.get(kind, "{}").format(rng.randrange(10_007, 99_991))
