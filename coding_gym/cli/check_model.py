@@ -73,7 +73,8 @@ def check_model(
         try:
             for probe in probes:
                 await probe.ask(complete, {"model": model, **sampling.body()}, tools)
-                console.print(f"{probe.tool_format}: {len(probe.replies)} replies", style="dim")
+                readable = f"{probe.num_parsed} of {len(_REPORTS)} calls readable"
+                console.print(f"{probe.tool_format}: {readable}", style="dim")
             context = shared.context
             return context if isinstance(context, int) else await context(model)
         finally:
@@ -89,7 +90,7 @@ def check_model(
     for probe in probes:
         if probe.problem:
             console.print(Text(f"{probe.tool_format}: {probe.problem[:200]!r}"))
-    best = max(probes, key=lambda probe: probe.num_parsed / max(len(probe.replies), 1))
+    best = max(probes, key=lambda probe: probe.num_parsed)
     if not best.num_parsed:
         console.print("no readable call: fine-tune the model on demonstrations first")
         raise typer.Exit(1)

@@ -1,7 +1,8 @@
 """Computes a grade from the statuses of tests."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from itertools import islice
 
 from coding_gym.errors import error_line
 from coding_gym.grade import Grade, GradeReason, TestStatus
@@ -9,6 +10,7 @@ from coding_gym.grading.report import Run
 from coding_gym.task import Task
 
 _MAX_NAMED = 3
+_MAX_NAME, _MAX_COMPARED = 200, 500  # code under test can report many long names
 _UNNAMED = 'an assertion of a fail-to-pass test failed (challenge="passed" names the test)'
 
 
@@ -68,13 +70,18 @@ def _reason(
     if not run.statuses:
         reason = reason or error_line(run.tail, "")  # the error message of pytest
     missing = next((test for test in failing if statuses[test] is TestStatus.MISSING), "")
-    nearest = get_close_matches(missing, _reported_near(missing, run) - statuses.keys())
+    nearest = _nearest(missing, run, statuses) if missing else []
     count = f"{len(failing)} of {len(decided)} tests did not pass: {named}{more}"
     names = f"nearest reported names: {', '.join(nearest)}" if nearest else ""
     return GradeReason.TESTS_FAILED, "; ".join(filter(None, (count, names, reason)))
 
 
-def _reported_near(test: str, run: Run) -> set[str]:
-    """Returns the reported tests in the file of a test; all if its name contains no file."""
+def _nearest(test: str, run: Run, expected: Collection[str]) -> list[str]:
+    """Returns up to three similar names of unexpected tests, in the test's file if it names one."""
     file, colons, _ = test.partition("::")
-    return {name for name in run.statuses if not colons or name.startswith(file)}
+    others = (
+        name
+        for name in run.statuses
+        if name not in expected and len(name) <= _MAX_NAME and (not colons or name.startswith(file))
+    )
+    return get_close_matches(test, islice(others, _MAX_COMPARED))
