@@ -328,13 +328,14 @@ class Recipe:
         """
         models = {"downloaded": self.base, "sft": self.work / "sft", "grpo": self.work / "grpo"}
         outcomes = [self._outcomes(name, path) for name, path in models.items()]
-        rows = []
+        rows: dict[str, tuple[str, str]] = {}
         for names, (first, second) in zip(pairwise(models), pairwise(outcomes), strict=True):
             paired = paired_difference(first, second)
-            for name, mean in zip(names, (paired.rate_a, paired.rate_b), strict=True):
-                rows.append((name, *cells(mean, percent)))
-            rows.append((f"{names[1]} - {names[0]}", *cells(paired.difference, percent)))
-        print(markdown_table(("resolved", "mean", "95 % interval over programs"), rows))
+            rows[names[0]] = cells(paired.rate_a, percent)
+            rows[names[1]] = cells(paired.rate_b, percent)
+            rows[f"{names[1]} - {names[0]}"] = cells(paired.difference, percent)
+        table = [(name, *row) for name, row in rows.items()]
+        print(markdown_table(("resolved", "mean", "95 % interval over programs"), table))
         for name, by_program in zip(models, outcomes, strict=True):
             values = [value for attempts in by_program.values() for value in attempts]
             print(f"{name}: {sum(values):.0f} of {len(values)} attempts are resolved")

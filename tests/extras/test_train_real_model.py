@@ -16,6 +16,7 @@ from tiny_qwen import build_model, train_tokenizer  # noqa: E402
 from coding_gym.agents.live_episode import ActionsPlayer  # noqa: E402
 from coding_gym.evaluation import evaluate  # noqa: E402
 from coding_gym.patch import Patch  # noqa: E402
+from coding_gym.rollout import RunFolder  # noqa: E402
 from coding_gym.tasks import load_tasks  # noqa: E402
 
 pytestmark = pytest.mark.trainer
@@ -98,7 +99,13 @@ def test_stages_make_two_models_and_a_comparison(
     assert {"demos.jsonl", "sft", "grpo", "eval-downloaded", "eval-grpo", "curve.svg"} <= names
     table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     names_of_rows = [line.split(" | ")[0] for line in table[2:]]
-    assert names_of_rows == ["| downloaded", "| sft", "| change", "| sft", "| grpo", "| change"]
+    assert names_of_rows == [
+        "| downloaded",
+        "| sft",
+        "| sft - downloaded",
+        "| grpo",
+        "| grpo - sft",
+    ]
     assert "<polyline" in (work / "curve.svg").read_text(encoding="utf-8")
     splits = [load_tasks(str(work / f"{name}.jsonl")) for name in ("grpo", "test")]
     assert [len(tasks) for tasks in splits] == [2, 1]
@@ -123,17 +130,21 @@ def test_report_counts_only_patches_that_pass_the_hidden_tests(
     monkeypatch.setattr(recipe, "load", lambda *_: None)
     recipe.write_tasks(bench, tmp_path)
     (tmp_path / "curve.jsonl").touch()
-    run(monkeypatch, model_folder, "report", "--work", str(tmp_path))
-    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
-    cells = [line.strip("| ").split(" | ")[:2] for line in table[2:]]
-    before, after = [["downloaded", "0.0 %"], ["sft", "0.0 %"]], [["sft", "0.0 %"]]
-    assert cells == [
-        *before,
-        ["change", "0.0 %"],
-        *after,
-        ["grpo", "100.0 %"],
-        ["change", "100.0 %"],
-    ]
+    for _ in range(2):  # the second report reads the grades
+        run(monkeypatch, model_folder, "report", "--work", str(tmp_path))
+        table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+        cells = [line.strip("| ").split(" | ")[:2] for line in table[2:]]
+        assert cells == [
+            ["downloaded", "0.0 %"],
+            ["sft", "0.0 %"],
+            ["sft - downloaded", "0.0 %"],
+            ["grpo", "100.0 %"],
+            ["grpo - sft", "100.0 %"],
+        ]
+        runs = [RunFolder.open(tmp_path / f"eval-{name}") for name in ("downloaded", "sft", "grpo")]
+        recorded = [[one.resolved for one in folder.trajectories()] for folder in runs]
+        assert recorded == [[False], [False, False], [True, True]]
+        monkeypatch.setattr(recipe, "grade", None)
 
 
 def test_demonstration_has_the_ids_of_a_played_episode(
