@@ -23,6 +23,7 @@ from coding_gym.synthesis.mutants import check_operators
 from coding_gym.synthesis.writing import staging, write_staged
 from coding_gym.task import Task
 
+_MAX_NAMED = 20  # commits with the same reason
 _GRADE_EVERY = {"all": 1, "sample": 10, "none": 0}
 _Make = Callable[[Path, Callable[[Progress], None]], tuple[Task, ...]]
 
@@ -143,8 +144,11 @@ def _written(make: _Make, out: Path, n: int, *, replaces: bool, names_dropped: b
 
 
 def _print_dropped(console: Console, progress: Progress, *, by_name: bool) -> None:
-    """Prints a line for each dropped commit, or for each reason and its number of bugs."""
+    """Prints the names dropped for rare reasons, and the number of those for each other reason."""
     dropped = [(name, reason.partition("\n")[0]) for name, reason in progress.dropped]
-    counts = Counter(reason for _, reason in dropped).most_common()
-    for start, reason in dropped if by_name else [(f"{n} dropped", text) for text, n in counts]:
+    counts = Counter(reason for _, reason in dropped)
+    max_named = _MAX_NAMED if by_name else 0
+    lines = [(name, reason) for name, reason in dropped if counts[reason] <= max_named]
+    lines += [(f"{n} dropped", text) for text, n in counts.most_common() if n > max_named]
+    for start, reason in lines:
         console.print(f"{start}: {reason}")

@@ -247,7 +247,7 @@ def _episodes(
         caveats.append(f"{ungraded} attempts were not graded{counted}.")
     if unchallenged:
         caveats.append(
-            f"{unchallenged} attempts are resolved by tests that cannot be negated "
+            f"{unchallenged} attempts are resolved by tests that were not negated "
             f"({Level.STRUCTURE}): these successes may be forged."
         )
     calls = any(episode["tool_calls"] for episode in episodes)

@@ -86,6 +86,7 @@ class Plan:
 
 
 _STORED = TypeAdapter(tuple[int, str, Plan])
+_uncalibrated: dict[Path, Plan] = {}
 
 
 def plan_key(task: Task, template: Template) -> str:
@@ -102,7 +103,8 @@ def plan_key(task: Task, template: Template) -> str:
 def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Plan:
     """Returns the plan in the row of a task, or the plan stored next to its template.
 
-    A plan of another task or version is ignored. Without a plan, ``make`` makes one to store.
+    A plan of another task or version is ignored. Without a plan, ``make`` makes one to store. An
+    uncalibrated plan is stored in this process only, as its cause can be the machine.
     """
     key = plan_key(task, template)
     if (plan := Plan.from_text(task.grading_plan, key)) is not None:
@@ -110,17 +112,18 @@ def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Pla
     if template.plans is None:
         return make()
     path = template.plans / f"{template.key}-{key}.json"
-    if (plan := _read(path, key)) is not None:
+    if (plan := _read(path, key) or _uncalibrated.get(path)) is not None:
         return plan
     template.plans.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
-        if (plan := _read(path, key)) is None:
+        if (plan := _read(path, key) or _uncalibrated.get(path)) is None:
             plan = make()
-            if not plan.is_calibrated:  # the gold patch can fail once on a busy machine
-                plan = make()
-            unfinished = path.with_suffix(".partial")
-            unfinished.write_text(plan.to_text(key), encoding="utf-8")
-            unfinished.rename(path)
+            if plan.is_calibrated:
+                unfinished = path.with_suffix(".partial")
+                unfinished.write_text(plan.to_text(key), encoding="utf-8")
+                unfinished.rename(path)
+            else:
+                _uncalibrated[path] = plan
     return plan
 
 

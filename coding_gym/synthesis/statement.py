@@ -16,6 +16,7 @@ _MAX_FRAMES = 5
 _MAX_NAMES = 3
 _QUIET = "The outcome is not the right one."
 _IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
+_NEW_NAME = re.compile(r"(module|type object) '.*' has no attribute|unexpected keyword argument")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,11 @@ def find_symptoms(
     Args:
         failures: Failures by test id.
         changed: The files that the repair changes, to name if no failure names a function. A test
-            that fails to import something gives no symptom: the name belongs to the repair.
+            that lacks a name of the program gives no symptom: the repair adds the name.
     """
     symptoms = {symptom for failure in failures.values() if (symptom := _symptom(failure))}
     files = _listed(changed)
-    if not symptoms and files and not any(map(_is_import, failures.values())):
+    if not symptoms and files and not any(map(_lacks_name, failures.values())):
         return [Symptom(f"Wrong result of {files}", "")]
     return sorted(symptoms, key=lambda s: (not s.traceback, len(s.title), s.title, s.traceback))
 
@@ -70,7 +71,7 @@ def _symptom(failure: "ObservedFailure") -> Symptom | None:
     public = list(filter(_is_public, names))[:1]
     used = [name for path, name in failure.uses if not is_test(path) and _is_public(name)]
     if not frames or is_test(frames[-1][0]):  # a test compared, or used a wrong result
-        name = "" if _is_import(failure) else _listed(public or used)
+        name = "" if _lacks_name(failure) else _listed(public or used)
         return Symptom(f"Wrong result of {name}", "") if name else None
     imported = [path for path, function in called if function == "<module>"][-1:]
     name = _listed((public or imported or used)[:1])
@@ -84,10 +85,13 @@ def _symptom(failure: "ObservedFailure") -> Symptom | None:
     return Symptom(f"{name} fails with {kind}", text)
 
 
-def _is_import(failure: "ObservedFailure") -> bool:
-    """Whether a module fails to import: for a name that it needs, or on its own."""
-    is_module = bool(failure.frames) and failure.frames[-1][2] == "<module>"
-    return is_module or failure.kind in _IMPORT_ERRORS
+def _lacks_name(failure: "ObservedFailure") -> bool:
+    """Whether a test needs a name that the program does not have, or cannot be imported."""
+    frames = failure.frames
+    if failure.kind in _IMPORT_ERRORS or (frames and frames[-1][2] == "<module>"):
+        return True
+    is_raised_by_test = not frames or is_test(frames[-1][0])
+    return is_raised_by_test and _NEW_NAME.search(failure.message) is not None
 
 
 def _is_public(name: str) -> bool:

@@ -29,6 +29,10 @@ class ReplyError(SandboxError):
     """The report of a run is missing or malformed, which code of the project can cause."""
 
 
+class _SlowRunsError(ReplyError):
+    """The runs of one request took too long."""
+
+
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
     """One run of tests.
@@ -201,6 +205,8 @@ class SuiteSandbox:
     ) -> list[SuiteRun | None]:
         """Runs as `attempt`; an attempt that damages the reports has no run, and harms no other.
 
+        If all attempts together take too long, none has a run.
+
         A new sandbox without applied patches then replaces the old one: code under test can end the
         process that restores its files.
 
@@ -209,11 +215,12 @@ class SuiteSandbox:
         """
         try:
             return self.attempt(attempts, modules)
-        except ReplyError:
+        except ReplyError as error:
+            is_slow = isinstance(error, _SlowRunsError)
             self.close()
             self._open()
-        if len(attempts) == 1:
-            return [None]
+        if is_slow or len(attempts) == 1:
+            return [None] * len(attempts)
         half = len(attempts) // 2
         parts = attempts[:half], attempts[half:]
         return [run for part in parts for run in self.attempt_each(part, modules)]
@@ -231,8 +238,11 @@ class SuiteSandbox:
         if len(report.runs) != len(requests):
             reason = error_line(report.tail, "the code under test ended the process of all runs")
             if report.timed_out:
-                reason = f"the time limit of {_TIMEOUT_S:g} s was reached"
-            elif report.is_forged:
+                raise _SlowRunsError(
+                    f"only {len(report.runs)} of {len(requests)} runs completed: the time limit "
+                    f"of {_TIMEOUT_S:g} s was reached"
+                )
+            if report.is_forged:
                 reason = "the code under test wrote to the report, or too much was reported"
             raise ReplyError(f"only {len(report.runs)} of {len(requests)} runs completed: {reason}")
         return report

@@ -140,6 +140,43 @@ def test_methods_are_named_with_their_classes(
     assert set(described["uses"]) == {("shop.py", name) for name in used}
 
 
+HOSTILE = """\
+class Proxy:
+    @property
+    def __dict__(self):
+        raise RuntimeError("no context")
+
+    def fail(self):
+        raise ValueError
+
+
+class Slots:
+    __slots__ = ()
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+    def fail(self):
+        raise ValueError
+
+
+def deep(number):
+    return 1 + deep(number)
+"""
+
+
+@pytest.mark.parametrize("call", ["Proxy().fail()", "Slots().fail()", "deep(1)"])
+def test_failures_are_described_without_running_the_program(tmp_path: Path, call: str) -> None:
+    program = tmp_path / "shop.py"
+    program.write_text(HOSTILE)
+    values = runpy.run_path(str(program))
+    with pytest.raises((ValueError, RecursionError)) as caught:
+        eval(call, values)  # noqa: S307 - a call of this file
+    described = describe(caught.value, f"{tmp_path.resolve()}/")
+    assert 1 <= len(described["frames"]) <= 60
+    assert {path for path, _, _ in described["frames"]} == {"shop.py"}
+
+
 OLD = """\
 import sys
 
@@ -151,8 +188,12 @@ class Till:
         return [][0]
 
 
+class HiddenTill(Till):
+    pass
+
+
 try:
-    Till().total()
+    HiddenTill().total()
 except IndexError as error:
     print(describe(error, sys.argv[1])["frames"][-1][2])
 """
@@ -175,6 +216,21 @@ def test_a_class_is_not_named_beside_its_method() -> None:
     failure = ObservedFailure(kind="AssertionError", message="", frames=[IN_TEST], uses=uses)
     (symptom,) = find_symptoms({TEST_ID: failure})
     assert symptom.title == "Wrong result of `Till.total`, `Tills`"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "module 'pkg.a' has no attribute 'brand_new'",
+        "type object 'Till' has no attribute 'of'",
+        "total() got an unexpected keyword argument 'tax'",
+    ],
+)
+def test_a_name_that_only_the_repair_adds_makes_no_issue(message: str) -> None:
+    failure = ObservedFailure(
+        kind="TypeError", message=message, frames=[IN_TEST], uses=[("shop.py", "Till")]
+    )
+    assert find_symptoms({TEST_ID: failure}, ["shop.py"]) == []
 
 
 def test_a_failure_without_a_public_name_is_no_symptom() -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import re
 import sys
 import types
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _TEMPORARY = re.compile(r"/tmp/pytest-of-[^/]+/pytest-\d+")  # noqa: S108 - a pattern, not a file
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 _MAX_MESSAGE = 1500
 _MAX_FRAMES = 60
 _MAX_USES = 20
+_MAX_ATTRIBUTES = 100
+
+_real_path = functools.cache(os.path.realpath)
 
 
 def describe(error: BaseException, root: str) -> dict[str, Any]:
@@ -33,21 +38,22 @@ def describe(error: BaseException, root: str) -> dict[str, Any]:
     """
     frames: list[tuple[str, int, str]] = []
     uses: dict[tuple[str, str], None] = {}
+    seen: set[int] = set()  # code objects: a recursion has one in thousands of frames
     entry = error.__traceback__
     while entry is not None:
         code = entry.tb_frame.f_code
-        name = os.path.realpath(code.co_filename)
+        name = _real_path(code.co_filename)
         if name.startswith(root) and not code.co_filename.startswith("<"):
-            uses.update(dict.fromkeys(_uses(entry.tb_frame, root)))
-            is_method = code.co_varnames[:1] == ("self",)
-            owner = f"{type(entry.tb_frame.f_locals.get('self')).__name__}." if is_method else ""
-            function = getattr(code, "co_qualname", owner + code.co_name)  # new in Python 3.11
-            frames.append((name[len(root) :], entry.tb_lineno, function))
+            if id(code) not in seen and len(uses) < _MAX_USES:
+                seen.add(id(code))
+                uses.update(dict.fromkeys(islice(_uses(entry.tb_frame, root), _MAX_USES)))
+            if len(frames) < _MAX_FRAMES:
+                frames.append((name[len(root) :], entry.tb_lineno, _function(entry.tb_frame)))
         entry = entry.tb_next
     return {
         "kind": type(error).__name__,
         "message": _scrubbed(error, root),
-        "frames": frames[:_MAX_FRAMES],
+        "frames": frames,
         "uses": list(uses)[:_MAX_USES],
     }
 
@@ -62,18 +68,38 @@ def _scrubbed(value: BaseException, root: str) -> str:
     return text.encode("utf-8", "replace").decode()[:_MAX_MESSAGE]
 
 
+def _function(frame: types.FrameType) -> str:
+    """Returns the qualified name of a function; before Python 3.11, of a method or its name."""
+    code = frame.f_code
+    if hasattr(code, "co_qualname"):
+        return str(code.co_qualname)
+    for owner in type(frame.f_locals.get("self")).__mro__:
+        member = vars(owner).get(code.co_name)
+        if isinstance(member, types.FunctionType) and member.__code__ is code:
+            return f"{owner.__name__}.{code.co_name}"
+    return code.co_name
+
+
+def _attributes(value: object) -> Iterable[object]:
+    """Returns values of an object's attributes, without running code of the program."""
+    slots = (vars(owner).get("__dict__") for owner in type(value).__mro__)
+    slot = next((one for one in slots if one is not None), None)
+    is_builtin = isinstance(slot, (types.GetSetDescriptorType, types.MemberDescriptorType))
+    known = slot.__get__(value) if is_builtin else {}
+    return islice(dict.values(known), _MAX_ATTRIBUTES)
+
+
 def _uses(frame: types.FrameType, root: str) -> Iterator[tuple[str, str]]:
     names = frame.f_code.co_names
-    attributes = getattr(frame.f_locals.get("self"), "__dict__", {})
     values = [frame.f_globals.get(name) for name in names]
-    values += [*frame.f_locals.values(), *attributes.values()]
+    values += [*frame.f_locals.values(), *_attributes(frame.f_locals.get("self"))]
     modules = [value for value in values if isinstance(value, types.ModuleType)]
     values += [inspect.getattr_static(module, name, None) for module in modules for name in names]
     for value in values:
         is_named = isinstance(value, (type, types.FunctionType))
         owner: Any = value if is_named else type(value)
         module = sys.modules.get(str(owner.__module__))
-        file = os.path.realpath(str(getattr(module, "__file__", "")))
+        file = _real_path(str(getattr(module, "__file__", "")))
         if file.startswith(root):
             members = [f"{owner.__name__}.{name}" for name in names if _is_method(owner, name)]
             yield from ((file[len(root) :], name) for name in members or [owner.__name__])
