@@ -84,8 +84,8 @@ def _attributes(value: object) -> Iterable[object]:
     """Returns values of an object's attributes, without running code of the program."""
     slots = (vars(owner).get("__dict__") for owner in type(value).__mro__)
     slot = next((one for one in slots if one is not None), None)
-    is_builtin = isinstance(slot, (types.GetSetDescriptorType, types.MemberDescriptorType))
-    known = slot.__get__(value) if is_builtin else {}
+    built_in = (types.GetSetDescriptorType, types.MemberDescriptorType)
+    known = slot.__get__(value) if isinstance(slot, built_in) else {}
     return islice(dict.values(known), _MAX_ATTRIBUTES)
 
 
