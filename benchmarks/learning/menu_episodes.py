@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
+from rich.progress import track
 
 import coding_gym
-from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.errors import InfrastructureError
 from coding_gym.repair.menu import FIRST_CANDIDATE, RUN_TESTS, SUBMIT
 from coding_gym.task import Task
@@ -141,13 +141,7 @@ def explore(tasks: Path, workers: int = 4) -> list[Played]:
 
     num_tasks = len(coding_gym.load_tasks(str(tasks)))
     visited = _visit(tasks, explored, workers, 3 * NUM_CANDIDATES)
-    results = []
-    with LineProgress(terminal(), num_tasks) as progress:
-        for result in visited:
-            results.append(result)
-            description = f"tasks of {tasks.name} explored"
-            progress.update(progress.bar, advance=1, description=description)
-    return results
+    return list(track(visited, f"trying edits of {tasks.name}", num_tasks))
 
 
 def _visit(

@@ -73,8 +73,7 @@ def check_model(
         try:
             for probe in probes:
                 await probe.ask(complete, {"model": model, **sampling.body()}, tools)
-                readable = f"{probe.num_parsed} of {len(probe.replies)} calls readable"
-                console.print(f"{probe.tool_format}: {readable}", style="dim")
+                console.print(f"{probe.tool_format}: {probe.row()[1]} calls readable", style="dim")
             context = shared.context
             return context if isinstance(context, int) else await context(model)
         finally:
