@@ -139,7 +139,7 @@ def test_task_whose_gold_patch_changes_a_test_file_is_refused(store: TemplateSto
         fail_to_pass=("cart.py::test_total",),
         pass_to_pass=(),
     )
-    with pytest.raises(GradingError, match=r"changes in cart\.py.*remedy: move"):
+    with pytest.raises(GradingError, match=r"change of cart\.py.*remedy: move"):
         grade(task, store.get(task), Patch.between(base, {"cart.py": tests}))
     with pytest.raises(GradingError, match="remedy"):
         new_plan(task, store.get(task))
