@@ -4,7 +4,7 @@ r"""Trains SmolLM2-135M on a CPU to repair one-line bugs: demonstrations, SFT, G
     python benchmarks/learning/programs.py bench          # the bugs, in a few minutes
     python examples/train_real_model.py --bench bench     # everything, in one to three hours
 
-A trial of the stages, in about 20 minutes, after which the model still repairs almost nothing:
+A trial of all stages, of about 12 minutes of processor time; its model repairs almost nothing:
 
     python examples/train_real_model.py --bench bench --sft-steps 20 --grpo-steps 5 --held-out 1
 

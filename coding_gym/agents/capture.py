@@ -189,7 +189,7 @@ def _key(message: Message) -> str:
 
 
 def longest_segment(trajectory: Trajectory) -> dict[str, Any]:
-    """Returns the segment with the most sampled ids, the last one on a tie; {} if there is none.
+    """Returns the segment with the most sampled ids, the last one on a tie; {} without segments.
 
     ``trained_part`` is the share of the episode's sampled ids that this segment has.
     """

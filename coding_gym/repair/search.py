@@ -24,7 +24,7 @@ def find_repair(tests: SuiteSandbox, localisation: Localisation) -> Candidate | 
         localisation: The suspicious statements of the program.
 
     Returns:
-        The preferred candidate with which all visible tests pass; None if there is none.
+        The preferred candidate with which all visible tests pass; None without one.
 
     Raises:
         SandboxError: The sandbox died.

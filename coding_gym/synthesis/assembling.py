@@ -81,7 +81,7 @@ class Assembler:
         )
 
     def _failing_functions(self, mutant: Mutant, run: SuiteRun) -> set[tuple[str, int]]:
-        """Returns the functions of failing tests; raises as `task` for a bug that is not wanted."""
+        """Returns the path and line of each failing test function; raises as `task`."""
         if run.collect_error:
             raise InvalidTaskError("a test file cannot be imported")
         if not run.failed:

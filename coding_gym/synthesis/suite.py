@@ -236,15 +236,13 @@ class SuiteSandbox:
             raise ReplyError("the code under test ended the supervisor of the tests")
         self.spent_s += report.cpu_s
         if len(report.runs) != len(requests):
+            error = _SlowRunsError if report.timed_out else ReplyError
             reason = error_line(report.tail, "the code under test ended the process of all runs")
             if report.timed_out:
-                raise _SlowRunsError(
-                    f"only {len(report.runs)} of {len(requests)} runs completed: the time limit "
-                    f"of {_TIMEOUT_S:g} s was reached"
-                )
-            if report.is_forged:
+                reason = f"the time limit of {_TIMEOUT_S:g} s was reached"
+            elif report.is_forged:
                 reason = "the code under test wrote to the report, or too much was reported"
-            raise ReplyError(f"only {len(report.runs)} of {len(requests)} runs completed: {reason}")
+            raise error(f"only {len(report.runs)} of {len(requests)} runs completed: {reason}")
         return report
 
 

@@ -125,7 +125,7 @@ class RayNodes:
                 del self._nodes[node.node_id]
 
     def is_alive(self, node: Node) -> bool:
-        """Whether a node, whose actor may have died, is still part of the cluster."""
+        """Whether a node is part of the cluster, whatever the state of its actor."""
         return node.node_id in self._num_cpus()
 
     def close(self) -> None:
