@@ -1,5 +1,6 @@
 """Calibration: makes the plan of a task from test runs with the gold patch and at base."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +17,7 @@ from coding_gym.grading.plan import Plan
 from coding_gym.grading.report import CheckReport, Run
 from coding_gym.grading.tree import TestTree
 from coding_gym.grading.wrong_values import Edit, end_of, start_of
-from coding_gym.patch import Patch
+from coding_gym.patch import FileChange, Patch
 from coding_gym.syntax import Function
 from coding_gym.task import Task
 
@@ -161,10 +162,9 @@ class _Calibration:
         paths = sorted({function.file.path for function in self.functions})
         self._digests = {path: sha256(first.files[path]).hexdigest() for path in paths}
         self._hidden = {
-            (change.path, line[1:].strip())
+            (change.path, line)
             for change in Patch(task.test_patch).files
-            for line in change.text.splitlines()
-            if line.startswith("+")
+            for line in _new_lines(change, first.files.get(change.path, b""))
         }
 
     def name(self, test: str, run: Run) -> str:
@@ -408,7 +408,7 @@ class _Calibration:
         ]
 
     def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
-        """Whether the test patch adds all negated lines to the file; policies cannot see them."""
+        """Whether no negated line is in the file before the test patch, where policies read it."""
         lines = (file.source.line(start[0]).strip() for start, _, _ in unit.edits)
         return all((file.path, line) in self._hidden for line in lines)
 
@@ -493,6 +493,22 @@ class _Calibration:
             if outcome.status is TestStatus.PASSED:
                 passing.add(test)
         return passing
+
+
+def _new_lines(change: FileChange, content: bytes) -> set[str]:
+    """Returns the stripped lines that a change adds, unless the file had them before.
+
+    Args:
+        change: The change of a file.
+        content: The file after the change.
+    """
+    added, removed = (
+        Counter(line[1:].strip() for line in change.text.split("\n") if line.startswith(sign))
+        for sign in "+-"
+    )
+    text = content.decode("utf-8", "surrogateescape")
+    before = Counter(line.strip() for line in text.split("\n")) - added + removed
+    return added.keys() - before.keys()
 
 
 def _read_functions(

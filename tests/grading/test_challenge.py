@@ -513,6 +513,21 @@ def test_lines_that_the_test_patch_adds_elsewhere_are_no_bits(store: TemplateSto
     assert [challenge.num_bits([test]) for test in task.fail_to_pass] == [1, 0]
 
 
+def test_lines_that_the_file_has_before_the_test_patch_are_no_bits(store: TemplateStore) -> None:
+    head, body = "from cart import total\n", "    assert total([3000, 7], 2) == 3005\n"
+    path, shown = "tests/test_hidden.py", f"{head}\n\ndef test_shown():\n{body}"
+    new = "    assert total([3000, 8], 2) == 3006\n"
+    hidden = f"{shown}\n\ndef test_same():\n{body}\n\ndef test_new():\n{new}"
+    names = ["test_shown", "test_same", "test_new"]
+    task = replace(
+        with_hidden(hidden, *names),
+        tree=FilesTree(BASE | {path: shown}),
+        test_patch=Patch.between({path: shown}, {path: hidden}).text,
+    )
+    challenge = new_plan(task, store.get(task)).challenge
+    assert [challenge.num_bits([f"{path}::{name}"]) for name in names] == [0, 0, 1]
+
+
 _LUCKY = """\
 import os
 
