@@ -77,6 +77,7 @@ class RepairServer(GymnasiumServer):
 
     config: RepairServerConfig
     _used_at: dict[str | None, float] = PrivateAttr(default_factory=dict)  # by session, monotonic
+    _locks: dict[str | None, asyncio.Lock] = PrivateAttr(default_factory=dict)  # steps, by session
 
     def model_post_init(self, context: Any, /) -> None:
         """Checks the configuration."""
@@ -107,6 +108,8 @@ class RepairServer(GymnasiumServer):
     ) -> tuple[str | None, float, bool, bool, dict[str, Any]]:
         """Plays a reply of the model; results of its calls are ``info["tool_outputs"]``.
 
+        Steps of one session are played one after the other.
+
         After an infrastructure failure the reward is 0.0 and ``info["mask_sample"]`` is True.
 
         Raises:
@@ -115,13 +118,14 @@ class RepairServer(GymnasiumServer):
         session = self.session_state.get(session_id)
         if session is None:
             raise InvalidArgumentError(f"no session {session_id!r}; call /reset first")
-        self._used_at.pop(session_id, None)  # a session that plays is not idle
-        try:
-            if not session.ended:  # it has ended if no sandbox could be opened
-                await asyncio.to_thread(self._play, session, action)
-        finally:
-            if session_id in self.session_state:  # not closed meanwhile
-                self._used_at[session_id] = time.monotonic()
+        async with self._locks.setdefault(session_id, asyncio.Lock()):
+            self._used_at.pop(session_id, None)  # a session that plays is not idle
+            try:
+                if not session.ended:  # it has ended if no sandbox could be opened
+                    await asyncio.to_thread(self._play, session, action)
+            finally:
+                if session_id in self.session_state:  # not closed meanwhile
+                    self._used_at[session_id] = time.monotonic()
         outputs_by_id = {str(m.get("tool_call_id")): m["content"] for m in session.messages}
         calls = [item.call_id for item in action.output if item.type == "function_call"]
         outputs = [{"call_id": call, "output": outputs_by_id.pop(call, "")} for call in calls]
@@ -133,6 +137,7 @@ class RepairServer(GymnasiumServer):
     async def close_session(self, session_id: str | None) -> None:
         """Frees the session's sandbox; idempotent."""
         self._used_at.pop(session_id, None)
+        self._locks.pop(session_id, None)
         session = self.session_state.pop(session_id, None)
         if session is not None:
             await asyncio.to_thread(session.close)

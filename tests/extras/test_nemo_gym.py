@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -222,6 +223,32 @@ def test_a_reset_closes_idle_sessions(tiny_row: dict[str, Any]) -> None:
 
     before = asyncio.run(play())  # starts what sandboxes share
     assert wait_gone(asyncio.run(play()) - before, 30) == []
+
+
+def test_steps_of_a_session_are_played_one_after_the_other(
+    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = make(tiny_row)
+    is_free, play = threading.Semaphore(1), RepairServer._play
+    was_free: list[bool] = []
+
+    def play_alone(server: RepairServer, *arguments: Any) -> None:
+        was_free.append(is_free.acquire(blocking=False))
+        time.sleep(0.2)
+        play(server, *arguments)
+        is_free.release()
+
+    monkeypatch.setattr(RepairServer, "_play", play_alone)
+
+    async def step() -> list[int]:
+        await server.reset({"task_id": "shapes-area"}, "one")
+        action = NeMoGymResponse(**reply(REPAIR))
+        steps = await asyncio.gather(*(server.step(action, {}, "one") for _ in range(2)))
+        await server.close_session("one")
+        return [info["turn"] for *_, info in steps]
+
+    assert asyncio.run(step()) == [1, 2]
+    assert was_free == [True, True]
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
