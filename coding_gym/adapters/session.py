@@ -229,6 +229,19 @@ async def play_chat(session: Session, ask: Callable[[dict[str, Any]], Awaitable[
         await asyncio.to_thread(session.step, action)
 
 
+def refuse_sampler(settings: Mapping[str, Any]) -> None:
+    """Refuses the argument ``sampler``, for trainers whose dataset chooses the tasks.
+
+    Raises:
+        InvalidArgumentError: The settings have it.
+    """
+    if "sampler" in settings:
+        raise InvalidArgumentError(
+            "the rows of the trainer's dataset choose the tasks and their order: omit sampler, got "
+            f"{settings['sampler']!r}"
+        )
+
+
 def task_options(row: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the options of `Session.start` for a row of a dataset.
 

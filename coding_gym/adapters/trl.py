@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.action import Completion
-from coding_gym.adapters.session import Session, task_options
+from coding_gym.adapters.session import Session, refuse_sampler, task_options
 from coding_gym.arguments import unknown_name
 from coding_gym.calls import ToolCall
 from coding_gym.episode.config import GRADINGS
@@ -37,11 +37,6 @@ INSTRUCTION = (
 )
 
 _FORMAT = "auto"  # TRL parses the policy's calls, and its chat template explains their format
-_REFUSED = {
-    "tool_format": "TRL parses the calls of its policy",
-    "sampler": "TRL takes the tasks from train_dataset: choose its rows with "
-    "prompt_rows(task_ids=...), and keep their order with GRPOConfig(shuffle_dataset=False)",
-}
 
 
 class Rollout:
@@ -146,9 +141,9 @@ def environment_factory(
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
             cannot be used, or a tool cannot be a method.
     """
-    for name, reason in _REFUSED.items():
-        if name in env_kwargs:
-            raise InvalidArgumentError(f"{reason}; omit {name}")
+    refuse_sampler(env_kwargs)
+    if "tool_format" in env_kwargs:
+        raise InvalidArgumentError("TRL parses the calls of its policy; omit tool_format")
     if isinstance(processing_class, str):
         raise InvalidArgumentError(
             f"processing_class must be the tokenizer, got its name {processing_class!r}; pass "

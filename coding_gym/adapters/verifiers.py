@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from coding_gym.adapters.session import Session, play_chat
+from coding_gym.adapters.session import Session, play_chat, refuse_sampler
 from coding_gym.agents.model_reply import read_reply
 from coding_gym.optional import missing_extra
 from coding_gym.sandbox.options import SandboxOptions
@@ -48,7 +48,7 @@ class RepairTaskConfig(vf.TaskConfig):
 
     Attributes:
         env: Arguments of `coding_gym.adapters.session.Session`: ``wrappers``, ``control_tokens``,
-            and those of ``CodingRepair-v0`` except the tasks.
+            and those of ``CodingRepair-v0`` except the tasks and ``sampler``.
     """
 
     env: dict[str, Any] = Field(default_factory=dict)
@@ -136,9 +136,11 @@ class RepairTaskset(vf.Taskset[RepairTask, RepairTasksetConfig]):
         """Yields the tasks.
 
         Raises:
-            UnknownTaskError, InvalidTaskError, UnknownNameError: The configuration cannot be used.
+            InvalidArgumentError, UnknownTaskError, InvalidTaskError, UnknownNameError: The
+                configuration cannot be used.
         """
         config, env = self.config, self.config.task.env
+        refuse_sampler(env)
         system = system_prompt(
             get_toolset(env.get("toolset", "nano")),
             env.get("tool_format", "auto"),

@@ -20,7 +20,7 @@ from typing import Any
 from uuid import uuid4
 
 from coding_gym.action import Completion
-from coding_gym.adapters.session import Session, outcome_metrics, task_options
+from coding_gym.adapters.session import Session, outcome_metrics, refuse_sampler, task_options
 from coding_gym.agents.capture import longest_segment
 from coding_gym.agents.harness import get_harness
 from coding_gym.agents.harness_player import HarnessPlayer
@@ -55,7 +55,7 @@ class RepairAgentLoop(AgentLoopBase):
 
     Args:
         env: Arguments of `coding_gym.adapters.session.Session`: ``wrappers``, and those of
-            ``CodingRepair-v0``.
+            ``CodingRepair-v0`` except ``sampler``.
         *args, **kwargs: The arguments of verl's agent loops.
 
     Raises:
@@ -66,6 +66,7 @@ class RepairAgentLoop(AgentLoopBase):
     def __init__(self, *args: Any, env: Any = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         settings: Any = OmegaConf.to_container(OmegaConf.create(env or {}), resolve=True)
+        refuse_sampler(settings)
         tokens = control_tokens(self.processor or self.tokenizer)
         self._session = Session(control_tokens=tokens, **settings)
 

@@ -25,7 +25,7 @@ from coding_gym.adapters.verifiers import (
     RepairTaskset,
     RepairTasksetConfig,
 )
-from coding_gym.errors import GradingError, SandboxError
+from coding_gym.errors import GradingError, InvalidArgumentError, SandboxError
 
 pytestmark = pytest.mark.trainer
 
@@ -97,6 +97,11 @@ def test_a_rollout_that_verifiers_stops_is_graded(play: Play) -> None:
     assert trace.ok, trace.errors
     assert (trace.stop_condition, trace.reward) == ("max_turns", 1.0)
     assert trace.info[INFO]["stop_reason"] == "stopped"
+
+
+def test_a_sampler_is_refused(play: Play) -> None:
+    with pytest.raises(InvalidArgumentError, match="omit sampler, got 'shuffled'"):
+        play(sampler="shuffled")
 
 
 def test_a_limit_of_the_environment_ends_the_rollout(play: Play) -> None:

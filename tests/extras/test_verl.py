@@ -232,3 +232,5 @@ def test_the_callers_mistakes_are_named(play: Play) -> None:
         play(row={})
     with pytest.raises(Exception, match="max_truns"):  # hydra wraps it
         play(max_truns=3)
+    with pytest.raises(Exception, match="omit sampler, got 'shuffled'"):
+        play(sampler="shuffled")
