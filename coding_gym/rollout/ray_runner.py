@@ -59,8 +59,8 @@ class RayRunner(Runner):
         """Plays one attempt on the least busy node; see `Runner.play`."""
         errors = self._nodes.ray.exceptions
         problem: Exception | None = None
-        num_lost = 0
-        while num_lost < MAX_LOSSES:
+        losses = 0.0
+        while losses < MAX_LOSSES:
             node = self._nodes.place(task)
             try:
                 record: Trajectory = await node.actor.play.remote(task, attempt)
@@ -69,7 +69,7 @@ class RayRunner(Runner):
             except errors.RayTaskError:
                 raise
             except errors.RayError as failure:  # the actor or its node has died
-                problem, num_lost = failure, num_lost + self._nodes.is_alive(node)
+                problem, losses = failure, losses + self._nodes.loss(node)
                 self._nodes.discard(node, failure)
             else:
                 for turn in record.turns:
@@ -85,7 +85,7 @@ class RayRunner(Runner):
             seed=attempt_seed(self.seed, task.task_id, attempt),
             attempt=attempt,
             run_id=self.run_id,
-            error=public_text(f"{num_lost} nodes of this attempt were lost: {problem}"),
+            error=public_text(f"the worker of this attempt died each time: {problem}"),
             error_class="sandbox",
         )
 

@@ -10,9 +10,9 @@ from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_extra
 from coding_gym.task import Task
 
-# After this many losses of actors on live nodes the episode is the probable cause, such as memory
-# exhaustion.
-MAX_LOSSES = 3
+# The episode is the probable cause of this many losses, for instance because it exhausts memory.
+MAX_LOSSES = 3.0
+_NODE_LOSS = 0.3  # a machine can also be lost for other reasons; an actor seldom is
 
 _SPREAD = 1.0  # extra episodes per CPU before a node without the environment is used
 
@@ -124,9 +124,9 @@ class RayNodes:
             else:
                 del self._nodes[node.node_id]
 
-    def is_alive(self, node: Node) -> bool:
-        """Whether a node is part of the cluster, whatever the state of its actor."""
-        return node.node_id in self._num_cpus()
+    def loss(self, node: Node) -> float:
+        """Returns what the loss of a node's actor adds towards `MAX_LOSSES` of its episode."""
+        return 1.0 if node.node_id in self._num_cpus() else _NODE_LOSS
 
     def close(self) -> None:
         """Ends the actors, and the connection to Ray if this object opened it; idempotent."""

@@ -61,7 +61,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             task = start
             if "task" not in (options or {}):
                 options = {"task_id": task.task_id}
-        limits, num_lost = self._core.config.limits, 0
+        limits, losses = self._core.config.limits, 0.0
         while True:
             previous, self._node = self._node, None
             self._node = node = self._nodes.place(task, previous=previous)
@@ -73,8 +73,8 @@ class RemoteEnv(gym.Env[Any, Any]):
             except SandboxUnavailableError as failure:
                 self._nodes.discard(node, failure, is_unusable=True)
             except _LostNodeError:
-                num_lost += self._nodes.is_alive(node)
-                if num_lost == MAX_LOSSES:
+                losses += self._nodes.loss(node)
+                if losses >= MAX_LOSSES:
                     raise
             else:
                 return self._last

@@ -16,7 +16,7 @@ from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxError
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.vector import RayVectorEnv, make_vec
-from coding_gym.vector.ray_nodes import MAX_LOSSES, environment_of
+from coding_gym.vector.ray_nodes import environment_of
 
 pytestmark = pytest.mark.trainer
 
@@ -159,7 +159,7 @@ def test_a_reset_outlives_more_lost_nodes_than_an_episode_may_lose(
     env.reset(seed=0)
     (slot,) = env.envs
     lost = slot._node
-    nodes = iter([replace(lost, actor=slot._nodes._start(lost.node_id)) for _ in range(MAX_LOSSES)])
+    nodes = iter([_dead(slot, lost) for _ in range(3)])
     (worker,) = (one for one in cluster.worker_nodes if one.node_id == lost.node_id)
     cluster.remove_node(worker, allow_graceful=False)
     place = slot._nodes.place
@@ -167,6 +167,22 @@ def test_a_reset_outlives_more_lost_nodes_than_an_episode_may_lose(
     assert env.reset(seed=0)[1]["turn"].tolist() == [0]
     assert slot._node.node_id != lost.node_id
     assert env.step([TRUE])[4]["mask_sample"].tolist() == [False]
+
+
+def test_a_reset_fails_if_all_of_its_nodes_are_lost(cluster: Any, make: Make) -> None:
+    env = make(1)
+    env.reset(seed=0)
+    (slot,) = env.envs
+    lost = slot._node
+    (worker,) = (one for one in cluster.worker_nodes if one.node_id == lost.node_id)
+    cluster.remove_node(worker, allow_graceful=False)
+    slot._nodes.place = lambda *_task, **_previous: _dead(slot, lost)
+    with pytest.raises(SandboxError, match="the node of the episode was lost"):
+        slot.reset(seed=0)
+
+
+def _dead(slot: Any, lost: Any) -> Any:
+    return replace(lost, actor=slot._nodes._start(lost.node_id))
 
 
 def test_a_step_after_a_failed_call_of_a_lost_node_is_masked(make: Make) -> None:
