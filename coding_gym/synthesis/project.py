@@ -95,8 +95,9 @@ class Project:
 def is_test(path: str) -> bool:
     """Whether a file belongs to the tests, by its name or by one of its folders."""
     *folders, name = path.split("/")
-    is_named = name.startswith(("test_", "conftest")) or name.endswith("_test.py")
-    return is_named or bool({"test", "tests"} & set(folders))
+    is_named = name.startswith(("test_", "conftest")) or name.endswith(("_test.py", "_tests.py"))
+    is_module = name in ("test.py", "tests.py")
+    return is_named or is_module or bool({"test", "tests", "testing"} & set(folders))
 
 
 def is_program(path: str) -> bool:

@@ -88,8 +88,12 @@ def test_an_exception_of_the_project_comes_with_its_frames() -> None:
     ]
 
 
-def test_issue_omits_values_of_a_hidden_test() -> None:
-    text = issue(IN_TEST, kind="AssertionError", message="assert 7 == LIMIT\n + where 7 = total()")
+@pytest.mark.parametrize(
+    "path", ["tests/test_shop.py", "shop/tests.py", "shop_tests.py", "testing/cases.py"]
+)
+def test_issue_omits_values_of_a_hidden_test(path: str) -> None:
+    message, frame = "assert 7 == LIMIT\n + where 7 = total()", (path, 18, "test_one")
+    text = issue(frame, kind="AssertionError", message=message)
     assert text.splitlines()[0] == "Wrong result of `Till`"
     assert not any(word in text for word in ("7", "LIMIT", "total", "test"))
 
