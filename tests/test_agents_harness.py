@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from dataclasses import replace
@@ -209,6 +210,16 @@ def test_output_of_a_harness_is_recorded_and_shown(tiny_row: Any, tmp_path: Path
     assert record.turns[-1].action.endswith("x no idea")
     assert len(record.turns[-1].action) < 5000
     assert "x no idea" in run_command("show", tmp_path / "run", tiny_row["instance_id"], "0")
+
+
+def test_temporary_folder_may_have_a_long_path(
+    tiny_row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path.joinpath(*["a-folder-of-a-cluster"] * 6)
+    long.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    (record,) = play("chat(CHAT)", scripted(message("Done.")), tiny_row, tmp_path / "run")
+    assert (record.error, record.stop_reason) == ("", "submitted")
 
 
 def test_example_of_the_documentation_repairs_a_task(tiny_row: Any, tmp_path: Path) -> None:

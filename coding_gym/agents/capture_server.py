@@ -6,6 +6,7 @@ import http.client
 import json
 import logging
 import secrets
+import socket
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -21,6 +22,7 @@ from coding_gym.agents.live_episode import (
     public_text,
 )
 from coding_gym.agents.responses_api import chat_body, response_body, response_events
+from coding_gym.sandbox.forwarding import short_path
 from coding_gym.sandbox.ownership import make_folder, remove_folder
 
 _log = logging.getLogger(__name__)
@@ -68,13 +70,16 @@ class CaptureEndpoint:
         self.ending = asyncio.Event()
         folder = make_folder("model")
         self._remove = weakref.finalize(self, remove_folder, folder)
-        self.path = folder / "sock"  # short: a path has at most 107 bytes
+        self.path = folder / "socket"
         self._reading = asyncio.Semaphore(_MAX_READ)
         self._connections: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Opens the socket."""
-        self._server = await asyncio.start_unix_server(self._connect, self.path, backlog=128)
+        listener = socket.socket(socket.AF_UNIX)
+        with short_path(self.path) as name:
+            listener.bind(name)
+        self._server = await asyncio.start_unix_server(self._connect, sock=listener, backlog=128)
 
     async def close(self) -> None:
         """Cancels the pending requests, and closes the socket."""

@@ -4,12 +4,13 @@ The listening sockets belong to the sandbox's network namespace, and this proces
 connections: no process inside is involved, so commands cannot end the forwarding.
 """
 
+import os
 import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 # Per sandbox: connections take descriptors and threads of this process.
@@ -76,7 +77,8 @@ class Forwarder:
                 self._sockets |= ends
             # Not `settimeout`: without blocking, a full queue is an error at once.
             server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _CONNECT_TIMEOUT)
-            server.connect(str(path))
+            with short_path(path) as name:
+                server.connect(name)
             server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _NO_TIMEOUT)
             answers = _started(_copy, server, client)  # RuntimeError: no thread is free
             _copy(client, server)
@@ -84,6 +86,16 @@ class Forwarder:
         with self._lock:
             self._sockets -= ends
         self._free.release()
+
+
+@contextmanager
+def short_path(path: Path) -> Iterator[str]:
+    """Yields another path of a UNIX socket: the system accepts at most 107 bytes."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
 
 
 def _started(function: Callable[..., None], *arguments: object) -> threading.Thread:
