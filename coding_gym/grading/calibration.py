@@ -22,7 +22,7 @@ from coding_gym.syntax import Function
 from coding_gym.task import Task
 
 _MAX_ROUNDS = 24  # pairs of runs
-_MAX_TRIES = 4  # to drop failing checks
+_MAX_TRIES = 5  # to drop what changes the results of tests
 _MAX_CANDIDATES = 8  # units for one slot
 # A test may wait forever with a negated assertion. The time limit of a run is this multiple of the
 # duration of the first run, plus some seconds.
@@ -104,7 +104,7 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     flaky = [t for t, results in passes.items() if any(results) and t not in stable]
     if not stable:
         return Plan()
-    calibration.find_slots(stable + flaky, runs[-1])
+    calibration.find_slots(stable, flaky, runs[-1])
     is_alone = False
     if calibration.slots:
         calibration.choose_units(stable)
@@ -150,8 +150,6 @@ class _Calibration:
         self.reached: Mapping[str, tuple[int, ...]] = {}
         self.slots: list[_Slot] = []
         self.is_plain = tree.records
-        self._names: dict[str, str] = {}
-        self._shape: list[tuple[str, Edit]] = []
         for function in self.functions:
             checks = function.file.checks(function.node)
             if tree.records:
@@ -159,6 +157,7 @@ class _Calibration:
             else:  # only one check can be known to fail
                 checks = checks[-1:]
             self.checks += [(function, check) for check in checks]
+        self._rename_rows()
         paths = sorted({function.file.path for function in self.functions})
         self._digests = {path: sha256(first.files[path]).hexdigest() for path in paths}
         self._hidden = {
@@ -192,7 +191,8 @@ class _Calibration:
     def drop_failing_checks(self) -> list[Run]:
         """Drops checks that fail or are not executed with the gold patch; returns two runs.
 
-        If a test fails only since its checks are recorded, `is_plain` becomes False.
+        If a test that passed as written fails, the cause can be the new ids of rows, the option
+        ``--assert=plain`` or its checks. They are dropped in this order.
         """
         if not self._records:
             return [self._tree.run(self._gold), self._tree.run(self._gold)]
@@ -204,23 +204,38 @@ class _Calibration:
                 for number, report in reports.items()
                 if report.num_failed
             }
-            newly_failing = [
+            broken = self._function_ids(
                 test
                 for test in self._task.expected_tests
                 if self._first.status(test) is TestStatus.PASSED
                 and run.status(self.name(test, run)) is not TestStatus.PASSED
-            ]
-            if not failing and not (newly_failing and self.is_plain):
+            )
+            if failing:
+                self.checks = [pair for n, pair in enumerate(self.checks) if n not in failing]
+            elif not broken:
                 break
-            self.is_plain = self.is_plain and bool(failing)
-            self.checks = [pair for n, pair in enumerate(self.checks) if n not in failing]
+            elif not self._drop_tables(broken):
+                if not self.is_plain:
+                    self.checks = [
+                        (function, check)
+                        for function, check in self.checks
+                        if broken.isdisjoint(function.ids)
+                    ]
+                self.is_plain = False
             run = self._run(())
         executed = {number for reports in self._reports(run).values() for number in reports}
         self.checks = [pair for n, pair in enumerate(self.checks) if n in executed]
         return [run, self._run(())]
 
-    def find_slots(self, tests: Collection[str], run: Run) -> None:
-        """Finds the slots and the candidates of each; ``run`` has the original checks."""
+    def find_slots(self, stable: Sequence[str], flaky: Sequence[str], run: Run) -> None:
+        """Finds the slots and the candidates of each.
+
+        Args:
+            stable: The tests that pass in every run.
+            flaky: The other tests; no run can verify units of their functions.
+            run: A run of the original checks.
+        """
+        tests = [*stable, *flaky]
         if self._records:
             reports = self._reports(run)
             self.reached = {test: tuple(sorted(reports.get(test, ()))) for test in tests}
@@ -231,8 +246,10 @@ class _Calibration:
             for number in numbers:
                 tests_by_check.setdefault(number, []).append(test)
         base = self._reports_of_base()
+        unverifiable = self._function_ids(flaky)
         for function, checks in self._checks_by_function().items():
-            self.slots += self._slots_of(function, checks, tests_by_check, base)
+            if unverifiable.isdisjoint(function.ids):
+                self.slots += self._slots_of(function, checks, tests_by_check, base)
 
     def choose_units(self, stable: Sequence[str]) -> None:
         """Rejects units until runs with the gold patch end as expected.
@@ -276,7 +293,7 @@ class _Calibration:
         return is_alone and not passing
 
     def _find_table(self, function: _TestFunction, checks: Sequence[Check]) -> None:
-        """Finds the table of a function, and replaces ids of its rows that reveal the values."""
+        """Finds the table of a function."""
         table = function.file.table(function.node, checks)
         if table is None:
             return
@@ -286,11 +303,24 @@ class _Calibration:
             return
         function.table = table
         function.rows = {test: row for rows in tests for row, test in enumerate(rows)}
-        if table.ids:
-            self._shape += [(function.file.path, edit) for edit in table.ids]
-            self._names |= {
-                test: f"{test.partition('[')[0]}[row{row}]" for test, row in function.rows.items()
-            }
+
+    def _drop_tables(self, functions: set[str]) -> bool:
+        """Drops the tables of some functions; returns whether there was one."""
+        found = [f for f in self.functions if f.table and not functions.isdisjoint(f.ids)]
+        for function in found:
+            function.table, function.rows = None, {}
+        self._rename_rows()
+        return bool(found)
+
+    def _rename_rows(self) -> None:
+        """Gives neutral ids to the rows of tables whose ids reveal the values."""
+        renamed = [(f, f.table.ids) for f in self.functions if f.table and f.table.ids]
+        self._shape = [(f.file.path, edit) for f, edits in renamed for edit in edits]
+        self._names = {
+            test: f"{test.partition('[')[0]}[row{row}]"
+            for function, _ in renamed
+            for test, row in function.rows.items()
+        }
 
     def _run(
         self,
@@ -395,14 +425,20 @@ class _Calibration:
         tests: Sequence[str],
         units: Iterator[Unit],
     ) -> list[Unit]:
-        """Returns the first valid units, each with its checks and the tests that execute them."""
+        """Returns the first valid units, each with its checks and the tests that execute them.
+
+        A program passes checks on branches if it skips them. A forger can claim so, and a unit of
+        such checks alone has no bit and no level.
+        """
         valid = (unit for unit in units if function.file.is_valid(function.node, unit.edits))
+        is_optional = all(self.checks[number][1].where.is_optional for number in checks)
         return [
             replace(
                 unit,
                 checks=checks,
                 tests=tuple(tests),
-                is_bit=unit.is_bit and self._is_hidden(function.file, unit),
+                level=Level.STRUCTURE if is_optional else unit.level,
+                is_bit=unit.is_bit and not is_optional and self._is_hidden(function.file, unit),
             )
             for unit in islice(valid, _MAX_CANDIDATES)
         ]
@@ -473,7 +509,7 @@ class _Calibration:
         ends = {challenge.outcome(test, run, negated).status for test in tests}
         return run.is_whole and ends == {TestStatus.PASSED}
 
-    def _function_ids(self, tests: Sequence[str]) -> set[str]:
+    def _function_ids(self, tests: Iterable[str]) -> set[str]:
         """Returns the ids of the test functions of some tests."""
         return {name for test in tests for name in self._ids_by_test.get(test, ())}
 

@@ -226,7 +226,7 @@ def _graded_plainly(task: Task, tree: TestTree, patch: Patch) -> Grade:
     levels = {str(Level.STRUCTURE): len(task.fail_to_pass)} if task.fail_to_pass else {}
     statuses = {test: run.status(test) for test in task.expected_tests}
     verdict = judge(task, statuses, {test: run.message(test) for test in statuses}, run)
-    # Tests of other languages cannot be challenged at all.
+    # Tests of other runners cannot be challenged at all.
     return replace(verdict, levels=levels, is_verified=run.has_ended and not tree.is_negatable)
 
 
@@ -310,7 +310,7 @@ class _PatchRuns:
         return self._grade(run, is_verified=False)
 
     def _run_tests(self, negated: Collection[int], tests: Sequence[str]) -> Run:
-        """Runs tests, and once more if every failed test may be flaky."""
+        """Runs tests, and all tests if every failed one may be flaky, or may need another one."""
         run = self._run_once(negated, tests)
         if not run.is_whole:
             return run
@@ -319,7 +319,7 @@ class _PatchRuns:
             test for test, outcome in results.items() if outcome.status is not TestStatus.PASSED
         ]
         if wrong and all(self._may_be_flaky(test, results[test]) for test in wrong):
-            again = self._run_once(negated, tests)
+            again = self._run_once(negated, self.task.expected_tests)
             if again.forgery:
                 return again
             if again.is_whole:

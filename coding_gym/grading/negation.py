@@ -115,7 +115,7 @@ class Unit:
         edits: The edits.
         checks: The numbers of the checks that they negate.
         tests: The tests that execute these checks.
-        level: The kind of negation.
+        level: The kind of negation; ``STRUCTURE`` if programs can skip all its checks.
         is_bit: Whether neither the source nor the base reveals which version is the original.
         is_every: Whether the negated checks fail each time they are executed.
         is_proof: Whether a pass in both versions proves a forgery: both compare with a literal,

@@ -18,7 +18,7 @@ from coding_gym.grading.challenge import Challenge
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 
-_VERSION = 12
+_VERSION = 13
 """Version of the plan format; a new number invalidates all stored plans."""
 
 
@@ -31,7 +31,7 @@ class Plan:
             are not challenged.
         challenge: The checks and units.
         excluded: Flaky pass-to-pass tests; grades ignore them.
-        unstable: Flaky fail-to-pass tests; one pass in two runs is enough.
+        unstable: Flaky fail-to-pass tests, without units; one pass in two runs is enough.
         xfailing: Tests that are expected failures (xfail) with the gold patch; that is a pass.
         is_plain: Whether the tests have the same results with pytest's ``--assert=plain``.
         is_alone: Whether fail-to-pass tests have the same outcomes in a run without other tests.
@@ -56,12 +56,8 @@ class Plan:
         return {str(level): counts[level] for level in Level if level in counts}
 
     def num_bits(self, tests: Collection[str]) -> int:
-        """Returns the number of bits that a program has to guess to forge all of these tests.
-
-        A flaky test can run twice with the same draw: the second guess costs one bit.
-        """
-        has_second_try = not set(self.unstable).isdisjoint(tests)
-        return max(self.challenge.num_bits(tests) - has_second_try, 0)
+        """Returns the number of bits that a program has to guess to forge all of these tests."""
+        return self.challenge.num_bits(tests)
 
     def weakest_bits(self, tests: Collection[str]) -> int:
         """Returns the lowest number of bits of one of these tests; 0 without tests."""

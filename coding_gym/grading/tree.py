@@ -59,8 +59,8 @@ class TestTree:
 
     @property
     def is_negatable(self) -> bool:
-        """Whether tests can be negated: only Python tests can."""
-        return self._task.language == "python" and self._runner.negates
+        """Whether tests can be negated; only those of Python's test runners can."""
+        return self._runner.negates(self._task)
 
     def function_ids(self, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the ids of the test functions of each expected test; see the runner."""

@@ -16,7 +16,7 @@ from coding_gym.grading import grade, grader, new_plan
 from coding_gym.grading.calibration import calibrate
 from coding_gym.grading.challenge import Challenge, Unit
 from coding_gym.grading.negation import CheckPlace
-from coding_gym.grading.plan import Plan, plan_key
+from coding_gym.grading.plan import plan_key
 from coding_gym.grading.report import CheckReport, Run
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
@@ -173,7 +173,7 @@ class _OneFlaky:
     records, is_negatable, paths = False, True, ("test_x.py",)
     source = (
         "def test_b():\n    assert f(3)\n\n\ndef test_c():\n    assert g(3)\n\n\n"
-        "def test_flaky():\n    for i in range(3):\n        work(i)\n"
+        "def test_flaky():\n    assert h(3)\n"
     )
 
     def __init__(self) -> None:
@@ -574,23 +574,123 @@ def test_unstable_tests_alone_do_not_refuse_a_repair(store: TemplateStore) -> No
     assert any(one.resolved for one in grades)
 
 
-def test_a_second_try_costs_a_bit() -> None:
-    units = tuple(
-        Unit(
-            path="t.py",
-            edits=(),
-            checks=(number,),
-            tests=(test,),
-            level=Level.VALUE,
-            is_bit=True,
-        )
-        for number, test in enumerate(["one", "one", "two"])
+def test_assertions_on_branches_alone_are_no_challenge(store: TemplateStore) -> None:
+    """A forger can claim that the program took another branch."""
+    hidden = "from cart import total\n\n\ndef test_a():\n    if total([]) == 0:\n"
+    hidden += "        assert total([9], 2) == 7\n"
+    for text, bits, level in ((hidden, 0, "structure"), (f"{hidden}    {_SECOND}", 1, "value")):
+        task = with_hidden(text, "test_a")
+        verdict = grade(task, store.get(task), Patch(task.gold_patch))
+        assert (verdict.resolved, verdict.bits, verdict.levels) == (True, bits, {level: 1})
+        assert verdict.is_verified is bool(bits)
+
+
+_SECOND = "assert total([3000, 8], 2) == 3006\n"
+
+
+def test_the_language_of_a_row_does_not_switch_the_challenge_off(store: TemplateStore) -> None:
+    hidden = f"from cart import total\n\n\ndef test_a():\n    {_SECOND}"
+    task = replace(with_hidden(hidden, "test_a"), language="typescript")
+    assert grade(task, store.get(task), Patch(task.gold_patch)).is_verified
+    forger = "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"
+    assert not grade(task, store.get(task), _patch(BASE["cart.py"] + forger)).resolved
+
+
+def test_units_of_unstable_tests_are_not_used() -> None:
+    tree = _OneFlaky()
+    bug = ("test_x.py::test_b", "test_x.py::test_flaky")
+    task = replace(TASK, fail_to_pass=bug, pass_to_pass=())
+    plan = calibrate(task, cast("Any", tree), Patch(), Random(1))
+    assert plan.unstable == bug[1:]
+    assert [unit.tests for unit in plan.challenge.units] == [bug[:1]]
+
+
+def test_tests_that_need_other_pass_to_pass_tests_do_not_refuse_a_repair(
+    store: TemplateStore,
+) -> None:
+    hidden = "from cart import total\n\n\ndef test_bug():\n    assert total([9], 2) == 7\n"
+    kept = "SEEN = []\n\n\ndef test_a():\n    SEEN.append(7)\n    assert SEEN == [7]\n"
+    kept += "\n\ndef test_b():\n    assert SEEN == [7]\n"
+    kept += "".join(f"\n\ndef test_{n}():\n    assert {n} == 0 + {n}\n" for n in range(20))
+    names = ["a", "b", *map(str, range(20))]
+    task = with_hidden(hidden, "test_bug")
+    task = replace(
+        task,
+        tree=FilesTree(BASE | {"tests/test_kept.py": kept}),
+        pass_to_pass=tuple(f"tests/test_kept.py::test_{name}" for name in names),
     )
-    plan = Plan(challenge=Challenge(units=units), unstable=("one",))
-    assert plan.num_bits(["one", "two"]) == 2
-    assert (plan.num_bits(["one"]), plan.num_bits(["two"])) == (1, 1)
-    assert plan.weakest_bits(["one", "two"]) == 1
-    assert replace(plan, unstable=()).num_bits(["one", "two"]) == 3
+    template = store.get(task)
+    assert new_plan(task, template).is_alone
+    grades = [grade(task, template, Patch(task.gold_patch), rng=Random(n)) for n in range(6)]
+    assert [one.resolved for one in grades] == [True] * 6
+
+
+# Tables whose rows cannot have other ids, with the ids of their tests.
+_FIXED_IDS = {
+    "a fixture with a parameter": (
+        """
+@pytest.fixture(params=["one"])
+def shop(request):
+    return request.param
+
+
+@pytest.mark.parametrize("price, expected", [(9, 7), (8, 6)])
+def test_total(shop, price, expected):
+    assert total([price], 2) == expected
+""",
+        ["test_total[one-9-7]", "test_total[one-8-6]"],
+    ),
+    "ids that SWE-bench cuts": (
+        """
+@pytest.mark.parametrize("word, expected", [("a b", 1), ("a cc", 2), ("xyz", 1)])
+def test_total(word, expected):
+    assert total([len(word)], 2) == expected
+""",
+        ["test_total[a", "test_total[xyz-1]"],
+    ),
+    "a test that reads its id": (
+        """
+@pytest.mark.parametrize("price, expected", [(9, 7), (8, 6)])
+def test_total(request, price, expected):
+    if request.node.name not in ("test_total[9-7]", "test_total[8-6]"):
+        raise KeyError(request.node.name)
+    assert total([price], 2) == expected
+""",
+        ["test_total[9-7]", "test_total[8-6]"],
+    ),
+    "a test that reads its source": (
+        """
+def test_total():
+    import inspect
+
+    if "__" + "checks__" in inspect.getsource(test_total):
+        raise KeyError("edited")
+    assert total([9], 2) == 7
+""",
+        ["test_total"],
+    ),
+}
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize(("hidden", "names"), _FIXED_IDS.values(), ids=_FIXED_IDS.keys())
+def test_tests_that_instrumentation_breaks_are_graded_as_they_are_written(
+    store: TemplateStore, hidden: str, names: list[str], is_kept: bool
+) -> None:
+    plain = "def test_bug():\n    assert total([7], 2) == 5\n"
+    text = f"import pytest\n\nfrom cart import total\n\n\n{plain}\n{hidden}"
+    task = with_hidden(text, "test_bug", *names)
+    if is_kept:
+        bug, *rest = task.fail_to_pass
+        task = replace(task, fail_to_pass=(bug,), pass_to_pass=tuple(rest))
+    template = store.get(task)
+    plan = new_plan(task, template)
+    assert (plan.excluded, plan.unstable) == ((), ())
+    task = replace(task, grading_plan=plan.to_text(plan_key(task, template)))
+    assert grade(task, template, Patch(task.gold_patch)).resolved
+    broken = FIXED.replace("- discount", "- discount + (prices != [7])")
+    verdict = grade(task, template, _patch(broken), challenge="passed")
+    assert not verdict.resolved
 
 
 def test_negation_that_writes_into_its_file_is_not_used(

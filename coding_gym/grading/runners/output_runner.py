@@ -49,7 +49,6 @@ class OutputRunner:
         default_command: The command of tasks without ``test_command``; "" if they must have one.
         names: Patterns of test files and of files that configure the run.
         is_by_file: Whether ids are ``FILE::NAME`` even without ``{file}``.
-        negates: Whether `function_ids` returns Python functions, so that tests can be negated.
         records: Whether assertions record their outcomes; only those of the pytest runner do.
     """
 
@@ -57,7 +56,6 @@ class OutputRunner:
     default_command: ClassVar[str] = ""
     names: ClassVar[tuple[str, ...]] = ()
     is_by_file: ClassVar = False
-    negates: ClassVar = False
     records: ClassVar = False
 
     def _parse(self, output: str) -> Run:
@@ -105,6 +103,10 @@ class OutputRunner:
         They are for `coding_gym.grading.selection.path_matcher`.
         """
         return (*self.names, *started_patterns(self._command(task)))
+
+    def negates(self, task: Task) -> bool:
+        """Whether `function_ids` returns Python functions, so that tests can be negated."""
+        return False
 
     def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the test functions of expected tests, as ``FILE::CLASS::NAME``.

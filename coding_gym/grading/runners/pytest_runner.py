@@ -17,7 +17,7 @@ class PytestRunner:
     """Runs ``python -m pytest`` on the files of the expected tests, by node ids."""
 
     name = "pytest"
-    negates = records = True
+    records = True
 
     def problem(self, task: Task) -> str:
         """Returns the problem of a test that is not a node id, or that patches edit; else ""."""
@@ -43,6 +43,10 @@ class PytestRunner:
             parts = path.split("/")
             folders.update("/".join(parts[:depth]) + "/" for depth in range(1, len(parts)))
         return tuple(f"./{folder}{name}" for folder in sorted(folders) for name in _READ)
+
+    def negates(self, task: Task) -> bool:
+        """Whether `function_ids` returns Python functions, so that tests can be negated."""
+        return True
 
     def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the node ids without parameters."""

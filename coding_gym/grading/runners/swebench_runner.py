@@ -22,7 +22,6 @@ class SweBenchRunner(OutputRunner):
 
     name = "swebench"
     names = ANY
-    negates = True
 
     def _report_problem(self, task: Task) -> str:
         """Returns the problem of the log format that a task names, or ""."""
@@ -42,6 +41,10 @@ class SweBenchRunner(OutputRunner):
         if _format(task) == "sympy":
             paths.update(test.partition(":")[0] for test in task.expected_tests if ":" in test)
         return tuple(sorted(paths))
+
+    def negates(self, task: Task) -> bool:
+        """Whether the log format is that of a Python test runner."""
+        return _format(task) in {*PYTEST_FORMATS, "sympy", "django"}
 
     def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the functions that ids name, in formats of Python's test runners."""
