@@ -110,7 +110,9 @@ def fetch_failure(task: Task, tree: GitTree, field: str, error: HostGitError) ->
             f"{without_password(tree.repository)} does not have; fetch it there, or fix the row"
         )
     remedy = ""
-    if is_url(tree.repository):
+    if isinstance(error.__cause__, TimeoutError):
+        remedy = "; increase build_timeout_s"
+    elif is_url(tree.repository):
         remedy = "; clone it yourself and give the clone's path as 'repository'"
     elif "index-pack" in str(error) or "early EOF" in str(error):
         remedy = "; it lacks objects of its history: run git fetch --refetch there"

@@ -52,8 +52,8 @@ class TemplateStore:
         folder: The cache folder; that of the user by default.
         depth: Generations of history that a task from a git repository gets, its base commit
             included; with merges these are many more commits. None for all of them.
-        build_timeout_s: Time limit of all install commands of a task together, and of a fetch
-            of its repository from a URL.
+        build_timeout_s: Time limit in seconds of all install commands of a task together, and of
+            a fetch of its repository.
 
     Raises:
         InvalidArgumentError: An argument is out of range.

@@ -1,5 +1,6 @@
 """A template's repository holds the base commit and its ancestors, and obeys nobody's settings."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,11 @@ def test_a_mirror_keeps_what_it_has_when_a_fetch_fails(
         TemplateStore(folder=fresh_folder).get(make_task(tree=tree, base_commit=second))
     again = make_task(tree=tree, base_commit=first, created_at="2024-05-15T09:30:00Z")
     assert TemplateStore(folder=fresh_folder, depth=1).get(again).base_commit == first
+
+
+def test_a_clone_that_never_answers_is_an_error(fresh_folder: Path, tmp_path: Path) -> None:
+    (base,) = make_repository(tmp_path / "clone", "one")
+    os.mkfifo(tmp_path / "clone" / ".git" / "packed-refs")
+    task = make_task(tree=GitTree(str(tmp_path / "clone")), base_commit=base)
+    with pytest.raises(TemplateError, match="build_timeout_s"):
+        TemplateStore(folder=fresh_folder, build_timeout_s=0.5).get(task)
