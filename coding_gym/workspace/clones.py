@@ -46,7 +46,7 @@ class Clones:
         name = f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
         mirror = self.mirrors.get(name, _start)
         with key_lock(mirror.parent, name):
-            # The second is for a commit of no branch, such as one of a pull request.
+            # The second is for a commit that no branch contains, such as one of a pull request.
             for ref in ("+refs/heads/*:refs/heads/*", f"{commit}:refs/commits/{commit}"):
                 if not _has(mirror, commit):
                     self._fetch(mirror, url, ref)
@@ -57,7 +57,8 @@ class Clones:
         # A killed git leaves them, and they would block every later fetch.
         for path in (*mirror.rglob("*.lock"), *mirror.glob("objects/pack/tmp_*")):
             path.unlink()
-        fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force"]
+        # Pruned because a removed branch `a` blocks a new branch `a/b`; its commits stay.
+        fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force", "--prune"]
         run_git(*fetch, "--", url, ref, cwd=mirror, network=True, timeout_s=self.timeout_s)
 
 

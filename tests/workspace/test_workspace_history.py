@@ -157,3 +157,14 @@ def test_a_clone_that_never_answers_is_an_error(fresh_folder: Path, tmp_path: Pa
     task = make_task(tree=GitTree(str(tmp_path / "clone")), base_commit=base)
     with pytest.raises(TemplateError, match="build_timeout_s"):
         TemplateStore(folder=fresh_folder, build_timeout_s=0.5).get(task)
+
+
+def test_a_mirror_follows_renamed_branches(fresh_folder: Path, tmp_path: Path) -> None:
+    upstream = tmp_path / "upstream"
+    tree, store = GitTree(f"file://{upstream}"), TemplateStore(folder=fresh_folder)
+    commits = []
+    for name in ("release", "release/1.0", "release"):
+        commits += make_repository(upstream, f"{len(commits)}")
+        run_git(upstream, "branch", "-m", name)
+        assert store.get(make_task(tree=tree, base_commit=commits[-1])).base_commit == commits[-1]
+    assert store.get(make_task(tree=tree, base_commit=commits[0])).base_commit == commits[0]
