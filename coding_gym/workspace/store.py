@@ -35,7 +35,7 @@ from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
 from coding_gym.workspace.template import BASE_GIT, Template
 
 # Part of every key; increase it whenever the result of a build changes.
-_SCHEMA = 3
+_SCHEMA = 4
 _FACTS = "template.json"
 _REMEMBERED = 4096
 
