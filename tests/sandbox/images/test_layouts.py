@@ -50,6 +50,20 @@ def test_layouts_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         find_image(str(tmp_path / "image.tar"))
 
 
+def test_files_of_the_working_folder_shadow_no_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    pulled = oci_layout(image_folder() / "alpine%3Alatest", LAYERS)
+    (tmp_path / "alpine").touch()
+    oci_layout(tmp_path / "node", LAYERS)
+    assert find_image("alpine") == pulled
+    assert find_image("./node") == Path("node")
+    with pytest.raises(InvalidArgumentError, match="no image 'node'"):
+        find_image("node")
+
+
 @pytest.mark.parametrize("changed", ["config", "layer", "manifest"])
 def test_another_digest_is_refused(tmp_path: Path, refused: Refused, changed: str) -> None:
     blobs, manifest = oci_blobs(LAYERS)
