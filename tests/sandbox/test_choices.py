@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from coding_gym.errors import (
     SandboxUnavailableError,
     UnknownNameError,
 )
-from coding_gym.host import toolchains
+from coding_gym.host import network, toolchains
 from coding_gym.host.toolchains import find_toolchain
 from coding_gym.sandbox import (
     SandboxLimits,
@@ -183,6 +184,14 @@ def test_a_missing_version_is_named() -> None:
     for text in ("3", "three", "3.9; rm", "3.9.1.2", ""):
         with pytest.raises(InvalidArgumentError):
             find_interpreter(text)
+
+
+def test_a_user_without_a_home_folder_gets_an_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", raising(KeyError("uid not found")))
+    monkeypatch.setenv("PIP_FIND_LINKS", "~/wheels")
+    assert find_interpreter(_RUNNING) == default_interpreter()
+    assert network.settings().env["PIP_FIND_LINKS"] == "~/wheels"
 
 
 def test_a_passing_failure_of_an_interpreter_is_not_kept(
