@@ -107,7 +107,7 @@ class ImageTrees:
         return ImageCopy(base if base.is_dir() else rest, rest, base.is_dir())
 
     def _copy(self, task: Task, date: datetime, folder: Path) -> None:
-        folder.chmod(0o777)  # the user of an image may differ from the backend's owner
+        folder.chmod(0o777)  # for the image's user; the cache is private
         spec = SandboxSpec(image=task.image, limits=_LIMITS)
         with build_sandbox(self.backend, spec, {BUILT: folder}) as sandbox:
             paths = {"CG_PATH": task.image_path, "CG_TMP": _TMP, "CG_INTO": BUILT}

@@ -6,8 +6,6 @@ import secrets
 from dataclasses import replace
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 from coding_gym.arguments import at_least_one, positive_seconds
 from coding_gym.errors import (
     InvalidArgumentError,
@@ -19,6 +17,7 @@ from coding_gym.errors import (
 from coding_gym.host.toolchains import find_toolchain
 from coding_gym.sandbox import default_interpreter, find_interpreter, get_backend
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
+from coding_gym.sandbox.ownership import cache_folder
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.task import Task
 from coding_gym.workspace.artifacts import artifact_paths
@@ -70,7 +69,7 @@ class TemplateStore:
     ) -> None:
         depth = None if depth is None else at_least_one("depth", depth)
         timeout_s = positive_seconds("build_timeout_s", build_timeout_s)
-        self._folder = folder = (folder or user_cache_path("coding_gym")).absolute()
+        self._folder = folder = (folder or cache_folder()).absolute()
         self._backend = opener = get_backend(backend)
 
         def cache(kind: str) -> FolderCache:

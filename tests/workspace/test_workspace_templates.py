@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.sandbox.images import layer_folder
+from coding_gym.sandbox.ownership import make_upper
 from coding_gym.task import FilesTree, FolderTree
 from coding_gym.workspace import Template, TemplateStore, checkout, diff
 
@@ -104,6 +107,25 @@ def test_a_store_is_private_whatever_the_umask(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "new" / "store").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "use", [TemplateStore, layer_folder, lambda: make_upper((os.geteuid(), os.getegid()))]
+)
+def test_the_cache_of_the_user_is_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: Callable[[], object]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache = tmp_path / "coding_gym"
+    before = os.umask(0o002)
+    try:
+        use()
+    finally:
+        os.umask(before)
+    assert cache.stat().st_mode & 0o777 == 0o700
+    cache.chmod(0o775)  # as older versions made it
+    use()
+    assert cache.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_template_does_not_depend_on_the_umask(tmp_path: Path, template: Template) -> None:
