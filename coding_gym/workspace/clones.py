@@ -96,8 +96,7 @@ def named_commit(task: Task, field: str) -> str:
     if not _SHA.fullmatch(commit):
         raise InvalidTaskError(
             f"task {task.task_id}: field {field!r} must be a full sha of 40 hexadecimal digits, "
-            f"got {commit!r}; give the sha that git rev-parse prints, or the clones in which short "
-            "names are looked up, by --repositories"
+            f"got {commit!r}; use the full sha, or pass --repositories DIR to resolve short shas"
         )
     return commit
 
