@@ -121,7 +121,7 @@ def test_a_name_alone_is_enough() -> None:
     assert SandboxOptions.parse("namespace") == SandboxOptions.parse({"name": "namespace"})
 
 
-def test_options_change_what_they_name_and_nothing_else() -> None:
+def test_options_change_only_the_named_fields() -> None:
     limits = SandboxLimits(num_processes=7, num_open_files=99)
     spec = SandboxSpec(limits=limits, image="theirs", path=("/opt/bin",))
     arguments = {"limits": {"num_processes": 64}, "shell": "persistent"}
@@ -165,7 +165,7 @@ def empty_cache() -> Iterator[None]:
     find_interpreter.cache_clear()  # later tests want the machine's own
 
 
-def test_the_default_is_no_virtual_environment() -> None:
+def test_the_default_interpreter_is_no_virtual_environment() -> None:
     python = default_interpreter()
     assert python.version == _RUNNING
     assert python.prefix == Path(sys.base_prefix).resolve()
@@ -174,7 +174,7 @@ def test_the_default_is_no_virtual_environment() -> None:
 
 
 @pytest.mark.parametrize("version", [_RUNNING, _RUNNING.rpartition(".")[0]])
-def test_the_running_interpreter_is_taken_where_it_fits(version: str) -> None:
+def test_the_running_interpreter_is_preferred(version: str) -> None:
     assert find_interpreter(version) == default_interpreter()
 
 
@@ -194,7 +194,7 @@ def test_a_user_without_a_home_folder_gets_an_interpreter(monkeypatch: pytest.Mo
     assert network.settings().env["PIP_FIND_LINKS"] == "~/wheels"
 
 
-def test_a_passing_failure_of_an_interpreter_is_not_kept(
+def test_a_temporary_failure_of_an_interpreter_is_not_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     binary = tmp_path / "python9.8"

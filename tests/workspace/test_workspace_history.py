@@ -66,7 +66,7 @@ def test_every_object_belongs_to_the_base_or_an_ancestor(
 
 
 @pytest.mark.parametrize("place", ["/workspace/.git", "/opt/base.git"])
-def test_nothing_but_one_branch_refers_to_a_commit(
+def test_one_branch_is_the_only_reference(
     git_template: Template, repository: Repository, place: str
 ) -> None:
     command = f"cd {place}; git for-each-ref; git reflog --all; git remote; ls"
@@ -77,7 +77,7 @@ def test_nothing_but_one_branch_refers_to_a_commit(
 
 
 @pytest.mark.parametrize(("depth", "count"), [(1, 1), (2, 2), (None, 4)])
-def test_history_is_as_deep_as_asked(
+def test_history_has_the_requested_depth(
     repository: Repository, fresh_folder: Path, depth: int | None, count: int
 ) -> None:
     store = TemplateStore(folder=fresh_folder, depth=depth)
@@ -134,7 +134,7 @@ def test_submodules_stay_empty_and_out_of_the_patch(store: TemplateStore, tmp_pa
         assert diff(sandbox, template).paths == {"vendored/new.py"}
 
 
-def test_a_mirror_keeps_what_it_has_when_a_fetch_fails(
+def test_a_failed_fetch_keeps_the_commits_of_a_mirror(
     fresh_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upstream = tmp_path / "upstream"

@@ -36,7 +36,7 @@ def test_another_store_finds_the_template_on_disk(
     ],
     ids=["date", "files", "same interpreter by version", "what is not in the tree"],
 )
-def test_the_key_is_made_of_what_is_in_the_tree(
+def test_the_key_depends_on_tree_and_interpreter_alone(
     store: TemplateStore, template: Template, fields: dict[str, Any], is_same: bool
 ) -> None:
     assert (store.get(make_task(**fields)).key == template.key) is is_same
@@ -62,7 +62,7 @@ def test_a_folder_is_taken_without_ignored_files(tmp_path: Path, store: Template
         assert sandbox.run("git ls-files | wc -l").output.strip() == "4"
 
 
-def test_a_reverse_patch_is_taken_back(tmp_path: Path, store: TemplateStore) -> None:
+def test_a_reverse_patch_is_applied_in_reverse(tmp_path: Path, store: TemplateStore) -> None:
     base = {"a.py": "x = 1\n", "gone.py": "y = 1", "crlf.py": "z = 1\r\nz = 2\r\n"}
     fixed = {"a.py": "x = 2\n", "new/b.py": "w = 1\n", "crlf.py": "z = 1\r\nz = 3\r\n"}
     for name, text in fixed.items():
@@ -77,7 +77,7 @@ def test_a_reverse_patch_is_taken_back(tmp_path: Path, store: TemplateStore) -> 
 
 
 @pytest.mark.parametrize("key", ["key", "other"])
-def test_a_killed_build_leaves_nothing_that_is_taken_for_whole(tmp_path: Path, key: str) -> None:
+def test_the_folder_of_a_killed_build_is_not_used(tmp_path: Path, key: str) -> None:
     with building(tmp_path) as (process, _):
         process.kill()
         process.join()
@@ -87,7 +87,7 @@ def test_a_killed_build_leaves_nothing_that_is_taken_for_whole(tmp_path: Path, k
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [key]
 
 
-def test_what_another_process_builds_is_waited_for_and_not_swept(tmp_path: Path) -> None:
+def test_a_build_of_another_process_is_awaited_and_kept(tmp_path: Path) -> None:
     with building(tmp_path) as (process, go):
         cache = FolderCache(tmp_path)
         cache.get("other", lambda _: None)
