@@ -98,9 +98,7 @@ def _package_folders(env: Mapping[str, str]) -> Iterator[Path]:
     for word in " ".join(env.get(_variable(option), "") for option in _PACKAGES).split():
         parts = urlsplit(word)
         if parts.scheme in {"", "file"}:
-            folder = Path(unquote(parts.path))
-            with suppress(RuntimeError):  # the user has no home
-                folder = folder.expanduser()
+            folder = Path(os.path.expanduser(unquote(parts.path)))  # noqa: PTH111 - needs no home
             # A simple index can link to files in its parent folder.
             parent = folder.parent
             yield parent if folder.name == "simple" and not is_private(parent) else folder
