@@ -25,14 +25,13 @@ from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 
-import platformdirs
-
 from coding_gym.arguments import check_arguments, unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord, read_record
 from coding_gym.sandbox import SandboxSpec, default_interpreter
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images import build_sandbox
+from coding_gym.sandbox.ownership import cache_folder
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits
 from coding_gym.workspace.installing import BUILD_TIMEOUT_S, Installation
@@ -183,7 +182,7 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
     if not (harness.pip or harness.npm):
         return spec
     python = default_interpreter()
-    cache = platformdirs.user_cache_path("coding_gym")
+    cache = cache_folder()
     key = content_key(
         _SCHEMA, harness.pip, harness.npm, [str(python.executable), python.version], backend.owner()
     )

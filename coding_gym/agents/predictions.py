@@ -15,7 +15,7 @@ from coding_gym.grade import GradeReason
 from coding_gym.json_record import JsonRecord, read_record
 from coding_gym.patch import Patch
 from coding_gym.tasks.rows import read_json, read_jsonl
-from coding_gym.workspace import apply_patch, context_advice, normalize
+from coding_gym.workspace import apply_patch, normalize
 
 Patches = Mapping[str, Sequence[str]]
 """The patches of each task, by its id; the index is the number of the attempt."""
@@ -53,7 +53,7 @@ class PatchAgent(Player):
         if problem and grade and grade.reason is GradeReason.EMPTY_PATCH:  # an unchanged tree
             live.episode.refuse_patch(patch, problem)
         grade = live.episode.grade
-        if grade and not grade.resolved and (advice := context_advice(Patch(patch))):
+        if grade and not grade.resolved and (advice := _context_advice(Patch(patch))):
             live.episode.grade = replace(grade, detail=f"{advice}; {grade.detail}")
 
 
@@ -67,6 +67,21 @@ def _apply(episode: Episode, text: str) -> str:
         except PatchError as error:
             return str(error)
         return ""
+
+
+def _context_advice(patch: Patch) -> str:
+    """Returns the remedy for a patch that was made without context; "" for other patches.
+
+    Such a patch (``git diff -U0``) is applied by line numbers alone, often at the wrong lines.
+    """
+    try:
+        for change in patch.files:
+            for hunk in change.hunks():
+                if hunk.old_start > 1 and not any(line[0] == " " for line in hunk.body):
+                    return f"{change.path} is changed without context lines; remedy: git diff -U3"
+    except PatchError:
+        pass
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

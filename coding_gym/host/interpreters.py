@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
+from coding_gym.host.toolchains import home_folder
 
 _TIMEOUT_S = 30.0
 # Runs under every Python from 2.7 on. In Debian's own Python `purelib` may not exist yet, so the
@@ -93,7 +94,7 @@ def find_interpreter(version: str) -> Interpreter:
 
 def _search_folders() -> list[Path]:
     """Returns the folders that are searched, in order."""
-    variables, home = os.environ, Path.home()
+    variables, home = os.environ, home_folder()
     pyenv = Path(variables.get("PYENV_ROOT") or home / ".pyenv")
     data = Path(variables.get("XDG_DATA_HOME") or home / ".local" / "share")
     uv = Path(variables.get("UV_PYTHON_INSTALL_DIR") or data / "uv" / "python")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from coding_gym.host.toolchains import is_private
+from coding_gym.host.toolchains import home_folder, is_private
 
 _COPIED = (Path("/etc/hosts"), Path("/etc/resolv.conf"))
 _CERTIFICATES = (
@@ -72,7 +72,7 @@ def settings() -> NetworkSettings:
 
 def _pip_variables() -> dict[str, str]:
     """Returns pip's options about sources of packages, as the variables that pip reads."""
-    config, home = configparser.RawConfigParser(), Path.home()
+    config, home = configparser.RawConfigParser(), home_folder()
     user = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     folders = (Path("/etc/xdg/pip"), Path("/etc"), home / ".pip", user / "pip", Path(sys.prefix))
     files = [folder / "pip.conf" for folder in folders]
@@ -98,7 +98,7 @@ def _package_folders(env: Mapping[str, str]) -> Iterator[Path]:
     for word in " ".join(env.get(_variable(option), "") for option in _PACKAGES).split():
         parts = urlsplit(word)
         if parts.scheme in {"", "file"}:
-            folder = Path(unquote(parts.path)).expanduser()
+            folder = Path(os.path.expanduser(unquote(parts.path)))  # noqa: PTH111 - needs no home
             # A simple index can link to files in its parent folder.
             parent = folder.parent
             yield parent if folder.name == "simple" and not is_private(parent) else folder

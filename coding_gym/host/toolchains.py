@@ -25,8 +25,8 @@ class Toolchain:
     Attributes:
         folders: Host folders by the path at which a sandbox mounts them.
         path: Folders to put in front of ``PATH``.
-        missing: Why the language cannot be used here, and the command that installs it; "" where
-            it can.
+        missing: Why the language cannot be used here, and the command that installs it; "" if the
+            language is available.
     """
 
     folders: Mapping[str, Path] = field(default_factory=dict)
@@ -55,8 +55,8 @@ def find_toolchain(language: str) -> Toolchain:
             has_rustup = program in {"cargo", "rustc"} and shutil.which("rustup")
             rustup = " or put the folder of `rustup which cargo` first in PATH"
             return Toolchain(
-                missing=f"{language} needs {program!r}, which this machine does not have "
-                "in /usr or in a bin folder outside private folders; "
+                missing=f"{language} needs {program!r}, which this machine does not have in /usr "
+                "or PATH (private home folders are not used); "
                 f"install it, for example with `apt-get install {packages}`"
                 f"{rustup if has_rustup else ''}"
             )
@@ -66,12 +66,17 @@ def find_toolchain(language: str) -> Toolchain:
     return Toolchain(folders=mounted, path=tuple(f"{target}/bin" for target in mounted))
 
 
+def home_folder() -> Path:
+    """Returns the user's home folder; for a user without one, a folder that does not exist."""
+    with suppress(RuntimeError):
+        return Path.home()
+    return Path("/nonexistent")
+
+
 def is_private(folder: Path) -> bool:
     """Whether a folder holds private files of the user, so that no sandbox may mount it."""
-    with suppress(RuntimeError):  # the user has no home
-        home = Path.home().resolve()
-        return home.is_relative_to(folder) or folder in {home / ".local", home / ".cargo"}
-    return False
+    home = home_folder().resolve()
+    return home.is_relative_to(folder) or folder in {home / ".local", home / ".cargo"}
 
 
 def _real_path(program: str, search_path: str | None = None) -> Path | None:

@@ -87,10 +87,24 @@ def make_folder(kind: str) -> Path:
     return Path(tempfile.mkdtemp(prefix=f"coding_gym-{kind}-{identity()}-")).resolve()
 
 
+def cache_folder() -> Path:
+    """Returns the user's cache folder, which only the user may enter; creates it if possible.
+
+    Write access gives control of tasks, and of modules that are imported outside any sandbox.
+    """
+    folder = platformdirs.user_cache_path("coding_gym")
+    with contextlib.suppress(OSError):  # a later write reports it
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        facts = folder.stat()
+        if facts.st_uid == os.geteuid() and facts.st_mode & 0o077:
+            folder.chmod(0o700)
+    return folder
+
+
 # Before Linux 6.6 a tmpfs holds no user extended attributes, and without them an overlay can
 # neither remove nor replace a folder of its lower layers. On such kernels the changes of a sandbox
-# are in an upper folder in the user's cache, removed when the sandbox closes. The zygote of a
-# killed owner removes the owner's, and the next owner removes the rest.
+# are in an upper folder in the user's cache, removed when the sandbox closes. The zygote removes
+# them after its owner is killed; the next start removes what remains.
 
 
 def uppers_folder() -> Path:
@@ -102,8 +116,8 @@ def make_upper(owner: tuple[int, int]) -> Path:
     """Returns a new folder for the changes of one sandbox, with ``upper`` and ``work`` in it."""
     parent = uppers_folder()
     sweep_once(parent.parent, "*", os.getpid())
-    for path in (parent.parent, parent):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    cache_folder()
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=parent))
     for path in (folder, folder / "upper", folder / "work"):
         path.mkdir(mode=0o755, exist_ok=True)

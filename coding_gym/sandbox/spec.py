@@ -110,9 +110,9 @@ class SandboxSpec:
         shell: ``"fresh"`` starts a bash per command. ``"persistent"`` also does, and restores the
             folder, variables, functions and options of the previous one. A call with its own
             ``cwd``, ``env`` or ``stdin`` always has a fresh bash.
-        preload: Modules that `Sandbox.run_python` may find imported already, from a read-only mount
-            at the interpreter's folder of packages. They are imported outside the sandbox, and must
-            be trustworthy.
+        preload: Modules that may already be imported when `Sandbox.run_python` starts a run, from a
+            read-only mount at the interpreter's folder of packages. They are imported outside the
+            sandbox, and must be trustworthy.
         sockets: UNIX sockets of the host by absolute path inside; commands connect to those that
             their user may write.
         forwards: UNIX sockets of the host by port: commands connect to each at that port of

@@ -28,8 +28,9 @@ def with_paths(task: Task, base: Path | None, label: str) -> Task:
     if base is None:
         _refuse_paths(task, label)
         return task
-    if task.image and (image := _existing(base, task.image, "image", label)):
-        task = replace(task, image=str(image))  # otherwise the name of an image
+    image = task.image and _existing(base, task.image, "image", label)
+    if image and "/" in task.image:  # otherwise the name of an image
+        task = replace(task, image=str(image))
     tree = task.tree
     if isinstance(tree, FolderTree):
         folder = _existing(base, tree.folder, "folder", label)
@@ -50,8 +51,8 @@ def _refuse_paths(task: Task, label: str) -> None:
         requirement = f"must begin with {' or '.join(_PUBLIC)} {rows}"
         raise _wrong(label, "repository", requirement, task.tree.repository)
     name = task.image.partition("#")[0]
-    is_path = name.startswith(("/", "~", "."))
-    if name and (is_path or _existing(Path.cwd(), name, "image", label)):
+    is_path = "/" in name and _existing(Path.cwd(), name, "image", label)
+    if is_path or name.startswith(("/", "~", ".")):
         raise _wrong(
             label, "image", f"must be the name of an image, not a path, {rows}", task.image
         )

@@ -1,12 +1,7 @@
 """Templates (base tree, history, environment) built once and cached, and the patch against them."""
 
 from coding_gym.workspace.image_python import missing_programs
-from coding_gym.workspace.patching import (
-    apply_patch,
-    context_advice,
-    diff,
-    normalize,
-)
+from coding_gym.workspace.patching import apply_patch, diff, normalize
 from coding_gym.workspace.store import TemplateStore
 from coding_gym.workspace.template import Template
 
@@ -14,7 +9,6 @@ __all__ = [
     "Template",
     "TemplateStore",
     "apply_patch",
-    "context_advice",
     "diff",
     "missing_programs",
     "normalize",

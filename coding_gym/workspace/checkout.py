@@ -117,7 +117,7 @@ class Checkouts:
         try:
             source = self.clones.source(task, origin, commit)
             depth = 1 if origin.reverse_patch else self.depth
-            checkout_commit(tree, source, commit, depth)
+            checkout_commit(tree, source, commit, depth, self.clones.timeout_s)
         except HostGitError as error:
             raise fetch_failure(task, origin, field, error) from error
         date = commit_date(tree)

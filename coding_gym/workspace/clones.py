@@ -46,7 +46,7 @@ class Clones:
         name = f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
         mirror = self.mirrors.get(name, _start)
         with key_lock(mirror.parent, name):
-            # The second is for a commit of no branch, such as one of a pull request.
+            # The second is for a commit that no branch contains, such as one of a pull request.
             for ref in ("+refs/heads/*:refs/heads/*", f"{commit}:refs/commits/{commit}"):
                 if not _has(mirror, commit):
                     self._fetch(mirror, url, ref)
@@ -57,7 +57,8 @@ class Clones:
         # A killed git leaves them, and they would block every later fetch.
         for path in (*mirror.rglob("*.lock"), *mirror.glob("objects/pack/tmp_*")):
             path.unlink()
-        fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force"]
+        # Pruned because a removed branch `a` blocks a new branch `a/b`; its commits stay.
+        fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force", "--prune"]
         run_git(*fetch, "--", url, ref, cwd=mirror, network=True, timeout_s=self.timeout_s)
 
 
@@ -95,8 +96,7 @@ def named_commit(task: Task, field: str) -> str:
     if not _SHA.fullmatch(commit):
         raise InvalidTaskError(
             f"task {task.task_id}: field {field!r} must be a full sha of 40 hexadecimal digits, "
-            f"got {commit!r}; give the sha that git rev-parse prints, or the clones in which short "
-            "names are looked up, by --repositories"
+            f"got {commit!r}; use the full sha, or pass --repositories DIR to resolve short shas"
         )
     return commit
 
@@ -110,7 +110,9 @@ def fetch_failure(task: Task, tree: GitTree, field: str, error: HostGitError) ->
             f"{without_password(tree.repository)} does not have; fetch it there, or fix the row"
         )
     remedy = ""
-    if is_url(tree.repository):
+    if isinstance(error.__cause__, TimeoutError):
+        remedy = "; increase build_timeout_s"
+    elif is_url(tree.repository):
         remedy = "; clone it yourself and give the clone's path as 'repository'"
     elif "index-pack" in str(error) or "early EOF" in str(error):
         remedy = "; it lacks objects of its history: run git fetch --refetch there"

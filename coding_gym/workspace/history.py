@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.task import Task
-from coding_gym.workspace.host_git import run_git
+from coding_gym.workspace.host_git import GIT_TIMEOUT_S, run_git
 
 # For trees of tasks without a date.
 _DEFAULT_DATE = datetime(2024, 1, 1, tzinfo=UTC)
@@ -64,7 +64,9 @@ def commit_files(tree: Path, date: datetime, *, with_ignored: bool) -> str:
     return commit
 
 
-def checkout_commit(tree: Path, source: str, commit: str, depth: int | None) -> None:
+def checkout_commit(
+    tree: Path, source: str, commit: str, depth: int | None, timeout_s: float = GIT_TIMEOUT_S
+) -> None:
     """Fetches a commit and its ancestors into ``tree`` and writes its files, byte for byte.
 
     Args:
@@ -72,10 +74,11 @@ def checkout_commit(tree: Path, source: str, commit: str, depth: int | None) -> 
         source: A repository on this machine that has the commit.
         commit: Its full sha.
         depth: Number of generations, the commit itself included; None for all.
+        timeout_s: Time limit of the fetch, in seconds; git may wait for a FIFO in ``source``.
     """
     deep = [] if depth is None else [f"--depth={depth}"]
     fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
-    run_git(*fetch, *deep, "--", source, commit, cwd=tree)
+    run_git(*fetch, *deep, "--", source, commit, cwd=tree, timeout_s=timeout_s)
     run_git("update-ref", "refs/heads/main", commit, cwd=tree)
     run_git("read-tree", commit, cwd=tree)
     run_git("checkout-index", "--all", "--force", "--quiet", cwd=tree)

@@ -19,6 +19,8 @@ _COMPLAINTS = ("fatal:", "error:", "remote:")
 # They lead to the keys and passwords of the host that a fetch over the network may need.
 _KEY_VARIABLES = ("HOME", "SSH_AUTH_SOCK")
 
+GIT_TIMEOUT_S = 3600.0
+
 GIT_SETTINGS = Path(__file__).with_name("host_git.ini")
 
 
@@ -34,7 +36,7 @@ def run_git(
     cwd: Path,
     env: Mapping[str, str] | None = None,
     network: bool = False,
-    timeout_s: float | None = None,
+    timeout_s: float = GIT_TIMEOUT_S,
 ) -> str:
     """Runs ``git <arguments>`` and returns its standard output without the last line feed.
 
@@ -45,7 +47,7 @@ def run_git(
         cwd: The working folder, in a repository that this package made.
         env: More environment variables.
         network: Whether it may use protocols other than local ones.
-        timeout_s: Time limit in seconds; None for no limit.
+        timeout_s: Time limit in seconds.
 
     Raises:
         HostGitError: Git exited with a nonzero status, or took too long.
@@ -59,7 +61,7 @@ def run_git(
     try:
         ended = run_program(["git", *arguments], cwd=cwd, env=variables, timeout_s=timeout_s)
     except TimeoutError as error:
-        raise HostGitError(f"git {arguments[0]}: {error} (build_timeout_s)") from error
+        raise HostGitError(f"git {arguments[0]}: {error}") from error
     if ended.returncode:
         otherwise = f"git {arguments[0]} exited with {ended.returncode}"
         raise HostGitError(git_complaint(_decoded(ended.stderr), otherwise))

@@ -14,15 +14,18 @@ from coding_gym.sandbox.images import BUILT, build_sandbox
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
 from coding_gym.task import Task
+from coding_gym.workspace.host_git import git_complaint
 from coding_gym.workspace.scripts import ENV
 from coding_gym.workspace.stamping import stamp
 
-_SCHEMA = 2
+_SCHEMA = 3
 _TIMEOUT_S = 600.0
 _NO_FOLDER, _NO_PROGRAM = 41, 127
 _LIMITS = SandboxLimits(file_bytes=4 << 30)
-# Tracked files go to `base`, all others to `rest`. If git fails or tracks nothing, all files go to
-# `rest`, and the tree's `.gitignore` decides later which of them belong to the base.
+# Tracked files go to `base`, all others to `rest`. Without a repository or tracked files, all files
+# go to `rest`, and the tree's `.gitignore` decides later which of them belong to the base. Another
+# user may own the tree; the setting that makes git trust it is in a file, because old versions
+# ignore it in arguments and variables.
 _COPY = """\
 set -o pipefail
 all=$CG_TMP/all tracked=$CG_TMP/tracked
@@ -33,8 +36,13 @@ copy() {
 cd "$CG_PATH" || exit 41
 find . \\( -name .git -o -name __pycache__ \\) -prune -o \\( ! -type d -o -empty \\) -print0 |
     sort -z > "$all" || exit
-git ls-files -z 2> /dev/null | sed -z 's,^,./,' | sort -z | comm -z -12 - "$all" > "$tracked" ||
-    : > "$tracked"
+printf '[safe]\\n\\tdirectory = *\\n' > "$CG_TMP/.gitconfig"
+export HOME=$CG_TMP GIT_CONFIG_GLOBAL=$CG_TMP/.gitconfig
+reason=$(git ls-files -z 2>&1 > "$CG_TMP/listed") || [[ $reason == *'not a git repository'* ]] || {
+    echo "$reason"
+    exit 1
+}
+sed -z 's,^,./,' "$CG_TMP/listed" | sort -z | comm -z -12 - "$all" > "$tracked" || exit
 comm -z -13 "$tracked" "$all" | copy rest || exit
 [ ! -s "$tracked" ] || copy base < "$tracked"
 """
@@ -99,7 +107,7 @@ class ImageTrees:
         return ImageCopy(base if base.is_dir() else rest, rest, base.is_dir())
 
     def _copy(self, task: Task, date: datetime, folder: Path) -> None:
-        folder.chmod(0o777)  # the user of an image may differ from the backend's owner
+        folder.chmod(0o777)  # for the image's user; the cache is private
         spec = SandboxSpec(image=task.image, limits=_LIMITS)
         with build_sandbox(self.backend, spec, {BUILT: folder}) as sandbox:
             paths = {"CG_PATH": task.image_path, "CG_TMP": _TMP, "CG_INTO": BUILT}
@@ -113,6 +121,6 @@ class ImageTrees:
             hint = "; install GNU tar in it" if result.exit_code == _NO_PROGRAM else ""
             raise TemplateError(
                 f"task {task.task_id}: cannot copy {task.image_path} out of the image: "
-                f"{last_line(result.output)}{hint}"
+                f"{git_complaint(result.output)}{hint}"
             )
         stamp(folder, date, self.backend.owner())

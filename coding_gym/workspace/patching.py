@@ -83,21 +83,6 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
     return _decoded(_run_indexed(sandbox, template, NORMALIZE, _encoded(patch), _NOT_APPLIED)[0])
 
 
-def context_advice(patch: Patch) -> str:
-    """Returns the remedy for a patch that was made without context; "" for other patches.
-
-    Such a patch (``git diff -U0``) is applied by line numbers alone, often at the wrong lines.
-    """
-    try:
-        for change in patch.files:
-            for hunk in change.hunks():
-                if hunk.old_start > 1 and not any(line[0] == " " for line in hunk.body):
-                    return f"{change.path} is changed without context lines; remedy: git diff -U3"
-    except PatchError:
-        pass
-    return ""
-
-
 def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
     """Applies a patch to the working tree, all of it or nothing.
 

@@ -109,8 +109,9 @@ class PytestLayers:
         if not interpreter.version.startswith(running):
             raise TemplateError(
                 f"pytest is installed for Python {running}x, and the task's Python is "
-                f"{interpreter.version}; give the task install commands that install pytest, or "
-                "any others if its tests use no pytest; the sandbox 'namespace' runs them"
+                f"{interpreter.version}; give the task install commands that install pytest (if "
+                "the tests do not use pytest, any install command is enough); the sandbox "
+                "'namespace' runs them"
             )
         dists = pytest_distributions()
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))

@@ -60,9 +60,9 @@ copy_index() {
 # ignore files of the policy and stop at repositories that it made. With `./`, git does not read a
 # name that starts with a colon as a pattern. `find` writes, in the scratch folder: `present`, all
 # paths; `links`, symbolic links; `marks`, repositories and virtual environments; `cores`, names of
-# core dumps; `large`, files above the size limit that are younger than the template. New ones are
-# never hashed. Those of the base may be unchanged copies, and are refused otherwise. `paths` is
-# `present` without new paths that are ignored or excluded.
+# core dumps; `large`, files above the size limit that are younger than the template. New large
+# files are excluded without hashing. Changed large base files are refused. `paths` is `present`
+# without new paths that are ignored or excluded.
 _LIST = f"""\
 find "$CG_TREE" \\( -type d ! -perm -500 -fprintf modes '%m %p\\0' -exec chmod u+rx {{}} \\; \\) , \
     \\( -path "$CG_TREE/.git" -prune -o -name .git -fprintf marks '%P\\0' -prune -o \

@@ -6,8 +6,6 @@ import secrets
 from dataclasses import replace
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 from coding_gym.arguments import at_least_one, positive_seconds
 from coding_gym.errors import (
     InvalidArgumentError,
@@ -19,6 +17,7 @@ from coding_gym.errors import (
 from coding_gym.host.toolchains import find_toolchain
 from coding_gym.sandbox import default_interpreter, find_interpreter, get_backend
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
+from coding_gym.sandbox.ownership import cache_folder
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.task import Task
 from coding_gym.workspace.artifacts import artifact_paths
@@ -35,7 +34,7 @@ from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
 from coding_gym.workspace.template import BASE_GIT, Template
 
 # Part of every key; increase it whenever the result of a build changes.
-_SCHEMA = 3
+_SCHEMA = 4
 _FACTS = "template.json"
 _REMEMBERED = 4096
 
@@ -52,8 +51,8 @@ class TemplateStore:
         folder: The cache folder; that of the user by default.
         depth: Generations of history that a task from a git repository gets, its base commit
             included; with merges these are many more commits. None for all of them.
-        build_timeout_s: Time limit of all install commands of a task together, and of a fetch
-            of its repository from a URL.
+        build_timeout_s: Time limit in seconds of all install commands of a task together, and of
+            a fetch of its repository.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
@@ -70,7 +69,7 @@ class TemplateStore:
     ) -> None:
         depth = None if depth is None else at_least_one("depth", depth)
         timeout_s = positive_seconds("build_timeout_s", build_timeout_s)
-        self._folder = folder = (folder or user_cache_path("coding_gym")).absolute()
+        self._folder = folder = (folder or cache_folder()).absolute()
         self._backend = opener = get_backend(backend)
 
         def cache(kind: str) -> FolderCache:

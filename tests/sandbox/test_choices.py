@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from coding_gym.errors import (
     SandboxUnavailableError,
     UnknownNameError,
 )
-from coding_gym.host import toolchains
+from coding_gym.host import network, toolchains
 from coding_gym.host.toolchains import find_toolchain
 from coding_gym.sandbox import (
     SandboxLimits,
@@ -120,7 +121,7 @@ def test_a_name_alone_is_enough() -> None:
     assert SandboxOptions.parse("namespace") == SandboxOptions.parse({"name": "namespace"})
 
 
-def test_options_change_what_they_name_and_nothing_else() -> None:
+def test_options_change_only_the_named_fields() -> None:
     limits = SandboxLimits(num_processes=7, num_open_files=99)
     spec = SandboxSpec(limits=limits, image="theirs", path=("/opt/bin",))
     arguments = {"limits": {"num_processes": 64}, "shell": "persistent"}
@@ -164,7 +165,7 @@ def empty_cache() -> Iterator[None]:
     find_interpreter.cache_clear()  # later tests want the machine's own
 
 
-def test_the_default_is_no_virtual_environment() -> None:
+def test_the_default_interpreter_is_no_virtual_environment() -> None:
     python = default_interpreter()
     assert python.version == _RUNNING
     assert python.prefix == Path(sys.base_prefix).resolve()
@@ -173,7 +174,7 @@ def test_the_default_is_no_virtual_environment() -> None:
 
 
 @pytest.mark.parametrize("version", [_RUNNING, _RUNNING.rpartition(".")[0]])
-def test_the_running_interpreter_is_taken_where_it_fits(version: str) -> None:
+def test_the_running_interpreter_is_preferred(version: str) -> None:
     assert find_interpreter(version) == default_interpreter()
 
 
@@ -185,7 +186,15 @@ def test_a_missing_version_is_named() -> None:
             find_interpreter(text)
 
 
-def test_a_passing_failure_of_an_interpreter_is_not_kept(
+def test_a_user_without_a_home_folder_gets_an_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", raising(KeyError("uid not found")))
+    monkeypatch.setenv("PIP_FIND_LINKS", "~/wheels")
+    assert find_interpreter(_RUNNING) == default_interpreter()
+    assert network.settings().env["PIP_FIND_LINKS"] == "~/wheels"
+
+
+def test_a_temporary_failure_of_an_interpreter_is_not_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     binary = tmp_path / "python9.8"

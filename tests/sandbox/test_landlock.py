@@ -52,7 +52,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def test_a_transient_failure_of_the_set_up_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transient_failure_is_not_unavailability(monkeypatch: pytest.MonkeyPatch) -> None:
     failure = SetupError("start a sandbox's watchdog", errno.EAGAIN, "no process is free")
     monkeypatch.setattr(landlock_backend, "with_zygote", raising(failure))
     with pytest.raises(SandboxError) as raised:
@@ -203,7 +203,7 @@ def test_other_users_cannot_use_files_of_a_sandbox(make_layer: MakeLayer) -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("whose", [first_pid, watchdog_pid])
-def test_each_end_ends_the_sandbox(whose: Callable[[Sandbox], int], number: signal.Signals) -> None:
+def test_a_signal_ends_the_sandbox(whose: Callable[[Sandbox], int], number: signal.Signals) -> None:
     with alive_pipe(_BACKEND) as alive, ThreadPoolExecutor(1) as pool:
         with _BACKEND.open(SandboxSpec(mounts=(alive.mount,))) as sandbox:
             folder = Path(sandbox.workdir).parent

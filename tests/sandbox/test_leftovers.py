@@ -88,7 +88,7 @@ def test_containers_that_share_folders_keep_their_sandboxes(kind: str) -> None:
         assert (left, list(shared.rglob("upper"))) == ([], [])
 
 
-def test_a_file_that_cannot_be_removed_keeps_no_other(
+def test_removal_continues_after_a_file_that_cannot_be_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a/stays", "a/x", "b/stays", "b/x", "c/stays", "c/d/x"):

@@ -214,7 +214,7 @@ def test_a_changed_or_replaced_layer_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_many_layers_are_never_mixed_up(tmp_path: Path) -> None:
+def test_each_of_many_sandboxes_has_its_own_layer(tmp_path: Path) -> None:
     """The zygote shows so many folders at a time, and uses their places again."""
     stop_zygotes()
     for number in range(60):

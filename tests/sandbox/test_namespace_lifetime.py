@@ -129,7 +129,7 @@ class _Interruption(BaseException):
     pass
 
 
-def test_an_interrupted_call_spoils_its_sandbox_and_no_other(alive_pipe: AlivePipe) -> None:
+def test_an_interrupted_call_closes_only_its_sandbox(alive_pipe: AlivePipe) -> None:
     def interrupt_the_call() -> None:
         alive_pipe.wait_opened()
         os.kill(os.getpid(), signal.SIGALRM)

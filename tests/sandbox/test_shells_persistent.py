@@ -58,7 +58,7 @@ def test_commands_print_what_a_fresh_bash_prints(
         ("trap 'exit 9' EXIT; kept=1", "echo $kept $?", "1 0\n"),
     ],
 )
-def test_state_is_that_of_the_command_before(
+def test_a_command_starts_with_the_state_of_the_previous_one(
     lasting: Sandbox, command: str, then: str, output: str | None
 ) -> None:
     lasting.run(command)

@@ -107,7 +107,7 @@ HOST_PATHS = [
     ),
     *(
         ("image", value)
-        for value in ("/images/kept.tar", "~/kept.tar", "../kept.tar#a:b", "inside#a:b")
+        for value in ("/images/kept.tar", "~/kept.tar", "../kept.tar#a:b", "clone/.git#a:b")
     ),
 ]
 
@@ -144,6 +144,7 @@ def test_row_of_the_hub_cannot_name_a_host_path(
         {"repository": "https://host/owner/name.git"},
         {"image": "swebench/sweb.eval.x86_64.owner_1776_name-1:latest"},
         {"image": "owner/name@sha256:0", "image_path": "/testbed"},
+        {"image": "inside"},
     ],
 )
 def test_a_row_of_the_hub_names_what_anybody_has(

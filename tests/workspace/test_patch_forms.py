@@ -67,7 +67,7 @@ def test_binary_file_without_data_spoils_no_other(sandbox: Sandbox, template: Te
     assert change.text.startswith(normalize(sandbox, template, GOLD).text)
 
 
-def test_files_that_are_built_already_are_no_part(sandbox: Sandbox, template: Template) -> None:
+def test_installed_files_are_not_in_the_patch(sandbox: Sandbox, template: Template) -> None:
     sandbox.run("mkdir pkg.egg-info; echo 1 > pkg.egg-info/PKG-INFO")
     built = Patch.between({}, {"pkg.egg-info/PKG-INFO": "1\n", "new.py": "x = 1\n"})
     change = normalize(sandbox, template, Patch(GOLD.text + built.text))

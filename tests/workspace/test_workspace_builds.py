@@ -63,7 +63,7 @@ def test_a_password_in_a_url_is_not_repeated(refused: Refused) -> None:
     assert "https://127.0.0.1:1/none.git" in message
 
 
-def test_a_server_that_never_answers(fresh_folder: Path) -> None:
+def test_a_server_that_never_answers_is_an_error(fresh_folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"git://127.0.0.1:{server.getsockname()[1]}/none.git"
         store = TemplateStore(folder=fresh_folder, build_timeout_s=0.5)
@@ -75,12 +75,14 @@ def test_a_server_that_never_answers(fresh_folder: Path) -> None:
             assert b"git-upload-pack" in wanted.read()  # to the end: git is gone
 
 
-def test_no_git(tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_git_is_an_error(
+    tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "apt-get install git" in refused(make_task(), MissingDependencyError)
 
 
-def test_a_disk_that_fills_while_git_writes(refused: Refused) -> None:
+def test_a_full_disk_is_an_error_of_the_template(refused: Refused) -> None:
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -92,7 +94,7 @@ def test_a_disk_that_fills_while_git_writes(refused: Refused) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_store_that_cannot_be_written(tmp_path: Path) -> None:
+def test_an_unwritable_store_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file where the folder should be")
     with pytest.raises(TemplateError, match="/store") as caught:
         TemplateStore(folder=tmp_path / "store").get(make_task())

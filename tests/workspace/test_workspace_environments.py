@@ -41,7 +41,7 @@ def installed(built: Template) -> Iterator[Sandbox]:
         yield opened
 
 
-def test_what_was_installed_is_there(installed: Sandbox) -> None:
+def test_results_of_install_commands_are_visible(installed: Sandbox) -> None:
     code = "import answer, pkg._version, pkg.link; print(answer.ANSWER)"
     assert installed.run(f"python -c '{code}'").output == "42\n"
     assert installed.run("tool").output == "made\n"
@@ -50,7 +50,7 @@ def test_what_was_installed_is_there(installed: Sandbox) -> None:
     assert "an edit" not in installed.run("cat pkg/core.py").output
 
 
-def test_what_was_installed_is_read_only_and_no_change(installed: Sandbox, built: Template) -> None:
+def test_results_of_install_commands_are_read_only(installed: Sandbox, built: Template) -> None:
     assert "Read-only" in installed.run("echo > /opt/env/bin/python").output
     assert installed.run("git status --short").output == ""
     assert diff(installed, built).is_empty
@@ -88,7 +88,7 @@ def repository(tmp_path: Path) -> tuple[str, list[str]]:
 
 
 @pytest.mark.usefixtures("without_pip")
-def test_an_environment_is_built_at_the_commit_it_is_meant_for(
+def test_an_environment_is_built_at_its_setup_commit(
     store: TemplateStore, store_folder: Path, repository: tuple[str, list[str]]
 ) -> None:
     folder, (first, setup, last) = repository
@@ -116,7 +116,7 @@ EVIL = {"evil.pth": "import evil\n"}
 
 @pytest.mark.usefixtures("without_pip")
 @pytest.mark.parametrize("is_marked", [False, True])
-def test_no_row_makes_the_environment_of_a_row_with_another_tree(
+def test_rows_with_different_trees_share_no_environment(
     store: TemplateStore, repository: tuple[str, list[str]], tmp_path: Path, is_marked: bool
 ) -> None:
     source, (_, setup, last) = repository
@@ -143,7 +143,7 @@ def test_pytest_runs_as_a_command_and_as_a_module(sandbox: Sandbox) -> None:
     assert version("pytest") in sandbox.run("pytest --version 2>&1").output
 
 
-def test_nothing_else_of_this_process_is_there(sandbox: Sandbox) -> None:
+def test_other_packages_of_this_process_are_absent(sandbox: Sandbox) -> None:
     script = (
         "from importlib.metadata import distributions\n"
         "print(*sorted(d.name.lower() for d in distributions()))\n"

@@ -49,7 +49,7 @@ def test_entries_are_listed_the_least_recently_used_first(root: Path) -> None:
         list_cache(root / "templates" / "old" / "data")
 
 
-def test_clearing_removes_old_entries_alone(root: Path) -> None:
+def test_clearing_removes_only_old_entries(root: Path) -> None:
     assert names(clear_cache(root, older_than_days=30)) == ["templates/old"]
     assert {path.name for path in (root / "templates").iterdir()} == {"old.lock"}
     assert names(list_cache(root)) == ["environments/middle", "layers/new"]
@@ -57,7 +57,7 @@ def test_clearing_removes_old_entries_alone(root: Path) -> None:
     assert clear_cache(root, older_than_days=1) == ()
 
 
-def test_builds_in_progress_stay_and_leftovers_of_killed_ones_go(tmp_path: Path) -> None:
+def test_clearing_keeps_builds_in_progress_and_removes_leftovers(tmp_path: Path) -> None:
     with building(tmp_path / "environments"):
         (tmp_path / "logs").mkdir()
         (tmp_path / "logs" / "key.log").touch()

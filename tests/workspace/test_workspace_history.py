@@ -1,5 +1,6 @@
 """A template's repository holds the base commit and its ancestors, and obeys nobody's settings."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_every_object_belongs_to_the_base_or_an_ancestor(
 
 
 @pytest.mark.parametrize("place", ["/workspace/.git", "/opt/base.git"])
-def test_nothing_but_one_branch_refers_to_a_commit(
+def test_one_branch_is_the_only_reference(
     git_template: Template, repository: Repository, place: str
 ) -> None:
     command = f"cd {place}; git for-each-ref; git reflog --all; git remote; ls"
@@ -76,7 +77,7 @@ def test_nothing_but_one_branch_refers_to_a_commit(
 
 
 @pytest.mark.parametrize(("depth", "count"), [(1, 1), (2, 2), (None, 4)])
-def test_history_is_as_deep_as_asked(
+def test_history_has_the_requested_depth(
     repository: Repository, fresh_folder: Path, depth: int | None, count: int
 ) -> None:
     store = TemplateStore(folder=fresh_folder, depth=depth)
@@ -133,7 +134,7 @@ def test_submodules_stay_empty_and_out_of_the_patch(store: TemplateStore, tmp_pa
         assert diff(sandbox, template).paths == {"vendored/new.py"}
 
 
-def test_a_mirror_keeps_what_it_has_when_a_fetch_fails(
+def test_a_failed_fetch_keeps_the_commits_of_a_mirror(
     fresh_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upstream = tmp_path / "upstream"
@@ -148,3 +149,22 @@ def test_a_mirror_keeps_what_it_has_when_a_fetch_fails(
         TemplateStore(folder=fresh_folder).get(make_task(tree=tree, base_commit=second))
     again = make_task(tree=tree, base_commit=first, created_at="2024-05-15T09:30:00Z")
     assert TemplateStore(folder=fresh_folder, depth=1).get(again).base_commit == first
+
+
+def test_a_clone_that_never_answers_is_an_error(fresh_folder: Path, tmp_path: Path) -> None:
+    (base,) = make_repository(tmp_path / "clone", "one")
+    os.mkfifo(tmp_path / "clone" / ".git" / "packed-refs")
+    task = make_task(tree=GitTree(str(tmp_path / "clone")), base_commit=base)
+    with pytest.raises(TemplateError, match="build_timeout_s"):
+        TemplateStore(folder=fresh_folder, build_timeout_s=0.5).get(task)
+
+
+def test_a_mirror_follows_renamed_branches(fresh_folder: Path, tmp_path: Path) -> None:
+    upstream = tmp_path / "upstream"
+    tree, store = GitTree(f"file://{upstream}"), TemplateStore(folder=fresh_folder)
+    commits = []
+    for name in ("release", "release/1.0", "release"):
+        commits += make_repository(upstream, f"{len(commits)}")
+        run_git(upstream, "branch", "-m", name)
+        assert store.get(make_task(tree=tree, base_commit=commits[-1])).base_commit == commits[-1]
+    assert store.get(make_task(tree=tree, base_commit=commits[0])).base_commit == commits[0]

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.sandbox.images import layer_folder
+from coding_gym.sandbox.ownership import make_upper
 from coding_gym.task import FilesTree, FolderTree
 from coding_gym.workspace import Template, TemplateStore, checkout, diff
 
@@ -33,7 +36,7 @@ def test_another_store_finds_the_template_on_disk(
     ],
     ids=["date", "files", "same interpreter by version", "what is not in the tree"],
 )
-def test_the_key_is_made_of_what_is_in_the_tree(
+def test_the_key_depends_on_tree_and_interpreter_alone(
     store: TemplateStore, template: Template, fields: dict[str, Any], is_same: bool
 ) -> None:
     assert (store.get(make_task(**fields)).key == template.key) is is_same
@@ -59,7 +62,7 @@ def test_a_folder_is_taken_without_ignored_files(tmp_path: Path, store: Template
         assert sandbox.run("git ls-files | wc -l").output.strip() == "4"
 
 
-def test_a_reverse_patch_is_taken_back(tmp_path: Path, store: TemplateStore) -> None:
+def test_a_reverse_patch_is_applied_in_reverse(tmp_path: Path, store: TemplateStore) -> None:
     base = {"a.py": "x = 1\n", "gone.py": "y = 1", "crlf.py": "z = 1\r\nz = 2\r\n"}
     fixed = {"a.py": "x = 2\n", "new/b.py": "w = 1\n", "crlf.py": "z = 1\r\nz = 3\r\n"}
     for name, text in fixed.items():
@@ -74,7 +77,7 @@ def test_a_reverse_patch_is_taken_back(tmp_path: Path, store: TemplateStore) -> 
 
 
 @pytest.mark.parametrize("key", ["key", "other"])
-def test_a_killed_build_leaves_nothing_that_is_taken_for_whole(tmp_path: Path, key: str) -> None:
+def test_the_folder_of_a_killed_build_is_not_used(tmp_path: Path, key: str) -> None:
     with building(tmp_path) as (process, _):
         process.kill()
         process.join()
@@ -84,7 +87,7 @@ def test_a_killed_build_leaves_nothing_that_is_taken_for_whole(tmp_path: Path, k
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [key]
 
 
-def test_what_another_process_builds_is_waited_for_and_not_swept(tmp_path: Path) -> None:
+def test_a_build_of_another_process_is_awaited_and_kept(tmp_path: Path) -> None:
     with building(tmp_path) as (process, go):
         cache = FolderCache(tmp_path)
         cache.get("other", lambda _: None)
@@ -104,6 +107,25 @@ def test_a_store_is_private_whatever_the_umask(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "new" / "store").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "use", [TemplateStore, layer_folder, lambda: make_upper((os.geteuid(), os.getegid()))]
+)
+def test_the_cache_of_the_user_is_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: Callable[[], object]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache = tmp_path / "coding_gym"
+    before = os.umask(0o002)
+    try:
+        use()
+    finally:
+        os.umask(before)
+    assert cache.stat().st_mode & 0o777 == 0o700
+    cache.chmod(0o775)  # as older versions made it
+    use()
+    assert cache.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_template_does_not_depend_on_the_umask(tmp_path: Path, template: Template) -> None:

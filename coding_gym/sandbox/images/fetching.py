@@ -93,7 +93,7 @@ def remove_image(image: str) -> frozenset[str]:
     """
     folder, key = image_folder(), layout_key(full_name(image))
     digests = _digests(folder / key)
-    # Outside the other lock: a fetch waits for that one while it holds the lock of its image.
+    # Not under `_blobs_lock`: the opposite lock order would deadlock with a fetch.
     FolderCache(folder).remove(key)
     with _blobs_lock(fcntl.LOCK_EX):
         # Layouts that are being fetched match as well, and keep their blobs.

@@ -83,7 +83,7 @@ def find_image(image: str) -> Path:
     """Returns the layout folder of an image.
 
     Args:
-        image: The path of a layout folder, or the name of an image in `image_folder`.
+        image: The path of a layout folder, with a ``/``, or the name of an image in `image_folder`.
 
     Raises:
         InvalidArgumentError: No layout folder or image has this path or name.
@@ -91,9 +91,9 @@ def find_image(image: str) -> Path:
     path = Path(image)
     with contextlib.suppress(RuntimeError):  # a `~user` that does not exist
         path = path.expanduser()
-    if (path / "index.json").is_file():
+    if "/" in image and (path / "index.json").is_file():
         return path
-    if path.is_file():
+    if "/" in image and path.is_file():
         raise InvalidArgumentError(
             f"image {image!r} is a file, and images are OCI layout folders; run: skopeo copy "
             f"docker-archive:{image} oci:FOLDER (or oci-archive:{image})"
@@ -102,8 +102,9 @@ def find_image(image: str) -> Path:
     if is_name and (path := image_folder() / layout_key(full_name(image))).is_dir():
         return path
     raise InvalidArgumentError(
-        f"no image {image!r}: there is no such layout folder, and no such name in "
-        f"{image_folder()}; run: coding-gym images pull --image {image if is_name else 'NAME'}"
+        f"no image {image!r}: there is no such layout folder (a path must contain /), and no such "
+        f"name in {image_folder()}; run: coding-gym images pull --image "
+        f"{image if is_name else 'NAME'}"
     )
 
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 from coding_gym.errors import (
     InvalidArgumentError,
     SandboxError,
@@ -33,7 +31,7 @@ from coding_gym.sandbox.images.layout import (
     read_etc,
     read_manifest,
 )
-from coding_gym.sandbox.ownership import remove_folder
+from coding_gym.sandbox.ownership import cache_folder, remove_folder
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits, SandboxSpec
 
@@ -122,7 +120,7 @@ class Image:
 
 def layer_folder() -> Path:
     """Returns the folder of the unpacked layers."""
-    return user_cache_path("coding_gym") / "layers"
+    return cache_folder() / "layers"
 
 
 def unpack_image(image: str, backend: SandboxBackend) -> Image:

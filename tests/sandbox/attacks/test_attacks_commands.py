@@ -141,7 +141,7 @@ _ATTACKS = {
 
 
 @pytest.mark.parametrize("command", _ATTACKS.values(), ids=_ATTACKS)
-def test_spoilt_state_costs_the_policy_alone(arena: Arena, command: str) -> None:
+def test_a_damaged_shell_state_harms_only_its_sandbox(arena: Arena, command: str) -> None:
     spec = replace(arena.spec, layers=(), shell="persistent", limits=TIGHT)
     with BACKEND.open(spec) as attacker:
         attacker.run("echo begin")

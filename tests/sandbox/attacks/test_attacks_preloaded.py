@@ -53,7 +53,7 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
             yield arena
 
 
-def test_a_fork_meets_no_other_process_or_descriptor(forks: Arena) -> None:
+def test_a_fork_sees_no_other_process_or_descriptor(forks: Arena) -> None:
     forks.assert_refused(
         """
         parent = os.getppid()
@@ -88,7 +88,7 @@ def test_a_fork_has_no_rights_of_the_preloader(forks: Arena) -> None:
     )
 
 
-def test_a_fork_meets_nothing_of_earlier_runs(forks: Arena) -> None:
+def test_a_fork_sees_nothing_of_earlier_runs(forks: Arena) -> None:
     with forks.open() as one, forks.open() as other:
         for sandbox in (one, other):
             assert sandbox.run_python(_POISON, stdin=_SECRET).ok

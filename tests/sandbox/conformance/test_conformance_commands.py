@@ -59,7 +59,7 @@ def test_commands_run_in_the_folder_they_name(backend: SandboxBackend) -> None:
         assert sandbox.run("ls", cwd="link").output == "file\n"
 
 
-def test_a_folder_that_cannot_be_entered_is_data(backend: SandboxBackend) -> None:
+def test_a_folder_that_cannot_be_entered_is_a_result(backend: SandboxBackend) -> None:
     with opened(backend, {"file": ""}) as sandbox:
         for name in ("nowhere", "file"):
             result = sandbox.run("ls", cwd=name)

@@ -35,7 +35,7 @@ def test_a_timeout_kills_what_ignores_signals_or_is_stopped(backend: SandboxBack
 
 
 @pytest.mark.parametrize("then", ["sleep 60", "true"])
-def test_what_left_its_session_ends_with_the_command(backend: SandboxBackend, then: str) -> None:
+def test_processes_in_other_sessions_are_killed(backend: SandboxBackend, then: str) -> None:
     with _running(backend) as (sandbox, alive, hold_pipe):
         daemon = f"(setsid bash -c '{hold_pipe}' >&- 2>&- &); {_UNTIL_STARTED}; {then}"
         assert sandbox.run(daemon, timeout_s=1).timed_out is (then == "sleep 60")
@@ -43,7 +43,7 @@ def test_what_left_its_session_ends_with_the_command(backend: SandboxBackend, th
         assert alive.is_closed(_SOON_S)
 
 
-def test_what_is_left_running_is_killed_and_counted(backend: SandboxBackend) -> None:
+def test_background_processes_are_killed_and_counted(backend: SandboxBackend) -> None:
     with _running(backend) as (sandbox, alive, hold_pipe):
         result = sandbox.run(f"(exec >&- 2>&-; {hold_pipe}) & {_UNTIL_STARTED}; echo done")
         assert (result.exit_code, result.output) == (0, "done\n")
@@ -59,7 +59,7 @@ def test_a_background_process_does_not_delay_the_result(sandbox: Sandbox) -> Non
     assert result.num_leftovers == 1
 
 
-def test_a_closed_sandbox_says_so_and_closes_twice(sandbox: Sandbox) -> None:
+def test_a_closed_sandbox_raises_and_closes_twice(sandbox: Sandbox) -> None:
     sandbox.close()
     sandbox.close()
     for call in (

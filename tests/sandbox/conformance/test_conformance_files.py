@@ -93,7 +93,7 @@ def test_names_of_files_may_be_any_bytes(backend: SandboxBackend) -> None:
             assert sandbox.read_file(name) == b"by the shell\n"
 
 
-def test_long_paths_are_made_or_refused(sandbox: Sandbox) -> None:
+def test_long_paths_are_written_or_refused(sandbox: Sandbox) -> None:
     deep = "a/" * 500 + "file"
     sandbox.write_file(deep, b"deep")
     assert sandbox.read_file(deep) == b"deep"

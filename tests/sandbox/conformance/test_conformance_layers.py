@@ -87,7 +87,7 @@ def test_a_writable_mount_takes_files_of_a_user_who_is_not_root(backend: Sandbox
         assert backend.name == "landlock" or uid == backend.owner()[0]
 
 
-def test_specs_that_no_sandbox_can_have_are_refused(backend: SandboxBackend) -> None:
+def test_impossible_specs_are_refused(backend: SandboxBackend) -> None:
     missing = Path("/no/such/folder")
     mount = Mount(source=missing, target="/opt/x")
     rows: list[dict[str, Any]] = [

@@ -88,7 +88,7 @@ def test_opening_and_closing_leaves_nothing_in_the_owner(backend: SandboxBackend
         assert new - old < _NUM_CYCLES
 
 
-def test_a_sandbox_ends_with_its_owner_however_that_dies(backend: SandboxBackend) -> None:
+def test_a_sandbox_ends_when_its_owner_dies(backend: SandboxBackend) -> None:
     with alive_pipe(backend) as alive, tree(backend, {}) as temporary:
         spec = SandboxSpec(mounts=(alive.mount,))
         with backend.open(spec) as sandbox:

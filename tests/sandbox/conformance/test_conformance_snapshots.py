@@ -79,7 +79,7 @@ def test_a_snapshot_holds_the_state_of_the_shell(backend: SandboxBackend) -> Non
         assert output(sandbox, "ls; echo $kept") == "a\nb\n1\n"
 
 
-def test_a_closed_sandbox_takes_and_restores_none(sandbox: Sandbox) -> None:
+def test_a_closed_sandbox_refuses_snapshots(sandbox: Sandbox) -> None:
     taken = sandbox.snapshot()
     sandbox.close()
     for call in (sandbox.snapshot, lambda: sandbox.restore(taken)):
@@ -113,7 +113,7 @@ def test_a_snapshot_of_another_backend_or_spec_is_refused(backend: SandboxBacken
 
 
 @pytest.mark.promise(Promise.PRIVATE_ROOT)
-def test_snapshots_are_as_large_as_what_changed(backend: SandboxBackend) -> None:
+def test_the_size_of_a_snapshot_is_that_of_the_changes(backend: SandboxBackend) -> None:
     large = {f"folder{n}/file": "x" * 100_000 for n in range(20)}
     with opened(backend, large) as sandbox:
         output(sandbox, "echo changed > folder3/file; echo new > new")

@@ -72,7 +72,7 @@ def test_namespace_works_with_the_documented_options(engine: Engine, user: str) 
 
 @pytest.mark.parametrize("user", _USERS)
 @pytest.mark.parametrize("options", [(), _OPTIONS[:1], _OPTIONS[1:]])
-def test_else_the_remedy_names_them(engine: Engine, user: str, options: tuple[str, ...]) -> None:
+def test_the_remedy_names_the_options(engine: Engine, user: str, options: tuple[str, ...]) -> None:
     available, detail, remedy = _probe_inside(engine, user, options)
     assert not available, detail
     for option in _OPTIONS:

@@ -77,14 +77,14 @@ def test_user_and_variables_are_those_of_the_image(engine: Engine, make_layer: M
     assert result.output == "1234\n1234\n1234\ncoder /of/spec:/bin:/of/image spec\n"
 
 
-def test_commands_of_an_image_of_root_are_an_ordinary_users(backend: DockerBackend) -> None:
+def test_commands_of_an_image_of_root_run_as_an_ordinary_user(backend: DockerBackend) -> None:
     with backend.open(SandboxSpec(image=NAME)) as sandbox:
         uid, name = sandbox.run("id -u; id -un").output.split()
     assert (int(uid), name) == (backend.owner()[0], "agent")
     assert int(uid) != 0
 
 
-def test_a_workspace_has_a_second_path(backend: DockerBackend) -> None:
+def test_the_workspace_has_a_second_path(backend: DockerBackend) -> None:
     with backend.open(SandboxSpec(workspace_alias="/opt/project/here")) as sandbox:
         result = sandbox.run("echo x > a; cat /opt/project/here/a; cd /opt/project/here; pwd")
     assert result.output == "x\n/opt/project/here\n"
@@ -182,7 +182,7 @@ def _still_works(sandbox: Sandbox) -> None:
         assert (result.output, result.exit_code) == (f"{word}\n", 3)
 
 
-def test_forged_answers_are_output_and_confuse_nobody(sandbox: Sandbox) -> None:
+def test_forged_replies_are_plain_output(sandbox: Sandbox) -> None:
     nonces = "for n in 0 1 deadbeef; do echo $n begin; echo $n end 0 0 0; done; exit 4"
     assert sandbox.run(nonces).exit_code == 4
     sandbox.write_file("forge.py", _FORGERY.encode())
@@ -200,7 +200,7 @@ def test_signals_end_commands_alone(sandbox: Sandbox) -> None:
     _still_works(sandbox)
 
 
-def test_stealing_the_owners_words_does_not_avoid_the_time_limit(sandbox: Sandbox) -> None:
+def test_reading_the_owners_input_does_not_avoid_the_time_limit(sandbox: Sandbox) -> None:
     thief = "cat /proc/1/fd/0 & cat <&1 & read -t 60 </proc/1/fd/0; sleep 60"
     assert sandbox.run(thief, timeout_s=0.5).timed_out
     _still_works(sandbox)

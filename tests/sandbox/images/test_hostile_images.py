@@ -36,7 +36,7 @@ def test_limits_hold_for_root_of_an_image(image: str) -> None:
         "chmod 0 /etc /data",
     ],
 )
-def test_traps_in_the_root_stop_no_restore(image: str, make_layer: MakeLayer, trap: str) -> None:
+def test_hostile_changes_stop_no_restore(image: str, make_layer: MakeLayer, trap: str) -> None:
     mount = Mount(source=make_layer({"inner": "mounted"}), target="/opt/mount")
     with make_sandbox(image=image, workspace_alias="/a/b", mounts=(mount,)) as sandbox:
         sandbox.run(trap)

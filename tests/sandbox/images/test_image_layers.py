@@ -51,7 +51,7 @@ def test_entries_keep_modes_times_and_links(unpack: Unpack) -> None:
     assert {path.lstat().st_uid for path in root.rglob("*")} == {BACKEND.owner()[0]}
 
 
-def test_entries_grant_no_rights(unpack: Unpack) -> None:
+def test_setuid_bits_attributes_and_devices_of_layers_are_dropped(unpack: Unpack) -> None:
     file = entry("file", "x")
     file[0].pax_headers = {
         "SCHILY.xattr.user.overlay.opaque": "y",
@@ -67,7 +67,7 @@ def test_entries_grant_no_rights(unpack: Unpack) -> None:
     assert os.listxattr(root / "file") == []
 
 
-def test_removals_become_what_an_overlay_understands(unpack: Unpack) -> None:
+def test_whiteouts_are_converted_for_an_overlay(unpack: Unpack) -> None:
     root = unpack(
         folder("a"), entry("a/.wh.gone"), folder("b"), entry("b/.wh..wh..opq"), entry("b/kept", ""),
         entry("c/.wh.below"), entry(".wh.new"), entry("new", "x"), entry(".wh.d"), folder("d"),

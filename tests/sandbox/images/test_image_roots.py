@@ -21,7 +21,7 @@ from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter
 pytestmark = pytest.mark.slow
 
 
-def test_the_image_shows_its_layers_and_the_spec_wins(image: str) -> None:
+def test_the_spec_overrides_variables_of_the_image(image: str) -> None:
     with make_sandbox(image=image, env={"TZ": "UTC"}, path=("/first",)) as sandbox:
         assert output(sandbox, 'echo "$TZ $PATH $GREETING"') == (
             "UTC /first:/bin-d:/bin hello there"
@@ -32,7 +32,7 @@ def test_the_image_shows_its_layers_and_the_spec_wins(image: str) -> None:
         )
 
 
-def test_the_root_can_be_written_and_is_thrown_away(image: str, sandbox: Sandbox) -> None:
+def test_the_root_is_writable_and_discarded(image: str, sandbox: Sandbox) -> None:
     output(sandbox, "echo new > /etc/new; mkdir /opt; rm -r /data/full; echo x >> /data/kept")
     assert output(sandbox, "cat /etc/new /data/kept; ls /data") == "new\nkeptx\nchanged\nkept"
     with make_sandbox(image=image) as other:
@@ -51,14 +51,14 @@ def test_the_images_user_runs_its_commands(make_image: MakeImage) -> None:
 
 
 @pytest.mark.parametrize("path", ["/data/full", "/deep/er/place"])
-def test_the_workspace_has_a_second_place(image: str, make_layer: MakeLayer, path: str) -> None:
+def test_the_workspace_has_a_second_path(image: str, make_layer: MakeLayer, path: str) -> None:
     layers = (make_layer({"file": "base"}),)
     with make_sandbox(image=image, layers=layers, workspace_alias=path) as sandbox:
         assert output(sandbox, f"ls {path}; echo new > {path}/added; cat added") == "file\nnew"
         assert output(sandbox, f"[ {path}/file -ef /workspace/file ] && echo same") == "same"
 
 
-def test_mounts_and_private_folders_are_as_elsewhere(image: str, make_layer: MakeLayer) -> None:
+def test_mounts_and_private_folders_hide_the_image(image: str, make_layer: MakeLayer) -> None:
     mount = Mount(source=make_layer({"inner": "mounted"}), target="/data/full/mount")
     with make_sandbox(image=image, mounts=(mount,)) as sandbox:
         assert output(sandbox, "cat /data/full/mount/inner") == "mounted"

@@ -50,8 +50,22 @@ def test_layouts_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         find_image(str(tmp_path / "image.tar"))
 
 
+def test_files_of_the_working_folder_shadow_no_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    pulled = oci_layout(image_folder() / "alpine%3Alatest", LAYERS)
+    (tmp_path / "alpine").touch()
+    oci_layout(tmp_path / "node", LAYERS)
+    assert find_image("alpine") == pulled
+    assert find_image("./node") == Path("node")
+    with pytest.raises(InvalidArgumentError, match="no image 'node'"):
+        find_image("node")
+
+
 @pytest.mark.parametrize("changed", ["config", "layer", "manifest"])
-def test_another_digest_is_refused(tmp_path: Path, refused: Refused, changed: str) -> None:
+def test_a_wrong_digest_is_refused(tmp_path: Path, refused: Refused, changed: str) -> None:
     blobs, manifest = oci_blobs(LAYERS)
     inner = json.loads(blobs[manifest["digest"]])
     name = {
@@ -82,7 +96,7 @@ def test_malformed_documents_are_refused(tmp_path: Path, refused: Refused) -> No
         refused(oci_layout(tmp_path / f"settings{number}", LAYERS, **facts))
 
 
-def test_a_lack_of_descriptors_is_not_a_fault_of_the_image(
+def test_too_many_open_files_is_a_sandbox_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "index.json").write_text("{}")

@@ -68,7 +68,7 @@ def _counts() -> tuple[int, int, int]:
     return num_descriptors(), num_descriptors(_server()), len(mounts)
 
 
-def test_restores_leave_nothing(spec: SandboxSpec) -> None:
+def test_restores_leak_no_process_or_descriptor(spec: SandboxSpec) -> None:
     BACKEND.open(spec).close()
     others = {*children(_server())}
     with BACKEND.open(spec) as sandbox:
@@ -94,7 +94,7 @@ def test_mounts_may_cover_all_writable_folders(make_layer: MakeLayer) -> None:
         assert output(sandbox, "cat kept /tmp/name /dev/shm/name") == "1/tmp/dev/shm"
 
 
-def test_mounts_stay_in_their_place(make_layer: MakeLayer) -> None:
+def test_a_restore_mounts_again_at_replaced_folders(make_layer: MakeLayer) -> None:
     tools = Mount(source=make_layer({"tool": "t\n"}), target="/tmp/way/to/tools")
     look = "cat /tmp/way/to/tools/tool; ls /tmp"
     with make_sandbox(mounts=(tools,)) as sandbox:

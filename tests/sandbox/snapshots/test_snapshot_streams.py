@@ -91,13 +91,13 @@ def _assert_refused(world: Path, *entries: Sequence[object]) -> None:
         "./" + "x" * 256,
     ],
 )
-def test_paths_lead_nowhere(world: Path, path: str, kind: str) -> None:
+def test_entries_with_unsafe_paths_are_refused(world: Path, path: str, kind: str) -> None:
     first = _entry("./a")  # a file, in which nothing can be
     _assert_refused(world, _PLACE, _FIRST, first, _entry(path, kind, _TARGETS[kind]), _END)
 
 
 @pytest.mark.parametrize("target", ["../outside", "/", "."])
-def test_nothing_is_made_through_a_symlink(world: Path, target: str) -> None:
+def test_entries_below_a_symlink_are_refused(world: Path, target: str) -> None:
     link = _entry("./link", "symlink", target)
     for path in ("./link", "./link/new"):
         for kind in _KINDS:

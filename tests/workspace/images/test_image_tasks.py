@@ -29,7 +29,7 @@ def test_a_row_with_a_path_in_an_image_is_a_task_in_it(make_image_task: MakeTask
     assert task.has_own_pytest
 
 
-def test_a_patch_is_taken_back_from_the_tree_of_an_image(
+def test_a_reverse_patch_applies_to_the_tree_of_an_image(
     store: TemplateStore, template: Template, make_image_task: MakeTask
 ) -> None:
     in_image = PROJECT["src/shapes.py"]
@@ -53,14 +53,14 @@ def test_a_patch_is_taken_back_from_the_tree_of_an_image(
         ({"image_pth": "/x", "image_path": None}, "image_path"),
     ],
 )
-def test_rows_that_cannot_be_are_refused(
+def test_malformed_rows_with_images_are_refused(
     make_image_task: MakeTask, change: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(InvalidTaskError, match=f"'{field}'"):
         make_image_task(**change)
 
 
-def test_the_tree_is_what_the_images_git_tracks(sandbox: Sandbox, template: Template) -> None:
+def test_the_tree_has_the_tracked_files_of_the_image(sandbox: Sandbox, template: Template) -> None:
     assert output(sandbox, "git ls-files").split() == sorted(PROJECT)
     assert output(sandbox, "cat config.local") == "tracked all the same"
     history = output(sandbox, "git status --porcelain; git log --all --format=%s; cat .git/config")
@@ -74,7 +74,7 @@ def test_the_tree_is_what_the_images_git_tracks(sandbox: Sandbox, template: Temp
     assert [change.path for change in diff(sandbox, template).files] == ["src/new.py"]
 
 
-def test_the_workspace_shows_where_the_project_is_installed_from(sandbox: Sandbox) -> None:
+def test_the_workspace_replaces_the_project_folder_of_the_image(sandbox: Sandbox) -> None:
     assert output(sandbox, "pwd; python -c 'import shapes; print(shapes.__file__)'") == (
         "/workspace\n/testbed/src/shapes.py"
     )
@@ -96,7 +96,7 @@ def test_a_patch_made_inside_is_graded(
         assert diff(fresh, template) == patch
 
 
-def test_what_a_policy_installs_does_not_reach_the_grading(
+def test_programs_that_a_policy_changes_do_not_reach_the_grading(
     make_image_task: MakeTask, template: Template, sandbox: Sandbox
 ) -> None:
     output(sandbox, f"echo 'import sys; sys.exit(0)' > /{SITE}/pytest.py; rm /bin/ls")

@@ -32,6 +32,17 @@ def test_without_git_history_ignore_files_decide(
         assert output(sandbox, "cat src/native.so; git status --porcelain") == "machine code"
 
 
+def test_a_tree_of_another_owner_is_split_by_its_git(
+    store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes]
+) -> None:
+    other_owner = "GIT_TEST_ASSUME_DIFFERENT_OWNER"  # a variable of git's own tests
+    env = ["PATH=/opt/python/bin:/bin", f"{other_owner}=1"]
+    image = oci_layout(tmp_path / "image", layers, Env=env)
+    with open_sandbox(store.get(make_image_task(image=str(image))).spec) as sandbox:
+        assert "dubious" in sandbox.run("git status").output
+        assert output(sandbox, f"{other_owner}=0 git ls-files").split() == sorted(PROJECT)
+
+
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
@@ -54,10 +65,11 @@ def test_row_that_names_what_its_image_lacks_is_refused(
         ([entry("bin/.wh.git"), entry("bin/.wh.cmp")], "cmp, git"),
         ([entry(f"{SITE}/.wh.pytest")], "pytest"),
         ([entry("opt/.wh.python")], "Python"),
+        ([entry("testbed/.git/config", "[core")], "bad config"),
     ],
-    ids=["no git", "no pytest", "no Python"],
+    ids=["no git", "no pytest", "no Python", "a broken repository"],
 )
-def test_image_without_a_needed_program_is_refused(
+def test_image_that_cannot_serve_a_task_is_refused(
     store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes],
     more: list[Entry], named: str,
 ) -> None:  # fmt: skip

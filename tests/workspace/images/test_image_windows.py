@@ -63,7 +63,7 @@ def _play(out: Path, tasks: list[Task], **options: Any) -> list[Trajectory]:
     return [*run.trajectories(), *run.errors()]
 
 
-def test_two_windows_are_there_at_most_and_none_at_the_end(
+def test_at_most_two_windows_of_images_are_on_disk(
     tmp_path: Path, cache: Path, tasks: list[Task], registry: Registry
 ) -> None:
     fetch_image(tasks[0].image)  # it stays
