@@ -126,6 +126,7 @@ def evaluate(
         **config["bounds"],
     )
     with folder.writer(), ExitStack() as stack:
+        folder.save_config()  # a resumed run can have other attempts, bounds and versions
         outcomes, done = list(folder.outcomes()), folder.keys()
         for outcome in outcomes:  # including errors
             runner.usage.cost += outcome.cost or 0.0
@@ -207,7 +208,7 @@ def _reopen(
     attempts: int | None,
     bounds: Mapping[str, Any],
 ) -> tuple[RunFolder, Player, EpisodeConfig]:
-    """Opens a run to resume it, and updates attempts, bounds and versions in its settings."""
+    """Opens a run to resume it, with the new attempts, bounds and versions in its settings."""
     folder = RunFolder.open(out)
     config, path = folder.config, folder.path / CONFIG
     player = player or config.get("player")
@@ -231,7 +232,6 @@ def _reopen(
     for name in {**known, **current}:
         before, now = known.get(name, "none"), current.get(name, "none")
         known[name] = before if before.split(", then ")[-1] == now else f"{before}, then {now}"
-    folder.save_config()
     return folder, chosen, factory
 
 
