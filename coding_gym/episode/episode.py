@@ -436,6 +436,9 @@ class Episode:
             reason, self.error = StopReason.GRADING_ERROR, str(failure)
         except InfrastructureError as failure:
             reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
+        except BaseException as failure:  # also Ctrl-C; the next action ends the episode
+            self.error = f"grading was interrupted: {failure!r}"
+            raise
         self.stop_reason = reason
         return float(self.grade is not None and self.grade.resolved)
 
