@@ -78,7 +78,8 @@ class Slot:
         future, self.pending = self.pending, None
         if failure is not None:
             if not self.is_ended:  # a wrapper can fail after the end of the episode
-                self.is_ended = self.env.unwrapped.episode.ended
+                core: Any = self.env.unwrapped
+                self.is_ended = core.episode.ended
             failure.add_note(f"raised by env {self.index} of a vector env")
             raise failure
         self.latest = transition = future.result()
