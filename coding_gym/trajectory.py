@@ -1,6 +1,7 @@
 """The record of one episode, with the sampled tokens of every turn; its files."""
 
 import json
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,8 @@ from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InfrastructureError, InvalidArgumentError
 from coding_gym.grade import Grade
 from coding_gym.json_record import JsonRecord, read_record
+
+_log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 1
 
@@ -135,6 +138,12 @@ class Turn(JsonRecord):
     duration_s: float = 0.0
     model_call: ModelCall | None = None
 
+    @property
+    def has_prompt_ids(self) -> bool:
+        """Whether the sampled ids and the ids of their prompt are recorded."""
+        call = self.model_call
+        return self.exact and call is not None and bool(call.prefix_length or call.prompt_ids)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory(JsonRecord):
@@ -240,29 +249,36 @@ class Trajectory(JsonRecord):
         - ``exact``: for each reply, whether its ids are the sampled ids.
         - ``weight_versions``: for each reply, the version of the weights that sampled it, or None.
 
+        If the record has the ids of the model's prompts, the example has exactly these; replies
+        without ids then have mask 0. Otherwise the tokenizer of the record makes the prompts.
+
         Args:
             include_inexact: Whether the mask is 1 also on replies whose ids are an encoding of
                 their text, and on the control token after each of them: labels for supervised
                 training.
 
         Raises:
-            InvalidArgumentError: The record has no tools, or its tokenizer has no suitable chat
-                template.
+            InvalidArgumentError: The recorded prompts are several `segments`; or no prompt is
+                recorded, and the record has no tools, ids that are not in its tokenizer's
+                vocabulary, or a tokenizer without a suitable chat template.
             TokenizerError, MissingDependencyError: The tokenizer cannot be loaded.
         """
         # Imported here, because files of trajectories need no tokenizer.
         from coding_gym.text.chat import get_chat, turns_of
         from coding_gym.text.tokenizers import get_tokenizer
 
+        if any(turn.has_prompt_ids for turn in self.turns):
+            return self._recorded_example()
         if not self.tools:
             raise InvalidArgumentError(
-                "the trajectory has no tools; for an agent that sends no tools to the model, use "
-                "coding_gym.agents.capture.segments; record a file of an old version again"
+                "the trajectory has no tools and no ids of prompts; record it again, with a server "
+                "that returns the ids of prompts (vLLM, SGLang)"
             )
         tool_format = self.settings.get("tool_format", "auto")
         chat = get_chat(get_tokenizer(self.tokenizer), self.tools, tool_format)
         (opening, _), *rest = turns_of(self.messages, self.turns)
         turns = [(messages, turn) for messages, turn in rest if turn is not None]
+        chat.check_ids(i for _, turn in turns for i in turn.token_ids)
         part = chat.opening(opening)
         prompt_ids = [*part.ids, *part.prompt]
         ids: list[int] = []
@@ -288,6 +304,64 @@ class Trajectory(JsonRecord):
             "exact": [turn.exact for _, turn in turns],
             "weight_versions": [turn.weight_version for _, turn in turns],
         }
+
+    def _recorded_example(self) -> dict[str, Any]:
+        samples = segments(self)
+        if len(samples) > 1:
+            raise InvalidArgumentError(
+                f"the prompts of this episode are {len(samples)} segments, since a prompt does not "
+                "continue the ids before it; use coding_gym.trajectory.segments"
+            )
+        turns = [turn for turn in self.turns if turn.model_call is not None]
+        return {
+            **samples[0],
+            "exact": [turn.exact for turn in turns],
+            "weight_versions": [turn.weight_version for turn in turns],
+        }
+
+
+def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
+    """Returns an episode as samples of token ids, one for each segment; most episodes have one.
+
+    A prompt that begins with all ids of a segment continues this segment: the ids between the
+    replies have mask 0. Any other prompt begins a new segment, for example after an agent
+    summarised its history. Replies without ids, or without the ids of their prompt, are skipped.
+
+    Returns:
+        For each segment ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids that were
+        sampled) and ``logprobs`` (0.0 at mask 0; None if that of a sampled id is unknown), as
+        in `Trajectory.to_training_example`.
+    """
+    samples: list[dict[str, Any]] = []
+    history: list[int] = []
+    for turn in trajectory.turns:
+        call = turn.model_call
+        if call is None or not turn.has_prompt_ids:
+            continue
+        prompt = [*history[: call.prefix_length], *call.prompt_ids]
+        history = [*prompt, *turn.token_ids]
+        for sample in reversed(samples):
+            length = len(sample["prompt_ids"]) + len(sample["completion_ids"])
+            if prompt[:length] == [*sample["prompt_ids"], *sample["completion_ids"]]:
+                break
+        else:
+            length = len(prompt)
+            sample = {"prompt_ids": prompt, "completion_ids": [], "env_mask": [], "logprobs": []}
+            samples.append(sample)
+        between, ids = prompt[length:], turn.token_ids
+        sample["completion_ids"] += [*between, *ids]
+        sample["env_mask"] += [0] * len(between) + [1] * len(ids)
+        if turn.logprobs is None or sample["logprobs"] is None:
+            sample["logprobs"] = None
+        else:
+            sample["logprobs"] += [0.0] * len(between) + list(turn.logprobs)
+    if not samples and any(turn.model_call for turn in trajectory.turns):
+        _log.warning(
+            "%s: no sample, since no reply has token ids of prompt and reply; vLLM and SGLang "
+            "return both",
+            trajectory.task_id,
+        )
+    return samples
 
 
 def write_trajectory(folder: str | Path, trajectory: Trajectory) -> Path:

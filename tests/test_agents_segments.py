@@ -12,7 +12,7 @@ import pytest
 from model_server import message
 
 from coding_gym.action import Completion
-from coding_gym.agents.capture import CapturedRequests, segments
+from coding_gym.agents.capture import CapturedRequests
 from coding_gym.agents.live_episode import LiveEpisode, RequestRefusedError
 from coding_gym.agents.local_chat import LocalChat, LocalModel
 from coding_gym.agents.model_reply import Reply, read_reply
@@ -21,7 +21,7 @@ from coding_gym.episode import Limits, Usage
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.neutral import ZERO_WIDTH_SPACE
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.trajectory import Message, ModelCall, Trajectory, Turn
+from coding_gym.trajectory import Message, ModelCall, Trajectory, Turn, segments
 
 
 def turn(prompt: list[int], reply: list[int], prefix: int = 0, **fields: Any) -> Turn:
@@ -58,6 +58,19 @@ def test_segment_with_an_unknown_logprob_has_none() -> None:
     turns = (turn([1], [2], logprobs=None), turn([3], [4], 2))
     (sample,) = segments(Trajectory(task_id="any", turns=turns))
     assert sample["logprobs"] is None
+
+
+def test_training_example_has_the_recorded_prompts() -> None:
+    prompts = turn([151_644], [151_645], weight_version="1"), turn([7], [8], 2)
+    record = Trajectory(task_id="any", turns=(*prompts, Turn(action="", exact=True)))
+    assert record.to_training_example() == {
+        **segments(record)[0],
+        "exact": [True, True],
+        "weight_versions": ["1", None],
+    }
+    rewritten = Trajectory(task_id="any", turns=(prompts[0], turn([9], [8], 1)))
+    with pytest.raises(InvalidArgumentError, match="2 segments"):
+        rewritten.to_training_example()
 
 
 def test_an_episode_without_ids_gives_no_sample_and_a_warning(

@@ -90,15 +90,24 @@ def ask(refuse: Any, num_requests: int = 1) -> tuple[list[dict[str, Any]], Reply
         return server.requests, reply
 
 
-def test_too_long_replies_are_asked_for_shorter() -> None:
-    requests, _ = ask(
-        lambda body: (
-            "'max_tokens' is too large: this model's maximum context length is 4096"
-            if body["max_tokens"] > 1000
-            else None
-        )
-    )
+@pytest.mark.parametrize(
+    "problem",
+    [
+        "'max_tokens' is too large: this model's maximum context length is 4096",
+        "However, you requested 4999 tokens (903 in the messages, 4096 in the completion).",
+        "2000 in your prompt; 4096 for the completion",
+    ],
+)
+def test_too_long_replies_are_asked_for_shorter(problem: str) -> None:
+    requests, _ = ask(lambda body: problem if body["max_tokens"] > 1000 else None)
     assert [body["max_tokens"] for body in requests] == [4096, 2048, 1024, 512]
+
+
+def test_a_refusal_that_names_the_address_is_not_sent_again() -> None:
+    bodies: list[Any] = []
+    with pytest.raises(RequestRefusedError):
+        ask(lambda body: bodies.append(body) or "Invalid request to /v1/chat/completions")
+    assert len(bodies) == 1
 
 
 def test_a_prompt_that_leaves_no_reply_is_too_long() -> None:

@@ -87,6 +87,15 @@ def test_an_observed_chat_grows_and_never_changes(chat: Chat) -> None:
     assert growing.ids(10_000).tolist() == at_once
 
 
+@pytest.mark.parametrize("start", [OPENING, [*OPENING, REPLY, *ANSWERS]])
+def test_a_notice_after_a_stop_is_added(chat: Chat, start: list[dict[str, str]]) -> None:
+    growing, notice = ChatIds(chat), {"role": "user", "content": "Excluded: .venv"}
+    sampled = [[7, 8]] * (REPLY in start)
+    growing.extend(start, sampled)
+    growing.extend([notice], [])
+    assert growing.ids(10_000).tolist() == transcript(chat, [*start, notice], sampled)
+
+
 def test_the_tail_is_kept_and_the_prompt_with_it(chat: Chat) -> None:
     messages = [*OPENING, REPLY, *ANSWERS]
     whole = transcript(chat, messages, [None])

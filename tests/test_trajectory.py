@@ -114,8 +114,10 @@ def test_encoded_replies_are_masked_unless_included(tiny_row: dict[str, Any]) ->
     whole = trajectory.to_training_example(include_inexact=True)
     assert sum(whole["env_mask"]) == 2 + len(trajectory.turns[0].token_ids) + 1  # its end token
     assert whole["completion_ids"] == example["completion_ids"]
-    with pytest.raises(InvalidArgumentError):
-        replace(trajectory, tools=()).to_training_example()
+    served = replace(trajectory.turns[1], token_ids=(151_644,))
+    for changes in ({"tools": ()}, {"turns": (trajectory.turns[0], served)}):
+        with pytest.raises(InvalidArgumentError):
+            replace(trajectory, **changes).to_training_example()
 
 
 def test_labels_end_with_the_token_that_ends_a_reply(tiny_row: dict[str, Any]) -> None:

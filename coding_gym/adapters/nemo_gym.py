@@ -126,12 +126,13 @@ class RepairServer(GymnasiumServer):
             finally:
                 if session_id in self.session_state:  # not closed meanwhile
                     self._used_at[session_id] = time.monotonic()
-        outputs_by_id = {str(m.get("tool_call_id")): m["content"] for m in session.messages}
+        by_id = {message.get("tool_call_id"): message["content"] for message in session.messages}
         calls = [item.call_id for item in action.output if item.type == "function_call"]
-        outputs = [{"call_id": call, "output": outputs_by_id.pop(call, "")} for call in calls]
+        outputs = [{"call_id": call, "output": by_id.get(call, "")} for call in calls]
+        others = [m["content"] for m in session.messages if m.get("tool_call_id") not in calls]
         info = {**session.summary(), "tool_outputs": outputs}
         truncated = session.ended and not session.terminated
-        text = "\n".join(outputs_by_id.values()) or None  # notices, and results of calls in text
+        text = "\n".join(others) or None  # notices, and results of calls in text
         return text, session.reward or 0.0, session.terminated, truncated, info
 
     async def close_session(self, session_id: str | None) -> None:

@@ -39,7 +39,7 @@ class GradedReturns(gym.vector.VectorWrapper):
         return self.env.reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Plays one action in every env; the class documents the change of the flags."""
+        """Plays one action in every env; see the class for how the flags change."""
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         masked = np.asarray(infos.get("mask_sample", np.zeros(self.num_envs)), dtype=np.bool_)
         return observations, rewards, terminated | (truncated & ~masked), truncated & masked, infos

@@ -254,9 +254,9 @@ def task_options(row: Mapping[str, Any]) -> dict[str, Any]:
     """
     options = {name: row[name] for name in _TASK_FIELDS if row.get(name) is not None}
     if len(options) != 1:
+        found = "both" if options else f"neither (columns: {', '.join(sorted(row))})"
         raise InvalidArgumentError(
-            f"a row of the dataset must have either task_id or task, got {sorted(options)} among "
-            f"the columns {sorted(row)}"
+            f"a row of the dataset must have either task_id or task, found {found}"
         )
     if isinstance(options.get("task"), str):
         try:

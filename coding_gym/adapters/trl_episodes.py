@@ -58,8 +58,8 @@ class EpisodeRollouts:
             most sampled ids, the last one on a tie.
         concurrency: Maximum number of simultaneous episodes; by default all of a batch.
         seed: Seeds the sampling, together with the task and the number of the attempt.
-        on_done: Called with the record of every ended episode, by one thread at a time. A failure
-            of the model ends the training without a call. The tokenizer in the record is
+        on_done: Called with the record of every ended episode, by one thread at a time. If the
+            model fails, training stops and `on_done` is not called. The tokenizer in the record is
             ``processing_class.name_or_path``, if known.
         **episode: Arguments of `EpisodeConfig.from_config`, except ``tokenizer``.
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -19,9 +18,7 @@ from coding_gym.calls import ToolResult
 from coding_gym.episode import transcript
 from coding_gym.errors import EpisodeError
 from coding_gym.tools.formats import ParsedAction
-from coding_gym.trajectory import Message, ModelCall, StopReason, Trajectory, Turn
-
-_log = logging.getLogger(__name__)
+from coding_gym.trajectory import Message, ModelCall, StopReason, Trajectory, Turn, segments
 
 _TOKEN_CHARS = 4  # characters per token, as an estimate
 
@@ -197,47 +194,3 @@ def longest_segment(trajectory: Trajectory) -> dict[str, Any]:
     counts = [sum(one["env_mask"]) for one in samples]
     best = max(range(len(samples)), key=lambda index: (counts[index], index), default=None)
     return {} if best is None else {**samples[best], "trained_part": counts[best] / sum(counts)}
-
-
-def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
-    """Returns an episode as samples of token ids, one for each segment; most episodes have one.
-
-    A prompt that begins with all ids of a segment continues this segment: the ids between the
-    replies have mask 0. Any other prompt begins a new segment, for example after an agent
-    summarised its history. Replies without ids, or without the ids of their prompt, are skipped.
-
-    Returns:
-        For each segment ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids that were
-        sampled) and ``logprobs`` (0.0 at mask 0; None if that of a sampled id is unknown), as
-        in `Trajectory.to_training_example`.
-    """
-    samples: list[dict[str, Any]] = []
-    history: list[int] = []
-    for turn in trajectory.turns:
-        call = turn.model_call
-        if call is None or not turn.exact or not (call.prefix_length or call.prompt_ids):
-            continue
-        prompt = [*history[: call.prefix_length], *call.prompt_ids]
-        history = [*prompt, *turn.token_ids]
-        for sample in reversed(samples):
-            length = len(sample["prompt_ids"]) + len(sample["completion_ids"])
-            if prompt[:length] == [*sample["prompt_ids"], *sample["completion_ids"]]:
-                break
-        else:
-            length = len(prompt)
-            sample = {"prompt_ids": prompt, "completion_ids": [], "env_mask": [], "logprobs": []}
-            samples.append(sample)
-        between, ids = prompt[length:], turn.token_ids
-        sample["completion_ids"] += [*between, *ids]
-        sample["env_mask"] += [0] * len(between) + [1] * len(ids)
-        if turn.logprobs is None or sample["logprobs"] is None:
-            sample["logprobs"] = None
-        else:
-            sample["logprobs"] += [0.0] * len(between) + list(turn.logprobs)
-    if not samples and any(turn.model_call for turn in trajectory.turns):
-        _log.warning(
-            "%s: no sample, since no reply has token ids of prompt and reply; vLLM and SGLang "
-            "return both",
-            trajectory.task_id,
-        )
-    return samples

@@ -72,8 +72,8 @@ class LocalChat:
     can change or invent messages of ``assistant``.
 
     Calls are read in the format ``auto`` if the request has tools. A reply with an unreadable call
-    is returned as plain text, and reasoning stays in the text. The agent's sampling settings apply;
-    a request can only lower ``max_tokens``.
+    is returned as plain text, and reasoning is not separated from the text. The agent's sampling
+    settings apply; a request can only lower ``max_tokens``.
 
     Args:
         agent: The model. Episodes that share it are generated in batches.

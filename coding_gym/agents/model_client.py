@@ -132,7 +132,7 @@ class OpenAIClient:
                 return reply
 
     def _remember(self, refused: Set[str]) -> None:
-        """Stores the fields that a request lacked when the server accepted it."""
+        """Remembers the fields that had to be removed before the server accepted a request."""
         if "max_tokens" in refused:
             self._limit_name = "max_completion_tokens"
         if dropped := refused - {"max_tokens"}:

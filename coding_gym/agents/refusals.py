@@ -44,7 +44,10 @@ _OVERFLOW_TEXTS = (
     r"too many tokens.*(prompt|size limit)",  # Cohere
 )
 _OVERFLOW = re.compile("|".join(_OVERFLOW_TEXTS), re.IGNORECASE | re.DOTALL)
-_REPLY_LIMIT = re.compile(r"max_(completion_|new_)?tokens|completion|in the output", re.IGNORECASE)
+_REPLY_LIMIT = re.compile(  # not "/chat/completions", the address
+    r"max_(completion_|new_)?tokens|(in|for) the (completion|output)|completion[ _]tokens",
+    re.IGNORECASE,
+)
 _RENAMED = re.compile(r"max_completion_tokens.*instead", re.IGNORECASE | re.DOTALL)
 _MIN_REPLY_TOKENS = 16
 

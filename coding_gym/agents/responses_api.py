@@ -23,7 +23,7 @@ _STORED = ("previous_response_id", "conversation", "background", "prompt")
 
 
 def chat_body(body: Mapping[str, Any]) -> Body:
-    """Converts a request for a response to a request for a chat completion.
+    """Converts a Responses API request to a chat-completions request.
 
     Raises:
         InvalidArgumentError: The request refers to stored responses, an item is not a message,
@@ -32,7 +32,7 @@ def chat_body(body: Mapping[str, Any]) -> Body:
     stored = [name for name in _STORED if body.get(name)]
     if stored:
         raise InvalidArgumentError(
-            f"responses are not stored, got {', '.join(stored)}; send the whole input"
+            f"{', '.join(stored)} is not supported: responses are not stored; send the whole input"
         )
     chat: Body = {name: body[name] for name in _SAME if body.get(name) is not None}
     if body.get("max_output_tokens"):

@@ -118,10 +118,10 @@ def eval_(
     bounds: dict[str, Any] = {"attempts": attempts, "concurrency": concurrency, "ray": ray}
     bounds |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_lost": max_lost}
     bounds["images_window"] = images_window
-    to_continue = f"to continue: coding-gym eval --out {out} --resume"
+    next_command = f"coding-gym eval --out {out} --resume"
     if resume:
         _refuse_settings(context)
-        play_run(out, to_continue=to_continue, resume=True, **bounds)
+        play_run(out, next_command=next_command, resume=True, **bounds)
         return
     player = {
         "agent": options.absolute(agent or ("harness" if harness else "chat"), player_names()),
@@ -138,7 +138,7 @@ def eval_(
         episode["tokenizer"] = f"hf:{model}"
     play_run(
         out,
-        to_continue=to_continue,
+        next_command=next_command,
         player={name: value for name, value in player.items() if value is not None},
         tasks=options.task_source(
             source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
@@ -165,12 +165,12 @@ def _refuse_settings(context: typer.Context) -> None:
         )
 
 
-def play_run(out: Path, *, to_continue: str, **arguments: Any) -> None:
+def play_run(out: Path, *, next_command: str, **arguments: Any) -> None:
     """Plays a run with a progress bar, and prints its result.
 
     Args:
         out: The run folder.
-        to_continue: A sentence for the user of a run that stops early.
+        next_command: The command that continues a run that stops early.
         **arguments: The other arguments of `evaluate`.
     """
     console = terminal()
@@ -178,15 +178,15 @@ def play_run(out: Path, *, to_continue: str, **arguments: Any) -> None:
         with _RunProgress(console) as progress:
             folder = evaluate(out, on_start=progress.begin, on_done=progress.add, **arguments)
     except KeyboardInterrupt:
-        console.print(f"interrupted; {to_continue}")
+        console.print(f"interrupted; to continue, run: {next_command}")
         raise typer.Exit(INTERRUPTED) from None
     has_verdicts = print_result(folder)
     if progress.runner.stop_reason and not progress.finished:
-        console.print(f"stopped: {progress.runner.stop_reason}; {to_continue}")
+        console.print(f"stopped: {progress.runner.stop_reason}; to continue, run: {next_command}")
         raise typer.Exit(INTERRUPTED)
     if progress.num_unanswered:
-        number = f"attempts without a reply of the model: {progress.num_unanswered}"
-        console.print(f"{number}; start the server; {to_continue}")
+        problem = f"{progress.num_unanswered} attempts got no reply from the model"
+        console.print(f"{problem}. Start the server, then run: {next_command}")
     if not has_verdicts:
         raise typer.Exit(1)
 

@@ -48,7 +48,7 @@ def grade(
         )
     play_run(
         path,
-        to_continue="to continue, call the same command again",
+        next_command="the same command again",
         player=PatchAgent("predictions", patches, model),
         tasks=tasks,
         concurrency=concurrency,

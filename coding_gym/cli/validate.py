@@ -32,7 +32,7 @@ def validate(
     repositories: options.Repositories = None,
     environments: options.Environments = None,
     num_tasks: options.NumTasks = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Number of gradings of each patch.")] = 2,
+    repeats: Annotated[int, typer.Option(min=1, help="How many times to grade each patch.")] = 2,
     concurrency: options.TasksPerCore = options.NUM_CORES,
     sandbox: options.Sandbox = "auto",
     leaks: Annotated[

@@ -49,10 +49,10 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     except after an infrastructure failure.
 
     *info* holds, at every step, ``task_id, text, observation_cut, messages`` (new chat messages,
-    OpenAI's form), ``turn, tool_calls, budget`` (the rest of each limit, None if unlimited),
-    ``stop_reason, reward_parts, error, mask_sample``; at the end also ``resolved``, ``patch``
-    (text) and ``grade`` (a `Grade`, None after an infrastructure failure), which names hidden
-    tests: never show it to a policy.
+    OpenAI's form), ``turn, tool_calls, budget`` (the remaining amount of each limit, None
+    if unlimited), ``stop_reason, reward_parts, error, mask_sample``; at the end also ``resolved``,
+    ``patch`` (text) and ``grade`` (a `Grade`, None after an infrastructure failure), which names
+    hidden tests: never show it to a policy.
 
     Args:
         tasks: ``"bundled"``, another source of `load_tasks`, or a list of rows.

@@ -178,6 +178,13 @@ def restore(
     if not isinstance(snapshot, EnvSnapshot):
         raise InvalidArgumentError(f"restore takes a coding_gym.snapshot, got {snapshot!r:.80}")
     snapshot.check_settings(core)
+    kinds = map(type, layers(env))
+    names = sorted(kind.__name__ for kind in kinds if hasattr(kind, "snapshot_state"))
+    if names != sorted(snapshot.wrappers):
+        raise InvalidArgumentError(
+            f"the snapshot has the state of the wrappers {sorted(snapshot.wrappers)}, but this env "
+            f"has {names}; wrap the env in the same way"
+        )
     sampler = snapshot.sampler
     if (
         sampler is None

@@ -48,8 +48,8 @@ class EpisodeConfig:
         sandbox: The options of the sandbox.
         command_timeout_s: Time limit of one command in seconds.
         grading: One of `GRADINGS`.
-        challenge: The way to challenge a patch: one of `CHALLENGES`, see
-            `coding_gym.grading.grade`.
+        challenge: When grading may stop: at the first wrong result, or after all tests. One of
+            `CHALLENGES`, see `coding_gym.grading.grade`.
 
     Raises:
         InvalidArgumentError: A limit counts tokens, and the tokenizer has no chat template.

@@ -148,6 +148,7 @@ class Episode:
             change: As for `EpisodeConfig.open`.
 
         Raises:
+            EpisodeError: The episode was started before.
             SandboxUnavailableError: This machine cannot run the sandbox at all.
             InvalidTaskError: The tree of the task cannot be built.
         """
@@ -202,8 +203,8 @@ class Episode:
             EpisodeError: The episode was started before, or the snapshot has another task.
             SandboxUnavailableError: This machine cannot run the sandbox at all.
         """
-        if self.opening or snapshot.task != self.task:
-            raise EpisodeError("a snapshot can be restored only in a new episode of its task")
+        if snapshot.task != self.task:
+            raise EpisodeError("a snapshot can be restored only in an episode of its task")
         self._open(partial(self.config.open, self.task, files=snapshot.files))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
         self._call_ids = {call.call_id for turn in self._turns for call in turn.calls}
@@ -211,6 +212,8 @@ class Episode:
 
     def _open(self, open_once: Callable[[], tuple[Sandbox, Template]]) -> None:
         """Opens the sandbox, with a second attempt if the first one fails."""
+        if self.opening:
+            raise EpisodeError("an episode can be started only once; create another one")
         task_id = self.task.task_id
         for attempt in ("first", "second"):
             try:
@@ -433,6 +436,9 @@ class Episode:
             reason, self.error = StopReason.GRADING_ERROR, str(failure)
         except InfrastructureError as failure:
             reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
+        except BaseException as failure:  # also Ctrl-C; the next action ends the episode
+            self.error = f"grading was interrupted: {failure!r}"
+            raise
         self.stop_reason = reason
         return float(self.grade is not None and self.grade.resolved)
 

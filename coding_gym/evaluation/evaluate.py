@@ -1,6 +1,7 @@
 """Runs an agent on tasks, and records every attempt in a run folder."""
 
 import hashlib
+import inspect
 import json
 import logging
 import platform
@@ -16,21 +17,21 @@ from typing import Any
 
 from coding_gym.agents.live_episode import Player
 from coding_gym.agents.players import get_player
-from coding_gym.arguments import at_least_one, is_number
+from coding_gym.arguments import at_least_one, check_arguments, is_integer, is_number
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
 from coding_gym.rollout.image_windows import ImageWindows
 from coding_gym.rollout.ray_runner import RayRunner
-from coding_gym.rollout.run_folder import CONFIG, Outcome, RunFolder
+from coding_gym.rollout.run_folder import CONFIG, ROWS, Outcome, RunFolder
 from coding_gym.rollout.runner import Runner, run_in_thread
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
+from coding_gym.tasks.bundled_tasks import BUNDLED
 from coding_gym.trajectory import Trajectory
 
 _log = logging.getLogger(__name__)
 
-_ROWS = "rows"  # the source of tasks that are passed as a list
 _PACKAGES = ("coding-gym", "openai", "transformers", "torch", "gymnasium", "tiktoken")
 
 
@@ -100,15 +101,21 @@ def evaluate(
         InvalidArgumentError: An argument is invalid, the folder contains another run, or an
             argument would change a setting of the resumed run.
     """
-    at_least_one("attempts", 1 if attempts is None else attempts)
+    attempts = None if attempts is None else at_least_one("attempts", attempts)
+    if seed is not None and not is_integer(seed):
+        raise InvalidArgumentError(f"seed must be an integer, got {seed!r}")
     bounds = _bounds(
         concurrency=concurrency, max_cost=max_cost, max_tokens=max_tokens, max_lost=max_lost
     )
     if images_window is not None and ray:
         raise InvalidArgumentError("images_window and ray cannot be combined; remove one of them")
     tasks = {"source": tasks} if isinstance(tasks, str) else tasks
+    if isinstance(tasks, Mapping):
+        known = inspect.signature(load_tasks).parameters.keys() - {"needs_tests"}
+        check_arguments("tasks", tasks, sorted(known))
+        tasks = {"source": BUNDLED, **tasks}
     if not resume:
-        source = {"source": "bundled"} if tasks is None else tasks
+        source = {"source": BUNDLED} if tasks is None else tasks
         opened = _create(out, player, source, episode or {}, attempts, seed, bounds)
     elif episode is None and seed is None:
         opened = _reopen(out, player, tasks, attempts, bounds)
@@ -126,6 +133,7 @@ def evaluate(
         **config["bounds"],
     )
     with folder.writer(), ExitStack() as stack:
+        folder.save_config()  # a resumed run can have other attempts, bounds and versions
         outcomes, done = list(folder.outcomes()), folder.keys()
         for outcome in outcomes:  # including errors
             runner.usage.cost += outcome.cost or 0.0
@@ -159,7 +167,7 @@ def _bounds(**bounds: float | None) -> dict[str, float]:
     known = {name: bound for name, bound in bounds.items() if bound is not None}
     for name, bound in known.items():
         if name not in ("max_cost", "max_tokens"):
-            at_least_one(name, bound)
+            known[name] = at_least_one(name, bound)
         elif not is_number(bound) or not bound >= 0:
             raise InvalidArgumentError(f"{name} must be a number of at least 0, got {bound!r}")
     return known
@@ -187,12 +195,12 @@ def _create(
         "agent": _agent(chosen),
         "player": described,
         "tasks": {
-            **(source if isinstance(source, Mapping) else {"source": _ROWS}),
+            **(source if isinstance(source, Mapping) else {"source": ROWS}),
             "task_ids": [task.task_id for task in factory.tasks],
             "digest": _tasks_digest(factory.tasks),
         },
         "attempts": attempts or 1,
-        "seed": seed or 0,
+        "seed": int(seed or 0),
         "episode": dict(episode),
         "bounds": {"concurrency": 8, "max_lost": 25, **bounds},
         "versions": _versions(),
@@ -207,7 +215,7 @@ def _reopen(
     attempts: int | None,
     bounds: Mapping[str, Any],
 ) -> tuple[RunFolder, Player, EpisodeConfig]:
-    """Opens a run to resume it, and updates attempts, bounds and versions in its settings."""
+    """Opens a run to resume it, with the new attempts, bounds and versions in its settings."""
     folder = RunFolder.open(out)
     config, path = folder.config, folder.path / CONFIG
     player = player or config.get("player")
@@ -217,7 +225,7 @@ def _reopen(
         )
     _, chosen = _player(player)
     source = {name: value for name, value in config["tasks"].items() if name != "digest"}
-    if tasks is None and source["source"] == _ROWS:
+    if tasks is None and source["source"] == ROWS:
         raise InvalidArgumentError(f"{path} does not contain the tasks; pass the same tasks again")
     factory = _factory(source if tasks is None else tasks, config["episode"])
     _check_unchanged(folder, chosen, factory)
@@ -231,7 +239,6 @@ def _reopen(
     for name in {**known, **current}:
         before, now = known.get(name, "none"), current.get(name, "none")
         known[name] = before if before.split(", then ")[-1] == now else f"{before}, then {now}"
-    folder.save_config()
     return folder, chosen, factory
 
 
@@ -266,7 +273,7 @@ def _factory(
         tasks = load_tasks(**source, needs_tests=episode.get("grading") != "none")
         name = str(source["source"])
     else:
-        tasks, name = source, _ROWS
+        tasks, name = source, ROWS
     return replace(EpisodeConfig.from_config(tasks=tasks, **episode), source=name)
 
 

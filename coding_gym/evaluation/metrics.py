@@ -128,7 +128,7 @@ def without_index(patch: str) -> str:
 
 
 def tool_usage(turns: Sequence[Turn], tools: Sequence[str]) -> dict[str, float]:
-    """Returns the counts of nano-agent for an episode with any toolset.
+    """Returns nano-agent's tool statistics for an episode; works with every toolset.
 
     - ``tool_calls_NAME``: calls of the tool that were run;
     - ``tool_success_rate_NAME``: the share of these calls that succeeded, 0 without calls; absent

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from coding_gym.arguments import at_least_one
 from coding_gym.episode.config import EpisodeConfig, task_digest
 from coding_gym.errors import CodingGymError, SandboxUnavailableError
+from coding_gym.evaluation.report import run_tasks
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.rollout import RunFolder
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
-from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
 
 
@@ -75,9 +75,7 @@ def regrade(
         CodingGymError: The tasks cannot be loaded, or this machine cannot run the backend.
     """
     if tasks is None:  # without task ids, so a missing task affects only its attempts
-        source = run.config["tasks"]
-        names = source.keys() - {"digest", "task_ids"}
-        tasks = load_tasks(**{name: source[name] for name in names}, needs_tests=False)
+        tasks = run_tasks(run, only_played=False)
     tasks_by_id = {task.task_id: task for task in tasks}
     episode = run.config["episode"]
     config = EpisodeConfig(

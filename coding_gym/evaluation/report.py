@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.episode.config import task_digest
-from coding_gym.errors import CodingGymError
+from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.health import Symptom, health_counts, symptoms
 from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, highest
@@ -15,6 +15,7 @@ from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_r
 from coding_gym.grade import GradeReason, Level
 from coding_gym.json_record import JsonRecord
 from coding_gym.rollout import RunFolder
+from coding_gym.rollout.run_folder import ROWS
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 
@@ -203,13 +204,24 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     )
 
 
-def run_tasks(run: RunFolder) -> Sequence[Task]:
+def run_tasks(run: RunFolder, *, only_played: bool = True) -> Sequence[Task]:
     """Loads the tasks of a run from the source in its settings.
+
+    Args:
+        run: The run.
+        only_played: Whether to load only the tasks of the run, which must all exist; otherwise all
+            tasks of the source.
 
     Raises:
         CodingGymError: They cannot be loaded.
     """
-    source = {name: value for name, value in run.config["tasks"].items() if name != "digest"}
+    unused = {"digest"} if only_played else {"digest", "task_ids"}
+    source = {name: value for name, value in run.config["tasks"].items() if name not in unused}
+    if source["source"] == ROWS:
+        raise InvalidArgumentError(
+            f"{run.path} does not contain its tasks, which were passed as a list; pass them again "
+            "in Python: report(run, tasks=...) or regrade(run, tasks=...)"
+        )
     return load_tasks(**source, needs_tests=False)
 
 

@@ -29,13 +29,13 @@ Attempt = tuple[Task, int]
 
 
 class ImageWindows:
-    """Yields the attempts of a run, ordered by image; the disk has the images of two windows.
+    """Yields the attempts of a run, ordered by image.
 
-    While the attempts of one window run, a thread pulls the images of the next window. When all
-    attempts of a window have ended, the thread removes its images and pulls another window. Images
-    that existed before the run are kept. Iteration blocks until the images of the next attempt's
-    window are pulled. If an image cannot be pulled, a warning is logged, and its attempts end with
-    an error.
+    At most two windows of images are on disk at a time. While the attempts of one window run, a
+    thread pulls the images of the next window. When all attempts of a window have ended, the thread
+    removes its images and pulls another window. Images that existed before the run are kept.
+    Iteration blocks until the images of the next attempt's window are pulled. If an image cannot be
+    pulled, a warning is logged, and its attempts end with an error.
 
     Args:
         attempts: Tasks, with the number of the attempt.

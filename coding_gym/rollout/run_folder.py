@@ -31,6 +31,9 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.trajectory import Trajectory, write_whole
 
 CONFIG, ATTEMPTS, LOCK = "config.json", "attempts", ".lock"
+ROWS = "rows"
+"""The source in the settings of a run whose tasks were passed as a list."""
+
 _NEEDED = {"run_id", "created_at", "agent", "tasks", "attempts", "seed", "episode", "versions"}
 _NAME = re.compile(r"([^.].*)\.([0-9]{1,9})(\.error([0-9]{0,9}))?\.json")
 _PARTIAL = ".partial"
@@ -87,10 +90,14 @@ class RunFolder:
         """Creates the folder of a new run.
 
         Raises:
-            InvalidArgumentError: The folder is not empty.
+            InvalidArgumentError: The folder is not empty, or a setting is not a JSON value.
             OSError: The folder cannot be created.
         """
         path = Path(path)
+        try:
+            json.dumps(config)
+        except (TypeError, ValueError) as problem:
+            raise InvalidArgumentError(f"a setting is not a JSON value: {problem}") from None
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
             if not (path / CONFIG).exists():

@@ -145,6 +145,16 @@ class Chat:
         """Whether ids begin with a control token of the layout."""
         return bool(ids) and ids[0] in self._control_ids.values()
 
+    def check_ids(self, ids: Iterable[int]) -> None:
+        """Raises InvalidArgumentError if an id of a reply is not in the vocabulary."""
+        outside = next((i for i in ids if not 0 <= i < self.vocab_size), None)
+        if outside is not None:
+            raise InvalidArgumentError(
+                f"token_ids must be in the vocabulary {self.tokenizer.name} (0 to "
+                f"{self.vocab_size - 1}), got {outside}; create the env with the policy's "
+                "tokenizer; for an existing record, use dataclasses.replace(record, tokenizer=...)"
+            )
+
     def _at_opening(self, messages: Messages) -> tuple[_Shape, list[str]]:
         contents = [self._forms[m["role"]](m["content"]) for m in messages]
         if messages and messages[0]["role"] == "system":

@@ -34,8 +34,9 @@ class ChatIds:
         return len(self._past) + len(self._latest.ids) + len(self._latest.prompt)
 
     def opening(self, messages: Messages) -> None:
-        """Adds the messages before the first reply."""
-        self._latest = self._chat.opening(messages)
+        """Adds messages before the first reply."""
+        self._answers += messages
+        self._latest = self._chat.opening(self._answers)
 
     def reply(self, ids: Sequence[int]) -> None:
         """Adds the ids of a reply; its end is added with the next messages."""
@@ -59,7 +60,9 @@ class ChatIds:
             replies: The ids of each reply of the policy among them.
         """
         for turn, ids in turns_of(messages, replies):
-            if ids is None:
+            if ids is None and self.num_replies:  # a notice to the last reply
+                self.answer(*turn)
+            elif ids is None:
                 self.opening(turn)
             else:
                 self.reply(ids)

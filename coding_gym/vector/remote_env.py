@@ -7,7 +7,7 @@ from functools import partial
 from operator import methodcaller
 from threading import Lock
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import gymnasium as gym
 
@@ -93,8 +93,8 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     @property
     def unwrapped(self) -> Any:
-        """The innermost env, whose ``close`` ends the running command."""
-        return SimpleNamespace(close=partial(self._end, _stop))
+        """The innermost env, as far as a `Slot` uses it."""
+        return _Innermost(self)
 
     def snapshot(self) -> EnvSnapshot:
         """Returns a snapshot of the running episode without a sampler, for resets."""
@@ -122,10 +122,12 @@ class RemoteEnv(gym.Env[Any, Any]):
         self._end(methodcaller("close"))
         self.env.close()
 
-    def _end(self, function: Callable[[Env], None]) -> None:
+    def _end(self, function: Callable[[Env], Any]) -> Any:
+        """Calls a function with the env on its node; returns None without one."""
         if self._node is not None:
             with suppress(Exception):  # the node is lost, and the episode with it
-                self._ask(self._node, function)
+                return self._ask(self._node, function)
+        return None
 
     def _ask(self, node: Node | None, function: Callable[[Env], Any]) -> Any:
         """Calls a function with the env on a node; returns its result or raises its exception."""
@@ -158,6 +160,21 @@ class RemoteEnv(gym.Env[Any, Any]):
             "patch": "",
         }
         return observation, 0.0, False, True, {**info, **ended}
+
+
+class _Innermost(NamedTuple):
+    """The innermost env of a `RemoteEnv`."""
+
+    remote: RemoteEnv
+
+    def close(self) -> None:
+        """Ends the running command."""
+        self.remote._end(_stop)
+
+    @property
+    def episode(self) -> Any:
+        """An object with the attribute ``ended`` of the running or last episode."""
+        return SimpleNamespace(ended=bool(self.remote._end(_has_ended)))
 
 
 class Worker:
@@ -203,6 +220,10 @@ def _step(action: Any, env: Env) -> Step:
 
 def _stop(env: Env) -> None:
     env.unwrapped.close()
+
+
+def _has_ended(env: Env) -> bool:
+    return cast("CodingRepairEnv", env.unwrapped).episode.ended
 
 
 def _snapshot(env: Env) -> EnvSnapshot:

@@ -54,7 +54,7 @@ class Slot:
 
     @property
     def is_mine(self) -> bool:
-        """Whether this process created the slot; a forked process has no threads of its parent."""
+        """Whether this process created the slot. Threads do not survive a fork."""
         return os.getpid() == self._process
 
     def begin_step(self, action: Any) -> None:
@@ -78,8 +78,8 @@ class Slot:
         future, self.pending = self.pending, None
         if failure is not None:
             if not self.is_ended:  # a wrapper can fail after the end of the episode
-                episode = getattr(self.env.unwrapped, "episode", None)  # None of a remote env
-                self.is_ended = episode is not None and episode.ended
+                core: Any = self.env.unwrapped
+                self.is_ended = core.episode.ended
             failure.add_note(f"raised by env {self.index} of a vector env")
             raise failure
         self.latest = transition = future.result()

@@ -222,7 +222,9 @@ class CodingRepairVectorEnv(SyncVectorEnv):
 
     def _check_open(self) -> None:
         if not (self._finalizer.alive and self._slots[0].is_mine):
-            raise EpisodeError("this vector env is closed, or of another process; create another")
+            raise EpisodeError(
+                "this vector env is closed or belongs to another process; create a new one"
+            )
 
     def _seeds(self, seed: Seed) -> list[int | None]:
         if seed is None or is_integer(seed):

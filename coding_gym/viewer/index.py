@@ -29,7 +29,7 @@ from coding_gym.viewer.turns import ESCAPE, argument_text, outcome, with_thought
 _MAX_BYTES = 128 << 20  # of a record
 _MAX_SEARCHED = 2_000_000  # characters of an episode
 _STEP_S = 0.05  # of `RunIndex.enrich`
-_SETTLED_S = 2  # faster changes may leave the modification time of a folder unchanged
+_SETTLED_S = 2  # two changes within this time can have the same modification time
 
 Row = dict[str, Any]
 Files = Mapping[Key, tuple[str, int]]

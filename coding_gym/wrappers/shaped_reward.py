@@ -238,7 +238,7 @@ def _discounted_turns(gamma: float, max_turns: int | None) -> float:
     if gamma == 1:
         return 1.0
     if max_turns is None:
-        raise InvalidArgumentError(f"gamma={gamma:g} needs a limit of turns; give max_turns")
+        raise InvalidArgumentError("gamma below 1 needs max_turns; set it in the env")
     return max(1.0, 2 * (1 - gamma) * max_turns)
 
 

@@ -10,7 +10,6 @@ from coding_gym.arguments import at_least_one
 from coding_gym.envs.coding_repair import Observation
 from coding_gym.envs.snapshot import core_env
 from coding_gym.envs.spaces import token_arrays
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.observation import pad
@@ -75,13 +74,7 @@ class TranscriptObservation(
             InvalidArgumentError: A `Completion` has ids outside the vocabulary.
         """
         if isinstance(action, Completion):
-            size = self._chat.vocab_size
-            outside = next((i for i in action.token_ids if not 0 <= i < size), None)
-            if outside is not None:
-                raise InvalidArgumentError(
-                    f"token_ids must be in the vocabulary {self._core.tokenizer.name} (0 to "
-                    f"{size - 1}), got {outside}; create the env with the policy's tokenizer"
-                )
+            self._chat.check_ids(action.token_ids)
         return super().step(action)
 
     def observation(self, observation: Observation) -> Observation:

@@ -83,3 +83,16 @@ def test_a_failing_grader_masks_the_episode(
     assert (reward, terminated, truncated) == (0.0, False, True)
     assert (info["stop_reason"], info["error"]) == ("grading_error", "no report")
     assert info["mask_sample"] is True
+
+
+def test_the_action_after_an_interrupted_grade_names_the_interrupt(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coding_gym.episode.episode.grade_patch", raising(KeyboardInterrupt()))
+    env = make_env()
+    env.reset()
+    with pytest.raises(KeyboardInterrupt):
+        env.step(SUBMIT)
+    info = env.step(SUBMIT)[4]
+    assert (info["stop_reason"], info["mask_sample"]) == ("sandbox_error", True)
+    assert "KeyboardInterrupt" in info["error"]

@@ -170,6 +170,11 @@ def test_a_users_wrapper_can_save_its_state(make: Make) -> None:
     assert env.num_actions == 11
     with pytest.raises(InvalidArgumentError):
         coding_gym.snapshot(Remembers(env))
+    with pytest.raises(InvalidArgumentError, match="Remembers"):
+        coding_gym.restore(env.env, snapshot)
+    with pytest.raises(InvalidArgumentError, match="Remembers"):
+        coding_gym.restore(env, coding_gym.snapshot(env.env))
+    assert env.num_actions == 11
 
 
 @pytest.mark.parametrize("wrap", [RecordEpisodeStatistics, Forgets])

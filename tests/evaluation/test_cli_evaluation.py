@@ -182,7 +182,7 @@ def test_run_without_replies_of_the_model_names_the_command_to_continue(tmp_path
         model = ("--model", "tiny", "--base-url", server.base_url)
         result = run("eval", *model, "-n", 1, "--out", out)
     assert result.exit_code == 1
-    assert f"start the server; to continue: coding-gym eval --out {out} --resume" in result.stdout
+    assert f"Start the server, then run: coding-gym eval --out {out} --resume" in result.stdout
 
 
 _EDIT = {"apply_patch": {"file": "a.py", "search": "a - b", "replace": "a + b"}}

@@ -51,6 +51,14 @@ def test_flips_after_a_change_of_the_tests_are_named(
     assert "2 flips" in printed
 
 
+def test_a_run_of_listed_tasks_needs_them_again(tiny_row: dict[str, Any], tmp_path: Path) -> None:
+    run = evaluate(tmp_path / "run", "gold", tasks=[tiny_row], episode={"grading": "none"})
+    assert "report(run, tasks=...)" in report(run).caveats[0]
+    with pytest.raises(InvalidArgumentError, match="passed as a list"):
+        regrade(run)
+    assert len(regrade(run, [Task.from_row(tiny_row)])) == 1
+
+
 def test_attempts_at_missing_tasks_are_problems_and_no_flips(run: RunFolder) -> None:
     results = regrade(run, tasks=[])
     assert all(one.problem and one.after is None and not one.is_flip for one in results)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from model_server import Answer, ChatServer, message
 
@@ -271,7 +272,7 @@ def test_resume_needs_the_folder_alone(tmp_path: Path) -> None:
 def test_resume_refuses_changed_settings(
     changes: dict[str, Any], field: str, tmp_path: Path
 ) -> None:
-    evaluate(tmp_path / "run", "noop", tasks=TASKS[:1], attempts=2)
+    evaluate(tmp_path / "run", "noop", tasks=TASKS[:1], attempts=np.int64(2), seed=np.int64(3))
     with pytest.raises(InvalidArgumentError, match=field):
         evaluate(tmp_path / "run", resume=True, **{"tasks": TASKS[:1]} | changes)
 
@@ -285,7 +286,7 @@ def test_resume_accepts_tasks_of_another_installation(tmp_path: Path) -> None:
 
 
 def test_new_runs_refuse_full_folders(tmp_path: Path) -> None:
-    evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
+    evaluate(tmp_path / "run", "noop", tasks={"task_ids": TASKS[0].task_id})
     with pytest.raises(InvalidArgumentError):
         evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
 
@@ -299,6 +300,9 @@ def test_new_runs_refuse_full_folders(tmp_path: Path) -> None:
         ({"max_cost": "5"}, "max_cost"),
         ({"max_cost": math.nan}, "max_cost"),
         ({"max_tokens": -1}, "max_tokens"),
+        ({"seed": "3"}, "seed"),
+        ({"tasks": {"spilt": "test"}}, "did you mean 'split'"),
+        ({"episode": {"max_turns": np.int64(3)}}, "JSON"),
     ],
 )
 def test_arguments_that_cannot_be_leave_no_folder(
@@ -398,12 +402,9 @@ def test_any_task_id_is_a_file_name(tmp_path: Path) -> None:
 
 def test_second_writer_is_refused(tmp_path: Path) -> None:
     folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
-    with (
-        folder.writer(),
-        pytest.raises(InvalidArgumentError),
-        RunFolder.open(folder.path).writer(),
-    ):
-        pass
+    with folder.writer(), pytest.raises(InvalidArgumentError, match="another process"):
+        evaluate(folder.path, tasks=TASKS[:1], attempts=7, resume=True)
+    assert RunFolder.open(folder.path).config == folder.config
 
 
 def test_interrupt_lets_running_episodes_end(tmp_path: Path) -> None:

@@ -122,6 +122,18 @@ def test_a_reply_cut_by_length_does_not_end_the_episode(tiny_row: dict[str, Any]
         assert step(client, words)["terminated"]
 
 
+def test_all_notices_are_observed(tiny_row: dict[str, Any]) -> None:
+    episode = {"tasks": [tiny_row], "limits": {"max_format_errors": 1}}
+    with TestClient(make(tiny_row, episode=episode).setup_webserver()) as client:
+        reset(client)
+        step(client, reply("git init -q clone; echo x > clone/x"))
+        last = step(client, reply("ls\n```\n\n```bash\nls", as_text=True))
+    assert last["truncated"]
+    notice, excluded = last["observation"].splitlines()[0], last["observation"].splitlines()[-1]
+    assert "clone/" in excluded
+    assert "clone/" not in notice
+
+
 def test_the_agent_of_nemo_gym_plays_a_rollout(
     client: TestClient, tiny_row: dict[str, Any]
 ) -> None:

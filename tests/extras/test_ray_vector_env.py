@@ -102,6 +102,21 @@ def test_an_env_that_returns_to_a_node_plays_on(make: Make) -> None:
     assert env.step([SUBMIT])[1].tolist() == [1.0]
 
 
+def test_an_episode_begins_after_a_wrapper_failed_at_the_end(make: Make) -> None:
+    class Fails(gym.Wrapper[Any, Any, Any, Any]):  # a local class is pickled by value
+        def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+            result = self.env.step(action)
+            if result[2]:
+                raise SandboxError("the record could not be written")
+            return result
+
+    env = make(1, env_wrappers=[Fails])
+    env.reset(seed=0)
+    with pytest.raises(SandboxError):
+        env.step([SUBMIT])
+    assert [env.step([TRUE])[4]["turn"].tolist() for _ in range(2)] == [[0], [1]]
+
+
 def test_recv_returns_ready_envs_and_a_mistake_raises(make: Make) -> None:
     env = make(3)
     env.reset(seed=0)

@@ -18,12 +18,11 @@ from tiny_qwen import build_model  # noqa: E402
 
 from coding_gym.action import Completion  # noqa: E402
 from coding_gym.adapters.trl_episodes import EpisodeRollouts  # noqa: E402
-from coding_gym.agents.capture import segments  # noqa: E402
 from coding_gym.agents.harness_player import HarnessPlayer  # noqa: E402
 from coding_gym.agents.hf import HuggingFaceAgent  # noqa: E402
 from coding_gym.episode import EpisodeConfig  # noqa: E402
 from coding_gym.rollout.runner import Runner  # noqa: E402
-from coding_gym.trajectory import ModelCall, Trajectory  # noqa: E402
+from coding_gym.trajectory import ModelCall, Trajectory, segments  # noqa: E402
 
 # What the packages warn of is theirs.
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore")]

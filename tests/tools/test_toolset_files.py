@@ -149,10 +149,11 @@ def test_a_long_output_is_truncated_in_its_middle(scene: Scene) -> None:
 def test_view_file_shows_numbered_lines(scene: Scene) -> None:
     shown = scene.reply("view_file", path="pkg/area.py", start_line=2, end_line=99)
     assert shown.split("\n")[1:3] == ["     2\t    return w + h", "     3\t"]
+    assert scene.reply("view_file", path="pkg/area.py", start_line=2, end_line=-1) == shown
     scene.sandbox.write_file("long", b"\n" * 5000 + b"y" * 50_000)
     assert len(scene.reply("view_file", path="long").split("\n")) == 401
     assert len(scene.reply("view_file", path="long", start_line=5001)) < 20_000
-    for start, end in ((0, 1), (3, 2), (7, None), ("x", None), (True, None)):
+    for start, end in ((0, 1), (3, 2), (1, -2), (7, None), ("x", None), (True, None)):
         ranged = scene.call("view_file", path="pkg/area.py", start_line=start, end_line=end)
         assert not ranged.ok
         assert "start_line" in ranged.content

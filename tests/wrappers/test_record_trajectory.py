@@ -123,7 +123,7 @@ def test_a_refused_reset_does_not_change_the_record(tmp_path: Path, closing: Clo
     env.reset()
     env.step(RUN_TESTS)
     with pytest.raises(InvalidArgumentError, match="num_candidates"):
-        coding_gym.restore(env, coding_gym.snapshot(other))
+        env.reset(options={"snapshot": coding_gym.snapshot(other)})
     with pytest.raises(UnknownTaskError):
         env.reset(options={"task_id": "nowhere"})
     assert not any(folder.iterdir())
