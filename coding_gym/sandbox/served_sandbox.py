@@ -287,6 +287,10 @@ class ServedSandbox(Sandbox):
         """Returns the path at which commands see a mount; see `Sandbox.path`."""
         return translated(target, self._host_paths)
 
+    def _absolute(self, path: str) -> str:
+        """Returns a path as the inner server opens it, whatever its working folder."""
+        return posixpath.join(self.workdir, self.path(path))
+
     def _run(self, run: Run) -> ExecResult:
         if run.source and self._channel.forks_python:
             return self._fork(run)
@@ -294,7 +298,7 @@ class ServedSandbox(Sandbox):
             "op": "run",
             "timeout_s": run.timeout_s,
             "max_output_bytes": run.max_output_bytes,
-            "cwd": posixpath.join(self.workdir, self.path(run.cwd or WORKDIR)),
+            "cwd": self._absolute(run.cwd or WORKDIR),
             "env": run.env,
             "is_plain": run.cwd is None and not run.env and not run.stdin,
         }
@@ -326,13 +330,13 @@ class ServedSandbox(Sandbox):
             raise self._channel.give_up(f"the sandbox's reply is malformed: {error!r}") from error
 
     def _read(self, path: str, max_bytes: int) -> bytes:
-        request = {"op": "read", "path": self.path(path), "max_bytes": max_bytes}
+        request = {"op": "read", "path": self._absolute(path), "max_bytes": max_bytes}
         header, body = self._call(request, max_body_bytes=max_bytes)
         _raise_file_error(header, path)
         return body
 
     def _write(self, path: str, data: bytes) -> None:
-        header, _ = self._call({"op": "write", "path": self.path(path)}, data)
+        header, _ = self._call({"op": "write", "path": self._absolute(path)}, data)
         _raise_file_error(header, path)
 
     def snapshot(self) -> Snapshot:
