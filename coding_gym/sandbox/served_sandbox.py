@@ -391,9 +391,16 @@ class ServedSandbox(Sandbox):
         header, reply_body = self._channel.call(
             request, body, timeout_s=timeout_s, max_body_bytes=max_body_bytes, file=file
         )
-        if "error" in header:
-            raise self._channel.give_up(f"the sandbox failed: {header['error']}")
-        return header, reply_body
+        if "error" not in header:
+            return header, reply_body
+        try:
+            error = SetupError.from_json(header["error"])
+        except (KeyError, TypeError) as malformed:
+            reason = f"the sandbox's reply is malformed: {malformed!r}"
+            raise self._channel.give_up(reason) from malformed
+        if error.kind == "request":  # the sandbox goes on
+            raise SandboxError(str(error)) from error
+        raise self._channel.give_up(str(error)) from error
 
 
 def translated(path: str, host_paths: Mapping[str, str]) -> str:

@@ -106,14 +106,6 @@ def test_every_kind_of_file_comes_back(backend: SandboxBackend) -> None:
                     assert output(fork, "python -", stdin=_DESCRIBE) == wanted
 
 
-def test_a_path_longer_than_the_kernel_takes_has_no_snapshot() -> None:
-    dig = b"import os\nfor _ in range(1100):\n    os.mkdir('deep')\n    os.chdir('deep')\n"
-    with make_sandbox(python=default_interpreter()) as sandbox:
-        output(sandbox, "python -", stdin=dig)
-        with pytest.raises(SandboxError):
-            sandbox.snapshot()
-
-
 def test_an_attribute_that_is_no_text_is_part_of_a_snapshot() -> None:
     mark = b"import os\nos.setxattr('/tmp', 'user.overlay.opaque', b'\\xff')\n"
     with make_sandbox(python=default_interpreter()) as sandbox:
