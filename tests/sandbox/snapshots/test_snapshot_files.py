@@ -145,10 +145,10 @@ def test_a_full_sandbox_is_restored_with_its_limits(fill: str) -> None:
             assert sandbox.run(fill).output == before
 
 
-@pytest.mark.parametrize("limits", [{"disk_bytes": 1 << 20}, {"num_inodes": 60}])
+@pytest.mark.parametrize("limits", [{"disk_bytes": 1 << 20}, {"num_inodes": 256}])
 def test_a_snapshot_above_the_limits_ends_the_sandbox(limits: dict[str, int]) -> None:
     with make_sandbox() as sandbox:
-        sandbox.run("head -c 3000000 /dev/zero > data; for i in {1..90}; do mkdir d$i; done")
+        sandbox.run("head -c 3000000 /dev/zero > data; for i in {1..300}; do mkdir d$i; done")
         large = sandbox.snapshot()
     small = dataclasses.replace(large, spec=SandboxSpec(limits=SandboxLimits(**limits)))
     with BACKEND.open(small.spec) as sandbox:
@@ -159,7 +159,7 @@ def test_a_snapshot_above_the_limits_ends_the_sandbox(limits: dict[str, int]) ->
 
 
 def test_more_bytes_than_the_limits_allow_are_refused_unread() -> None:
-    spec = SandboxSpec(limits=SandboxLimits(disk_bytes=1 << 20, num_inodes=60))
+    spec = SandboxSpec(limits=SandboxLimits(disk_bytes=1 << 20, num_inodes=256))
     snapshot = Snapshot(backend="namespace", spec=spec, data=bytes(8 << 20))
     with BACKEND.open(spec) as sandbox, pytest.raises(InvalidArgumentError):
         sandbox.restore(snapshot)
