@@ -25,6 +25,7 @@ from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.protocol import Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import Run
+from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 
 _log = logging.getLogger(__name__)
@@ -177,8 +178,12 @@ class Channel:
         with self._in_use():
             self._stream.settimeout(_READY_TIMEOUT_S)
             self._stream.sendall(wire.pack({"op": "listen", "port": port}))
-            _, (descriptor,) = wire.receive_descriptors(self._stream, 1, 1)
-            return socket.socket(fileno=descriptor)
+            reply, descriptors = wire.receive_descriptors(self._stream, 1, 1)
+            if descriptors:
+                return socket.socket(fileno=descriptors[0])
+            if reply == b"+":
+                raise SandboxError(NO_DESCRIPTOR)
+            raise EOFError(f"it cannot listen at port {port}")
 
     def shut(self) -> None:
         """Tells the sandbox to end, without waiting."""

@@ -27,6 +27,12 @@ _REMEDIES = {
 }
 
 
+NO_DESCRIPTOR = (
+    "this process has no free file descriptor left for a sandbox; raise its limit by `ulimit -n` "
+    "in the shell that starts it"
+)
+
+
 @contextmanager
 def documented_errors() -> Iterator[None]:
     """Converts SetupError and OSError in the block into the errors that `open` documents."""
