@@ -232,7 +232,7 @@ def limit_restored(request: SandboxRequest) -> None:
     mounted = "/" if request.image is None else "/dev/shm"  # noqa: S108 - as it is inside
     # First the limits plus the spare space: if the kernel refuses them, the snapshot is too
     # large, an error. Then the exact limits: if the kernel refuses them (EINVAL), because the
-    # files of the set-up do not fit, the first limits stay.
+    # files of the set-up do not fit, the larger limits remain.
     for code, num_bytes, num_inodes in ((0, _SPARE_BYTES, _SPARE_INODES), (errno.EINVAL, 0, 0)):
         size, count = limits["disk_bytes"] + num_bytes, limits["num_inodes"] + num_inodes
         with step("fit the snapshot into the limits", "request"):
@@ -286,7 +286,7 @@ def overlay_works_on_tmpfs() -> bool:
 
 
 def make_real(path: str) -> None:
-    """Makes each part of a path a folder, in place of a file or link that is there."""
+    """Creates every folder of a path; replaces files and links."""
     folder = ""
     for name in path.split("/")[1:]:
         folder += f"/{name}"

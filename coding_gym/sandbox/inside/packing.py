@@ -255,7 +255,7 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
 
 
 def _require_made(made: Mapping[tuple[str, str], Entry], root: str, path: str) -> None:
-    """Raises ValueError for the path of an entry whose folder does not precede it."""
+    """Raises ValueError for an entry whose parent folder is not earlier in the stream."""
     above, _, name = path.rpartition("/")
     if (root, above) not in made or name in ("", ".", ".."):
         raise ValueError(f"misplaced entry {path[:99]!r}")

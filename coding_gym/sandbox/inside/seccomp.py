@@ -38,13 +38,13 @@ _REFUSED = {
     "files by handle": "name_to_handle_at open_by_handle_at lookup_dcookie nfsservctl",
     "keys": "add_key request_key keyctl",
     "programs in the kernel": "bpf perf_event_open userfaultfd fanotify_init lsm_set_self_attr",
-    "input and output past the filter": "io_uring_setup io_uring_enter io_uring_register io_setup",
-    "objects without an owner": "shmget semget msgget",
+    "I/O that bypasses the filter": "io_uring_setup io_uring_enter io_uring_register io_setup",
+    "System V IPC": "shmget semget msgget",
     "the kernel itself": """
         init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct
         quotactl quotactl_fd syslog vhangup sethostname setdomainname""",
     "clocks": "settimeofday adjtimex clock_settime clock_adjtime",
-    "where memory lies": "mbind set_mempolicy migrate_pages move_pages vmsplice",
+    "NUMA placement, and pages in pipes": "mbind set_mempolicy migrate_pages move_pages vmsplice",
     "old interfaces": "ioperm iopl modify_ldt uselib ustat sysfs _sysctl",
 }
 # The first two would write out all unwritten data of the machine; no file of a sandbox has to last.
@@ -153,7 +153,7 @@ def _inspections() -> dict[str, _Block]:
             _argument(1),
             (_IF_EQUAL, 1, 0, _CORE_LIMIT),
             _ALLOWED,
-            # A null pointer only asks for the limit.
+            # With a null pointer the call only reads the limit.
             _argument(2),
             *_require((0,), _DONE),
             _argument(2, high=True),
@@ -164,7 +164,7 @@ def _inspections() -> dict[str, _Block]:
         # A flag makes it fail without waiting for the disk, which reveals cached pages.
         "preadv2": [_argument(5), *_require((0,), _EOPNOTSUPP)],
         "madvise": [_argument(2), *_refuse(_EVICTIONS, _DONE)],
-        # The kernel need not grant these sizes; here each socket keeps the one that it has.
+        # Requests to change a buffer size succeed and have no effect.
         "setsockopt": [
             _argument(1),
             *_require((_SOL_SOCKET,), _ALLOW),
