@@ -114,12 +114,10 @@ class Channel:
         try:
             if snapshot is None:
                 message = None if request is None else {"request": request}
-                header, _ = self.call(message, timeout_s=_READY_TIMEOUT_S)
+                self.call(message, timeout_s=_READY_TIMEOUT_S)
             else:
                 with memory_file(snapshot.data) as file:
-                    header, _ = self.call({}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
-            if "error" in header:
-                raise SetupError.from_json(header["error"])
+                    self.call({}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
         except BaseException:
             self.close()
             raise
@@ -143,6 +141,8 @@ class Channel:
             file: Passed with the message.
 
         Raises:
+            SetupError: The reply is an error; unless that depends on the request, the sandbox is
+                dead.
             SandboxError: The other side ended, or its reply is late or malformed.
         """
         with self._in_use():
@@ -155,7 +155,15 @@ class Channel:
                     self._stream.sendall(message[num_sent:])
             elif message:
                 self._stream.sendall(message)
-            return wire.receive(self._stream, max_body_bytes=max_body_bytes, deadline=deadline)
+            reply, data = wire.receive(
+                self._stream, max_body_bytes=max_body_bytes, deadline=deadline
+            )
+            if "error" not in reply:
+                return reply, data
+            error = SetupError.from_json(reply["error"])
+        if error.kind != "request":
+            self.give_up(str(error))
+        raise error
 
     def forward(self, sockets: Mapping[int, Path]) -> None:
         """Forwards ports of the sandbox to UNIX sockets of the host; a failure closes the sandbox.
@@ -393,19 +401,12 @@ class ServedSandbox(Sandbox):
         max_body_bytes: int = 0,
         file: BinaryIO | None = None,
     ) -> tuple[dict[str, Any], bytes]:
-        header, reply_body = self._channel.call(
-            request, body, timeout_s=timeout_s, max_body_bytes=max_body_bytes, file=file
-        )
-        if "error" not in header:
-            return header, reply_body
         try:
-            error = SetupError.from_json(header["error"])
-        except (KeyError, TypeError) as malformed:
-            reason = f"the sandbox's reply is malformed: {malformed!r}"
-            raise self._channel.give_up(reason) from malformed
-        if error.kind == "request":  # the sandbox goes on
+            return self._channel.call(
+                request, body, timeout_s=timeout_s, max_body_bytes=max_body_bytes, file=file
+            )
+        except SetupError as error:
             raise SandboxError(str(error)) from error
-        raise self._channel.give_up(str(error)) from error
 
 
 def translated(path: str, host_paths: Mapping[str, str]) -> str:

@@ -19,8 +19,12 @@ _POD = (
     "give the pod `hostUsers: false`, and its container's securityContext `procMount: Unmasked` "
     "and `seccompProfile: {type: Unconfined}`"
 )
+NO_DESCRIPTOR = (
+    "this process has no free file descriptor left for a sandbox; raise its limit by `ulimit -n` "
+    "in the shell that starts it"
+)
 _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENODEV, errno.EINVAL})
-# Of a path at which nothing can be mounted; others, such as ENOSPC, may pass.
+# At a path where nothing can be mounted, unless a restored file is in the way.
 _INVALID_TARGET = frozenset(
     {errno.EACCES, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG}
     | {errno.ENOENT, errno.ENOTDIR, errno.EROFS}
@@ -30,12 +34,6 @@ _REMEDIES = {
     "landlock": "allow landlock_create_ruleset, landlock_add_rule and landlock_restrict_self in "
     "the container's seccomp profile",
 }
-
-
-NO_DESCRIPTOR = (
-    "this process has no free file descriptor left for a sandbox; raise its limit by `ulimit -n` "
-    "in the shell that starts it"
-)
 
 
 @contextmanager

@@ -175,7 +175,7 @@ def _mount_folders(request: SandboxRequest, mount_names: MountNames) -> None:
     """Mounts the folders of the request, from the new root while the old one is still there."""
     for mount in request.mounts:
         source, target = mount.source, mount.target
-        with step(f"mount at {target}", target_kind(request)):
+        with step(f"mount at {target}", "request" if request.restores else "target"):
             folder = target if source.is_folder else os.path.dirname(target)
             if _is_writable(target):
                 if request.restores:
@@ -188,11 +188,6 @@ def _mount_folders(request: SandboxRequest, mount_names: MountNames) -> None:
             if not source.is_folder:
                 make_file(target)
             sc.bind(f"{OLD}{MOUNTED}/{mount_names[source]}", target)
-
-
-def target_kind(request: SandboxRequest) -> str:
-    """Returns the kind of errors at the targets of mounts: a restored file may be in the way."""
-    return "request" if request.restores else "target"
 
 
 def make_file(path: str) -> None:
