@@ -362,29 +362,31 @@ class DockerSandbox(Sandbox):
         return replace(result, output=output, truncated=truncated)
 
     def _read(self, path: str, max_bytes: int) -> bytes:
-        script = _CHECKED_PATH.format(path=shlex.quote(path)) + _READ.format(limit=max_bytes + 1)
-        code, data = self._run_script(os.fsencode(script), b"", max_bytes + _MESSAGE_BYTES)
+        script = _READ.format(limit=max_bytes + 1)
+        code, data = self._run_script(script, path, b"", max_bytes + _MESSAGE_BYTES)
         _raise_error(code, data, path)
         if len(data) > max_bytes:
             raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes", path)
         return data
 
     def _write(self, path: str, data: bytes) -> None:
-        script = _CHECKED_PATH.format(path=shlex.quote(path)) + _WRITE
-        code, message = self._run_script(os.fsencode(script), data)
+        code, message = self._run_script(_WRITE, path, data)
         _raise_error(code, message, path)
 
     def _run_script(
-        self, script: bytes, stdin: bytes, max_output_bytes: int = _MESSAGE_BYTES
+        self, script: str, path: str, stdin: bytes, max_output_bytes: int = _MESSAGE_BYTES
     ) -> tuple[int, bytes]:
-        """Runs a script of this package and returns its exit code and output.
+        """Runs a script of this package on a path; returns its exit code and output.
 
         Raises:
             SandboxError: The container ended, or the script printed too much or took too long.
         """
         # Kept as head and tail, which join to the whole.
         kept = BoundedOutput(2 * max_output_bytes)
-        run = Run(script, None, {}, stdin, _SCRIPT_TIMEOUT_S, max_output_bytes)
+        # In the root: a policy may have removed the permissions of the workspace.
+        checked = _CHECKED_PATH.format(path=shlex.quote(posixpath.join(WORKDIR, path)))
+        command = os.fsencode(checked + script)
+        run = Run(command, "/", {}, stdin, _SCRIPT_TIMEOUT_S, max_output_bytes)
         result = self._container.run(run, kept)
         if result.timed_out:
             raise self._container.give_up("a request for the sandbox's files timed out")

@@ -4,19 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
-from coding_gym.arguments import at_least, check_arguments, unknown_name
+from coding_gym.arguments import check_arguments, unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.select import get_backend
 from coding_gym.sandbox.spec import SHELLS, SandboxLimits, SandboxSpec, Shell
-
-# A sandbox needs this much to start and to report errors.
-_MINIMA = {
-    "disk_bytes": 1 << 20,
-    "num_inodes": 256,
-    "num_processes": 16,
-    "num_open_files": 64,
-    "memory_bytes": 32 << 20,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +79,5 @@ def _checked(limits: object) -> dict[str, int]:
             f'sandbox limits must be a mapping such as {{"num_processes": 64}}, got {limits!r}'
         )
     check_arguments("sandbox limits", limits, (one.name for one in fields(SandboxLimits)))
-    return {
-        name: at_least(_MINIMA.get(name, 1), f"sandbox limit {name}", value)
-        for name, value in limits.items()
-    }
+    checked = SandboxLimits(**limits)
+    return {name: getattr(checked, name) for name in limits}

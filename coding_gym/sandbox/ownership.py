@@ -18,7 +18,7 @@ import platformdirs
 from coding_gym.sandbox.inside import files
 
 _IDENTITY = re.compile(r"([0-9a-f]{16})-(\d+)-(\d+)")
-# The uid of sandboxes that root opens: no distribution has an account of this number.
+# The uid of sandboxes that root opens: a uid that no distribution assigns to an account.
 UNPRIVILEGED = 64998
 _START_TIME = 19  # of the fields of /proc/PID/stat that follow the name: the 22nd of proc(5)
 

@@ -149,7 +149,8 @@ class Sandbox:
 
         Raises:
             InvalidArgumentError: The backend has no snapshots.
-            SandboxError: The sandbox is closed or died.
+            SandboxError: The sandbox is closed or died; or a path is too long for a snapshot, and
+                the sandbox stays usable.
         """
         raise InvalidArgumentError(NO_SNAPSHOTS)
 

@@ -27,19 +27,27 @@ _FROM_STDIN = (
 
 STATE = f"{HOME}/.bash_state"
 
-# One line up to the command, which keeps line numbers in its errors. Functions come last: they
-# could replace what runs after them. PWD is set by `cd`; the text of the command is too large to
-# save. Restoring a non-zero exit status under errexit would exit the next bash before its command.
+# One line up to the command, which keeps line numbers in its errors. Only regular files are opened:
+# a FIFO would block. Functions come last: they could replace what runs after them. PWD is set by
+# `cd`; the text of the command is too large to save. Restoring a non-zero exit status under
+# errexit would exit the next bash before its command. With xtrace or verbose, bash would print what
+# precedes the command: a line in front of it, the first positional parameter, sets these options.
+_TRACING = (
+    b"{ builtin set --; builtin set -$2; [[ \\$- == *e* ]] || (builtin exit $1); } 2>/dev/null"
+)
 _SAVE = b"; ".join(
     (
-        b"{ { builtin printf 'cd -- %%q\\n' \"${PWD-}\"",
+        b"{ [[ -e %(state)b && ! -f %(state)b ]] || { builtin printf 'cd -- %%q\\n' \"${PWD-}\"",
         b"builtin umask -p",
         b"builtin unset -v BASH_EXECUTION_STRING PWD",
         b"builtin declare -p",
         b"builtin alias -p",
         b"builtin shopt -p",
+        b'builtin set -- "$1" "${-//[^xv]/}"',
+        b"builtin set +xv",
         b"builtin set +o",
         b"builtin declare -f",
+        b"[[ ! $2 ]] || builtin printf 'builtin set -- %%q\\n' \"%(tracing)b\"$'\\n'",
         b"builtin printf '[[ $- == *e* ]] || builtin return %%d\\n' \"$1\"",
         b"} >| %(state)b",
         b"} 2>/dev/null || :",
@@ -47,9 +55,9 @@ _SAVE = b"; ".join(
 )
 _SCRIPT = b"; ".join(
     (
-        b"builtin trap -- 'builtin set -- \"$?\"; %(trap)b' EXIT",
-        b"test ! -e %(state)b || . %(state)b 2>/dev/null",
-        b"eval -- %(command)b",
+        b"builtin trap -- '{ builtin set -- \"$?\"; %(trap)b; } 2>/dev/null' EXIT",
+        b"[[ ! -f %(state)b ]] || builtin . %(state)b 2>/dev/null",
+        b'builtin eval -- "${1-}"%(command)b',
         b'{ builtin set -- "$?"; builtin trap - EXIT; %(save)b',
         b'builtin exit "$1"; } 2>/dev/null',
     )
@@ -167,7 +175,7 @@ def keeping_state(command: bytes, state: str) -> bytes:
         command: Shell text.
         state: The path of the file with the state, as commands see it.
     """
-    save = _SAVE % {b"state": _quoted(state.encode())}
+    save = _SAVE % {b"state": _quoted(state.encode()), b"tracing": _TRACING}
     return _SCRIPT % {
         b"trap": save.replace(b"'", b"'\\''"),
         b"state": _quoted(state.encode()),

@@ -25,6 +25,7 @@ from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.protocol import Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import Run
+from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 
 _log = logging.getLogger(__name__)
@@ -113,12 +114,10 @@ class Channel:
         try:
             if snapshot is None:
                 message = None if request is None else {"request": request}
-                header, _ = self.call(message, timeout_s=_READY_TIMEOUT_S)
+                self.call(message, timeout_s=_READY_TIMEOUT_S)
             else:
                 with memory_file(snapshot.data) as file:
-                    header, _ = self.call({}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
-            if "error" in header:
-                raise SetupError.from_json(header["error"])
+                    self.call({}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
         except BaseException:
             self.close()
             raise
@@ -142,6 +141,8 @@ class Channel:
             file: Passed with the message.
 
         Raises:
+            SetupError: The reply is an error; unless that depends on the request, the sandbox is
+                dead.
             SandboxError: The other side ended, or its reply is late or malformed.
         """
         with self._in_use():
@@ -154,7 +155,15 @@ class Channel:
                     self._stream.sendall(message[num_sent:])
             elif message:
                 self._stream.sendall(message)
-            return wire.receive(self._stream, max_body_bytes=max_body_bytes, deadline=deadline)
+            reply, data = wire.receive(
+                self._stream, max_body_bytes=max_body_bytes, deadline=deadline
+            )
+            if "error" not in reply:
+                return reply, data
+            error = SetupError.from_json(reply["error"])
+        if error.kind != "request":
+            self.give_up(str(error))
+        raise error
 
     def forward(self, sockets: Mapping[int, Path]) -> None:
         """Forwards ports of the sandbox to UNIX sockets of the host; a failure closes the sandbox.
@@ -177,8 +186,12 @@ class Channel:
         with self._in_use():
             self._stream.settimeout(_READY_TIMEOUT_S)
             self._stream.sendall(wire.pack({"op": "listen", "port": port}))
-            _, (descriptor,) = wire.receive_descriptors(self._stream, 1, 1)
-            return socket.socket(fileno=descriptor)
+            reply, descriptors = wire.receive_descriptors(self._stream, 1, 1)
+            if descriptors:
+                return socket.socket(fileno=descriptors[0])
+            if reply == b"+":
+                raise SandboxError(NO_DESCRIPTOR)
+            raise EOFError(f"it cannot listen at port {port}")
 
     def shut(self) -> None:
         """Tells the sandbox to end, without waiting."""
@@ -287,6 +300,10 @@ class ServedSandbox(Sandbox):
         """Returns the path at which commands see a mount; see `Sandbox.path`."""
         return translated(target, self._host_paths)
 
+    def _absolute(self, path: str) -> str:
+        """Returns a path as the inner server opens it, whatever its working folder."""
+        return posixpath.join(self.workdir, self.path(path))
+
     def _run(self, run: Run) -> ExecResult:
         if run.source and self._channel.forks_python:
             return self._fork(run)
@@ -294,7 +311,7 @@ class ServedSandbox(Sandbox):
             "op": "run",
             "timeout_s": run.timeout_s,
             "max_output_bytes": run.max_output_bytes,
-            "cwd": posixpath.join(self.workdir, self.path(run.cwd or WORKDIR)),
+            "cwd": self._absolute(run.cwd or WORKDIR),
             "env": run.env,
             "is_plain": run.cwd is None and not run.env and not run.stdin,
         }
@@ -326,13 +343,13 @@ class ServedSandbox(Sandbox):
             raise self._channel.give_up(f"the sandbox's reply is malformed: {error!r}") from error
 
     def _read(self, path: str, max_bytes: int) -> bytes:
-        request = {"op": "read", "path": self.path(path), "max_bytes": max_bytes}
+        request = {"op": "read", "path": self._absolute(path), "max_bytes": max_bytes}
         header, body = self._call(request, max_body_bytes=max_bytes)
         _raise_file_error(header, path)
         return body
 
     def _write(self, path: str, data: bytes) -> None:
-        header, _ = self._call({"op": "write", "path": self.path(path)}, data)
+        header, _ = self._call({"op": "write", "path": self._absolute(path)}, data)
         _raise_file_error(header, path)
 
     def snapshot(self) -> Snapshot:
@@ -384,12 +401,12 @@ class ServedSandbox(Sandbox):
         max_body_bytes: int = 0,
         file: BinaryIO | None = None,
     ) -> tuple[dict[str, Any], bytes]:
-        header, reply_body = self._channel.call(
-            request, body, timeout_s=timeout_s, max_body_bytes=max_body_bytes, file=file
-        )
-        if "error" in header:
-            raise self._channel.give_up(f"the sandbox failed: {header['error']}")
-        return header, reply_body
+        try:
+            return self._channel.call(
+                request, body, timeout_s=timeout_s, max_body_bytes=max_body_bytes, file=file
+            )
+        except SetupError as error:
+            raise SandboxError(str(error)) from error
 
 
 def translated(path: str, host_paths: Mapping[str, str]) -> str:

@@ -19,7 +19,16 @@ _POD = (
     "give the pod `hostUsers: false`, and its container's securityContext `procMount: Unmasked` "
     "and `seccompProfile: {type: Unconfined}`"
 )
+NO_DESCRIPTOR = (
+    "this process has no free file descriptor left for a sandbox; raise its limit by `ulimit -n` "
+    "in the shell that starts it"
+)
 _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENODEV, errno.EINVAL})
+# At a path where nothing can be mounted, unless a restored file is in the way.
+_INVALID_TARGET = frozenset(
+    {errno.EACCES, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG}
+    | {errno.ENOENT, errno.ENOTDIR, errno.EROFS}
+)
 _REMEDIES = {
     "users": "run with CAP_SETUID and CAP_SETGID",
     "landlock": "allow landlock_create_ruleset, landlock_add_rule and landlock_restrict_self in "
@@ -45,6 +54,8 @@ def converted(failure: SetupError) -> InvalidArgumentError | SandboxError:
             "the image has no bash, which runs every command; install it there, as with "
             "`apt-get install bash` or `apk add bash`"
         )
+    if failure.kind == "target" and failure.errno in _INVALID_TARGET:
+        return InvalidArgumentError(f"{failure}; choose another target")
     if _is_refusal(failure):
         return SandboxUnavailableError(str(failure), _remedy(failure))
     return SandboxError(str(failure))
@@ -54,7 +65,9 @@ def _is_refusal(failure: SetupError) -> bool:
     """Whether the machine refuses the step, so that a retry fails as well."""
     if failure.kind == "namespaces" and failure.errno == errno.ENOSPC:
         return True
-    return failure.kind == "modules" or (failure.errno in _REFUSALS and failure.kind != "request")
+    if failure.kind in ("request", "target"):
+        return False
+    return failure.kind == "modules" or failure.errno in _REFUSALS
 
 
 def _remedy(failure: SetupError) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
+from coding_gym.arguments import at_least
 from coding_gym.host.interpreters import Interpreter as Interpreter
 from coding_gym.host.toolchains import SYSTEM_PATH
 
@@ -50,6 +51,14 @@ _OFFLINE = {
     "CARGO_NET_OFFLINE": "true",
     "GOPROXY": "off",
 }
+_MINIMA = {
+    "disk_bytes": 1 << 20,
+    "num_inodes": 256,
+    "num_processes": 16,
+    "file_bytes": 1,
+    "num_open_files": 64,
+    "memory_bytes": 32 << 20,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +88,9 @@ class SandboxLimits:
         file_bytes: Size of one file.
         num_open_files: Open files per process.
         memory_bytes: Memory of all its processes together.
+
+    Raises:
+        InvalidArgumentError: A limit is too small for a sandbox to start and to report errors.
     """
 
     disk_bytes: int = 512 << 20
@@ -87,6 +99,11 @@ class SandboxLimits:
     file_bytes: int = 1 << 30
     num_open_files: int = 1024
     memory_bytes: int = 4 << 30
+
+    def __post_init__(self) -> None:
+        for name, least in _MINIMA.items():
+            value = at_least(least, f"sandbox limit {name}", getattr(self, name))
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from coding_gym.sandbox.inside.owner import STOP
 from coding_gym.sandbox.inside.request import Preload, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 from coding_gym.sandbox.ownership import remove_uppers, uppers_folder
-from coding_gym.sandbox.setup_errors import documented_errors
+from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR, documented_errors
 
 Kind = Literal["namespace", "folder"]
 Key = tuple[Kind, int, int, Preload | None]
@@ -133,10 +133,7 @@ class Zygote:
                 self._accepts_requests = False
                 raise
         if reply == b"+":  # the new sandbox ends, as nothing holds its channel
-            raise SandboxError(
-                "this process has no free file descriptor left for a sandbox; raise its limit by "
-                "`ulimit -n` in the shell that starts it"
-            )
+            raise SandboxError(NO_DESCRIPTOR)
         raise SetupError.from_json(header["error"])
 
     def stop(self) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,7 @@ def test_a_name_alone_is_enough() -> None:
 
 
 def test_options_change_only_the_named_fields() -> None:
-    limits = SandboxLimits(num_processes=7, num_open_files=99)
+    limits = SandboxLimits(num_processes=70, num_open_files=99)
     spec = SandboxSpec(limits=limits, image="theirs", path=("/opt/bin",))
     arguments = {"limits": {"num_processes": 64}, "shell": "persistent"}
     wanted = SandboxOptions.parse(arguments).applied(spec)
@@ -153,6 +153,14 @@ def test_options_change_only_the_named_fields() -> None:
 def test_a_malformed_option_is_named(value: Any, field: str) -> None:
     with pytest.raises((InvalidArgumentError, UnknownNameError), match=field):
         SandboxOptions.parse(value)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(SandboxLimits)])
+def test_limits_too_small_for_a_sandbox_are_refused(name: str) -> None:
+    for value in (-1, 0, 1, True, 1e9):
+        if (name, value) != ("file_bytes", 1):
+            with pytest.raises(InvalidArgumentError, match=f"{name} must .* got {value!r}"):
+                SandboxLimits(**{name: value})
 
 
 _RUNNING = "{}.{}.{}".format(*sys.version_info[:3])

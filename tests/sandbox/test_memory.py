@@ -52,6 +52,10 @@ _HOGS = {
         "take = 'import time; x = b\"x\" * (300 << 20); time.sleep(60)'\n"
         "subprocess.run(['/tmp/program', '-c', take])"
     ),
+    "of page tables": (
+        "x = mmap.mmap(-1, 1 << 38, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)\n"
+        "for at in range(0, 1 << 38, 2 * MIB): x[at]"
+    ),
     "of copies on write": (
         "x = bytearray(24 * MIB)\n"
         "for _ in range(20):\n"

@@ -25,7 +25,7 @@ from sandbox_fixtures import (
     wait_gone,
 )
 
-from coding_gym.errors import SandboxError
+from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, open_sandbox, zygotes
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.served_sandbox import Channel
@@ -214,12 +214,12 @@ def test_a_dead_sandbox_raises_at_every_call(alive_pipe: AlivePipe) -> None:
     sandbox.close()
 
 
-def test_a_failed_open_leaks_no_descriptor(tmp_path: Path) -> None:
+def test_targets_that_take_no_mount_are_refused_without_a_leak(tmp_path: Path) -> None:
     make_sandbox().close()
     before = num_descriptors()
-    for _ in range(5):
-        with pytest.raises(SandboxError, match="/usr/nowhere"):
-            make_sandbox(mounts=(Mount(source=tmp_path, target="/usr/nowhere"),))
+    for target in ("/usr/nowhere", "/etc/passwd", "/etc/passwd/x", "/proc/x", "/dev/x"):
+        with pytest.raises(InvalidArgumentError, match=target):
+            make_sandbox(mounts=(Mount(source=tmp_path, target=target),))
     assert num_descriptors() == before
 
 

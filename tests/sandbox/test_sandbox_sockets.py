@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 from sandbox_fixtures import BACKEND, num_descriptors, python_output, wait_until
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import SandboxBackend, SandboxSpec, default_interpreter
 from coding_gym.sandbox.docker_backend import DockerBackend
 from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.landlock import LandlockBackend
+from coding_gym.sandbox.served_sandbox import Channel
 
 pytestmark = pytest.mark.slow
 
@@ -222,6 +223,17 @@ def test_connections_wait_while_the_queue_of_the_server_is_full(tmp_path: Path) 
                 connection.sendall(b"hi")
         assert [answer.result(30) for answer in answers] == [b"hi"] * 5
         forwarder.close()
+
+
+@pytest.mark.parametrize(("reply", "reason"), [(b"+", "ulimit -n"), (b"", "port 8123")])
+def test_reply_without_a_listener_names_its_cause(reply: bytes, reason: str) -> None:
+    ours, theirs = socket.socketpair()
+    with theirs, ExitStack() as cleanup:
+        channel = Channel(ours, cleanup)
+        theirs.sendall(reply)
+        theirs.shutdown(socket.SHUT_WR)
+        with pytest.raises(SandboxError, match=reason):
+            channel.forward({_PORT: Path("/unused")})
 
 
 def test_forwarder_that_cannot_start_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:

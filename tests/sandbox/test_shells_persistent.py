@@ -56,12 +56,16 @@ def test_commands_print_what_a_fresh_bash_prints(
         ("set -e; false; echo no", "echo on; false; echo no", "on\n"),
         ("set -u; IFS=,; set -o posix", "list=1,2; echo $list", "1 2\n"),
         ("trap 'exit 9' EXIT; kept=1", "echo $kept $?", "1 0\n"),
+        ("eval() { echo no; }; .() { eval; }; test() { eval; }", "unset -f eval; echo on", "on\n"),
+        ("set -x; false", "echo $? $#; exit 3", "++ echo 1 0\n1 0\n++ exit 3\n"),
+        ("set -ev; false", "echo $-", "echo $-\nehvBc\n"),
+        ("mkfifo state; ln -sf $PWD/state ~/.bash_state", "echo on", "on\n"),
     ],
 )
 def test_a_command_starts_with_the_state_of_the_previous_one(
     lasting: Sandbox, command: str, then: str, output: str | None
 ) -> None:
-    lasting.run(command)
+    lasting.run(command, timeout_s=20)
     result = lasting.run(then, timeout_s=20)
     if output is None:
         assert result.exit_code == 1 or result.output.startswith("1\n")

@@ -212,7 +212,7 @@ class Command:
             self.reap()
 
     def _let_output_end(self) -> None:
-        """Lets its output end with the last process that may write to it; idempotent."""
+        """Closes our write end; end-of-file follows the last writer's exit. Idempotent."""
         if self._writer >= 0:
             os.close(self._writer)
             self._writer = -1

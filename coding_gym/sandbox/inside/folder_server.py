@@ -16,7 +16,6 @@ import select
 import signal
 import socket
 from collections.abc import Mapping
-from contextlib import closing
 from functools import partial
 from typing import Any, NoReturn
 
@@ -33,6 +32,7 @@ from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.commands import Enclosure
 from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.landlock_rules import DomainLauncher
+from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.processes import descendants, end_all, reap
 from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.serving import Commands, serve
@@ -153,10 +153,13 @@ def _serve(control: socket.socket, request: FolderRequest) -> None:
                 open_file=_opener([path for _, path in request.grants]),
             ),
         )
+        # Opened before a command can remove permissions. The order is that of a tmpfs; on other
+        # file systems the order of creation has no effect.
+        changes = packing.opened(request.writable, newest_first=True)
         control.sendall(wire.pack({}))
         operations = {
-            "snapshot": partial(_snapshot, request.writable),
-            "restore": partial(_restore, request.writable),
+            "snapshot": partial(packing.send, changes),
+            "restore": partial(_restore, changes, request.writable),
         }
         serve(control, runner, operations)
         _end()
@@ -228,24 +231,14 @@ def _opener(granted: list[str]) -> Opener:
     return open_file
 
 
-def _snapshot(folders: Mapping[str, str], request: dict[str, Any], channel: socket.socket) -> None:
-    """Writes everything in some folders to the owner's file."""
-    # As on a tmpfs; on other file systems the order of creation has no effect.
-    with closing(packing.opened(folders, newest_first=True)) as changes:
-        packing.send(changes, request["file"], channel)
-
-
-def _restore(folders: Mapping[str, str], request: dict[str, Any], channel: socket.socket) -> None:
+def _restore(
+    changes: Changes,
+    folders: Mapping[str, str],
+    request: dict[str, Any],
+    channel: socket.socket,
+) -> None:
     """Replaces the content of some folders by the owner's files."""
-    os.chdir("/")
-    reply: dict[str, Any] = {}
-    try:
-        for path in folders.values():
-            files.remove_tree(path)
-            # `remove_tree` may be unable to remove the folder itself: its parent may be read-only.
-            os.makedirs(path, exist_ok=True)
-        with closing(packing.opened(folders, newest_first=True)) as changes:
-            packing.restore(changes.folders, request["file"])
-    except (OSError, SetupError) as error:
-        reply = {"error": f"could not restore the snapshot: {error}"}
-    channel.sendall(wire.pack(reply))
+    for path in folders.values():
+        files.remove_tree(path)  # but not the folder itself, whose parent is read-only
+    packing.restore(changes.folders, request["file"])
+    channel.sendall(wire.pack({}))

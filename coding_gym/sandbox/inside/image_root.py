@@ -59,7 +59,7 @@ def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames)
     trees = [sc.clone_tree(source) for source, _, _ in sources]
     mounts.close_host()
     for tree, (_, target, is_folder) in zip(trees, sources, strict=True):
-        with step(f"mount at {target}", "request"):
+        with step(f"mount at {target}", "request" if request.restores else "target"):
             _attach(tree, target, times, is_folder=is_folder, restores=request.restores)
     if not request.restores and not os.path.exists("/bin/bash"):  # a policy can remove it
         raise SetupError("find bash in the image", 0, "there is no /bin/bash in it", "bash")

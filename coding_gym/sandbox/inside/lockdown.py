@@ -28,9 +28,8 @@ _CAP_SYS_PTRACE = 19
 _SECUREBITS_LOCKED = 0xEF
 NO_RANDOMIZATION = 0x0040000  # a personality
 OOM_SCORE = 900  # the kernel's first choice, well before the trainer
-# Not 0, which keeps a dump from a file but not from the host's crash handler, a program that runs
-# as root where the core pattern is a pipe: fs/coredump.c starts none for this one value. The filter
-# refuses every change of it.
+# A limit of 0 stops dumps to files, but the crash handler still runs, as root, where the core
+# pattern is a pipe; with 1 it does not (fs/coredump.c). The filter ignores every change of it.
 _CORE_BYTES = 1
 _MEMLOCK_BYTES = 1 << 16
 _PENDING_SIGNALS = 1024  # queued; all sandboxes of a user share one counter
@@ -116,8 +115,7 @@ def limit_values(limits: Mapping[str, int]) -> list[tuple[int, int]]:
         (resource.RLIMIT_SIGPENDING, _PENDING_SIGNALS),
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
         (resource.RLIMIT_NPROC, limits["num_processes"]),
-        # Half of the server's limit: descriptors in unread messages are counted for the user too,
-        # and it must still be able to pass some on.
+        # The kernel also counts descriptors in transit per user; the server needs the other half.
         (resource.RLIMIT_NOFILE, min(limits["num_open_files"], hard // 2)),
     ):
         # The ceilings are the limits of the server, which a sandbox inherits.

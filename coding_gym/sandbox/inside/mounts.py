@@ -175,7 +175,7 @@ def _mount_folders(request: SandboxRequest, mount_names: MountNames) -> None:
     """Mounts the folders of the request, from the new root while the old one is still there."""
     for mount in request.mounts:
         source, target = mount.source, mount.target
-        with step(f"mount at {target}", "request"):
+        with step(f"mount at {target}", "request" if request.restores else "target"):
             folder = target if source.is_folder else os.path.dirname(target)
             if _is_writable(target):
                 if request.restores:
@@ -227,7 +227,7 @@ def limit_restored(request: SandboxRequest) -> None:
     mounted = "/" if request.image is None else "/dev/shm"  # noqa: S108 - as it is inside
     # First the limits plus the spare space: if the kernel refuses them, the snapshot is too
     # large, an error. Then the exact limits: if the kernel refuses them (EINVAL), because the
-    # files of the set-up do not fit, the first limits stay.
+    # files of the set-up do not fit, the larger limits remain.
     for code, num_bytes, num_inodes in ((0, _SPARE_BYTES, _SPARE_INODES), (errno.EINVAL, 0, 0)):
         size, count = limits["disk_bytes"] + num_bytes, limits["num_inodes"] + num_inodes
         with step("fit the snapshot into the limits", "request"):
@@ -281,7 +281,7 @@ def overlay_works_on_tmpfs() -> bool:
 
 
 def make_real(path: str) -> None:
-    """Makes each part of a path a folder, in place of a file or link that is there."""
+    """Creates every folder of a path; replaces files and links."""
     folder = ""
     for name in path.split("/")[1:]:
         folder += f"/{name}"

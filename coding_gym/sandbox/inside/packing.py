@@ -37,7 +37,8 @@ _KINDS = {
     stat.S_IFCHR: _WHITEOUT,
 }
 _END = b"[]\n"  # the last line; a snapshot without it is incomplete
-_STEP = "restore the snapshot"
+_SEND_STEP, _STEP = "take a snapshot", "restore the snapshot"
+_MAX_REASON = 200  # characters of an error, which names a path of any length
 
 
 class Changes(NamedTuple):
@@ -51,11 +52,6 @@ class Changes(NamedTuple):
 
     folders: Mapping[str, int]
     newest_first: bool
-
-    def close(self) -> None:
-        """Closes the descriptors."""
-        for descriptor in self.folders.values():
-            os.close(descriptor)
 
 
 class Entry(NamedTuple):
@@ -90,11 +86,13 @@ def opened(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
     return Changes(folders=descriptors, newest_first=newest_first)
 
 
-def send(changes: Changes, descriptor: int, channel: socket.socket) -> None:
+def send(changes: Changes, request: Mapping[str, Any], channel: socket.socket) -> None:
     """Writes all changes to the owner's file, closes it, and replies with their size.
 
-    It writes through a mapping, to which the limit on file size does not apply.
+    It writes through a mapping, to which the limit on file size does not apply. A failure is that
+    of the request: a policy can make a tree that has no snapshot, and the sandbox stays usable.
     """
+    descriptor = request["file"]
     size = os.fstat(descriptor).st_size
     try:
         with mmap.mmap(descriptor, 0) as file:
@@ -104,9 +102,11 @@ def send(changes: Changes, descriptor: int, channel: socket.socket) -> None:
             file.write(_END)
             reply: dict[str, Any] = {"size": file.tell()}
     except OSError as error:
-        reply = {"error": f"no snapshot: {error}"}
+        reason = str(error)[:_MAX_REASON]
+        reply = SetupError(_SEND_STEP, error.errno or 0, reason, "request").to_json()
     except ValueError:  # a write beyond the end of the mapping
-        reply = {"error": f"no snapshot: its changes are more than {size} bytes"}
+        reason = f"its changes are more than {size} bytes"
+        reply = SetupError(_SEND_STEP, 0, reason, "request").to_json()
     channel.sendall(wire.pack(reply))
 
 
@@ -250,12 +250,12 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
         os.fchdir(folders[entry.root])
         if entry.target:
             os.setxattr(entry.path, _OPAQUE, entry.target.encode("latin-1"))
-        os.chmod(entry.path, entry.mode & 0o7777)
         _set_time(entry.path, entry)
+        os.chmod(entry.path, entry.mode & 0o7777)
 
 
 def _require_made(made: Mapping[tuple[str, str], Entry], root: str, path: str) -> None:
-    """Raises ValueError for the path of an entry whose folder does not precede it."""
+    """Raises ValueError for an entry whose parent folder is not earlier in the stream."""
     above, _, name = path.rpartition("/")
     if (root, above) not in made or name in ("", ".", ".."):
         raise ValueError(f"misplaced entry {path[:99]!r}")

@@ -1,11 +1,11 @@
 """Lists, reaps and kills the processes of a sandbox, and checks their memory.
 
-Init checks memory periodically while a command runs. A check sums the private memory, shared memory
-and swap of all processes. If this sum is above the limit, it is computed again, more slowly, with
-memory that several processes share counted once.
+Init checks memory periodically while a command runs. A check sums the private memory, shared
+memory, swap and page tables of all processes. If this sum is above the limit, it is computed again,
+more slowly, with memory that several processes share counted once.
 
-Not counted: page tables, sockets, pipes, other kernel objects, and shared memory that no
-process has mapped any more. Between two checks a program can exceed the limit.
+Not counted: sockets, pipes, other kernel objects, and shared memory that no process has mapped any
+more. Between two checks a program can exceed the limit.
 """
 
 import contextlib
@@ -21,7 +21,8 @@ _INTERVAL_S = 0.05
 # The pause after a check is at least this many times the duration of the check.
 _REST = 20
 
-_HELD = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE)
+_HELD = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap|VmPTE):\s+(\d+) kB$", re.MULTILINE)
+_TABLES = re.compile(rb"^VmPTE:\s+(\d+) kB$", re.MULTILINE)
 _SHARES = re.compile(rb"^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+) kB$", re.MULTILINE)
 _FAMILY = re.compile(rb"^State:\s+(\w).*^Tgid:\s+(\d+)$.*^PPid:\s+(\d+)$", re.MULTILINE | re.DOTALL)
 
@@ -103,7 +104,7 @@ class MemoryWatch:
         if total > self._limit:
             for folder in _in_vfork(statuses, held):
                 del held[folder]
-            total = sum(_share(folder, num_bytes) for folder, num_bytes in held.items())
+            total = sum(_share(folder, statuses[folder], held[folder]) for folder in held)
         self.next_check = now + max(_INTERVAL_S, (time.monotonic() - now) * _REST)
         return total > self._limit
 
@@ -138,11 +139,11 @@ def _in_vfork(statuses: Mapping[str, bytes], held: Mapping[str, int]) -> Iterato
             yield folder
 
 
-def _share(folder: str, held: int) -> int:
+def _share(folder: str, status: bytes, held: int) -> int:
     """Returns a process's share of its memory; all of it if the share cannot be read."""
     try:
         with open(f"{folder}/smaps_rollup", "rb") as file:
-            return _total(_SHARES, file.read())
+            return _total(_SHARES, file.read()) + _total(_TABLES, status)
     except PermissionError:
         return held
     except OSError:  # it ended

@@ -221,7 +221,7 @@ def _run_init(
         channel.sendall(wire.pack({}))
         commands = Commands(request.env, request.limits["memory_bytes"], channel)
         operations: dict[str, Operation] = {
-            "snapshot": partial(_snapshot, changes),
+            "snapshot": partial(packing.send, changes),
             "listen": _listen,
         }
         if launcher is not None:
@@ -266,8 +266,3 @@ def _listen(request: dict[str, Any], channel: socket.socket) -> None:
     """Listens at a port of the sandbox and sends the listening socket to the owner."""
     with socket.create_server((_LOOPBACK, request["port"])) as listener:
         socket.send_fds(channel, [b"+"], [listener.fileno()])
-
-
-def _snapshot(changes: Changes, request: dict[str, Any], channel: socket.socket) -> None:
-    """Writes all changes to the owner's file."""
-    packing.send(changes, request["file"], channel)

@@ -153,7 +153,6 @@ def _answer(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
     if request["op"] == "run":
         return runner.run(request, body)
     try:
-        runner.enter_workspace()
         if request["op"] == "read":
             opener = runner.enclosure.open_file
             return {}, files.read(request["path"], request["max_bytes"], opener)

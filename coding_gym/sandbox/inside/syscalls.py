@@ -136,8 +136,15 @@ class SetupError(Exception):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "SetupError":
-        """Returns the error that the ``error`` of such a header describes."""
-        return cls(*(data[name] for name in ("step", "errno", "reason", "kind")))
+        """Returns the error that the ``error`` of such a header describes.
+
+        Raises:
+            ValueError: It is malformed.
+        """
+        try:
+            return cls(*(data[name] for name in ("step", "errno", "reason", "kind")))
+        except (LookupError, TypeError) as error:
+            raise ValueError(f"malformed error {data!r:.99}") from error
 
 
 class step:  # noqa: N801 - reads as a statement; a generator would touch more memory

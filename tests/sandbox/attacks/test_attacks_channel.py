@@ -26,6 +26,7 @@ _REPLIES = {
     "types": pack({"head_bytes": "x", "num_bytes": []}),
     "nonsense": struct.pack("<II", 4, 0) + b"[[[[",
     "no text": struct.pack("<II", 3, 0) + b"\xff{}",
+    "half an error": pack({"error": {"step": "x"}}),
     "half": pack({}, b"body")[:-1],
     "depth": struct.pack("<II", 200_000, 0) + b"[" * 200_000,
 }

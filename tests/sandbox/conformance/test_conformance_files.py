@@ -100,3 +100,10 @@ def test_long_paths_are_written_or_refused(sandbox: Sandbox) -> None:
     with pytest.raises(OSError):
         sandbox.write_file("b/" * 3000 + "file", b"x")
     assert output(sandbox, "echo next") == "next\n"
+
+
+def test_absolute_paths_need_no_workspace(sandbox: Sandbox) -> None:
+    output(sandbox, "chmod 000 .")
+    assert sandbox.read_file("/etc/passwd")
+    sandbox.write_file(f"{HOME}/note", b"home")
+    assert sandbox.read_file(f"{HOME}/note") == b"home"

@@ -79,6 +79,25 @@ def test_a_snapshot_holds_the_state_of_the_shell(backend: SandboxBackend) -> Non
         assert output(sandbox, "ls; echo $kept") == "a\nb\n1\n"
 
 
+def test_a_path_longer_than_the_kernel_takes_has_no_snapshot(backend: SandboxBackend) -> None:
+    name = "n" * 200
+    dig = f"import os\nfor _ in range(30):\n    os.mkdir('{name}')\n    os.chdir('{name}')\n"
+    with opened(backend, {"dig.py": dig}, python=True) as sandbox:
+        output(sandbox, "python dig.py")
+        with pytest.raises(SandboxError, match="File name too long"):
+            sandbox.snapshot()
+        output(sandbox, "rm -r n*")
+        assert sandbox.snapshot().data
+
+
+def test_a_workspace_without_permissions_has_a_snapshot(backend: SandboxBackend) -> None:
+    with opened(backend, {"file": "kept"}) as sandbox:
+        output(sandbox, "chmod 000 .")
+        for _ in range(2):
+            sandbox.restore(sandbox.snapshot())
+        assert output(sandbox, f"chmod 755 {sandbox.workdir}; cat {sandbox.workdir}/file", cwd="/")
+
+
 def test_a_closed_sandbox_refuses_snapshots(sandbox: Sandbox) -> None:
     taken = sandbox.snapshot()
     sandbox.close()

@@ -8,7 +8,7 @@ from image_fixtures import Entry, MakeImage, entry, folder, symlink
 from sandbox_fixtures import MakeLayer, make_sandbox
 from sandbox_fixtures import stripped_output as output
 
-from coding_gym.errors import SandboxError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits
 
 pytestmark = pytest.mark.slow
@@ -80,7 +80,7 @@ def test_links_at_mount_points_are_replaced(make_image: MakeImage, hostile: list
     ids=["circle", "over /proc", "over the root"],
 )
 def test_a_workspace_that_leads_out_is_refused(make_image: MakeImage, hostile: list[Entry]) -> None:
-    with pytest.raises(SandboxError, match="/a/b"):
+    with pytest.raises(InvalidArgumentError, match="/a/b"):
         make_sandbox(image=make_image(hostile), workspace_alias="/a/b")
 
 

@@ -106,14 +106,6 @@ def test_every_kind_of_file_comes_back(backend: SandboxBackend) -> None:
                     assert output(fork, "python -", stdin=_DESCRIBE) == wanted
 
 
-def test_a_path_longer_than_the_kernel_takes_has_no_snapshot() -> None:
-    dig = b"import os\nfor _ in range(1100):\n    os.mkdir('deep')\n    os.chdir('deep')\n"
-    with make_sandbox(python=default_interpreter()) as sandbox:
-        output(sandbox, "python -", stdin=dig)
-        with pytest.raises(SandboxError):
-            sandbox.snapshot()
-
-
 def test_an_attribute_that_is_no_text_is_part_of_a_snapshot() -> None:
     mark = b"import os\nos.setxattr('/tmp', 'user.overlay.opaque', b'\\xff')\n"
     with make_sandbox(python=default_interpreter()) as sandbox:
@@ -153,10 +145,10 @@ def test_a_full_sandbox_is_restored_with_its_limits(fill: str) -> None:
             assert sandbox.run(fill).output == before
 
 
-@pytest.mark.parametrize("limits", [{"disk_bytes": 1 << 20}, {"num_inodes": 60}])
+@pytest.mark.parametrize("limits", [{"disk_bytes": 1 << 20}, {"num_inodes": 256}])
 def test_a_snapshot_above_the_limits_ends_the_sandbox(limits: dict[str, int]) -> None:
     with make_sandbox() as sandbox:
-        sandbox.run("head -c 3000000 /dev/zero > data; for i in {1..90}; do mkdir d$i; done")
+        sandbox.run("head -c 3000000 /dev/zero > data; for i in {1..300}; do mkdir d$i; done")
         large = sandbox.snapshot()
     small = dataclasses.replace(large, spec=SandboxSpec(limits=SandboxLimits(**limits)))
     with BACKEND.open(small.spec) as sandbox:
@@ -167,7 +159,7 @@ def test_a_snapshot_above_the_limits_ends_the_sandbox(limits: dict[str, int]) ->
 
 
 def test_more_bytes_than_the_limits_allow_are_refused_unread() -> None:
-    spec = SandboxSpec(limits=SandboxLimits(disk_bytes=1 << 20, num_inodes=60))
+    spec = SandboxSpec(limits=SandboxLimits(disk_bytes=1 << 20, num_inodes=256))
     snapshot = Snapshot(backend="namespace", spec=spec, data=bytes(8 << 20))
     with BACKEND.open(spec) as sandbox, pytest.raises(InvalidArgumentError):
         sandbox.restore(snapshot)

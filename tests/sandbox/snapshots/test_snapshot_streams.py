@@ -21,7 +21,8 @@ from coding_gym.sandbox.served_sandbox import memory_file
 def _pack(world: Path) -> bytes:
     ours, theirs = socket.socketpair()
     with ours, theirs, _opened(world / "place") as folders, memory_file(size=1 << 20) as file:
-        send(Changes(folders, newest_first=True), os.dup(file.fileno()), theirs)
+        request = {"file": os.dup(file.fileno())}
+        send(Changes(folders, newest_first=True), request, theirs)
         reply, _ = wire.receive(ours, max_body_bytes=0)
         return file.read(reply["size"])
 
