@@ -206,6 +206,20 @@ def test_commands_that_only_list_packages_are_excluded():
     assert task.install_commands == ("pip install a", "pip freeze; make")
 
 
+@pytest.mark.parametrize(
+    ("runner", "test", "read"),
+    [
+        ("pytest", "./tests/test_b.py::test_a[./x]", "tests/test_b.py::test_a[./x]"),
+        ("pytest", ".//./t.py::test_a", "t.py::test_a"),
+        ("command", "./run all", "./run all"),
+    ],
+)
+def test_id_of_a_test_is_read_without_a_leading_dot(runner, test, read):
+    row = {**ROW, "runner": runner, "FAIL_TO_PASS": [test], "impossible_test": test}
+    task = loaded(row | {"excluded_tests": [test]})
+    assert (task.fail_to_pass, task.impossible_test, *task.excluded_tests) == ((read,), read, read)
+
+
 def test_files_that_only_hidden_tests_bring_leave_the_visible_command():
     for command, visible in [
         ("pytest tests/test_b.py tests/test_a.py", "pytest tests/test_a.py"),
