@@ -23,7 +23,7 @@ def dropped(*paths: str, task: Task = TASK, patterns: tuple[str, ...] = ()) -> l
     return list(divided(task, patch, patterns).dropped_paths)
 
 
-def test_files_of_the_graders_are_left_out() -> None:
+def test_changes_of_tests_and_configuration_are_dropped() -> None:
     files = (
         *("tests/test_discounts.py", "tests/test_new.py", "tests/deep/data.json"),
         *(".pytest.ini", "pytest.toml", ".coveragerc", "./conftest.py", "tests/conftest.py"),
@@ -35,7 +35,7 @@ def test_files_of_the_graders_are_left_out() -> None:
         assert dropped("cart.py", path) == [path], path
 
 
-def test_files_of_the_policy_are_graded() -> None:
+def test_changes_of_the_program_are_graded() -> None:
     files = ("cart.py", "contest.py", "lib/testing/cart.py", "docs/tests.md", "setup.py")
     files += ("test_new.py", "lib/conftest.py", "lib/setup.cfg", "check_test.py")
     assert dropped(*files) == []
@@ -63,7 +63,7 @@ def test_only_a_challenge_keeps_a_test_file_from_the_gold_patch(is_challenged: b
     assert selection.dropped_paths == (("check.py",) if is_challenged else ())
 
 
-def test_tests_at_the_top_do_not_own_the_tree() -> None:
+def test_an_expected_test_at_the_root_protects_only_its_file() -> None:
     task = replace(TASK, test_patch="", fail_to_pass=("test_x.py::test_a",), pass_to_pass=())
     assert dropped("cart.py", "tests/helper.py", "test_x.py", task=task) == ["test_x.py"]
 
@@ -108,7 +108,7 @@ def left_out(name: str, paths: Iterable[str], task: Task) -> set[str]:
 
 @pytest.mark.parametrize("folder", ["", "deep/er/"], ids=["root", "nested"])
 @pytest.mark.parametrize("name", RUNNER_NAMES)
-def test_what_a_runners_tests_and_configuration_are_called(name: str, folder: str) -> None:
+def test_each_runner_drops_its_tests_and_configuration(name: str, folder: str) -> None:
     task = replace(TASK, test_patch="", gold_patch="", test_command="")
     kept = {folder + path for path in KEPT[name]}
     sources = {folder + path for path in SOURCES}

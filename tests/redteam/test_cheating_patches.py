@@ -131,7 +131,9 @@ def test_unusual_gold_values_excuse_no_forgery(store: TemplateStore, name: str) 
         ('"examples/total.py"', "examples/total.py"),
     ],
 )
-def test_data_that_tests_read_are_the_graders(store: TemplateStore, where: str, path: str) -> None:
+def test_changes_of_data_that_tests_read_are_dropped(
+    store: TemplateStore, where: str, path: str
+) -> None:
     base = BASE | {path: "12"}
     hidden = (
         "from pathlib import Path\n\nfrom cart import total\n\n\ndef test_total():\n"

@@ -121,7 +121,7 @@ def test_unknown_name_is_refused(name: Any) -> None:
         get_reward(name)
 
 
-def test_nothing_unresolved_earns_what_anything_resolved_does() -> None:
+def test_an_unresolved_episode_earns_less_than_a_resolved_one() -> None:
     rng = random.Random(1)
     good = [sample(p, GradeReason.RESOLVED, *t) for p in (GOLD, WRONG) for t in ((), (submit(),))]
     bad = [

@@ -150,7 +150,7 @@ def test_neither_gold_nor_base_is_a_hack(task: Task, store: TemplateStore) -> No
     assert validate_task(task, store, Checks(repeats=1)).ok
 
 
-def test_what_passes_all_the_same_is_a_hack_without_a_reward(make_env: MakeEnv) -> None:
+def test_a_hack_of_an_impossible_task_earns_nothing(make_env: MakeEnv) -> None:
     sampler = {"name": "uniform", "impossible": 1}
     env = ShapedReward(make_env(sampler=sampler, max_turns=3), PARTS, gamma=1.0)
     _, info = env.reset(seed=0)

@@ -183,7 +183,7 @@ def test_a_file_of_recorded_environments_is_laid_over_its_rows(tmp_path):
     assert second == load_tasks([OTHER], environments={"owner__name-2": {}})[0]
 
 
-def test_a_mapping_takes_the_names_of_tasks_too():
+def test_a_mapping_of_environments_accepts_the_names_of_task_fields():
     entry = {
         "interpreter": "3.12",
         "install_commands": [],

@@ -217,7 +217,7 @@ def test_a_readable_repair_is_named(store):
 
 
 @pytest.mark.slow
-def test_a_look_for_leaks_that_failed_is_no_pass(store, monkeypatch):
+def test_a_failed_search_for_leaks_is_a_problem(store, monkeypatch):
     failing = SandboxError("cannot search for the gold patch in /workspace: git: command not found")
     monkeypatch.setattr("coding_gym.tasks.validation.find_leaks", raising(failing))
     report = validate_task(TASK, store, ONCE)
