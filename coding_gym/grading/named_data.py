@@ -9,6 +9,7 @@ from typing import Self
 _SOURCES = (".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".lark", ".g4")
 _LITERAL = re.compile(r"""(["'])((?:(?!\1)[^\\\n]|\\.)+)\1""")
 _JOIN = re.compile(r"[)\s]*(?:[/,]|\.joinpath\()\s*[rf]?")  # between two literals of one path
+_WORD = re.compile(r"\w+")
 _PATTERN = re.compile(r"[{*?%\[]")  # the start of the variable part of a path
 _MAX_JOINED = 6
 _MAX_BEFORE = 200
@@ -23,7 +24,7 @@ _START = (
     r"|\b(?:spec_from_file_location|\w+Loader)\([^,\n]*,"
     r"|\bsys\.path\b[^\n]*)[\w\s(./]*"
 )
-_STARTED = re.compile(rf"{_START}$")
+_STARTED = re.compile(_START)
 _ASSIGNED = re.compile(r"(\w+)\s*=[\w\s(./]*$")
 
 
@@ -42,16 +43,25 @@ class NamedData:
     modules: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> Self:
-        """Reads the source texts of tests, which can be parts of files."""
+    def of(cls, texts: Iterable[str], paths: Iterable[str]) -> Self:
+        """Reads the source texts of tests, which can be parts of files.
+
+        Args:
+            texts: The texts.
+            paths: The paths that `find` will search; other names are skipped.
+        """
         data, started = cls(), set[str]()
+        parts = {part for path in paths for part in path.split("/")}
+        parts |= {posixpath.splitext(part)[0] for part in parts} | {".", ".."}
         for text in texts:
             data.modules.update(name.replace(".", "/") for name in _IMPORT.findall(text))
-            for start, name, is_path in _names(text):
+            starts = [match.group() for match in _STARTED.finditer(text)]
+            variables = {word for start in starts for word in _WORD.findall(start)}
+            for before, name, is_path in _names(text, parts):
                 data.names.add(name)
                 if is_path:
                     data.paths.add(name)
-                    started |= {name} if _is_started(text, start) else set()
+                    started |= {name} if _is_started(before, variables) else set()
         data.paths.difference_update(started)
         return data
 
@@ -102,8 +112,8 @@ class NamedData:
         return {path for path in paths if is_data(path)}
 
 
-def _names(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Yields names: their position, the normal path, and whether they are written as a path."""
+def _names(text: str, parts: Collection[str]) -> Iterator[tuple[str, str, bool]]:
+    """Yields names: the text before, the normal path, and whether they are written as a path."""
     literals = list(_LITERAL.finditer(text))
     for number, first in enumerate(literals):
         name, end = "", first.start()
@@ -119,18 +129,18 @@ def _names(text: str) -> Iterator[tuple[int, str, bool]]:
             if variable := _PATTERN.search(part):
                 part = part[: variable.start()].rpartition("/")[0]
             name = posixpath.normpath(posixpath.join(name, part))
-            yield first.start(), name, is_path
+            if posixpath.splitext(posixpath.basename(name))[0] not in parts:
+                break
+            yield before, name, is_path
             if variable:
                 break
 
 
-def _is_started(text: str, start: int) -> bool:
-    """Whether the path that starts there, or the variable that it is assigned to, is a program."""
-    before = text[max(0, start - _MAX_BEFORE) : start]
-    if _STARTED.search(before):
-        return True
-    variable = _ASSIGNED.search(before)
-    return bool(variable) and re.search(rf"{_START}\b{variable[1]}\b", text) is not None
+def _is_started(before: str, variables: Collection[str]) -> bool:
+    """Whether code starts the path after a text, or one of the variables is assigned to it."""
+    assigned = _ASSIGNED.search(before)
+    is_started = any(match.end() == len(before) for match in _STARTED.finditer(before))
+    return is_started or bool(assigned and assigned[1] in variables)
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -134,6 +134,7 @@ DATA = [
     ('load(HERE / "cases" / name)', "testing/cases/small/a.json", True),
     ('load(HERE.parent / "cases" / "a.json")', "cases/a.json", True),
     ('load("../cases/" + name)', "cases/a.json", True),
+    ('load(Path("..") / "cases" / "a.json")', "cases/a.json", True),
     ('check("it\'s", "cases/a.json")', "cases/a.json", True),
     ('Path("golden/out.py").read_text()', "golden/out.py", True),
     ('(ROOT / "golden" / "x" / "out.c").read_text()', "golden/x/out.c", True),
