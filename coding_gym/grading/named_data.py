@@ -105,7 +105,8 @@ class NamedData:
                     return True
                 for parent in _parents(file):
                     is_known = parent in names and ("/" in parent or folder in near)
-                    if is_known and not is_program(posixpath.join(folder, parent)):
+                    whole = posixpath.normpath(posixpath.join(folder, parent))
+                    if is_known and not is_program(whole):
                         return True
             return False
 

@@ -147,6 +147,7 @@ DATA = [
     ('import lib.names\nlog = getLogger("lib")', "lib/names.json", False),
     ('import lib.names\nlog = ROOT / "lib"', "src/lib/names.py", False),
     ('log = getLogger("shop")', "shop/data/rows.json", False),
+    ('log = load(HERE / "../shop")', "shop/data/rows.json", False),
     ('open("shop/data/rows.json")', "shop/data/rows.json", True),
     ('run(ROOT / "shop" / "cli.py")', "shop/cli.py", False),
     ('run(ROOT / "cli.py")', "cli.py", False),
