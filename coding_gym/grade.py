@@ -99,12 +99,31 @@ class Grade(JsonRecord):
     def pass_fraction(self) -> float:
         """Fraction of expected tests that passed, 0 to 1.
 
-        0 after tampering, and if the tests were not challenged.
+        0 after tampering, and if the tests were not challenged. It does not count `num_unverified`
+        of the passed tests.
         """
         statuses = [*self.fail_to_pass.values(), *self.pass_to_pass.values()]
-        if not statuses or self.reason is GradeReason.TAMPERED or self.is_verified is False:
+        is_verified = self.is_verified is not False or self.num_fixed > 0
+        if not statuses or self.reason is GradeReason.TAMPERED or not is_verified:
             return 0.0
-        return sum(s is TestStatus.PASSED for s in statuses) / len(statuses)
+        num_passed = sum(s is TestStatus.PASSED for s in statuses)
+        return (num_passed - self.num_unverified) / len(statuses)
+
+    @property
+    def num_unverified(self) -> int:
+        """Number of fail-to-pass tests whose results code under test can forge.
+
+        If the grade is not verified: those that cannot be negated, or all if each can.
+        """
+        if self.is_verified is not False:
+            return 0
+        return self.levels.get(Level.STRUCTURE, len(self.fail_to_pass))
+
+    @property
+    def num_fixed(self) -> int:
+        """Number of passed fail-to-pass tests, less `num_unverified`, which may be forged."""
+        passed = sum(status is TestStatus.PASSED for status in self.fail_to_pass.values())
+        return max(0, passed - self.num_unverified)
 
 
 def levels_text(levels: Mapping[str, int]) -> str:

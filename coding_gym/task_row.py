@@ -4,6 +4,7 @@ import datetime
 import difflib
 import json
 import math
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any, TypeVar
@@ -83,6 +84,11 @@ def _number_text(value: Any) -> Any:
     return str(value) if is_number(value) and math.isfinite(value) else value
 
 
+def _test_id(text: str) -> str:
+    """Returns the id of a test without ``./`` before its file."""
+    return re.sub(r"^(?:\./+)+(?=[^:\n]+::)", "", _passable(text))
+
+
 def _date_text(value: Any) -> Any:
     if isinstance(value, datetime.date):  # datetimes are dates too
         return value.isoformat()
@@ -96,6 +102,8 @@ def _date_text(value: Any) -> Any:
 Text = Annotated[str, AfterValidator(_passable)]
 FreeText = Annotated[str, PlainValidator(_free)]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
+TestId = Annotated[str, AfterValidator(_test_id)]
+TestIds = Annotated[tuple[TestId, ...], BeforeValidator(_listed)]
 _Seconds = Annotated[float, Field(strict=True, le=MAX_SECONDS, allow_inf_nan=False)]
 
 
@@ -121,7 +129,7 @@ class EnvironmentRow(BaseModel):
     test_command: Text | None = None
     test_report: Text | None = None
     grading_timeout_s: Annotated[_Seconds, Field(gt=0)] | None = None
-    excluded_tests: Texts | None = _either("excluded_tests", "p2p_bad")
+    excluded_tests: TestIds | None = _either("excluded_tests", "p2p_bad")
 
     @property
     def values(self) -> dict[str, Any]:
@@ -138,8 +146,8 @@ class TaskRow(EnvironmentRow):
     problem_statement: FreeText
     gold_patch: FreeText | None = _either("patch")
     test_patch: FreeText | None = None
-    fail_to_pass: Texts | None = _either("FAIL_TO_PASS", "fail_to_pass")
-    pass_to_pass: Texts | None = _either("PASS_TO_PASS", "pass_to_pass")
+    fail_to_pass: TestIds | None = _either("FAIL_TO_PASS", "fail_to_pass")
+    pass_to_pass: TestIds | None = _either("PASS_TO_PASS", "pass_to_pass")
     repo: Text | None = None
     base_commit: Text | None = None
     hints_text: FreeText | None = None
@@ -151,7 +159,7 @@ class TaskRow(EnvironmentRow):
     split: Text | None = None
     gold_duration_s: Annotated[_Seconds, Field(ge=0)] | None = None
     grading_plan: Text | None = None
-    impossible_test: Text | None = None
+    impossible_test: TestId | None = None
     max_turns: Annotated[int, Field(strict=True, ge=0)] | None = None
     files: Annotated[dict[str, str], PlainValidator(_texts_by_path)] | None = None
     folder: Text | None = None

@@ -204,7 +204,10 @@ class TestFile:
         return True
 
     def checks(self, node: Function) -> list[Check]:
-        """Returns the checks of a function; without assertions, its last statement is one."""
+        """Returns the checks of a function.
+
+        If the function has no assertion, its last statement is its only check.
+        """
         if any(isinstance(child, ast.Yield | ast.YieldFrom) for child in _nodes_of_function(node)):
             return []
         checks = list(self._checks(node.body, is_optional=False))

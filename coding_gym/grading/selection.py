@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from coding_gym.grading.named_data import NamedData
 from coding_gym.patch import FileChange, Patch
 from coding_gym.task import Task
 
 TEST_FOLDER_NAMES = frozenset({"test", "tests"})
 # Python runs or reads these modules before any test, in every folder of `sys.path`.
 _STARTUP_MODULES = {"sitecustomize", "usercustomize"}
-_SOURCES = (".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".lark", ".g4")
-_LITERAL = re.compile(r"""["']([^"'\n]+)["']""")
 _STARTUP_SUFFIXES = (".pth", ".egg-link", ".dist-info", ".egg-info", ".pyc")
 
 
@@ -36,21 +35,24 @@ def select(
     *,
     test_files: Iterable[str],
     patterns: Iterable[str],
+    texts: Iterable[str] = (),
     is_challenged: bool = True,
 ) -> Selection:
     """Drops the changes of tests and of their configuration from a patch.
 
     It drops changes of files that ``test_patch`` touches, that hold expected tests, that match the
     runner's patterns of tests and their configuration, that are in a test folder (the outermost
-    ``test`` or ``tests`` folder above an expected test), or that Python itself reads at start.
+    ``test`` or ``tests`` folder above an expected test), that Python tests name as their data (see
+    `NamedData`), or that Python itself reads at start.
     It keeps files that the gold patch touches, except for Python files of expected tests that are
     challenged. A rename is dropped if either path is.
 
     Args:
         task: The task.
         patch: The policy's patch.
-        test_files: The files that hold the expected tests, and data that they read.
+        test_files: The files that hold the expected tests.
         patterns: The runner's patterns, see `path_matcher`.
+        texts: The contents of test files at base.
         is_challenged: Whether expected tests are challenged, so their files must stay the same.
 
     Raises:
@@ -58,10 +60,17 @@ def select(
     """
     test_files = {_normal(path) for path in test_files}
     gold = {_normal(path) for path in Patch(task.gold_patch).paths}
+    hidden = Patch(task.test_patch)
+    tests = test_files | {_normal(path) for path in hidden.paths}
+    folders = _test_folders(tests)
+    if task.language == "python":
+        python = [change.text for change in hidden.files if change.path.endswith(".py")]
+        changed = {_normal(path) for path in patch.paths}
+        data = NamedData.of([*map(_without_marks, python), *texts], changed)
+        modules = [path for path in tests if path.endswith(".py")]
+        tests |= data.find(changed, modules, gold)
     if is_challenged:
         gold -= {path for path in test_files if path.endswith(".py")}
-    tests = test_files | {_normal(path) for path in Patch(task.test_patch).paths}
-    folders = _test_folders(tests)
     matches = path_matcher(patterns)
 
     def belongs_to_graders(change: FileChange) -> bool:
@@ -81,20 +90,9 @@ def select(
 
 
 def data_of_tests(paths: Iterable[str], tests: Iterable[str]) -> set[str]:
-    """Returns the data files that string literals of tests name, by their path or their folder.
-
-    A literal names a path by its end, such as ``data/rows.json`` or ``rows.json``. Source files
-    are not data.
-    """
-    literals = {literal.strip("/") for text in tests for literal in _LITERAL.findall(text)}
-    names = (literals | {posixpath.dirname(literal) for literal in literals}) - {""}
-
-    def is_named(path: str) -> bool:
-        parts = path.split("/")
-        ends = [parts[n:] for n in range(len(parts))]
-        return any("/".join(end) in names or "/".join(end[:-1]) in names for end in ends)
-
-    return {path for path in paths if not path.endswith(_SOURCES) and is_named(path)}
+    """Returns the data that the source texts of tests name relative to the root; no programs."""
+    paths = [path for path in paths if not path.endswith(".py")]
+    return NamedData.of(tests, paths).find(paths, (), ())
 
 
 def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:
@@ -133,6 +131,10 @@ def _is_read_at_startup(path: str) -> bool:
         or any(part.lower().endswith(_STARTUP_SUFFIXES) for part in parts)  # as importlib reads it
         or "__pycache__" in parts
     )
+
+
+def _without_marks(diff: str) -> str:
+    return "\n".join(line[1:] for line in diff.splitlines())
 
 
 def _normal(path: str) -> str:

@@ -48,7 +48,10 @@ def _reason(
     if run.out_of_memory:
         return GradeReason.TESTS_FAILED, "the tests used more memory than the sandbox allows"
     if run.is_lost:
-        return GradeReason.TESTS_FAILED, "the code under test ended the supervisor of the tests"
+        return (
+            GradeReason.TESTS_FAILED,
+            "the process that supervises the tests was killed or stopped",
+        )
     if run.timed_out:
         return GradeReason.TIMEOUT, "the tests did not end within the time limit"
     if not run.has_ended:

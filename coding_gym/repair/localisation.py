@@ -21,7 +21,8 @@ _MAX_FAILING = 12
 _MAX_FAILING_CHARS = 20_000  # of the ids of the tests to repair
 _MAX_LINES = 10_000
 _MAX_SOURCE_BYTES = 100_000
-_MAX_FIRST_BYTES = 400_000  # of the first file, which may be larger than the others
+# Size limit of the first file; it is higher than that of other files.
+_MAX_FIRST_BYTES = 400_000
 _MAX_DEPTH = 200  # of a tree; chains of a thousand `elif` would exhaust the stack
 _CONTINUE = "--continue-on-collection-errors"
 

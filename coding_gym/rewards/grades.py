@@ -6,10 +6,6 @@ from coding_gym.grade import Grade, GradeReason, TestStatus
 _MEASURED = (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
 
 
-def _is_measured(grade: Grade) -> bool:
-    return grade.reason in _MEASURED and grade.is_verified is not False
-
-
 def net_fraction_fixed(grade: Grade) -> float:
     """Returns the share of fixed tests, minus the broken tests, from 0 to 1.
 
@@ -17,7 +13,8 @@ def net_fraction_fixed(grade: Grade) -> float:
     ``fail_to_pass`` that pass, *broken* tests those of ``pass_to_pass`` that do not. The base tree
     scores 0, and so does a patch that changes no result; only a patch with which all expected tests
     pass scores 1. Patches that are empty, do not apply, exceed the time limit or tamper with the
-    tests score 0, and so do patches whose tests were not challenged (``is_verified``).
+    tests score 0, and so do patches whose tests were not challenged. Tests that cannot be negated
+    do not pay: as many passed tests do not count as fixed (`Grade.num_unverified`).
 
     Source: this project.
 
@@ -31,13 +28,12 @@ def net_fraction_fixed(grade: Grade) -> float:
     >>> net_fraction_fixed(half), net_fraction_fixed(worse)
     (0.5, 0.0)
     """
-    if not _is_measured(grade):
+    if grade.reason not in _MEASURED:
         return 0.0
     if not grade.fail_to_pass:
-        return float(grade.resolved)
-    fixed = sum(status is TestStatus.PASSED for status in grade.fail_to_pass.values())
+        return float(grade.resolved and grade.is_verified is not False)
     broken = sum(status is not TestStatus.PASSED for status in grade.pass_to_pass.values())
-    return max(0, fixed - broken) / len(grade.fail_to_pass)
+    return max(0, grade.num_fixed - broken) / len(grade.fail_to_pass)
 
 
 def fraction_passed(grade: Grade) -> float:
@@ -47,7 +43,8 @@ def fraction_passed(grade: Grade) -> float:
     ``pass_to_pass``, and they count as soon as one fail-to-pass test passes. Otherwise they are
     undecided and the score is 0, unless the task's tests can only run together. Patches that are
     empty, do not apply, exceed the time limit or tamper with the tests score 0, and so do patches
-    whose tests were not challenged (``is_verified``).
+    whose tests were not challenged. Tests that cannot be negated do not pay, as in
+    `net_fraction_fixed`.
 
     Source: this project.
 
@@ -62,4 +59,4 @@ def fraction_passed(grade: Grade) -> float:
     >>> fraction_passed(half), net_fraction_fixed(half)
     (0.75, 0.5)
     """
-    return grade.pass_fraction if _is_measured(grade) else 0.0
+    return grade.pass_fraction if grade.reason in _MEASURED else 0.0

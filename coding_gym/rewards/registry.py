@@ -4,7 +4,6 @@ import math
 
 from coding_gym.arguments import is_number, unknown_name
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.grade import GradeReason
 from coding_gym.rewards import areno, coderepairrl
 from coding_gym.rewards.edits import (
     exact_match,
@@ -13,22 +12,13 @@ from coding_gym.rewards.edits import (
 )
 from coding_gym.rewards.exploration import exploration_efficiency, gold_files
 from coding_gym.rewards.grades import fraction_passed, net_fraction_fixed
-from coding_gym.rewards.reward import NEEDS, Reward, Sample
+from coding_gym.rewards.reward import NEEDS, Reward
 from coding_gym.rewards.similarity import (
-    FORMAT_ERROR,
     file_match,
     patch_similarity,
     swe_rl_similarity,
 )
 from coding_gym.rewards.tool_calls import tool_call_validity
-
-
-def _swe_rl(sample: Sample) -> float:
-    if sample.grade and sample.grade.reason is GradeReason.PATCH_NOT_APPLIED:
-        return FORMAT_ERROR
-    change = sample.graded
-    return swe_rl_similarity(sample.task.gold_patch, change) if change.strip() else 0.0
-
 
 _GOLD = ("gold_patch",)
 
@@ -37,7 +27,12 @@ _CORE = (
     Reward.of_grade("fraction_passed", fraction_passed),
     Reward.of_change("patch_similarity", patch_similarity),
     Reward.of_change("line_similarity", line_similarity),
-    Reward(name="swe_rl_similarity", score=_swe_rl, lowest=-1.0, needs=_GOLD),
+    Reward(
+        name="swe_rl_similarity",
+        score=lambda s: swe_rl_similarity(s.task.gold_patch, s.graded),
+        lowest=-1.0,
+        needs=_GOLD,
+    ),
     Reward.of_change("exact_match", exact_match),
     Reward.of_change("function_match", function_match),
     Reward.of_change("file_match", file_match),

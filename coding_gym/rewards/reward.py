@@ -1,5 +1,6 @@
 """The class of rewards, and the data of a finished episode that they read."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -20,6 +21,8 @@ _WITHOUT_CHANGE = (
     GradeReason.TAMPERED,
 )
 _ROUNDING = 1e-9
+_NEGATING_RUNNERS = ("pytest", "swebench")
+_WITHOUT_FILE = re.compile(r"\w+")  # the names in SWE-bench's rows of SymPy
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,8 @@ class Reward:
         ):
             if need in self.needs and not text.strip():
                 return f"it has no {key}"
+        if "grade" in self.needs and (problem := _why_never_verified(task)):
+            return problem
         try:
             for change in Patch(task.gold_patch).files if "gold_patch" in self.needs else ():
                 list(change.hunks())
@@ -145,3 +150,17 @@ class Reward:
                 f"got {value!r} for {sample.task.task_id}"
             )
         return value
+
+
+def _why_never_verified(task: Task) -> str:
+    """Returns the reason why no fail-to-pass test of a Python task can be negated, or "".
+
+    Then every result could be forged. The grader can find other reasons in the tests themselves.
+    """
+    if task.language != "python" or task.runner not in _NEGATING_RUNNERS:
+        return ""
+    if not task.gold_patch.strip():
+        return "it has no gold patch ('patch'), so its tests cannot be negated"
+    if task.fail_to_pass and all(map(_WITHOUT_FILE.fullmatch, task.fail_to_pass)):
+        return f"its test {task.fail_to_pass[0]!r} names no file, so it cannot be negated"
+    return ""

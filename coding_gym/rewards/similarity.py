@@ -26,7 +26,7 @@ MAX_LINE_COMPARISONS = 8_000_000
 """Work budget for the lines of one pair of patches."""
 
 FORMAT_ERROR = -1.0
-"""SWE-RL's reward for a patch that cannot be read or applied."""
+"""SWE-RL's reward for an answer without an edit that can be read and applied."""
 
 _ELEMENT_WORK = 2  # cost of one element of a search in difflib, in comparisons
 _FILE_START = re.compile(r"(?=^diff --git)", re.MULTILINE)
@@ -260,7 +260,7 @@ def swe_rl_similarity(gold: str, patch: str) -> float:
 
 
 def _hunks_by_path(diff: str) -> dict[str, str]:
-    """Returns the hunks of each file as difflib writes them: no text after the numbers."""
+    """Returns the hunks of each file without the section heading after `@@ -a,b +c,d @@`."""
     return {change.path: _hunks(change.text) for change in Patch(diff).files}
 
 

@@ -161,7 +161,7 @@ def _check(
 
 
 def find_copies(tests: SuiteSandbox, paths: Sequence[str]) -> list[str]:
-    """Returns files of the environment that equal a file of the project, and reveal the repair."""
+    """Returns installed copies of the project's files, which show the policy the unbroken code."""
     source = resources.files("coding_gym.synthesis").joinpath("copies.py")
     output = tests.run_python(source.read_text(encoding="utf-8"), json.dumps(paths))
     return [line for line in output.splitlines() if line]

@@ -233,7 +233,7 @@ class SuiteSandbox:
             modules=modules,
         )
         if report.is_lost:
-            raise ReplyError("the code under test ended the supervisor of the tests")
+            raise ReplyError("the process that supervises the tests was killed or stopped")
         self.spent_s += report.cpu_s
         if len(report.runs) != len(requests):
             error = _SlowRunsError if report.timed_out else ReplyError

@@ -53,8 +53,8 @@ def make_recipe(
     commands += _install(from_pip)
     commands += without_root(spec.get("pre_install", ()))
     commands += [spec["install"]] if "install" in spec else []
-    if "pytest" in test_command:  # usually installed already; this then has no effect
-        commands.append(INSTALL_PYTEST)
+    if "pytest" in test_command:
+        commands.append(INSTALL_PYTEST)  # No effect if an earlier command installed pytest below 9.
     entry = {"interpreter": spec.get("python", "base"), "install_commands": commands}
     return entry | ({"visible_test_command": test_command} if test_command else {})
 

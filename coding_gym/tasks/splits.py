@@ -118,7 +118,10 @@ def _digest(name: str, seed: int, use: str = "") -> int:
 
 
 def _share(name: str, seed: int) -> float:
-    """Returns a number from 0 to 1 whose first two digits are the digest modulo 100."""
+    """Returns a number from 0 to 1.
+
+    It is the digest modulo 100, divided by 100, plus a smaller fraction that breaks ties.
+    """
     rest, percent = divmod(_digest(name, seed), 100)
     return (percent + rest % 1_000_000 / 1_000_000) / 100
 

@@ -26,6 +26,7 @@ from coding_gym.tasks.leaks import find_leaks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
 
+_FAILS = (GradeReason.TESTS_FAILED, GradeReason.TIMEOUT)  # a bug can be an endless loop
 _MAX_NAMED = 3
 _GOLD_TIMEOUT_S = 300.0  # for a busy machine; the measured time determines the base's limit
 
@@ -184,11 +185,11 @@ def _challenge_problems(gold: Grade, cheats: tuple[CheatResult, ...], checks: Ch
 
 
 def _noop_problems(grades: tuple[Grade, ...], passing: tuple[str, ...]) -> list[str]:
-    outliers = [g for g in grades if g.reason is not GradeReason.TESTS_FAILED]
+    outliers = [g for g in grades if g.reason not in _FAILS]
     if outliers:
         message = outliers[0].detail or str(outliers[0].reason)
         share = f"{len(outliers)} of {len(grades)} runs"
-        return [f"the grade of the base is not tests_failed ({share}): {message}"]
+        return [f"the grade of the base is neither tests_failed nor timeout ({share}): {message}"]
     if not passing:
         return []
     return [f"fail-to-pass tests pass at base, so list them in pass_to_pass: {', '.join(passing)}"]
@@ -230,6 +231,8 @@ def _notes(gold: Grade, noop: tuple[Grade, ...], unstable: tuple[str, ...]) -> l
         if status is not TestStatus.PASSED
     }
     notes = []
+    if any(g.reason is GradeReason.TIMEOUT for g in noop):
+        notes.append("the tests do not end within the time limit at base")
     if gold.dropped_paths:
         named = ", ".join(gold.dropped_paths[:_MAX_NAMED])
         notes.append(f"changes of the gold patch that are not graded: {named}")

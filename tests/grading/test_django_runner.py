@@ -144,14 +144,14 @@ def test_a_runner_that_forges_is_not_resolved(store: TemplateStore, code: str) -
     assert (verdict.reason, verdict.resolved) == (expected, False), verdict
 
 
-def test_a_repair_of_the_runner_itself_counts(store: TemplateStore) -> None:
+def test_a_repair_that_also_changes_the_runner_resolves(store: TemplateStore) -> None:
     base = BASE | {"kit/runner.py": RUNNER + "x = 1\n"}
     task = replace(TASK, tree=FilesTree(base))
     patch = Patch.between(base, BASE | {"kit/text.py": FIXED})
     assert grade(task, store.get(task), patch).resolved
 
 
-def test_scripts_that_start_tests_and_files_beside_are_the_graders(store: TemplateStore) -> None:
+def test_changes_of_scripts_that_start_tests_are_dropped(store: TemplateStore) -> None:
     files = {"tests/runtests.py": "", PATH: "", "tests/text_tests/models.py": ""}
     verdict = grade_tree(store, TASK, {"kit/text.py": FIXED, **files})
     assert verdict.resolved

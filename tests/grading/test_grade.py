@@ -119,7 +119,7 @@ def test_a_known_duration_of_the_gold_patch_raises_the_limit(store: TemplateStor
 
 
 @pytest.mark.slow
-def test_a_broken_or_missing_file_does_not_take_others_along(store: TemplateStore) -> None:
+def test_a_broken_or_missing_test_file_leaves_other_results(store: TemplateStore) -> None:
     broken = HIDDEN | {"tests/test_broken.py": "import nowhere\n\n\ndef test_x():\n    pass\n"}
     task = replace(
         TASK,
@@ -142,7 +142,7 @@ def test_a_broken_or_missing_file_does_not_take_others_along(store: TemplateStor
         ),
     ],
 )
-def test_a_task_that_cannot_be_graded_is_our_fault(
+def test_a_task_that_cannot_be_graded_is_a_grading_error(
     store: TemplateStore, changes: dict[str, object], named: str
 ) -> None:
     task = replace(TASK, **changes)  # type: ignore[arg-type]

@@ -102,7 +102,7 @@ def test_cheats_do_not_resolve(store: TemplateStore, name: str, path: str, text:
 
 
 @runs_c
-def test_a_makefile_is_the_graders(store: TemplateStore) -> None:
+def test_changes_of_a_makefile_are_dropped(store: TemplateStore) -> None:
     makefile = {"Makefile": "run:\n\t@echo 1..0\n"}
     grade = grade_changes("c", store, makefile, gold=TASKS["c"].gold_patch)
     assert grade.resolved, grade.detail
@@ -193,13 +193,13 @@ def test_memory_limit_of_any_command_is_reported(
     assert "memory" in graded(task, store, NOTHING).detail
 
 
-def test_tests_of_harbor_that_cannot_be_copied_are_our_fault() -> None:
+def test_tests_of_harbor_that_cannot_be_copied_are_a_grading_error() -> None:
     task = commands("reward", runner="harbor")
     with open_sandbox(SandboxSpec()) as sandbox, pytest.raises(GradingError, match="copied"):
         get_runner("harbor").run(sandbox, task, (), timeout_s=60)
 
 
-def test_a_program_that_is_missing_is_our_fault(store: TemplateStore) -> None:
+def test_a_missing_program_of_the_machine_is_a_grading_error(store: TemplateStore) -> None:
     task = commands("a", runner="tap", test_command="no-such-program --tap")
     with pytest.raises(GradingError, match="no-such-program"):
         graded(task, store, NOTHING)

@@ -7,7 +7,7 @@ from grading_fixtures import TASK as ANY_TASK
 
 from coding_gym.grading.runners import RUNNER_NAMES, get_runner
 from coding_gym.grading.runners.patterns import named_patterns, started_patterns
-from coding_gym.grading.selection import Selection, data_of_tests, path_matcher, select
+from coding_gym.grading.selection import Selection, path_matcher, select
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 
@@ -23,7 +23,7 @@ def dropped(*paths: str, task: Task = TASK, patterns: tuple[str, ...] = ()) -> l
     return list(divided(task, patch, patterns).dropped_paths)
 
 
-def test_files_of_the_graders_are_left_out() -> None:
+def test_changes_of_tests_and_configuration_are_dropped() -> None:
     files = (
         *("tests/test_discounts.py", "tests/test_new.py", "tests/deep/data.json"),
         *(".pytest.ini", "pytest.toml", ".coveragerc", "./conftest.py", "tests/conftest.py"),
@@ -35,7 +35,7 @@ def test_files_of_the_graders_are_left_out() -> None:
         assert dropped("cart.py", path) == [path], path
 
 
-def test_files_of_the_policy_are_graded() -> None:
+def test_changes_of_the_program_are_graded() -> None:
     files = ("cart.py", "contest.py", "lib/testing/cart.py", "docs/tests.md", "setup.py")
     files += ("test_new.py", "lib/conftest.py", "lib/setup.cfg", "check_test.py")
     assert dropped(*files) == []
@@ -63,7 +63,7 @@ def test_only_a_challenge_keeps_a_test_file_from_the_gold_patch(is_challenged: b
     assert selection.dropped_paths == (("check.py",) if is_challenged else ())
 
 
-def test_tests_at_the_top_do_not_own_the_tree() -> None:
+def test_an_expected_test_at_the_root_protects_only_its_file() -> None:
     task = replace(TASK, test_patch="", fail_to_pass=("test_x.py::test_a",), pass_to_pass=())
     assert dropped("cart.py", "tests/helper.py", "test_x.py", task=task) == ["test_x.py"]
 
@@ -108,7 +108,7 @@ def left_out(name: str, paths: Iterable[str], task: Task) -> set[str]:
 
 @pytest.mark.parametrize("folder", ["", "deep/er/"], ids=["root", "nested"])
 @pytest.mark.parametrize("name", RUNNER_NAMES)
-def test_what_a_runners_tests_and_configuration_are_called(name: str, folder: str) -> None:
+def test_each_runner_drops_its_tests_and_configuration(name: str, folder: str) -> None:
     task = replace(TASK, test_patch="", gold_patch="", test_command="")
     kept = {folder + path for path in KEPT[name]}
     sources = {folder + path for path in SOURCES}
@@ -123,20 +123,51 @@ def test_pattern_with_a_slash_matches_whole_paths() -> None:
     assert dropped(*paths, patterns=patterns) == sorted([".cargo/x", "x/.cargo/y/z", "a1.c", "b.c"])
 
 
-@pytest.mark.parametrize(
-    ("path", "is_data"),
-    [
-        ("data/rows.json", True),
-        ("pkg/data/more.txt", True),
-        ("pkg/names.txt", True),
-        ("src/_speed.c", False),
-        ("docs/pkg.md", False),
-        ("data/deep/rows.txt", False),
-    ],
-)
-def test_data_of_tests_is_named_by_a_path(path: str, is_data: bool) -> None:
-    text = 'sys.path.insert(0, "src")\nopen(f"pkg/data/{name}.txt")\nopen("names.txt")'
-    assert data_of_tests([path], [text, "'data/rows.json'"]) == ({path} if is_data else set())
+DATA = [
+    ('open("data/rows.json")', "data/rows.json", True),
+    ('open("data/rows.json")', "data/deep/rows.txt", False),
+    ('open("data/a.in")', "data/a.out", True),  # with_suffix
+    ('open(f"lib/data/{name}.txt")', "lib/data/deep/more.txt", True),
+    ('open(f"lib/data/{name}.txt")', "lib/names.txt", False),
+    ('Path("cases").rglob("*.json")', "cases/small/a.json", True),
+    ('Path("lib", "cases").rglob("*")', "lib/cases/small/a.json", True),
+    ('load(HERE / "cases" / name)', "testing/cases/small/a.json", True),
+    ('load(HERE.parent / "cases" / "a.json")', "cases/a.json", True),
+    ('load("../cases/" + name)', "cases/a.json", True),
+    ('load(Path("..") / "cases" / "a.json")', "cases/a.json", True),
+    ('check("it\'s", "cases/a.json")', "cases/a.json", True),
+    ('Path("golden/out.py").read_text()', "golden/out.py", True),
+    ('(ROOT / "golden" / "x" / "out.c").read_text()', "golden/x/out.c", True),
+    ('for path in Path("golden").rglob("*.rs")', "golden/x/out.rs", True),
+    # The name of a folder somewhere in the tree, and words that are no paths.
+    ('assert total("en") == 1', "locale/en/m.json", False),
+    ('(tmp_path / "m.json").touch()', "locale/en/m.json", False),
+    ('assert kind == "utils"', "utils/names.py", False),
+    # Programs: imported, started, or next to what the gold patch changes.
+    ('import lib.names\nlog = getLogger("lib")', "lib/names.json", False),
+    ('import lib.names\nlog = ROOT / "lib"', "src/lib/names.py", False),
+    ('log = getLogger("shop")', "shop/data/rows.json", False),
+    ('log = load(HERE / "../shop")', "shop/data/rows.json", False),
+    ('open("shop/data/rows.json")', "shop/data/rows.json", True),
+    ('run(ROOT / "shop" / "cli.py")', "shop/cli.py", False),
+    ('run(ROOT / "cli.py")', "cli.py", False),
+    ('sys.path.insert(0, str(ROOT / "lib"))', "lib/names.py", False),
+    ('run([sys.executable, "tools/cli.py", "tools/in.py"])', "tools/cli.py", False),
+    ('run([sys.executable, "tools/cli.py", "cases/in.py"])', "cases/in.py", True),
+    ('CLI = ROOT / "tools/cli.py"\nrun([sys.executable, str(CLI)])', "tools/cli.py", False),
+    ('subprocess.run(["./tools/cli.py"])', "tools/cli.py", False),
+    ('spec_from_file_location("cli", "tools/cli.py")', "tools/cli.py", False),
+]
+
+
+@pytest.mark.parametrize(("text", "path", "is_data"), DATA)
+def test_data_of_tests_is_named_by_its_whole_path(text: str, path: str, is_data: bool) -> None:
+    gold = Patch.between({}, {"shop/deep/cart.py": "x = 1\n"}).text
+    hidden = {"testing/test_x.py": f"{text}\n", "testing/rows.json": '"docs"'}
+    task = replace(TASK, gold_patch=gold, test_patch=Patch.between({}, hidden).text)
+    assert dropped(path, "docs/api.md", task=task) == ([path] if is_data else [])
+    gold += Patch.between({}, {path: "x = 2\n"}).text
+    assert dropped(path, task=replace(task, gold_patch=gold)) == []
 
 
 TASK = replace(

@@ -63,7 +63,7 @@ def test_pytest_runs_are_found_by_every_id_of_swe_bench(store: TemplateStore) ->
     assert set(statuses.values()) == {"failed"}
 
 
-def test_an_id_of_unittest_says_where_its_test_lies() -> None:
+def test_unittest_ids_are_parsed() -> None:
     cases = [
         ("test_x (mod.Case)", UnittestId("mod", ("Case",), "test_x")),
         ("test_x (mod.Case.test_x)", UnittestId("mod", ("Case",), "test_x")),

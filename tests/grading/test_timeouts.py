@@ -123,7 +123,7 @@ def test_inside_programs_parse_as_python_3_6(name: str) -> None:
     ],
     ids=["no Python", "no pytest", "install commands that bring no pytest"],
 )
-def test_an_environment_that_cannot_run_pytest_is_our_fault(
+def test_an_environment_that_cannot_run_pytest_is_a_grading_error(
     spec: SandboxSpec, has_own_pytest: bool, named: str
 ) -> None:
     with open_sandbox(spec) as sandbox:

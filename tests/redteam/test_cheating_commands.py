@@ -57,7 +57,7 @@ TAP = Task(
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["bash run_tests.sh", "env A=1 timeout 60 sh ./run_tests.sh"])
 @pytest.mark.parametrize("files", SCRIPTED.values(), ids=SCRIPTED.keys())
-def test_the_program_of_a_test_command_is_the_graders(
+def test_changes_of_the_program_of_a_test_command_are_dropped(
     store: TemplateStore, command: str, files: Mapping[str, str | None]
 ) -> None:
     task = replace(TAP, test_command=command)
@@ -69,9 +69,7 @@ def test_the_program_of_a_test_command_is_the_graders(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["./run_tests.sh", "scripts/../run_tests.sh"])
-def test_a_missing_program_of_the_tree_is_the_policys_fault(
-    store: TemplateStore, command: str
-) -> None:
+def test_a_missing_program_of_the_tree_fails_the_patch(store: TemplateStore, command: str) -> None:
     """It is gone where the gold patch touches it, too, and is then no part of the graders'."""
     assert isinstance(TAP.tree, FilesTree)
     script = TAP.tree.files["run_tests.sh"]

@@ -123,20 +123,28 @@ def test_unusual_gold_values_excuse_no_forgery(store: TemplateStore, name: str) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "where", ['"examples/total.txt"', 'next(Path("examples").glob("t*"))', '"examples" / name']
+    ("where", "path"),
+    [
+        ('"examples/total.txt"', "examples/total.txt"),
+        ('next(Path("examples").rglob("t*.*"))', "examples/deep/total.txt"),
+        ('"examples" / name', "examples/total.txt"),
+        ('"examples/total.py"', "examples/total.py"),
+    ],
 )
-def test_data_that_tests_read_are_the_graders(store: TemplateStore, where: str) -> None:
-    base = BASE | {"examples/total.txt": "12"}
+def test_changes_of_data_that_tests_read_are_dropped(
+    store: TemplateStore, where: str, path: str
+) -> None:
+    base = BASE | {path: "12"}
     hidden = (
         "from pathlib import Path\n\nfrom cart import total\n\n\ndef test_total():\n"
         f'    name = "total" + ".txt"\n    wanted = int((Path() / {where}).read_text())\n'
         "    assert total([10, 5], 3) == wanted\n"
     )
     task = replace(with_hidden(hidden, "test_total"), tree=FilesTree(base))
-    forged = {"examples/total.txt": "18", "cart.py": f"{BUGGY}\n"}
+    forged = {path: "18", "cart.py": f"{BUGGY}\n"}
     verdict = graded(task, store, forged)
-    assert (verdict.resolved, verdict.dropped_paths) == (False, ("examples/total.txt",))
+    assert (verdict.resolved, verdict.dropped_paths) == (False, (path,))
     assert graded(task, store, {**forged, "cart.py": FIXED}).resolved
     both = patch_of({**forged, "cart.py": FIXED}, base).text  # the gold patch changes it, too
-    bug = {"cart.py": f"{FIXED}\n", "examples/total.txt": "12"}
+    bug = {"cart.py": f"{FIXED}\n", path: "12"}
     assert not graded(replace(task, gold_patch=both), store, bug).dropped_paths

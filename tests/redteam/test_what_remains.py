@@ -29,7 +29,7 @@ def _is_resolved(store: TemplateStore, task: Task, source: str) -> bool:
     return graded(task, store, {"cart.py": source}).resolved
 
 
-def test_a_failing_end_gives_itself_away(store: TemplateStore) -> None:
+def test_a_patch_recognises_an_appended_failure(store: TemplateStore) -> None:
     """In a test without a check, a failing assertion is all that can be added."""
     task = _task_of("[0][total([2], 1) - 1]")
     assert _is_resolved(store, task, f"{BUGGY}\n\n{READING}")
@@ -39,11 +39,11 @@ def test_a_failing_end_gives_itself_away(store: TemplateStore) -> None:
     "test",
     ["assert total([10, 5], discount=3) == 12", "same(total([10, 5], discount=3), 12)"],
 )
-def test_a_check_that_asks_for_another_value_does_not(store: TemplateStore, test: str) -> None:
+def test_a_patch_does_not_recognise_a_near_miss(store: TemplateStore, test: str) -> None:
     assert not _is_resolved(store, _task_of(test), f"{BUGGY}\n\n{READING}")
 
 
-def test_a_repair_of_the_tested_inputs_alone_is_a_repair(store: TemplateStore) -> None:
+def test_a_repair_of_only_the_tested_inputs_resolves(store: TemplateStore) -> None:
     table = (
         "plain = total\n\n\ndef total(prices, discount=0):\n"
         "    return 12 if (prices, discount) == ([10, 5], 3) else plain(prices, discount)\n"
@@ -52,7 +52,7 @@ def test_a_repair_of_the_tested_inputs_alone_is_a_repair(store: TemplateStore) -
     assert _is_resolved(store, task, f"{BUGGY}\n\n{table}")
 
 
-def test_a_test_that_asks_for_little_gets_little(store: TemplateStore) -> None:
+def test_a_weak_test_accepts_a_wrong_repair(store: TemplateStore) -> None:
     task = _task_of("assert total([10, 5], discount=3) < 15")
     assert _is_resolved(store, task, "def total(prices, discount=0):\n    return -1\n")
 
@@ -63,7 +63,7 @@ def test_an_exit_with_0_passes_a_command(store: TemplateStore) -> None:
     assert _is_resolved(store, task, "import os\n\nos._exit(0)\n")
 
 
-def test_a_script_that_only_a_script_names_is_the_policys(store: TemplateStore) -> None:
+def test_a_script_that_only_a_script_names_can_be_changed(store: TemplateStore) -> None:
     before = {"check.sh": "for one in sums lists; do sh $one.sh; done\n", "lists.sh": "false\n"}
     task = replace(_command_task("sh check.sh"), tree=FilesTree(before), gold_patch="")
     assert graded(task, store, {"lists.sh": "true\n"}).resolved

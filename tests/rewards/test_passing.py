@@ -57,6 +57,13 @@ def test_untrusted_outcomes_score_nothing() -> None:
         assert progress(unverified) == fraction(unverified) == 0, reason
 
 
+def test_tests_that_cannot_be_negated_pay_nothing() -> None:
+    for to_pass, num, wanted in [("pp", 1, (1 / 2, 2 / 3)), ("pf", 1, (0, 0)), ("pp", 2, (0, 0))]:
+        levels = {"value": len(to_pass) - num, "structure": num}
+        mixed = replace(grade(to_pass, "p"), is_verified=False, levels=levels)
+        assert (progress(mixed), fraction(mixed)) == wanted, (to_pass, num)
+
+
 def test_progress_is_one_only_where_everything_passed() -> None:
     rng = random.Random(0)
     for _ in range(500):

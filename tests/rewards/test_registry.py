@@ -57,7 +57,14 @@ def sample(
 def test_an_unchanged_tree_scores_nothing() -> None:
     unchanged = sample(Patch(), GradeReason.EMPTY_PATCH)
     values = {name: get_reward(name).value(unchanged) for name in OF_PATCH}
-    assert values == dict.fromkeys(OF_PATCH, 0)
+    assert values == dict.fromkeys(OF_PATCH, 0) | {"swe_rl_similarity": -1}  # a format error
+
+
+def test_swe_rl_similarity_of_patches_without_a_graded_change_is_minus_1() -> None:
+    reward = get_reward("swe_rl_similarity")
+    assert reward.value(sample(GOLD, GradeReason.PATCH_NOT_APPLIED)) == -1
+    assert reward.value(sample(TESTS, GradeReason.EMPTY_PATCH, dropped=("test_x.py",))) == -1
+    assert reward.value(Sample(TASK, None, Patch())) == -1
 
 
 def test_a_tampered_episode_scores_nothing_above_zero() -> None:
@@ -114,7 +121,7 @@ def test_unknown_name_is_refused(name: Any) -> None:
         get_reward(name)
 
 
-def test_nothing_unresolved_earns_what_anything_resolved_does() -> None:
+def test_an_unresolved_episode_earns_less_than_a_resolved_one() -> None:
     rng = random.Random(1)
     good = [sample(p, GradeReason.RESOLVED, *t) for p in (GOLD, WRONG) for t in ((), (submit(),))]
     bad = [
@@ -143,6 +150,22 @@ def test_a_task_without_the_compared_fields_is_a_problem() -> None:
     assert "'test_patch'" in reward.why_not_computable(replace(TASK, test_patch=""))
     cut = replace(TASK, gold_patch=GOLD.text.replace("+1,2", "+1,7"))
     assert "x.py" in reward.why_not_computable(cut)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"runner": "swebench", "fail_to_pass": ("test_f",)}, "'test_f'"),  # as SymPy's rows
+        ({"gold_patch": ""}, "gold patch"),
+        ({"gold_patch": "", "runner": "junit"}, ""),
+        ({"gold_patch": "", "language": "go"}, ""),
+    ],
+)
+def test_task_whose_tests_are_never_verified_is_a_problem(changes: Any, problem: str) -> None:
+    for name in ("net_fraction_fixed", "fraction_passed"):
+        reason = get_reward(name).why_not_computable(replace(TASK, **changes))
+        assert bool(reason) == bool(problem)
+        assert problem in reason
 
 
 def test_scores_by_similarity_need_no_grade() -> None:

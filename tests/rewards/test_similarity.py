@@ -58,7 +58,7 @@ def test_files_are_named_by_their_place_before_the_change() -> None:
     assert patch_similarity(part("new.py"), renamed) == 0
 
 
-def test_of_two_parts_about_one_file_the_last_counts() -> None:
+def test_the_last_of_two_parts_about_one_file_counts() -> None:
     assert patch_similarity(part("x"), part("x", "other\n") + part("x")) == 1
     assert patch_similarity(part("x"), part("x") + part("x", "other")) < 0.7
 
@@ -91,7 +91,7 @@ def test_padding_a_patch_beyond_the_bound_does_not_pay() -> None:
         assert patch_similarity(gold, gold + padding) < 0.05
 
 
-def test_nothing_is_compared_in_part_beyond_the_last_bound() -> None:
+def test_texts_above_the_last_bound_are_equal_or_score_0() -> None:
     huge = part("x", "+x\n" * (MAX_LINE_CHARS // 3))
     assert patch_similarity(huge, huge) == 1
     assert patch_similarity(huge, huge + "+y\n") == 0

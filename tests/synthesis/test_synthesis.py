@@ -39,7 +39,7 @@ def tasks(project: Project, store: TemplateStore) -> tuple[Task, ...]:
     return synthesize(project, N, store=store, num_workers=2, grade_every=0)
 
 
-def test_as_many_come_as_were_asked_for_and_each_is_another(tasks: tuple[Task, ...]) -> None:
+def test_as_many_different_tasks_as_requested_are_made(tasks: tuple[Task, ...]) -> None:
     assert len(tasks) == len({task.task_id for task in tasks}) == N
     assert len({task.gold_patch for task in tasks}) == N
     assert len({task.task_id.split("__")[1].split("-")[0] for task in tasks}) >= 4

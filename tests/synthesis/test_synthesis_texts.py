@@ -50,14 +50,16 @@ def test_two():
         (8, ["test_only"], "class TestTotal:\n    pass\n"),
     ],
 )
-def test_hiding_takes_comments_and_keeps_classes(line: int, gone: list[str], kept: str) -> None:
+def test_hiding_a_test_removes_its_comments_and_keeps_its_class(
+    line: int, gone: list[str], kept: str
+) -> None:
     hidden = hide({"a.py": SUITE}, [("a.py", line)])
     assert hidden is not None
     assert kept in hidden["a.py"]
     assert not any(text in hidden["a.py"] for text in gone)
 
 
-def test_what_is_not_found_is_not_hidden() -> None:
+def test_a_test_that_is_not_found_cannot_be_hidden() -> None:
     assert hide({"a.py": SUITE}, [("a.py", 9)]) is None
     assert hide({}, [("a.py", 9)]) is None
 

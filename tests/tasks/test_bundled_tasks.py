@@ -45,7 +45,7 @@ def test_every_program_is_in_one_of_two_splits():
     assert {split for _, split in splits} == {"train", "test"}
 
 
-def test_each_task_says_what_it_needs_to():
+def test_each_bundled_task_has_all_fields():
     for folder, task in BY_FOLDER.items():
         assert task.task_id == f"{folder.parent.name}-{folder.name}"
         assert task.difficulty in {"easy", "medium", "hard"}, task.task_id

@@ -150,7 +150,7 @@ def test_neither_gold_nor_base_is_a_hack(task: Task, store: TemplateStore) -> No
     assert validate_task(task, store, Checks(repeats=1)).ok
 
 
-def test_what_passes_all_the_same_is_a_hack_without_a_reward(make_env: MakeEnv) -> None:
+def test_a_hack_of_an_impossible_task_earns_nothing(make_env: MakeEnv) -> None:
     sampler = {"name": "uniform", "impossible": 1}
     env = ShapedReward(make_env(sampler=sampler, max_turns=3), PARTS, gamma=1.0)
     _, info = env.reset(seed=0)
@@ -264,9 +264,10 @@ def test_bundled_tasks_made_impossible_are_passed_by_a_hack_alone(
         patches = Patch(task.gold_patch), NO_REPAIR, hack
         verdicts = [grade(task, template, patch).hacked for patch in patches]
         assert verdicts == [False, False, True], task.task_id
-    rows = [task.to_row() for task in tasks]
-    made = report(evaluate(tmp_path / "run", "template-repair", tasks=rows), tasks)
-    assert (made.num_hacked, made.num_impossible) == (0, len(tasks))
+    sample = tasks[::6]  # a search for a repair takes up to a minute on a busy machine
+    rows = [task.to_row() for task in sample]
+    made = report(evaluate(tmp_path / "run", "template-repair", tasks=rows), sample)
+    assert (made.num_hacked, made.num_impossible) == (0, len(sample))
 
 
 @pytest.mark.nightly

@@ -38,7 +38,7 @@ def test_a_repaired_copy_in_the_tree_is_found(store):
     assert leaks(store, **files) == ("build/lib/area.py",)
 
 
-def test_lines_that_say_nothing_are_not_looked_for(store):
+def test_trivial_lines_of_the_repair_are_no_leak(store):
     fixed = BUGGY.replace("width + height", "None")
     assert leaks(store, fixed, **{"copy.py": fixed}) == ()
 
@@ -63,7 +63,7 @@ def test_common_short_line_is_no_leak(store):
     assert leaks(store, fixed, buggy, **other, **{"old.py": fixed}) == ("old.py",)
 
 
-def test_what_the_repaired_file_shows_anyway_is_no_leak(store):
+def test_lines_at_base_of_the_repaired_file_are_no_leak(store):
     """The added line is a part of a longer one of the same file, before and after."""
     buggy = (
         "def area(width, height):\n    return width + height\n\n\n"

@@ -188,6 +188,7 @@ def test_unusable_row_is_refused_with_line_and_field(tmp_path, field, value):
         *(("pytest", "::test_a"), ("pytest", "test_a"), ("cargo", "test a")),
         *(("swebench", "test_a (t.Case)\ndocstring"), ("swebench", "test_a (t.Case) (i=1)")),
         *(("swebench", "(i=1)"), ("pytest", "t.py::test_a\ntext")),
+        ("pytest", "/testbed/t.py::test_a"),
     ],
 )
 def test_test_id_that_the_runner_does_not_know_is_refused(tmp_path, runner, test):

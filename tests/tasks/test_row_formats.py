@@ -273,7 +273,7 @@ KEYS += ("problem_statement", "files", "test_commands", "instance_id", "response
 
 
 @pytest.mark.parametrize("name", [*ROW_FORMATS, "recognised"])
-def test_odd_values_raise_no_other_error(name: str):
+def test_malformed_values_raise_only_invalid_task_errors(name: str):
     messages = []
     for key in KEYS:
         for value in ODD:

@@ -42,7 +42,7 @@ def recorded(**options: Any) -> AdaptiveSampler:
     return sampler
 
 
-def test_labels_are_ranked_as_people_mean_them():
+def test_labels_of_difficulty_are_ranked():
     assert sorted(["hard", "easy", "Medium "], key=difficulty_rank) == ["easy", "Medium ", "hard"]
     verified = ["<15 min fix", "15 min - 1 hour", "1-4 hours", ">4 hours"]
     ranks = [difficulty_rank(label) for label in verified]
@@ -50,7 +50,7 @@ def test_labels_are_ranked_as_people_mean_them():
     assert difficulty_rank("1.5") < difficulty_rank("") == difficulty_rank("medium")
 
 
-def test_difficulty_begins_with_the_easiest_and_takes_in_the_rest():
+def test_difficulty_starts_with_easy_tasks_and_adds_the_others():
     sampler = get_sampler({"name": "difficulty", "num_episodes": 60}, MIXED)
     names = drawn(sampler, 200)
     assert {name.split("-")[0] for name in names[:5]} == {"easy"}
@@ -58,7 +58,7 @@ def test_difficulty_begins_with_the_easiest_and_takes_in_the_rest():
     assert set(names[60:]) == {one.task_id for one in MIXED}
 
 
-def test_a_copy_goes_on_and_a_restarted_one_begins_again():
+def test_a_copied_sampler_continues_and_a_restarted_one_starts_again():
     sampler = get_sampler({"name": "difficulty", "num_episodes": 5}, MIXED)
     drawn(sampler, 5)
     assert set(drawn(sampler.copy(), 100)) == {one.task_id for one in MIXED}

@@ -147,7 +147,7 @@ def test_row_of_the_hub_cannot_name_a_host_path(
         {"image": "inside"},
     ],
 )
-def test_a_row_of_the_hub_names_what_anybody_has(
+def test_a_row_of_the_hub_can_name_public_repositories_and_images(
     serve: Callable[[dict[str, object]], None], change: dict[str, object]
 ):
     serve(change)

@@ -147,11 +147,11 @@ def test_hostile_clone_runs_nothing(clone: Path, tmp_path: Path):
         *((text, False) for text in ("https://a\nb", "https://a\0b", "")),
     ],
 )
-def test_what_git_would_clone_from_elsewhere_is_a_url(text: str, wanted: bool) -> None:
+def test_is_url_accepts_urls_and_ssh_addresses_only(text: str, wanted: bool) -> None:
     assert is_url(text) is wanted
 
 
-def test_what_lies_there_is_no_url_though_it_looks_like_one(tmp_path: Path) -> None:
+def test_an_existing_folder_is_no_url(tmp_path: Path) -> None:
     (tmp_path / "me@here:name").mkdir()
     assert is_url("me@here:name")
     assert not is_url("me@here:name", base=tmp_path)
@@ -168,7 +168,7 @@ def test_repositories_are_found_bare_or_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["missing", "~nobody-here/a", "a\0b", "x/" * 5000])
-def test_what_cannot_be_a_repository_is_none(tmp_path: Path, path: str) -> None:
+def test_a_path_without_repository_is_not_found(tmp_path: Path, path: str) -> None:
     assert find_repository(path, base=tmp_path) is None
 
 

@@ -183,7 +183,7 @@ def test_a_file_of_recorded_environments_is_laid_over_its_rows(tmp_path):
     assert second == load_tasks([OTHER], environments={"owner__name-2": {}})[0]
 
 
-def test_a_mapping_takes_the_names_of_tasks_too():
+def test_a_mapping_of_environments_accepts_the_names_of_task_fields():
     entry = {
         "interpreter": "3.12",
         "install_commands": [],
@@ -204,6 +204,20 @@ def test_commands_that_only_list_packages_are_excluded():
     entry = {"install_commands": commands}
     task = loaded(ROW, environments={"owner__name-1": entry})
     assert task.install_commands == ("pip install a", "pip freeze; make")
+
+
+@pytest.mark.parametrize(
+    ("runner", "test", "read"),
+    [
+        ("pytest", "./tests/test_b.py::test_a[./x]", "tests/test_b.py::test_a[./x]"),
+        ("pytest", ".//./t.py::test_a", "t.py::test_a"),
+        ("command", "./run all", "./run all"),
+    ],
+)
+def test_id_of_a_test_is_read_without_a_leading_dot(runner, test, read):
+    row = {**ROW, "runner": runner, "FAIL_TO_PASS": [test], "impossible_test": test}
+    task = loaded(row | {"excluded_tests": [test]})
+    assert (task.fail_to_pass, task.impossible_test, *task.excluded_tests) == ((read,), read, read)
 
 
 def test_files_that_only_hidden_tests_bring_leave_the_visible_command():

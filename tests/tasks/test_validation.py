@@ -12,7 +12,7 @@ from grading_fixtures import BASE, FIXED, HIDDEN, TASK
 from coding_gym.errors import SandboxError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade, new_plan, plan_key
-from coding_gym.patch import Patch
+from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import validation
 from coding_gym.tasks.causes import remedy_of_build, unstable_ids
@@ -123,6 +123,20 @@ def test_known_cause_is_named_with_its_remedy(store, named):
     assert "remedy: " in report.detail
 
 
+@pytest.mark.slow
+def test_a_bug_that_hangs_is_noted_and_valid(store, monkeypatch):
+    hangs = Grade(resolved=False, reason=GradeReason.TIMEOUT)
+    monkeypatch.setattr(
+        "coding_gym.tasks.validation.grade",
+        lambda task, template, patch, **options: (
+            hangs if patch == NO_REPAIR else grade(task, template, patch, **options)
+        ),
+    )
+    report = validate_task(TASK, store, ONCE)
+    assert (report.ok, report.noop_reasons) == (True, ("timeout",)), report.detail
+    assert "time limit" in report.detail
+
+
 LUCK = (
     "import os\n\nimport pytest\n\n\n@pytest.mark.parametrize('n', range(24))\n"
     "def test_now_and_then(n):\n    assert os.urandom(1)[0] % 2 == 0\n"
@@ -203,7 +217,7 @@ def test_a_readable_repair_is_named(store):
 
 
 @pytest.mark.slow
-def test_a_look_for_leaks_that_failed_is_no_pass(store, monkeypatch):
+def test_a_failed_search_for_leaks_is_a_problem(store, monkeypatch):
     failing = SandboxError("cannot search for the gold patch in /workspace: git: command not found")
     monkeypatch.setattr("coding_gym.tasks.validation.find_leaks", raising(failing))
     report = validate_task(TASK, store, ONCE)

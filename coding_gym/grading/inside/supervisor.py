@@ -139,7 +139,11 @@ class _Report:
         return self._num_bytes > _MAX_REPORT_BYTES
 
     def finish(self) -> None:
-        """Checks the last, incomplete line: it may be part of a record, as the reporter can die."""
+        """Checks the last line.
+
+        An incomplete last line is accepted if it begins like a record: the test process can be
+        killed while it writes.
+        """
         if self._rest and not self._rest.startswith(self._prefix[: len(self._rest)]):
             self.has_strays = True
 

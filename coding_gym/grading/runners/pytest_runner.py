@@ -20,12 +20,14 @@ class PytestRunner:
     records = True
 
     def problem(self, task: Task) -> str:
-        """Returns the problem of a test that is not a node id, or that patches edit; else ""."""
+        """Returns the problem of a test without relative node id, or that patches edit; else ""."""
         hidden = Patch(task.test_patch).paths
         for test in task.expected_tests:
             path, colons, name = test.partition("::")
             if not colons:
                 return f"expected test {test!r} is not a pytest node id (FILE::TEST)"
+            if path.startswith("/"):
+                return f"expected test {test!r} must name its file relative to the tree"
             is_doctest = "." in name.partition("[")[0].partition("::")[0]
             is_source = path.endswith(".py") and TEST_FOLDER_NAMES.isdisjoint(path.split("/"))
             if is_doctest and is_source and path not in hidden:
