@@ -63,12 +63,11 @@ def select(
     hidden = Patch(task.test_patch)
     tests = test_files | {_normal(path) for path in hidden.paths}
     folders = _test_folders(tests)
-    if task.language == "python":
-        python = [change.text for change in hidden.files if change.path.endswith(".py")]
-        changed = {_normal(path) for path in patch.paths}
-        data = NamedData.of([*map(_without_marks, python), *texts], changed)
-        modules = [path for path in tests if path.endswith(".py")]
-        tests |= data.find(changed, modules, gold)
+    changed = {_normal(path) for path in patch.paths}
+    modules = [path for path in tests if path.endswith(".py")]
+    diffs = [change.text for change in hidden.files if change.path.endswith(".py")]
+    data = NamedData.of([*map(_without_marks, diffs), *texts], changed)
+    tests |= data.find(changed, modules, gold)
     if is_challenged:
         gold -= {path for path in test_files if path.endswith(".py")}
     matches = path_matcher(patterns)
@@ -87,12 +86,6 @@ def select(
         else:
             kept.append(change.text)
     return Selection(Patch("".join(kept)), tuple(sorted(dropped)))
-
-
-def data_of_tests(paths: Iterable[str], tests: Iterable[str]) -> set[str]:
-    """Returns the data that the source texts of tests name relative to the root; no programs."""
-    paths = [path for path in paths if not path.endswith(".py")]
-    return NamedData.of(tests, paths).find(paths, (), ())
 
 
 def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from coding_gym.errors import GradingError, PatchError, SandboxError
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.selection import Selection, data_of_tests, select
+from coding_gym.grading.selection import Selection, select
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
@@ -81,22 +81,16 @@ class TestTree:
             return Selection(Patch(), ())
         with open_sandbox(self.spec, backend=self._backend) as sandbox:
             change = normalize(sandbox, self._template, patch)
-            test_files = (*self.paths, *self._data_of_tests(sandbox, change))
+            tests = read_files(sandbox, self.paths).values() if self.is_negatable else ()
         patterns = self._runner.patterns(self._task)
         return select(
             self._task,
             change,
-            test_files=test_files,
+            test_files=self.paths,
             patterns=patterns,
+            texts=[text.decode("utf-8", "replace") for text in tests],
             is_challenged=is_challenged and self.is_negatable,
         )
-
-    def _data_of_tests(self, sandbox: Sandbox, change: Patch) -> set[str]:
-        if not self.is_negatable or all(path.endswith(".py") for path in change.paths):
-            return set()
-        tests = read_files(sandbox, self.paths).values()
-        texts = [text.decode("utf-8", "replace") for text in tests]
-        return data_of_tests(change.paths, [self._task.test_patch, *texts])
 
     def run(
         self,
