@@ -63,11 +63,11 @@ def select(
     hidden = Patch(task.test_patch)
     tests = test_files | {_normal(path) for path in hidden.paths}
     folders = _test_folders(tests)
-    changed = {_normal(path) for path in patch.paths}
-    modules = [path for path in tests if path.endswith(".py")]
-    diffs = [change.text for change in hidden.files if change.path.endswith(".py")]
-    data = NamedData.of([*map(_without_marks, diffs), *texts], changed)
-    tests |= data.find(changed, modules, gold)
+    if changed := {_normal(path) for path in patch.paths} - gold:
+        modules = [path for path in tests if path.endswith(".py")]
+        diffs = [change.text for change in hidden.files if change.path.endswith(".py")]
+        data = NamedData.of([*map(_without_marks, diffs), *texts], changed)
+        tests |= data.find(changed, modules, gold)
     if is_challenged:
         gold -= {path for path in test_files if path.endswith(".py")}
     matches = path_matcher(patterns)
