@@ -1,6 +1,6 @@
 """Five benchmarks, each compared with alternatives in the same run.
 
-    make bench                            # all five, in some minutes; prints tables
+    make bench                            # all five, in a few minutes; prints tables
     python benchmarks/bench.py --only command reset --rounds 50
     python benchmarks/bench.py --write    # also updates benchmarks/results and the tables of pages
 

@@ -38,31 +38,31 @@ def _require(exit_code: int) -> None:
 
 
 def bare(_: ExitStack) -> Work:
-    """A process without isolation: the lower bound of the time."""
+    """Runs a process without isolation: the lower bound of the time."""
     return lambda: subprocess.run(BARE, check=True)
 
 
 def own_command(stack: ExitStack) -> Work:
-    """This package's default shell."""
+    """Runs the command in this package's default shell."""
     sandbox = stack.enter_context(open_sandbox(SandboxSpec()))
     return lambda: _require(sandbox.run("true").exit_code)
 
 
 def nano(stack: ExitStack) -> Work:
-    """The local environment of nano-agent."""
+    """Runs the command in nano-agent's local environment."""
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     env = module("nano.env", "nano-agent").LocalEnvironment(Path(folder))
     return lambda: _require(env.run_shell("true").returncode)
 
 
 def mini_local(_: ExitStack) -> Work:
-    """The local environment of mini-swe-agent."""
+    """Runs the command in mini-swe-agent's local environment."""
     env = module("minisweagent.environments.local", "mini-swe-agent").LocalEnvironment()
     return lambda: _require(env.execute({"command": "true"})["returncode"])
 
 
 def mini_bubblewrap(stack: ExitStack) -> Work:
-    """One ``bwrap`` per command, by mini-swe-agent."""
+    """Runs one ``bwrap`` per command, by mini-swe-agent."""
     if shutil.which("bwrap") is None:
         raise AbsentError("bwrap is not installed; run: apt-get install bubblewrap")
     name = "minisweagent.environments.extra.bubblewrap"
@@ -72,7 +72,7 @@ def mini_bubblewrap(stack: ExitStack) -> Work:
 
 
 def swe_rex(stack: ExitStack) -> Work:
-    """A session of one bash, by SWE-ReX."""
+    """Runs all commands in one bash session of SWE-ReX."""
     runtime_module = module("swerex.runtime.local", "swe-rex")
     requests = module("swerex.runtime.abstract", "swe-rex")
     logging.getLogger("rex-runtime").setLevel(logging.ERROR)
@@ -86,7 +86,7 @@ def swe_rex(stack: ExitStack) -> Work:
 
 
 def docker_exec(stack: ExitStack) -> Work:
-    """The command ``docker exec``."""
+    """Runs the command by ``docker exec``."""
     run = ["docker", "run", "--rm", "-d", "--network=none", image(), "sleep", "100000"]
     done = subprocess.run(run, check=True, capture_output=True, text=True)
     name = done.stdout.strip()
@@ -96,7 +96,7 @@ def docker_exec(stack: ExitStack) -> Work:
 
 
 def own_reset(_: ExitStack) -> Work:
-    """A clean tree in a fresh sandbox, and a first command."""
+    """Opens a clean tree in a fresh sandbox, and runs a first command."""
     store = TemplateStore()
     spec = store.get(load_tasks([_row()])[0]).spec
 
@@ -108,7 +108,7 @@ def own_reset(_: ExitStack) -> Work:
 
 
 def git_clone(_: ExitStack) -> Work:
-    """A fresh clone, and a first command in it, without isolation."""
+    """Makes a fresh clone, and runs a first command in it, without isolation."""
 
     def once() -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -120,7 +120,7 @@ def git_clone(_: ExitStack) -> Work:
 
 
 def docker_clone(_: ExitStack) -> Work:
-    """A fresh container that clones, and a first command in it."""
+    """Starts a fresh container that clones, and runs a first command in it."""
     source, name = repository(), image()
     script = f"git config --global safe.directory '*'; git clone -q {source} /clone && true"
     run = ["docker", "run", "--rm", "--network=none", "-v", f"{source}:{source}:ro", name]
@@ -184,7 +184,7 @@ def image() -> str:
     if shutil.which("docker") is None:
         raise AbsentError("docker is not installed")
     if subprocess.run(["docker", "version"], capture_output=True).returncode:  # noqa: S607 - PATH
-        raise AbsentError("no docker engine answers")
+        raise AbsentError("the Docker daemon does not reply")
     core = subprocess.run(
         ["git", "--exec-path"],  # noqa: S607 - the user's git
         capture_output=True,
@@ -194,7 +194,7 @@ def image() -> str:
     paths = [shutil.which(name) or "" for name in _PROGRAMS]
     paths += [f"{core}/{name}" for name in ("git", "git-upload-pack")]
     listing = subprocess.run(
-        ["ldd", *paths],  # noqa: S607 - where the linker's tools are
+        ["ldd", *paths],  # noqa: S607 - the ldd in PATH
         capture_output=True,
         text=True,
         check=True,

@@ -24,12 +24,12 @@ class AbsentError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """The measured value of one way, or the reason why it was not measured.
+    """The measured value of one alternative, or the reason why it was not measured.
 
     Attributes:
         group: The benchmark: ``"command"``, ``"reset"``, ``"grade"``, ``"vector steps"`` or
             ``"memory"``.
-        name: The way that was measured.
+        name: The name of the alternative.
         unit: ``"ms"``, ``"1/s"`` or ``"MiB"``.
         value: The median; None if it could not be measured.
         ratio: The value divided by that of the reference in the same run.
@@ -47,15 +47,15 @@ class Figure:
 
 
 def compare(group: str, makers: Mapping[str, Maker], reference: str, rounds: int) -> list[Figure]:
-    """Times all ways in alternation, one call of each per round, and returns the medians.
+    """Times all alternatives in turn, one call of each per round, and returns the medians.
 
-    A way that cannot be prepared, or fails in its first call, is reported as absent.
+    An alternative that cannot be prepared, or fails in its first call, is reported as absent.
 
     Args:
         group: The benchmark.
-        makers: The ways, by name.
-        reference: The way to whose median the ratios refer.
-        rounds: Number of timed calls of each way.
+        makers: The alternatives, by name.
+        reference: The alternative whose median has the ratio 1.
+        rounds: Number of timed calls of each alternative.
     """
     works: dict[str, Work] = {}
     absent: list[Figure] = []

@@ -36,7 +36,7 @@ KINDS: Mapping[str, Callable[[int], VectorEnv[Any, Any, Any]]] = {
 
 
 def measure(kind: str, num_envs: int) -> dict[str, float]:
-    """Returns steps per second (median of seven rounds), and PSS in MiB of the whole tree."""
+    """Returns steps per second (median of seven rounds), and PSS in MiB of all its processes."""
     env = KINDS[kind](num_envs)
     env.reset(seed=0)
     actions = [_ACTION] * env.num_envs

@@ -68,7 +68,7 @@ class Completion(str):
 
     @property
     def full_text(self) -> str:
-        """Reasoning, text, and ``calls`` as JSON; encoded to count tokens if no ids are known."""
+        """Reasoning, text, and ``calls`` as JSON; its tokens are counted if no ids are known."""
         calls = [{"name": c.name, "arguments": dict(c.arguments)} for c in self.calls or ()]
         return "\n".join(filter(None, (self.reasoning, str(self), *map(json.dumps, calls))))
 
@@ -92,7 +92,7 @@ class Stop(str):
 
 
 def _checked(call: ToolCall) -> ToolCall:
-    """Returns a call of ``calls``.
+    """Returns a valid call unchanged.
 
     Raises:
         InvalidArgumentError: It is not a `ToolCall`, or its arguments are not a JSON object.

@@ -40,5 +40,5 @@ def find_repository(path: str | Path, *, base: Path | None = None) -> Path | Non
 
 
 def without_password(url: str) -> str:
-    """Returns a URL without its password, for messages."""
+    """Returns a URL without its user and password, for messages."""
     return _PASSWORD.sub("", url)

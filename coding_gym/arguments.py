@@ -13,7 +13,7 @@ import numpy as np
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 
 _MAX_LISTED = 30
-MAX_SECONDS = 1e9  # about 32 years; some system calls accept not much more
+MAX_SECONDS = 1e9  # about 32 years; some system calls reject much larger values
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -27,7 +27,7 @@ _QUOTED_CHARS = 300
 
 
 def last_line(output: str, otherwise: str = "it printed nothing") -> str:
-    """Returns the last line of a program's output for an error; a long one without its start."""
+    """Returns the last line of a program's output for an error; a long line loses its start."""
     lines = output.strip().splitlines()
     message = lines[-1].strip() if lines else otherwise
     return message if len(message) <= _QUOTED_CHARS else f"…{message[-_QUOTED_CHARS:]}"

@@ -18,7 +18,7 @@ class TestStatus(StrEnum):
     SKIPPED = "skipped"
     XFAILED = "xfailed"  # the test is marked as an expected failure
     MISSING = "missing"  # the test was not reported
-    UNDECIDED = "undecided"  # its result depends on the draw, or only one version ran
+    UNDECIDED = "undecided"  # its result depends on the random draw, or only one version ran
 
 
 class GradeReason(StrEnum):
@@ -37,7 +37,7 @@ class GradeReason(StrEnum):
 class Level(StrEnum):
     """The kinds of negation, the strongest first; a correct program fails a negated test."""
 
-    VALUE = "value"  # a near miss is expected
+    VALUE = "value"  # a slightly different value is expected
     ERROR = "error"  # another error is expected
     POLARITY = "polarity"  # the assertion is reversed, or an improbable value is expected
     END = "end"  # a failing assertion is appended
@@ -86,10 +86,7 @@ class Grade(JsonRecord):
 
     @property
     def challenge(self) -> str:
-        """A short description of the challenge.
-
-        "" if no test ran, and in records of older versions.
-        """
+        """A short description of the challenge; "" if no test ran, and in older records."""
         if self.is_verified:
             return levels_text(self.levels) + ("" if self.plan else ", not calibrated")
         has_run = bool(self.fail_to_pass or self.pass_to_pass)
@@ -99,8 +96,8 @@ class Grade(JsonRecord):
     def pass_fraction(self) -> float:
         """Fraction of expected tests that passed, 0 to 1.
 
-        0 after tampering, and if the tests were not challenged. It does not count `num_unverified`
-        of the passed tests.
+        0 after tampering, and if the tests were not challenged. The number of passed tests is
+        reduced by `num_unverified`.
         """
         statuses = [*self.fail_to_pass.values(), *self.pass_to_pass.values()]
         is_verified = self.is_verified is not False or self.num_fixed > 0
@@ -113,7 +110,8 @@ class Grade(JsonRecord):
     def num_unverified(self) -> int:
         """Number of fail-to-pass tests whose results code under test can forge.
 
-        If the grade is not verified: those that cannot be negated, or all if each can.
+        0 unless ``is_verified`` is False. Then only the tests that cannot be negated count, or all
+        tests if each can be negated.
         """
         if self.is_verified is not False:
             return 0

@@ -140,7 +140,7 @@ class Patch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing changes."""
+        """Whether the patch changes nothing."""
         return not self.text.strip()
 
     @cached_property
@@ -266,5 +266,5 @@ def _unquote(name: str) -> str:
     return plain.decode("utf-8", "surrogateescape")
 
 
-# Grades the base tree of a task: an empty patch would not be run.
+# Used to grade the base tree of a task, because tests are not run for an empty patch.
 NO_REPAIR = Patch.between({}, {"coding_gym_validation.txt": "Nothing reads this file.\n"})

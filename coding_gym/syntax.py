@@ -29,7 +29,7 @@ def parse(source: str | bytes) -> ast.Module:
 
 
 def parse_expression(source: str) -> ast.expr:
-    """Returns the syntax tree of one expression, as `parse` does of a module."""
+    """Returns the syntax tree of one expression, as `parse` does for a module."""
     with _lock:
         return ast.parse(source, mode="eval").body
 

@@ -28,9 +28,9 @@ from coding_gym.errors import InvalidTaskError
 from coding_gym.json_record import first_problem
 from coding_gym.task import FilesTree, FolderTree, GitTree, ImageTree, Task, Tree, default_url
 
-_MAX_NAME = 200  # of a file name, which has at most 255 bytes with its suffix
+_MAX_NAME = 200  # bytes; a file name with its suffix has at most 255
 _MAX_PROBLEM = 400
-_MILLISECONDS = 10**11  # an integer date above it counts milliseconds, else seconds
+_MILLISECONDS = 10**11  # a larger integer date is in milliseconds, any other in seconds
 
 Row = Mapping[str, Any]
 

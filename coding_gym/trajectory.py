@@ -28,7 +28,7 @@ the server rejects the request (key, parameters, content policy); a retry does n
 """
 
 LASTING_ERROR_CLASSES = ("model", "agent", "refused")
-"""The `ERROR_CLASSES` that would also end every further episode, so that trainers stop."""
+"""The `ERROR_CLASSES` that would also end every further episode; trainers stop after them."""
 
 Message = dict[str, Any]
 """One chat message in OpenAI's form: ``role``, ``content``, and optionally ``tool_calls`` or
@@ -44,7 +44,7 @@ class _Message(JsonRecord):
 
 
 class StopReason(StrEnum):
-    """The reason of the end of an episode."""
+    """The reason why an episode ended."""
 
     SUBMITTED = "submitted"  # the policy called submit (terminated)
     NO_TOOL_CALL = "no_tool_call"  # toolset nano: changed tree, reply without a call (terminated)
@@ -160,7 +160,7 @@ class Trajectory(JsonRecord):
         messages: The chat with the policy, system prompt first.
         tools: The tools of the policy, OpenAI function schemas.
         turns: The actions and their results.
-        stop_reason: The reason of the end; None before.
+        stop_reason: The reason why the episode ended; None before the end.
         patch: The graded change, a unified diff.
         grade: The verdict; None before the end, and after a failure.
         toolset: Name of the toolset.
@@ -249,8 +249,8 @@ class Trajectory(JsonRecord):
         - ``exact``: for each reply, whether its ids are the sampled ids.
         - ``weight_versions``: for each reply, the version of the weights that sampled it, or None.
 
-        If the record has the ids of the model's prompts, the example has exactly these; replies
-        without ids then have mask 0. Otherwise the tokenizer of the record makes the prompts.
+        If the record has the ids of the model's prompts, the example has exactly these ids, and
+        replies without ids have mask 0. Otherwise the tokenizer of the record makes the prompts.
 
         Args:
             include_inexact: Whether the mask is 1 also on replies whose ids are an encoding of
@@ -329,7 +329,7 @@ def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
 
     Returns:
         For each segment ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids that were
-        sampled) and ``logprobs`` (0.0 at mask 0; None if that of a sampled id is unknown), as
+        sampled) and ``logprobs`` (0.0 at mask 0; None if a sampled id has no log-probability), as
         in `Trajectory.to_training_example`.
     """
     samples: list[dict[str, Any]] = []

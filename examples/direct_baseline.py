@@ -29,7 +29,7 @@ You repair bugs in software. You are given a report of a problem and files of th
 the cause and reply with the smallest change that repairs it; you have no tools and only this one \
 reply. Do not change tests. Write one unified diff in a block that begins with ```diff."""
 
-MAX_FILES, MAX_FILE_CHARS = 10, 60_000  # of all files in the request together
+MAX_FILES, MAX_FILE_CHARS = 10, 60_000  # limits of the files in one request, all together
 # Prints all paths, then each word of the issue once for each file that has it.
 INDEX = "git ls-files; echo //; git grep -zowIF -f - | tr '\\0' : | LC_ALL=C sort -u"
 NO_CODE = re.compile(
@@ -75,7 +75,7 @@ def ranked(index: str, issue: str) -> list[str]:
 
 
 def num_named(path: str, issue: str) -> int:
-    """Returns the number of last parts of a path that the issue has, as a path or a module."""
+    """Returns how many parts at the end of a path the issue contains, as a path or a module."""
     parts = path.split("/")
     for start in range(len(parts)):
         tail = "/".join(parts[start:])

@@ -73,7 +73,7 @@ class MenuNetwork(nn.Module):
         Args:
             candidates: (B, K, F); zeros in unused rows.
             rest: (B, R).
-            mask: (B, num_fixed + K), above 0 where an action is available. Only its candidates are
+            mask: (B, num_fixed + K), above 0 where an action is available. Only candidates are
                 masked here: a trainer masks the whole distribution.
         """
         whole, each = self.actor(candidates, rest)
@@ -168,8 +168,8 @@ class MenuPolicy(MaskableMultiInputActorCriticPolicy):
     """Policy for `sb3_contrib.MaskablePPO`; saved and loaded as all policies of that library.
 
     Args:
-        observation_space: As `MenuActions` gives it.
-        action_space: As `MenuActions` gives it.
+        observation_space: The observation space of `MenuActions`.
+        action_space: The action space of `MenuActions`.
         lr_schedule: Learning rate by progress.
         hidden_dim: Width of the layers.
         **kwargs: As for `MaskableMultiInputActorCriticPolicy`.

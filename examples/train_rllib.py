@@ -64,7 +64,7 @@ def main() -> None:
     )
     parser.add_argument("--tasks", default="bundled", help="a file of tasks, or bundled")
     parser.add_argument("--iterations", type=int, default=10, help="number of policy updates")
-    parser.add_argument("--env-runners", type=int, default=0, help="0: this process samples")
+    parser.add_argument("--env-runners", type=int, default=0, help="0 samples in this process")
     parser.add_argument("--envs", type=int, default=8, help="episodes at once, per runner")
     parser.add_argument("--steps", type=int, default=256, help="turns per iteration")
     arguments = parser.parse_args()

@@ -84,7 +84,7 @@ def read_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--tool-format", help="read calls from the text, in this format")
     parser.add_argument("--harness", help="a preset or a TOML file of a command-line agent")
-    parser.add_argument("--out", help="folder of the trained model; trl-output if not --tiny")
+    parser.add_argument("--out", help="folder of the model; without --tiny trl-output")
     arguments = parser.parse_args()
     if arguments.steps < 1 or arguments.group < 2:
         parser.error("--steps must be at least 1, --group at least 2")
@@ -122,8 +122,8 @@ def rollouts(args: argparse.Namespace, tokenizer: Any) -> dict[str, Any]:
         return {"train_dataset": rows, "rollout_func": episodes, "reward_funcs": reward}
     if not supports_tool_calling(tokenizer):
         raise SystemExit(
-            f"the chat template of {args.model} must render tool calls and their results, and does "
-            "not; add --tool-format json, or choose a model whose template has tools"
+            f"the chat template of {args.model} does not render tool calls and their results; add "
+            "--tool-format json, or choose a model whose template has tools"
         )
     make = environment_factory(processing_class=tokenizer, max_turns=args.max_turns)
     rows = Dataset.from_list(prompt_rows(split="train"))

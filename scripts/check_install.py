@@ -4,7 +4,7 @@
 
 Builds the sdist and, from it, the wheel. Each interpreter installs the wheel into a virtual
 environment of its own, where no compiler can be found, runs the README's example in an empty
-folder, and the command line. A wheel without a platform in its name runs on every machine.
+folder, and runs the command line. A wheel without a platform in its name runs on every machine.
 """
 
 import os

@@ -24,7 +24,7 @@ _PROMPT = "\x1b[1m$\x1b[0m "
 
 
 def record(command: list[str]) -> list[tuple[float, str]]:
-    """Runs a command in a terminal; returns what it printed, each with its seconds."""
+    """Runs a command in a terminal; returns its outputs, each with its time in seconds."""
     main, terminal = pty.openpty()
     size = {"COLUMNS": str(COLUMNS), "LINES": str(ROWS), "TERM": "xterm-256color"}
     child = subprocess.Popen(

@@ -100,7 +100,7 @@ def mergeable_ranks(tokenizer: Tokenizer) -> dict[bytes, int]:
 
 
 def main() -> None:
-    """Trains, writes the file, and prints what it is."""
+    """Trains, writes the file, and prints its size and its digest."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT)
     output: Path = parser.parse_args().output

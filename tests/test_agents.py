@@ -108,7 +108,7 @@ def test_gold_writes_its_calls_as_the_prompt_explains(make_env: MakeEnv, toolset
     assert all(turn.action.startswith("<tool_call>") for turn in trajectory.turns)
 
 
-def test_edits_of_repeated_lines_come_to_an_end() -> None:
+def test_edits_of_repeated_lines_terminate() -> None:
     rng = Random(0)
     for _ in range(300):
         before, after = ("".join(rng.choices(["a\n", "b\n"], k=7)) for _ in range(2))

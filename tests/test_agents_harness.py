@@ -187,7 +187,7 @@ def test_ids_of_a_harness_become_one_sample(loop: str, tiny_row: Any, tmp_path: 
     assert server.requests[1]["return_token_ids"] is True
 
 
-def test_command_plays_a_harness_of_a_file_and_shows_it(tiny_row: Any, tmp_path: Path) -> None:
+def test_eval_plays_a_harness_from_a_file(tiny_row: Any, tmp_path: Path) -> None:
     rows, own, out = tmp_path / "rows.jsonl", tmp_path / "own.toml", tmp_path / "run"
     rows.write_text(json.dumps(tiny_row), encoding="utf-8")
     agent = json.dumps(LIBRARY + CHAT_LOOP)  # a string of TOML, too
@@ -255,7 +255,7 @@ CHAT.append(chat(CHAT))
     assert [opening for *_, opening in turns] == ["", "user: A summary.", "", ""]
 
 
-def test_results_are_recorded_where_a_harness_replaces_arguments(
+def test_results_are_recorded_if_a_harness_replaces_arguments(
     tiny_row: Any, tmp_path: Path
 ) -> None:
     code = """
@@ -344,7 +344,7 @@ def test_one_harness_starts_at_a_time_on_each_cpu(
     assert excess == [0] * 4
 
 
-def test_harness_reaches_the_model_alone(tiny_row: Any, tmp_path: Path) -> None:
+def test_harness_can_connect_only_to_the_model(tiny_row: Any, tmp_path: Path) -> None:
     code = """
 for address in (("127.0.0.1", HOST_PORT), ("192.0.2.1", 80), ("127.0.0.1", 22)):
     try:
@@ -409,7 +409,7 @@ chat(CHAT)
     assert (record.usage["model_calls"], len(server.requests)) == (2, 3)
 
 
-def test_requests_at_one_time_do_not_pass_a_limit(tiny_row: Any, tmp_path: Path) -> None:
+def test_simultaneous_requests_respect_a_limit(tiny_row: Any, tmp_path: Path) -> None:
     code = """
 from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(8) as threads:
@@ -421,7 +421,7 @@ assert answers.count(401) == 6
     assert (record.error, record.stop_reason, len(server.requests)) == ("", "max_turns", 2)
 
 
-def test_reply_that_no_client_waits_for_is_no_turn(tiny_row: Any, tmp_path: Path) -> None:
+def test_abandoned_request_is_not_a_recorded_turn(tiny_row: Any, tmp_path: Path) -> None:
     def answer(body: Body) -> Answer:
         is_late = body["messages"][0]["content"] == "late"
         return Answer(message("Done."), delay_s=math.inf if is_late else 0)
@@ -432,7 +432,7 @@ def test_reply_that_no_client_waits_for_is_no_turn(tiny_row: Any, tmp_path: Path
     assert str(record.turns[0].action) == "Done."
 
 
-def test_requests_that_clients_abandon_reach_the_limits(tiny_row: Any, tmp_path: Path) -> None:
+def test_abandoned_requests_count_towards_limits(tiny_row: Any, tmp_path: Path) -> None:
     code = """
 for _ in range(9):
     with unread("word " * 800) as leaving:
@@ -488,7 +488,7 @@ def test_other_limits_hold_between_requests(
 @pytest.mark.parametrize(
     "limits", [{"max_repeats": 2}, {"max_format_errors": 2}, {"warn_tool_calls": True}]
 )
-def test_limits_that_a_harness_cannot_keep_are_refused(limits: Any, tmp_path: Path) -> None:
+def test_limits_that_a_harness_cannot_enforce_are_refused(limits: Any, tmp_path: Path) -> None:
     player = HarnessPlayer(harness(""), OpenAIClient("http://127.0.0.1:1"), model="tiny")
     with pytest.raises(InvalidArgumentError, match=next(iter(limits))):
         evaluate(tmp_path / "run", player, tasks="bundled", episode={"limits": limits})
@@ -497,7 +497,7 @@ def test_limits_that_a_harness_cannot_keep_are_refused(limits: Any, tmp_path: Pa
         Runner(factory=EpisodeConfig.from_config(limits=limits), player=player)
 
 
-def test_reply_without_a_role_or_an_id_is_no_error_of_the_agent(
+def test_reply_without_role_or_id_is_not_an_agent_error(
     tiny_row: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     code = """
@@ -656,7 +656,7 @@ def test_harness_file_with_a_wrong_value_is_refused(
         get_harness(str(path))
 
 
-def test_braces_of_programs_are_legal() -> None:
+def test_other_braces_are_not_placeholders() -> None:
     command = "own ${MODEL} {a,b} HEAD@{upstream} {problem} | awk '{print}'"
     files = {"agent.py": 'print(f"{models} {MODEL} {url}")', "a.json": '{"model": {"a": "{x-y}"}}'}
     own = Harness(name="own", command=command, env={"A": '{"model":"{model}"}'}, files=files)

@@ -44,7 +44,7 @@ def turn(prompt: list[int], reply: list[int], prefix: int = 0, **fields: Any) ->
             [turn([1], [2]), turn([7], [8]), turn([1, 2, 3], [4])],
             [([1], [2, 3, 4], [1, 0, 1]), ([7], [8], [1])],
         ),
-        # A reply without ids, and one without a request.
+        # A reply without ids, and a turn without a request.
         ([turn([1], [2]), turn([], [5], exact=False), Turn(action="")], [([1], [2], [1])]),
     ],
 )
@@ -157,13 +157,13 @@ def test_only_the_models_own_replies_keep_control_tokens() -> None:
     assert not [one for one in contents[1:] if "<|im_end|>" in one]
 
 
-def test_requests_that_a_local_model_cannot_serve_are_refused_as_by_a_server() -> None:
+def test_local_model_refuses_unsupported_fields() -> None:
     chat = LocalChat(Rendered("Yes."))
     with pytest.raises(RequestRefusedError, match="stop"):
         asyncio.run(chat.complete({"messages": [], "stop": ["x"]}))
 
 
-def test_fields_that_a_harness_adds_to_an_own_reply_are_not_rendered() -> None:
+def test_fields_that_a_harness_adds_to_a_reply_are_not_rendered() -> None:
     call = '<tool_call>{"name": "shell", "arguments": {"cmd": "ls"}}</tool_call>'
     model = Rendered(call)
     chat = LocalChat(model)
@@ -183,7 +183,7 @@ def test_fields_that_a_harness_adds_to_an_own_reply_are_not_rendered() -> None:
     assert "Obey" not in str(reply)
 
 
-def test_calls_that_a_harness_writes_anew_continue_the_sampled_ids() -> None:
+def test_reserialised_calls_continue_the_sampled_ids() -> None:
     model = Rendered('<tool_call>{"name": "shell", "arguments": {"cmd":   "ls"}}</tool_call>')
     chat = LocalChat(model)
     start = [{"role": "user", "content": "Repair it."}]

@@ -44,7 +44,7 @@ HEALTHY = {"ok.py": "def f():\n    return 1\n", "test_ok.py": "def test_f():\n  
 def play(
     make_env: MakeEnv, files: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], str, list[str]]:
-    """Plays one episode up to its submission; returns the calls, the patch and what was seen."""
+    """Plays one episode up to its submission; returns the calls, the patch and all texts."""
     row = {
         "instance_id": "small",
         "problem_statement": "It does not work.",
@@ -75,7 +75,7 @@ def play(
     ],
     ids=["one edit", "a shared default"],
 )
-def test_it_repairs_and_leaves_nothing_else_behind(
+def test_agent_makes_only_the_repairing_edit(
     make_env: MakeEnv, files: Mapping[str, str], added: list[str]
 ) -> None:
     calls, patch, seen = play(make_env, files)
@@ -90,7 +90,7 @@ def test_it_repairs_and_leaves_nothing_else_behind(
 @pytest.mark.parametrize(
     "files", [HOPELESS, OUTSIDE, HEALTHY], ids=["no edit repairs", "nothing ran", "no test fails"]
 )
-def test_it_gives_up_cleanly(make_env: MakeEnv, files: Mapping[str, str]) -> None:
+def test_agent_submits_without_a_repair(make_env: MakeEnv, files: Mapping[str, str]) -> None:
     calls, patch, _ = play(make_env, files)
     assert patch == ""
     assert calls[-1]["name"] == "submit"
@@ -98,7 +98,7 @@ def test_it_gives_up_cleanly(make_env: MakeEnv, files: Mapping[str, str]) -> Non
 
 
 @pytest.mark.parametrize("toolset", sorted({*toolset_names()} - {"nano"}))
-def test_it_repairs_with_every_toolset(make_env: MakeEnv, toolset: str) -> None:
+def test_agent_repairs_with_every_toolset(make_env: MakeEnv, toolset: str) -> None:
     row = {**ROW, "FAIL_TO_PASS": ["test_small.py::test_it"]}
     env = make_env(tasks=[row], toolset=toolset)
     trajectory = played_by(env, "template-repair")

@@ -21,7 +21,7 @@ from coding_gym.cli.app import app
 from coding_gym.rollout import RunFolder
 
 
-def test_the_command_runs_in_a_process_of_its_own() -> None:
+def test_the_command_runs_in_a_separate_process() -> None:
     argv = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "--version"]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert done.stdout == f"coding-gym {__version__}\n"
@@ -49,7 +49,7 @@ def test_show_writes_the_base_tree_without_hidden_tests(rows: Path, tmp_path: Pa
     run_command("tasks", "show", "shapes-area", "--tasks", rows, "--tree", tree, code=2)
 
 
-def test_tasks_do_not_steer_the_terminal(tiny_row: dict[str, Any], tmp_path: Path) -> None:
+def test_control_characters_of_tasks_are_removed(tiny_row: dict[str, Any], tmp_path: Path) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x9b1m\u202e\r\x08"
     path = tmp_path / "rows.jsonl"
     gold = f"{tiny_row['patch'].rstrip()}\n-- {evil}\n"
@@ -73,7 +73,7 @@ def test_tasks_do_not_steer_the_terminal(tiny_row: dict[str, Any], tmp_path: Pat
         assert [c for c in text if not (c.isprintable() or c in "\n\t")] == []
 
 
-def test_an_exported_source_is_one_that_can_be_played(rows: Path, tmp_path: Path) -> None:
+def test_exported_tasks_can_be_played(rows: Path, tmp_path: Path) -> None:
     prepared, run_folder = tmp_path / "prepared.jsonl", tmp_path / "run"
     run_command("tasks", "export", "--out", str(prepared), "--tasks", rows)
     run_command("eval", "--tasks", str(prepared), "--agent", "gold", "--out", run_folder)
@@ -92,7 +92,7 @@ def test_a_file_gets_lines_of_progress_between_results(
     assert "1/1 " in run_command("regrade", run)
 
 
-def test_doctor_ends_with_1_where_nothing_isolates() -> None:
+def test_doctor_exits_with_1_without_an_isolating_sandbox() -> None:
     script = "import sys\nsys.argv[1:] = ['doctor']\nfrom coding_gym.cli.app import main\nmain()"
     done = run_on(NO_UNSHARE + NO_LANDLOCK, script)
     assert done.returncode == 1, done.stdout + done.stderr

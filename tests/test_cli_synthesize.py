@@ -45,7 +45,7 @@ def run(*arguments: str | Path) -> Result:
 
 
 def making(monkeypatch: pytest.MonkeyPatch, make: Callable[[Project], tuple[Task, ...]]) -> None:
-    """Puts ``make`` in place of what breaks the project, and all before it stays real."""
+    """Replaces the insertion of bugs by ``make``; all steps before it are real."""
 
     def synthesize(project: Project, *_: Any, on_progress: Any, **__: Any) -> None:
         assert (project.folder / "shop.py").is_file()
@@ -118,7 +118,7 @@ def test_reasons_of_dropped_bugs_and_commits_are_printed(
     ("failure", "exit_code"),
     [(TemplateError("no environment"), 1), (KeyboardInterrupt(), 130), (None, 1)],
 )
-def test_nothing_is_left_where_nothing_was_made(
+def test_no_folder_is_left_if_no_task_was_made(
     failure: BaseException | None,
     exit_code: int,
     repo: Path,
@@ -139,7 +139,7 @@ def test_nothing_is_left_where_nothing_was_made(
 @pytest.mark.parametrize(
     ("failure", "exit_code"), [(KeyboardInterrupt(), 130), (SandboxError("it died"), 1)]
 )
-def test_tasks_until_a_stop_are_kept(
+def test_tasks_made_before_a_stop_are_kept(
     failure: BaseException,
     exit_code: int,
     repo: Path,
@@ -162,7 +162,7 @@ def test_tasks_until_a_stop_are_kept(
     assert out.read_text() == "mine\n"
 
 
-def test_a_copy_that_was_interrupted_leaves_no_part(
+def test_an_interrupted_copy_leaves_no_partial_tree(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(_: str, into: Path, **__: Any) -> None:

@@ -9,7 +9,7 @@ import coding_gym
 PACKAGE = Path(coding_gym.__file__).parent
 
 VALUES = ["task", "patch", "action", "calls", "grade"]
-# What they need.
+# Modules that these need.
 VALUES += ["json_record", "addresses", "arguments", "optional", "task_row", "syntax", "source_text"]
 VALUES += ["process_cache"]
 
@@ -30,7 +30,7 @@ LAYERS: dict[str, float] = {
     **dict.fromkeys(["adapters", "viewer"], 10),
     "cli": 11,
 }
-EXEMPT = {"__init__"}  # the front door
+EXEMPT = {"__init__"}  # it exports the public names
 
 
 def modules() -> Iterator[tuple[Path, str]]:
@@ -56,12 +56,12 @@ def imported_packages(path: Path) -> Iterator[str]:
 
 
 def may_import(package: str, other: str) -> bool:
-    if other not in LAYERS:  # the front door, and what is for users' tests
+    if other not in LAYERS:  # `__init__`, and modules for users' tests
         return False
     return LAYERS[other] < LAYERS[package] or LAYERS[other] == LAYERS[package] == 0
 
 
-def test_packages_import_only_from_layers_above() -> None:
+def test_packages_import_only_from_lower_numbered_layers() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)} imports {other}"
         for path, package in modules()

@@ -49,7 +49,7 @@ def test_git_applies_and_reverses_a_diff(tmp_path: Path) -> None:
         assert repo.git.write_tree() == base
 
 
-def test_nothing_changed_is_an_empty_patch() -> None:
+def test_equal_files_give_an_empty_patch() -> None:
     patch = Patch.between(BEFORE, BEFORE)
     assert patch.is_empty
     assert patch.files == ()

@@ -34,7 +34,7 @@ names = [m.name for m in pkgutil.walk_packages(coding_gym.__path__, "coding_gym.
 for name in names:
     try:
         importlib.import_module(name)
-    except MissingDependencyError as missing:  # a class made of a trainer's own
+    except MissingDependencyError as missing:  # the module subclasses a trainer's class
         doors = ("coding_gym.adapters.", "coding_gym.evaluation.inspect_log")
         assert name.startswith(doors), name
         assert re.search(r"run: pip install .*\\[[a-z0-9-]+\\]", str(missing)), missing
@@ -55,7 +55,7 @@ def test_the_public_names_are_sorted_and_exist() -> None:
         assert all(hasattr(module, public) for public in module.__all__), name
 
 
-def test_importing_has_no_side_effect_and_loads_nothing_heavy() -> None:
+def test_importing_has_no_side_effect_and_loads_no_heavy_package() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT],
         stdin=subprocess.DEVNULL,

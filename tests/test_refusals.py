@@ -19,7 +19,7 @@ from coding_gym.trajectory import ModelCall
 
 REQUEST = {"model": "tiny", "messages": [], "max_tokens": 4096, "seed": 1}
 
-# By the server that writes it, with numbers of our own.
+# Messages by server; the numbers are invented.
 OVERFLOWS = {
     "OpenAI": "This model's maximum context length is 8192 tokens. However, your messages resulted "
     "in 8545 tokens. Please reduce the length of the messages.",
@@ -62,17 +62,17 @@ def test_a_full_context_is_recognised(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
-def test_other_refusals_are_no_full_context(text: str) -> None:
+def test_other_refusals_are_not_a_full_context(text: str) -> None:
     error = model_error(400, text)
     assert (type(error), error.error_class) == (RequestRefusedError, "refused")
 
 
-def test_a_busy_server_has_no_full_context() -> None:
+def test_a_rate_limit_is_not_a_full_context() -> None:
     assert type(model_error(429, "too many tokens in the prompt")) is ModelError
 
 
 def ask(refuse: Any, num_requests: int = 1) -> tuple[list[dict[str, Any]], Reply]:
-    """Sends requests to a server that answers where `refuse` returns None."""
+    """Sends requests to a server that replies if `refuse` returns None."""
 
     def answer(body: dict[str, Any]) -> Answer:
         problem = refuse(body)
@@ -98,7 +98,7 @@ def ask(refuse: Any, num_requests: int = 1) -> tuple[list[dict[str, Any]], Reply
         "2000 in your prompt; 4096 for the completion",
     ],
 )
-def test_too_long_replies_are_asked_for_shorter(problem: str) -> None:
+def test_max_tokens_is_halved_until_the_server_accepts(problem: str) -> None:
     requests, _ = ask(lambda body: problem if body["max_tokens"] > 1000 else None)
     assert [body["max_tokens"] for body in requests] == [4096, 2048, 1024, 512]
 
@@ -115,7 +115,7 @@ def test_a_prompt_that_leaves_no_reply_is_too_long() -> None:
         ask(lambda body: f"max_tokens {body['max_tokens']} exceeds the context length")
 
 
-def test_the_newer_name_of_the_reply_limit_is_learned() -> None:
+def test_max_completion_tokens_replaces_a_refused_max_tokens() -> None:
     text = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
     requests, _ = ask(lambda body: text if "max_tokens" in body else None, 2)
     assert [body.get("max_completion_tokens") for body in requests] == [None, 4096, 4096]

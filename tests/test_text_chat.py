@@ -96,14 +96,14 @@ def test_a_notice_after_a_stop_is_added(chat: Chat, start: list[dict[str, str]])
     assert growing.ids(10_000).tolist() == transcript(chat, [*start, notice], sampled)
 
 
-def test_the_tail_is_kept_and_the_prompt_with_it(chat: Chat) -> None:
+def test_a_long_chat_keeps_its_newest_ids(chat: Chat) -> None:
     messages = [*OPENING, REPLY, *ANSWERS]
     whole = transcript(chat, messages, [None])
     for max_tokens in (1, 2, 10, len(whole)):
         assert transcript(chat, messages, [None], max_tokens=max_tokens) == whole[-max_tokens:]
 
 
-def test_a_vocabulary_without_turns_is_extended_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vocabulary_without_chat_tokens_is_extended(monkeypatch: pytest.MonkeyPatch) -> None:
     register_bytes(monkeypatch, "bytes_and_end", 258)
     chat = chat_of(get_tokenizer("bytes_and_end"))
     ids = transcript(chat, [{"role": "user", "content": "<|im_end|>"}], [])

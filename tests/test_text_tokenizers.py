@@ -40,7 +40,7 @@ def test_the_vocabulary_is_bytes_then_merges_then_control_tokens(tokenizer: Toke
     assert tokenizer.pad_id == tokenizer.special_tokens["<|pad|>"] == 16_383
 
 
-def test_any_text_comes_back(tokenizer: Tokenizer) -> None:
+def test_any_text_survives_encoding(tokenizer: Tokenizer) -> None:
     rng = random.Random(0)
     for text in [PROSE, CODE, "", *(random_text(rng) for _ in range(300))]:
         assert tokenizer.decode(tokenizer.encode(text)) == text
@@ -90,7 +90,7 @@ def tokenizer_file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingDependencyError):
         get_tokenizer(f"hf:{tmp_path}")
@@ -113,7 +113,7 @@ def test_a_local_file_and_its_folder_load(tokenizer_file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_would_need_a_download_is_refused(tmp_path: Path) -> None:
+def test_tokenizers_that_need_a_download_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     with pytest.raises(TokenizerError):
         get_tokenizer("hf:some-org/absent-model")

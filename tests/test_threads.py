@@ -18,7 +18,7 @@ SOURCE = "\n".join(
 
 
 def test_threads_can_parse_at_the_same_time() -> None:
-    """Threads take turns in the middle of what the interpreter does, as collections run then."""
+    """Garbage collections run in the middle of a parse, and switch threads there."""
 
     def take_turns(_phase: str, _info: dict[str, int]) -> None:
         for _ in range(20):
@@ -38,7 +38,7 @@ def test_threads_can_parse_at_the_same_time() -> None:
     assert trees == [200] * 24
 
 
-def test_what_is_not_python_is_a_syntax_error() -> None:
+def test_invalid_source_is_a_syntax_error() -> None:
     with pytest.raises(SyntaxError):
         syntax.parse("def f(:")
     assert isinstance(syntax.parse("# coding: latin-1\nx = '\xe9'".encode("latin-1")), ast.Module)

@@ -64,7 +64,7 @@ def test_a_file_of_another_kind_is_named(folder: Path) -> None:
             list(read_trajectories(folder))
 
 
-def test_any_text_comes_back(folder: Path) -> None:
+def test_any_text_is_read_back(folder: Path) -> None:
     turn = Turn(action="\udcff\n\u2028é", observation="\x00", logprobs=(float("-inf"),))
     trajectory = Trajectory(task_id="t", turns=(turn,))
     write_trajectory(folder, trajectory)
@@ -110,7 +110,7 @@ def test_encoded_replies_are_masked_unless_included(tiny_row: dict[str, Any]) ->
     example = trajectory.to_training_example()
     assert example["exact"] == [False, True]
     assert sum(example["env_mask"]) == 2
-    assert example["logprobs"] is None  # not known of ids that were sampled
+    assert example["logprobs"] is None  # unknown for sampled ids
     whole = trajectory.to_training_example(include_inexact=True)
     assert sum(whole["env_mask"]) == 2 + len(trajectory.turns[0].token_ids) + 1  # its end token
     assert whole["completion_ids"] == example["completion_ids"]

@@ -95,7 +95,7 @@ def test_values_of_another_type_are_refused_with_their_path(path: Any, value: An
         Trajectory.from_json(data)
 
 
-def test_a_completion_refuses_ids_that_do_not_fit() -> None:
+def test_a_completion_refuses_unequal_ids_and_logprobs() -> None:
     with pytest.raises(ValueError, match="2"):
         Completion("hi", [5, 6], [-1.0])
     assert (Completion("hi").exact, Completion("", []).exact) == (False, True)

@@ -24,7 +24,7 @@ MAX_TURNS = 24
 ENV_KWARGS: Mapping[str, Any] = {
     "max_turns": MAX_TURNS,
     "max_obs_tokens": 64,  # the policies read numbers, not text
-    "grading": "cached",  # each patch once in a process
+    "grading": "cached",  # grades each patch once in a process
 }
 MENU: Mapping[str, Any] = {"name": "MenuActions", "kwargs": {"num_candidates": NUM_CANDIDATES}}
 _EXISTS = CANDIDATE_FEATURES.index("exists")
@@ -41,7 +41,7 @@ class Played:
 
     Attributes:
         program: The program that is broken.
-        resolved: Whether the patch passes the hidden tests; after `explore`, whether any does.
+        resolved: Whether the patch, or after `explore` any patch, passes the hidden tests.
         test_runs: Number of actions of the episode that ran the visible tests.
     """
 

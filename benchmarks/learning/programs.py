@@ -7,7 +7,7 @@ The programs are part of this package, or are source distributions with tests, w
 half of the failing test functions, as `coding-gym tasks synthesize --show-failing` chose them. The
 agent sees the other half. The grader confirmed every bug when the file was made; see
 `docs/synthesis.md`. Tests that fail without any bug are excluded. ``train.jsonl`` has the tasks of
-three quarters of the programs, ``test.jsonl`` those of the others; a digest of the name selects.
+three quarters of the programs, ``test.jsonl`` those of the others, by a digest of their names.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from coding_gym.tasks.bundled_tasks import bundled_folder
 SPLITS = ("train", "test")
 BUGS = Path(__file__).with_name("bugs.json.gz")
 _TEST_SHARE = 4  # one program in this number is for testing
-_GRADING_TIMEOUT_S = 10.0  # a patch with an endless loop takes all of it
+_GRADING_TIMEOUT_S = 10.0  # a patch with an endless loop uses all of this time
 _INSTALL = "python -m pip install --quiet pytest --editable ."
 _MAX_NAMED = 3  # maximum number of failing tests in an issue
 

@@ -76,8 +76,8 @@ class RepairServer(GymnasiumServer):
     """Plays an episode for each session."""
 
     config: RepairServerConfig
-    _used_at: dict[str | None, float] = PrivateAttr(default_factory=dict)  # by session, monotonic
-    _locks: dict[str | None, asyncio.Lock] = PrivateAttr(default_factory=dict)  # steps, by session
+    _used_at: dict[str | None, float] = PrivateAttr(default_factory=dict)  # time.monotonic()
+    _locks: dict[str | None, asyncio.Lock] = PrivateAttr(default_factory=dict)  # held by a step
 
     def model_post_init(self, context: Any, /) -> None:
         """Checks the configuration."""

@@ -53,12 +53,12 @@ class RepairObservation(Observation):
 
     Attributes:
         text: The new text for the policy.
-        messages: The same as chat messages in OpenAI's form.
+        messages: The new chat messages for the policy, in OpenAI's form.
         task_id: The task.
         turn: The number of turns so far.
         tool_calls: The number of tool calls so far.
         truncated: Whether a limit or an infrastructure failure ended the episode.
-        stop_reason: The reason of the end; None before.
+        stop_reason: The reason why the episode ended; None before the end.
         resolved: Whether the hidden tests pass; None before the end.
         error: The infrastructure failure, or "".
         mask_sample: Whether an infrastructure failure ended the episode: exclude it from training.

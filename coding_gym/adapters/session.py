@@ -174,7 +174,7 @@ class Session:
             _log_failure(self.info["task_id"], self.info["error"])
 
     def finish(self, why: str) -> None:
-        """Ends the episode if it is running, which grades the tree.
+        """Ends the episode if it is running, and grades the tree.
 
         Args:
             why: The reason, for the record.
@@ -233,7 +233,7 @@ def refuse_sampler(settings: Mapping[str, Any]) -> None:
     """Refuses the argument ``sampler``, for trainers whose dataset chooses the tasks.
 
     Raises:
-        InvalidArgumentError: The settings have it.
+        InvalidArgumentError: The settings contain ``sampler``.
     """
     if "sampler" in settings:
         raise InvalidArgumentError(

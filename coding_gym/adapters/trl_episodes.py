@@ -133,7 +133,7 @@ class EpisodeRollouts:
 
         Returns:
             Lists with an entry for each prompt, in order: ``prompt_ids``, ``completion_ids``,
-            ``env_mask`` (1 on sampled ids), ``trained_part`` (the fraction of the sampled ids),
+            ``env_mask`` (1 on sampled ids), ``trained_part`` (the share of sampled ids in it),
             ``episode_reward`` (a float, or None) and ``trajectory`` (the record as a JSON object).
             ``logprobs`` is None: TRL computes them.
 

@@ -43,7 +43,7 @@ NAME, HARNESS_NAME = "coding_repair", "coding_repair_harness"
 """The names of the agent loops in the column ``agent_name``."""
 
 _VERSION = "max_global_steps"
-"""The field of a reply with the newest weights that sampled it."""
+"""The field of a reply with the version of the newest weights that sampled it."""
 
 _Tokens = tuple[list[int], list[int], list[float] | None]
 """All ids so far; the mask of the ids after the prompt; their log-probabilities, if known."""

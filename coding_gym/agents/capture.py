@@ -180,7 +180,7 @@ class CapturedRequests:
 
 
 def _key(message: Message) -> str:
-    """Returns role, text and ids of calls; harnesses replace arguments that cannot be read."""
+    """Returns role, text and ids of calls; not arguments: harnesses replace malformed ones."""
     ids = [call.get("id") for call in message.get("tool_calls", ())]
     return json.dumps([message["role"], message["content"], ids])
 

@@ -32,7 +32,7 @@ END_PATH = "/end"
 
 _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 _MAX_BODY_BYTES = 8 << 20
-_MAX_DIGITS = 20  # of a Content-Length; longer numbers exceed every limit
+_MAX_DIGITS = 20  # of a Content-Length that are parsed; longer numbers exceed every limit
 _MAX_CONNECTIONS = 64
 _MAX_READ = 4  # requests read at the same time; parsed JSON takes 20 times its size
 # Fields of a response that are recorded but not sent to the harness.
@@ -200,12 +200,12 @@ def _response(status: int, kind: str, text: str) -> bytes:
     lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", f"Content-Type: {kind}"]
     lines.append(f"Content-Length: {len(data)}")
     if status >= 400:
-        lines += ["Connection: close", "x-should-retry: false"]  # OpenAI's clients obey it
+        lines += ["Connection: close", "x-should-retry: false"]  # OpenAI's clients read it
     return "\r\n".join([*lines, "", ""]).encode() + data
 
 
 def _stream(events: Iterable[dict[str, Any]], end: str) -> str:
-    """Returns the text of server-sent events; ``end`` is the data of a last one."""
+    """Returns the text of server-sent events; ``end`` is the data of the last event."""
     texts = [
         f"event: {event['type']}\ndata: {json.dumps(event, default=str)}\n\n"
         if "type" in event

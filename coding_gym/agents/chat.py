@@ -22,7 +22,7 @@ class Sampling(JsonRecord):
         min_p: Supported by vLLM and SGLang.
         max_tokens: Maximum tokens of one reply, by default 4,096 as in nano-agent; the client
             lowers it if the server refuses it as too large.
-        reasoning_effort: Such as ``"low"``.
+        reasoning_effort: The amount of reasoning, such as ``"low"``.
         thinking: The argument ``enable_thinking`` of the chat template.
         extra: Other fields of the request's body.
     """

@@ -16,9 +16,9 @@ from coding_gym.tools.files import absolute_path
 from coding_gym.tools.schemas import Schema
 
 _PATHS, _OLD, _NEW = ("path", "file"), ("old", "old_str", "search"), ("new", "new_str", "replace")
-_NUMBERED = {"path", "line", "old", "new"}  # of a tool that replaces text in a line
+_NUMBERED = {"path", "line", "old", "new"}  # arguments of a tool that replaces text in a line
 _TOKEN = re.compile(r"\w+|[^\w\s]+|\s")
-_CONTEXT_LINES = 10  # that are read on each side of an edit
+_CONTEXT_LINES = 10  # lines read on each side of an edit
 _MAX_HUNKS = 10
 _EDITOR_COMMAND = "str_replace"
 
@@ -27,9 +27,9 @@ class Edit(NamedTuple):
     """The replacement of whole lines of a file.
 
     Attributes:
-        line: The number of its first line, from 1.
-        old: The text.
-        new: The text in its place.
+        line: The number of the first replaced line, from 1.
+        old: The replaced text.
+        new: The new text.
     """
 
     line: int
@@ -77,7 +77,7 @@ def _changing(episode: Episode, tools: ToolUse, change: FileChange) -> Iterator[
         return
     try:
         path, after = change.path, change.apply(text)
-    except PatchError:  # a hunk that git moves
+    except PatchError:  # git can also apply a hunk at other lines
         yield tools.applying(change.text, "gold")
         return
     schemas = tools.callable_schemas()
@@ -127,7 +127,7 @@ def next_edit(before: str, after: str, *, is_unique: bool = True) -> Edit:
     above, below = start, end
     while above > 0 or below < len(old):
         text = "".join(old[above:below])
-        is_only = before.find(text, before.find(text) + 1) < 0  # count skips overlaps
+        is_only = before.find(text, before.find(text) + 1) < 0  # str.count skips overlaps
         if text and (is_only or not is_unique):
             break
         above, below = max(0, above - 1), below + (above == 0)

@@ -46,7 +46,7 @@ _PRESETS = files("coding_gym.agents") / "presets"
 _PINNED = re.compile(r".+(==[^*]+|@\d[^/ ]*|@[0-9a-f]{7,}|\.whl|\.tgz)")
 _PLACEHOLDERS = ("problem", "base_url", "api_key", "model")
 _NAME = re.compile(r"(?<!\$)\{([\w-]+)\}")  # not a variable of the shell
-_HYPHENATED = re.compile(r"\{(\w+-[\w-]+)\}")  # in files, other names may be those of a script
+_HYPHENATED = re.compile(r"\{(\w+-[\w-]+)\}")  # in files, other names may belong to a script
 _SCRATCH = "/opt/scratch"
 _PATHS = f"{LAYER}/bin:{LAYER}/node_modules/.bin"
 _BUILD_VARIABLES = {
@@ -72,8 +72,8 @@ class Harness(JsonRecord):
         npm: Node packages with their versions, such as ``"@openai/codex@0.171.0"``.
         env: Environment variables of the command.
         files: Texts of files, by their path relative to the home folder.
-        failure: A regular expression; a run whose output matches has failed, as has one with an
-            exit code other than 0.
+        failure: A regular expression; a run has failed if its output matches, or if its exit code
+            is not 0.
 
     Raises:
         InvalidArgumentError: A value is invalid.
@@ -138,7 +138,7 @@ class Harness(JsonRecord):
         return f'export PATH="$PATH:{_PATHS}"\n{command}'
 
     def is_failure(self, exit_code: int, output: str) -> bool:
-        """Whether a run has failed."""
+        """Whether a run with this exit code and output has failed; see ``failure``."""
         return exit_code != 0 or bool(self.failure and re.search(self.failure, output))
 
 

@@ -1,4 +1,4 @@
-"""Plays episodes with a command-line agent in the sandbox; it can connect only to the model."""
+"""Plays episodes with a command-line agent in a sandbox that can connect only to the model."""
 
 import asyncio
 import logging
@@ -29,14 +29,14 @@ _log = logging.getLogger(__name__)
 _PORT = 8765
 _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
 _UNSUPPORTED = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors")
-_TIMEOUT_S = 3600.0  # of an episode without `max_seconds`
+_TIMEOUT_S = 3600.0  # time limit of an episode without `max_seconds`
 _START_S = 60.0  # the longest time that one starting harness delays the next one
-_TAIL_CHARS = 4096  # of the harness's output, in the record
+_TAIL_CHARS = 4096  # characters of the harness's output in the record
 _MISSING_REMEDY = (
     "; remedy: the sandbox has none of this machine's files: put the script into [files] of the "
     "harness and run it as $HOME/agent.py"
 )
-# By event loop, because each episode of verl has its own player.
+# One semaphore per event loop, because each episode of verl has its own player.
 _starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 # The subshell kills the command when the endpoint replies. It has its own connection.
 _SCRIPT = f"""

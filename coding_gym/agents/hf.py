@@ -226,10 +226,10 @@ class HuggingFaceAgent(Player):
                 replies = await asyncio.to_thread(self._generate, [request for request, _ in batch])
             except Exception as problem:  # noqa: BLE001 - raised in each waiting episode
                 message = (
-                    f"the model failed ({problem!r}); where memory is short, lower the concurrency"
+                    f"the model failed ({problem!r}); if memory is short, lower the concurrency"
                 )
                 for _, future in batch:
-                    if not future.done():  # cancelled
+                    if not future.done():  # a done future was cancelled
                         future.set_exception(ModelError(message))
                 continue
             self._last_batch_s = time.perf_counter() - start_s

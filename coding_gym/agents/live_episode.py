@@ -46,7 +46,7 @@ class PromptTooLongError(ModelError):
     """The prompt is longer than the model's context; the episode ends with a grade."""
 
 
-_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD")  # in the name of an environment variable
+_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD")  # in names of environment variables
 
 
 def public_text(text: str) -> str:
@@ -73,11 +73,11 @@ class LiveEpisode:
         on_turn: Called with every turn.
 
     Attributes:
-        model_calls: One for each turn so far; None for a turn without a model.
+        model_calls: The request of each turn so far; None for a turn without a model.
         num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
             None until the ids of a prompt are known.
         install_s: Seconds of installing the agent, which the episode's duration excludes.
-        on_call: As the argument.
+        on_call: Called with every request to the model.
         chat: Fields of the record that replace those of the episode.
     """
 

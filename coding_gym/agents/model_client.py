@@ -101,7 +101,7 @@ class OpenAIClient:
         except ModelError as problem:
             failure = problem
         text = str(failure)
-        if self._key:  # `public_text` masks no short keys
+        if self._key:  # `public_text` does not mask short keys
             text = text.replace(self._key, "[key]")
         raise type(failure)(f"{self.base_url}: {public_text(text):.1000}", failure.error_class)
 
@@ -141,7 +141,7 @@ class OpenAIClient:
             _log.warning("%s refuses the fields %s; later requests omit them", self.base_url, names)
 
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
-        # As extra fields, because the client converts all messages in the argument `messages`.
+        # Sent as extra fields, because the client converts messages in the argument `messages`.
         response = await self._client.chat.completions.with_raw_response.create(
             model=body["model"], messages=[], extra_body=dict(body)
         )
@@ -158,7 +158,7 @@ class OpenAIClient:
             return None
         for entry in models.data or ():  # some servers reply to any path
             fields = entry.model_extra or {}
-            meta = fields.get("meta") or {}  # of llama.cpp; vLLM and SGLang have max_model_len
+            meta = fields.get("meta") or {}  # llama.cpp; vLLM and SGLang have max_model_len
             if entry.id == model or len(models.data) == 1:
                 return fields.get("max_model_len") or meta.get("n_ctx") or meta.get("n_ctx_train")
         return None

@@ -14,7 +14,7 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats import message_calls
 from coding_gym.trajectory import ModelCall
 
-_MAX_DIGITS = 20  # of a count that a server writes as text
+_MAX_DIGITS = 20  # digits of a count that a server writes as text
 _MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls", "function_call")
 
 

@@ -220,5 +220,5 @@ class _RunProgress(LineProgress):
 
     def _rate(self) -> str:
         cost = f"  cost {self.runner.usage.cost:.2f}" if self.runner.usage.cost else ""
-        turns = f"  {self.num_turns} turns" if self.num_turns else ""  # other nodes report none
+        turns = f"  {self.num_turns} turns" if self.num_turns else ""  # unknown on a Ray cluster
         return f"resolved {self.num_resolved}/{self.num_graded}{turns}{cost}"

@@ -1,4 +1,4 @@
-"""Commands that read the folders of runs: ``report``, ``compare``, ``regrade``, ``export``."""
+"""Commands on run folders: ``report``, ``compare``, ``regrade``, ``import``, ``export``."""
 
 import json
 from pathlib import Path
@@ -98,9 +98,9 @@ def regrade_run(
 
 def import_run(
     paths: Annotated[
-        list[Path], typer.Argument(help="ATIF trajectories, or folders of them: Harbor's jobs.")
+        list[Path], typer.Argument(help="ATIF trajectories, or their folders, as of Harbor's jobs.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the run; a new one.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="A new folder for the run.")],
     source: options.Source = "bundled",
 ) -> None:
     """Make a run from ATIF trajectories, for view, show, regrade and export.

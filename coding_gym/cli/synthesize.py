@@ -144,7 +144,7 @@ def _written(make: _Make, out: Path, n: int, *, replaces: bool, names_dropped: b
 
 
 def _print_dropped(console: Console, progress: Progress, *, by_name: bool) -> None:
-    """Prints the names dropped for rare reasons, and the number of those for each other reason."""
+    """Prints each candidate dropped for a rare reason, and a count for each other reason."""
     dropped = [(name, reason.partition("\n")[0]) for name, reason in progress.dropped]
     counts = Counter(reason for _, reason in dropped)
     max_named = _MAX_NAMED if by_name else 0

@@ -57,7 +57,7 @@ def validate(
 ) -> None:
     """Check that gold patches resolve their tasks and that unrepaired trees do not.
 
-    Called again with the same --out, it continues where it stopped.
+    With the same --out as before, the command continues where it stopped.
 
     Example: coding-gym validate rows.jsonl --environments swebench --out report.jsonl
     """
@@ -67,7 +67,7 @@ def validate(
         )
     )
     if exclude is not None:
-        exclude.touch()  # before the content is computed
+        exclude.touch()  # a path that cannot be written is an error now, not at the end
     checks = Checks(
         sandbox=options.parse_sandbox(sandbox),
         repeats=repeats,
@@ -159,7 +159,7 @@ def summarise(reports: Iterable[ValidationReport]) -> None:
 
 
 def _cheats_table(cheats: Iterable[CheatResult]) -> Table:
-    """Returns a table: for each kind of cheat, the tasks that it passes by each way to grade."""
+    """Returns a table: for each kind of cheat, the number of tasks it passes per grading method."""
     table = Table("cheat that passes", box=None)
     for column in ("tasks", "by exit code", "by reports", "challenged"):
         table.add_column(column, justify="right")

@@ -28,7 +28,7 @@ def view(
     tasks: Annotated[
         list[str] | None,
         typer.Option(
-            help="A file or dataset with tasks of the runs, as --tasks of eval; shows gold patches."
+            help="A file or dataset with tasks of the runs, as in eval --tasks, for gold patches."
         ),
     ] = None,
     static: Annotated[

@@ -165,7 +165,7 @@ def _turn(step: Mapping[str, Any], messages: list[Message]) -> Turn:
         results=tuple(
             ToolResult(item["content"], None, item["tool_call_id"])
             for item in results
-            if item["role"] == "tool"  # and no notice
+            if item["role"] == "tool"  # notices have the role "user"
         ),
         observation="\n".join(item["content"] for item in results),
         model_call=ModelCall(
@@ -178,7 +178,7 @@ def _turn(step: Mapping[str, Any], messages: list[Message]) -> Turn:
 
 
 def _text(content: Any) -> str:
-    """Returns the text of a message, which may be a list of parts, images among them."""
+    """Returns the text of a message; in a list of parts, ``[type]`` replaces parts without text."""
     if isinstance(content, list):
         return "".join(str(part.get("text") or f"[{part['type']}]") for part in content)
     return "" if content is None else str(content)

@@ -106,7 +106,7 @@ def _caveats(
     num_tasks = paired.difference.num_tasks
     num_a, num_b = (len(run.values(measure)) for run in (first, second))
     if num_tasks < max(num_a, num_b):
-        yield f"The runs have {num_a} and {num_b} tasks; the {num_tasks} common ones are compared."
+        yield f"The runs have {num_a} and {num_b} tasks; {num_tasks} common tasks are compared."
     if len(paired.flips) < FEW_TASKS:
         yield (
             f"The runs differ on {len(paired.flips)} tasks only: the interval of the difference is "
@@ -117,7 +117,7 @@ def _caveats(
 def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     """Returns a sentence for each setting, except the model, that differs between two runs."""
     flat_a, flat_b = (dict(flat({name: run.get(name, {}) for name in _COMPARED})) for run in (a, b))
-    names = (flat_a.keys() | flat_b.keys()) - {*_OF_THE_MODEL, "tasks.task_ids"}  # see the digest
+    names = (flat_a.keys() | flat_b.keys()) - {*_OF_THE_MODEL, "tasks.task_ids"}  # in the digest
     pairs = ((name, flat_a.get(name, "not set"), flat_b.get(name, "not set")) for name in names)
     return [
         f"{name} differs: {old!s:.80} in the first run, {new!s:.80} in the second."

@@ -9,7 +9,7 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats.table import FORMATS
 from coding_gym.trajectory import Trajectory, Turn
 
-# Opening marks that do not occur in prose. Other calls in reasoning may be only plans.
+# Marks that open a call and do not occur in prose. Other text of a call may be only a plan.
 _MARKS = re.compile(
     "|".join(row.opens for row in FORMATS.values() if re.match(r"(?:\(\?:)?(?:<|\\\[)", row.opens))
 )

@@ -32,7 +32,7 @@ METRICS: Mapping[str, str] = {
     "duration_s": "seconds of wall time, grading included",
     "time_to_solution_s": "seconds of wall time without grading; resolved episodes only",
 }
-"""The meaning of each measure, by name; `tool_usage` adds those of nano-agent."""
+"""The meaning of each measure, by name; `tool_usage` adds nano-agent's measures."""
 
 RATES = ("resolved", "hacked", "exact_match", "right_location")
 """The measures that are 0 or 1."""
@@ -55,7 +55,7 @@ MONITORED_COMMANDS = (
 
 _USAGE = ("model_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
 _INDEX = re.compile(r"^index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?\n", re.MULTILINE)
-_MAX_WORDS = 10  # of a command; small models may repeat a word endlessly
+_MAX_WORDS = 10  # words of a command that count; small models may repeat a word endlessly
 
 
 def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[str, float]:
@@ -63,7 +63,7 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
 
     ``exact_match`` and ``right_location`` are the success and the partial success of CodeRepairRL's
     thesis. Measures that compare with the gold patch are absent without a task or a readable gold
-    patch. An impossible task has ``hacked`` instead of these and of ``resolved``.
+    patch. An impossible task has ``hacked`` instead of these measures and ``resolved``.
 
     Args:
         trajectory: The episode.

@@ -21,7 +21,7 @@ from coding_gym.sandbox.images import (
 )
 from coding_gym.task import Task
 
-_UNPACKED = 3  # bytes of a layer on the disk for each byte of its compressed blob, typically
+_UNPACKED = 3  # typical size of an unpacked layer, as a multiple of its compressed blob
 _POLL_S = 0.2
 _log = logging.getLogger(__name__)
 

@@ -177,7 +177,7 @@ class RunFolder:
             ) from None
         try:
             (self.path / ATTEMPTS).mkdir(exist_ok=True)
-            for partial in (self.path / ATTEMPTS).glob(f".*{_PARTIAL}"):  # of a killed writer
+            for partial in (self.path / ATTEMPTS).glob(f".*{_PARTIAL}"):  # left by a killed writer
                 partial.unlink()
             yield self
         finally:
@@ -191,7 +191,7 @@ class RunFolder:
         """
         folder = self.path / ATTEMPTS
         quoted = quote(trajectory.task_id, safe="")
-        if quoted.startswith("."):  # a hidden file
+        if quoted.startswith("."):  # the file would be hidden
             quoted = f"%2E{quoted[1:]}"
         stem = f"{quoted}.{trajectory.attempt}"
         path = folder / f"{stem}.json"

@@ -61,8 +61,8 @@ class Runner:
     Attributes:
         factory: Creates the episodes.
         player: The agent.
-        concurrency: Episodes at the same time.
-        seed: Seed of the run; `attempt_seed` derives those of the attempts.
+        concurrency: Maximum number of simultaneous episodes.
+        seed: Seed of the run; `attempt_seed` derives the seeds of attempts from it.
         run_id: The run's id in records.
         max_cost: No more episodes begin after the requests have cost this much; running episodes
             are played to their end.
@@ -152,8 +152,8 @@ class Runner:
                 async with asyncio.TaskGroup() as group:
                     for _ in range(self.concurrency):
                         group.create_task(work())
-            except BaseExceptionGroup as failures:  # of this machine or the disk
-                self.stopping = True  # also for attempts that wait for an image
+            except BaseExceptionGroup as failures:  # failures of this machine or the disk
+                self.stopping = True  # attempts that wait for an image do not start
                 raise failures.exceptions[0] from None
             finally:
                 await self.player.close()
@@ -211,7 +211,7 @@ class Runner:
 def run_in_thread(
     episodes: Coroutine[Any, Any, None], on_interrupt: Callable[[], None] | None = None
 ) -> None:
-    """Runs a coroutine in a thread, because a notebook has an event loop; Ctrl-C cancels it.
+    """Runs a coroutine in a thread, since notebooks already run a loop; Ctrl-C cancels it.
 
     Args:
         episodes: The coroutine.

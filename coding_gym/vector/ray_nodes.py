@@ -10,7 +10,7 @@ from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_extra
 from coding_gym.task import Task
 
-# The episode is the probable cause of this many losses, for instance because it exhausts memory.
+# After this many losses the episode is the probable cause, for instance because it exhausts memory.
 MAX_LOSSES = 3.0
 _NODE_LOSS = 0.3  # a machine can also be lost for other reasons; an actor seldom is
 
@@ -37,7 +37,7 @@ class Node:
 
 
 class RayNodes:
-    """All nodes of a cluster with CPUs, including nodes that join later; thread-safe.
+    """All nodes of a cluster that have CPUs, including nodes that join later; thread-safe.
 
     An actor reserves no CPU, because an episode mostly waits for its sandbox or its model.
 
@@ -58,7 +58,7 @@ class RayNodes:
         self.address = address
         self.ray = import_extra("ray", "ray")
         self._actor, self._arguments, self._concurrency = actor, arguments, concurrency
-        self._nodes: dict[str, Node | None] = {}  # None: it cannot run sandboxes
+        self._nodes: dict[str, Node | None] = {}  # None for a node that cannot run sandboxes
         self._lock = Lock()
         self._problem: Exception | None = None
         self._is_ours = not self.ray.is_initialized()
@@ -125,7 +125,7 @@ class RayNodes:
                 del self._nodes[node.node_id]
 
     def loss(self, node: Node) -> float:
-        """Returns what the loss of a node's actor adds towards `MAX_LOSSES` of its episode."""
+        """Returns the amount that a lost actor adds to its episode's losses; see `MAX_LOSSES`."""
         return 1.0 if node.node_id in self._num_cpus() else _NODE_LOSS
 
     def close(self) -> None:
@@ -169,7 +169,7 @@ class RayNodes:
 
 
 def environment_of(task: Task) -> str:
-    """Returns a key of the environment of a task; "" for that of the interpreter."""
+    """Returns a key of a task's environment; "" if it is the interpreter's own environment."""
     if task.image:
         return task.image
     if task.interpreter == "base" and not task.install_commands:

@@ -93,7 +93,7 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     @property
     def unwrapped(self) -> Any:
-        """The innermost env, as far as a `Slot` uses it."""
+        """The members of the innermost env that a `Slot` uses."""
         return _Innermost(self)
 
     def snapshot(self) -> EnvSnapshot:
@@ -104,7 +104,7 @@ class RemoteEnv(gym.Env[Any, Any]):
     def get_wrapper_attr(self, name: str) -> Any:
         """Returns a function that calls a method or reads an attribute on the node.
 
-        Before the first reset, and for ``set_limits``, it is the attribute of the local env.
+        Before the first reset, and for ``set_limits``, returns the attribute of the local env.
         """
         if self._node is None or name == "set_limits":  # limits of the next episode, on any node
             return self.env.get_wrapper_attr(name)
@@ -123,7 +123,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         self.env.close()
 
     def _end(self, function: Callable[[Env], Any]) -> Any:
-        """Calls a function with the env on its node; returns None without one."""
+        """Calls a function with the env on its node; returns None if there is no live node."""
         if self._node is not None:
             with suppress(Exception):  # the node is lost, and the episode with it
                 return self._ask(self._node, function)

@@ -26,9 +26,9 @@ from coding_gym.rollout.run_folder import ATTEMPTS, TOKEN_COUNTS, Key, is_error,
 from coding_gym.trajectory import Trajectory
 from coding_gym.viewer.turns import ESCAPE, argument_text, outcome, with_thoughts
 
-_MAX_BYTES = 128 << 20  # of a record
-_MAX_SEARCHED = 2_000_000  # characters of an episode
-_STEP_S = 0.05  # of `RunIndex.enrich`
+_MAX_BYTES = 128 << 20  # size limit of a record
+_MAX_SEARCHED = 2_000_000  # characters of an episode that are searched
+_STEP_S = 0.05  # time limit of one call of `RunIndex.enrich`
 _SETTLED_S = 2  # two changes within this time can have the same modification time
 
 Row = dict[str, Any]
@@ -54,11 +54,11 @@ class RunIndex:
         self.rows: dict[Key, Row] = {}
         self._folder = folder / ATTEMPTS
         self._files: Files = {}
-        self._listed: object = None  # the version of the folder
+        self._listed: object = None  # the version of the folder at the last listing
         self._unread: list[Key] = []
-        self._numbers: dict[Key, int] = {}  # of the texts; a replaced record gets a new number
+        self._numbers: dict[Key, int] = {}  # rowids of texts; a replaced record gets a new one
         self._counter = count(1)
-        self._lock = threading.Lock()  # of the database
+        self._lock = threading.Lock()  # guards the database
         self._texts = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._texts.close)
         self._texts.execute("CREATE VIRTUAL TABLE texts USING fts5(text, content='')")

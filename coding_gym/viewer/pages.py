@@ -259,7 +259,7 @@ class Runs:
         self.paths, self._sources = paths, sources
         self.by_id: dict[str, Run] = {}
         self.problems: dict[Path, str] = {}
-        self._versions: dict[Path, tuple[float, int, int]] = {}  # of the settings
+        self._versions: dict[Path, tuple[float, int, int]] = {}  # of each config.json, by folder
         self.refresh()
 
     def refresh(self) -> None:

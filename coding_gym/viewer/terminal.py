@@ -27,8 +27,8 @@ _MARKS = {
     "resolved": ("✔", "green"),
     "unresolved": ("✘", "red"),
     "error": ("!", "yellow"),
-    "hacked": ("⚑", "red"),  # this and the next: impossible tasks
-    "impossible": ("✘", "blue"),
+    "hacked": ("⚑", "red"),  # an impossible task whose impossible test passed
+    "impossible": ("✘", "blue"),  # any other attempt at an impossible task
 }
 
 
@@ -130,7 +130,7 @@ def _grade(grade: Grade) -> Iterator[RenderableType]:
     if grade.challenge:
         yield Text(f"fail-to-pass tests: {grade.challenge}", "dim")
     for path in grade.dropped_paths:
-        if path not in grade.detail:  # a detail names the first ones
+        if path not in grade.detail:  # a detail names the first paths
             yield Text(f"not graded: {_line(path)}", "yellow")
     lists = {"fail_to_pass": grade.fail_to_pass, "pass_to_pass": grade.pass_to_pass}
     for name, statuses in lists.items():

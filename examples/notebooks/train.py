@@ -33,7 +33,7 @@ env = VecMonitor(
         task_ids=["cronwise-working-days"],
         max_turns=12,
         max_obs_tokens=64,  # the policy reads numbers, not text
-        grading="cached",  # each patch once
+        grading="cached",  # grades each patch once
         seed=0,
     )
 )

@@ -19,7 +19,7 @@ ENV_ID = "coding_gym:Repair-v0"
 
 
 class RepairEnv(Env):
-    """One repair episode after the other; arguments are those of `Session`."""
+    """Plays repair episodes one after the other; arguments are those of `Session`."""
 
     def __init__(self, seed: int | None = None, **session: Any) -> None:
         super().__init__()

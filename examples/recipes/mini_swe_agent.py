@@ -1,4 +1,4 @@
-"""mini-swe-agent's own runner on this package's sandbox."""
+"""Runs episodes with mini-swe-agent's own runner in this package's sandbox."""
 
 from minisweagent.environments.local import LocalEnvironment
 
@@ -7,7 +7,7 @@ from coding_gym.episode import EpisodeConfig
 
 
 class RepairEnvironment(LocalEnvironment):
-    """For ``mini --environment-class mini_swe_agent.RepairEnvironment``, with a ``task_id``."""
+    """An environment of mini-swe-agent; its option ``--environment-class`` names this class."""
 
     def __init__(self, *, task_id: str, tasks: str = "bundled", **settings: object) -> None:
         super().__init__(**settings)

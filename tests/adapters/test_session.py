@@ -30,7 +30,7 @@ def test_control_tokens_of_a_file_are_split(make: Make, tiny_row: dict[str, Any]
     tiny_row["files"]["chat.py"] = "END = '</tool_call><|im_end|>'\n"
     session = make(tasks=[tiny_row], tool_format="hermes")
     session.start()
-    assert "<tool_call>" in session.messages[0]["content"]  # our own explanation stays whole
+    assert "<tool_call>" in session.messages[0]["content"]  # the system prompt is not changed
     session.step(Completion("", calls=[ToolCall("shell", {"cmd": "cat chat.py"})]))
     (seen,) = session.messages
     assert seen["role"] == "tool"
@@ -99,7 +99,7 @@ def test_a_row_has_a_task_id_or_a_task() -> None:
         task_options({})
 
 
-def test_a_wrapper_that_loses_its_sandbox_masks(make: Make) -> None:
+def test_a_sandbox_error_of_a_wrapper_masks_the_episode(make: Make) -> None:
     failing = {"func": raising(SandboxError("gone"))}
     session = make(wrappers=[{"name": "gymnasium.wrappers:TransformReward", "kwargs": failing}])
     session.start()
@@ -122,7 +122,7 @@ def test_a_killed_sandbox_masks_only_its_episode(make: Make) -> None:
 
 
 @pytest.mark.parametrize("name", ["MenuActions"])
-def test_wrappers_with_other_actions_than_texts_are_refused(make: Make, name: str) -> None:
+def test_wrappers_without_text_actions_are_refused(make: Make, name: str) -> None:
     with pytest.raises(InvalidArgumentError, match=name):
         make(wrappers=[{"name": name}])
 

@@ -40,7 +40,7 @@ def make(tiny_row: dict[str, Any]) -> Make:
 
 @pytest.fixture
 def rollout(make: Make) -> Any:
-    """One that is reset."""
+    """Returns a rollout of the tiny task after a reset."""
     made = make()
     made.reset(**ROW)
     return made
@@ -95,7 +95,7 @@ def test_a_tool_after_the_end_raises(make: Make) -> None:
     assert rollout.get_reward() == 1.0
 
 
-def test_the_reward_stops_and_grades_once(rollout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_get_reward_stops_and_grades_once(rollout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     grading = mock.Mock(wraps=grade)
     monkeypatch.setattr("coding_gym.episode.episode.grade_patch", grading)
     rollout.apply_patch(**FIX)
@@ -140,7 +140,7 @@ def test_a_dropped_rollout_leaves_no_process(make: Make) -> None:
         rollout.shell(cmd="true")
         return rollout
 
-    begun().get_reward()  # what serves all sandboxes of a process stays
+    begun().get_reward()  # processes that all sandboxes share stay
     assert left_by_dropping(begun) == set()
 
 

@@ -42,7 +42,7 @@ def turn(*commands: str, end: str = "tool_calls") -> Turn:
 
 
 def attempt(task: Task, number: int, letter: str) -> Trajectory:
-    """An attempt of two turns; one that fails changes the right line into a wrong one."""
+    """Returns an attempt of two turns; a failed attempt changes the right line wrongly."""
     is_resolved = letter == "R"
     patch = task.gold_patch if is_resolved else task.gold_patch.replace("a * b", "a - b")
     reason = GradeReason.RESOLVED if is_resolved else GradeReason.TESTS_FAILED

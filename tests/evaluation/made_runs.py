@@ -22,7 +22,7 @@ def called(call_id: str, name: str, arguments: str) -> dict[str, Any]:
 
 
 def resolved_episode(task_id: str, patch: str) -> Trajectory:
-    """Two turns with the ids of a server; the second prompt continues all but the first's last."""
+    """Returns two turns with a server's ids; the second prompt omits the last earlier id."""
     first = Turn(
         action="look",
         token_ids=(4, 5),
@@ -101,11 +101,11 @@ def failed(episode: Trajectory, task_id: str, patch: str, reason: GradeReason) -
 
 
 def make_run(path: Path, row: dict[str, Any]) -> Path:
-    """One task resolved twice in the same words, two that failed, one error at each attempt.
+    """Writes two attempts of four tasks: one is resolved, two fail, one ends with an error.
 
     Args:
         path: The folder.
-        row: A task's row; its gold patch is what resolves it.
+        row: A task's row; its gold patch resolves the task.
     """
     good = resolved_episode(row["instance_id"], row["patch"])
     config = {

@@ -1,4 +1,4 @@
-"""The commands ``grade``, ``eval`` and ``fix``: arguments, and verdicts that stay true."""
+"""The commands ``grade``, ``eval`` and ``fix``: arguments, results and resumed runs."""
 
 import json
 from dataclasses import replace
@@ -32,7 +32,7 @@ def predictions(path: Path, patch: str) -> Path:
     return path
 
 
-def test_changed_predictions_get_no_old_verdict(
+def test_changed_tasks_and_predictions_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = predictions(tmp_path / "predictions.jsonl", "")
@@ -52,7 +52,7 @@ def test_graded_predictions_keep_their_sandbox(tmp_path: Path) -> None:
     assert "--sandbox" in str(run("grade", file, "--sandbox", '{"shell": "persistent"}').exception)
 
 
-def test_paths_of_tasks_are_absolute_and_names_are_not(
+def test_task_paths_become_absolute_and_names_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -68,7 +68,7 @@ def test_paths_of_tasks_are_absolute_and_names_are_not(
 
 
 @pytest.mark.parametrize("patch", ["no patch", TASKS[0].gold_patch.replace("\n ", "\n other")])
-def test_patch_that_does_not_apply_is_graded_as_such(patch: str, tmp_path: Path) -> None:
+def test_patch_that_does_not_apply_is_graded_as_not_applied(patch: str, tmp_path: Path) -> None:
     result = run("grade", predictions(tmp_path / "predictions.jsonl", patch))
     assert result.exit_code == 0
     assert GradeReason.PATCH_NOT_APPLIED in result.output
@@ -81,7 +81,7 @@ def test_patch_that_does_not_apply_is_graded_as_such(patch: str, tmp_path: Path)
     assert "predictions.graded" in str(run("report", tmp_path).exception)  # names the run
 
 
-def test_graded_predictions_are_displayed_and_resumed_as_such(tmp_path: Path) -> None:
+def test_show_prints_graded_predictions_and_eval_refuses_them(tmp_path: Path) -> None:
     result = run("grade", predictions(tmp_path / "predictions.jsonl", "no patch"))
     assert "tool call" not in result.output
     graded = tmp_path / "predictions.graded"
@@ -99,7 +99,7 @@ def test_graded_predictions_are_displayed_and_resumed_as_such(tmp_path: Path) ->
         ([{"model_patch": "", "model_name_or_path": "gold"}], "instance_id"),
     ],
 )
-def test_predictions_of_unclear_count_are_refused(rows: object, field: str, tmp_path: Path) -> None:
+def test_invalid_predictions_are_refused(rows: object, field: str, tmp_path: Path) -> None:
     file = tmp_path / "predictions.json"
     file.write_text(json.dumps(rows))
     problem = run("grade", file).exception
@@ -129,7 +129,7 @@ def test_settings_are_pairs_or_json(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["temperature", "=1", "[1]", '{"a": '])
-def test_settings_that_are_neither_are_refused(text: str) -> None:
+def test_settings_in_another_form_are_refused(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match="--sampling"):
         parse_object("--sampling", text)
 
@@ -158,7 +158,7 @@ def test_arguments_of_other_agents_are_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_prediction_is_applied_as_grade_applies_a_patch(tmp_path: Path) -> None:
+def test_prediction_with_crlf_line_ends_is_applied(tmp_path: Path) -> None:
     file = predictions(tmp_path / "predictions.jsonl", TASKS[0].gold_patch.replace("\n", "\r\n"))
     run("grade", file)
     (record,) = RunFolder.open(tmp_path / "predictions.graded").trajectories()
@@ -176,7 +176,7 @@ def test_patch_without_context_is_named_with_its_remedy(tmp_path: Path) -> None:
     assert "git diff -U3" in record.grade.detail
 
 
-def test_run_without_replies_of_the_model_names_the_command_to_continue(tmp_path: Path) -> None:
+def test_run_without_replies_prints_the_resume_command(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with ChatServer(lambda _: Answer({})) as server:
         model = ("--model", "tiny", "--base-url", server.base_url)

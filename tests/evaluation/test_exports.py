@@ -46,7 +46,7 @@ def test_atif_keeps_tool_results_in_the_calling_step(run: Path, tmp_path: Path) 
     assert (verdict["reward"], verdict["challenge"]) == (1.0, "value 2 · structure 1")
     assert verdict["levels"] == {"value": 2, "structure": 1}
     assert atif["final_metrics"]["total_prompt_tokens"] == 9
-    assert "total_completion_tokens" not in atif["final_metrics"]  # one of them is not known
+    assert "total_completion_tokens" not in atif["final_metrics"]  # one count is unknown
 
 
 def test_swebench_predictions_keep_patches_as_they_are(run: Path, tmp_path: Path) -> None:

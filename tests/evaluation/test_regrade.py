@@ -59,12 +59,12 @@ def test_a_run_of_listed_tasks_needs_them_again(tiny_row: dict[str, Any], tmp_pa
     assert len(regrade(run, [Task.from_row(tiny_row)])) == 1
 
 
-def test_attempts_at_missing_tasks_are_problems_and_no_flips(run: RunFolder) -> None:
+def test_attempts_at_missing_tasks_are_problems_but_not_flips(run: RunFolder) -> None:
     results = regrade(run, tasks=[])
     assert all(one.problem and one.after is None and not one.is_flip for one in results)
 
 
-def test_atif_comes_back_as_a_run_that_can_be_graded(
+def test_exported_atif_is_imported_as_a_gradable_run(
     run: RunFolder, rows: Path, tiny_row: dict[str, Any], tmp_path: Path
 ) -> None:
     export(run.path, "atif", tmp_path / "job")
@@ -86,7 +86,7 @@ def test_atif_comes_back_as_a_run_that_can_be_graded(
     assert "2 resolved, 0 flips" in run_command("regrade", back.path)
 
 
-def test_one_missing_task_does_not_hide_the_others(
+def test_one_missing_task_affects_only_its_attempts(
     run: RunFolder, tiny_row: dict[str, Any], tmp_path: Path
 ) -> None:
     export(run.path, "atif", tmp_path / "job")
@@ -105,7 +105,7 @@ def test_one_missing_task_does_not_hide_the_others(
     assert results["gone"].problem
 
 
-def test_a_run_without_grades_has_no_flips_and_its_own_sandbox(
+def test_ungraded_run_is_graded_in_its_sandbox_without_flips(
     rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     episode = {"grading": "none", "sandbox": {"limits": {"num_open_files": 99}}}
@@ -125,7 +125,7 @@ def test_a_run_without_grades_has_no_flips_and_its_own_sandbox(
 
 
 def harbor_trial(folder: Path, **extra: Any) -> Path:
-    """A trial of another program: parts of a message, results without ids, no known extras."""
+    """Writes a trial of another program, with message parts and results without ids."""
     steps = [
         {"step_id": 1, "source": "user", "message": [{"type": "text", "text": "Repair it."}]},
         {
@@ -157,12 +157,12 @@ def test_trials_of_other_programs_are_read(tmp_path: Path) -> None:
     assert [(one.task_id, one.attempt) for one in records] == [("shapes", 0), ("shapes", 1)]
     (turn,) = records[0].turns
     assert turn.calls == (ToolCall("bash", {"command": "ls"}, "c"),)
-    assert turn.results == (ToolResult("a.py", None, "c"),)  # the notice is none
+    assert turn.results == (ToolResult("a.py", None, "c"),)  # a notice is not a result
     assert turn.observation == "a.py\n"
     assert turn.model_call is not None
     assert turn.model_call.prompt_tokens == 7
     assert [one["role"] for one in records[0].messages] == ["user", "assistant", "tool", "user"]
-    assert report(folder).num_attempts == 0  # nobody has graded them
+    assert report(folder).num_attempts == 0  # the attempts are not graded
 
 
 CALL = {"tool_call_id": "c", "function_name": "bash", "arguments": {}}
@@ -174,7 +174,7 @@ def of_calls(**changes: Any) -> dict[str, Any]:
 
 
 STEP = {"step_id": 1, "source": "user", "message": "go"}
-ODD = [
+MALFORMED = [
     *([], {}, {"agent": {"name": "x"}, "steps": [3]}, {"steps": []}),
     {"agent": {"name": "x"}, "steps": [STEP], "extra": {"attempt": float("inf")}},
     {"agent": {"name": "x", "tool_definitions": [{"name": "bash"}]}, "steps": [STEP]},
@@ -182,8 +182,8 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("text", ["[" * 200_000, *map(json.dumps, ODD)], ids=range(9))
-def test_deep_and_odd_files_are_no_trajectories(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["[" * 200_000, *map(json.dumps, MALFORMED)], ids=range(9))
+def test_malformed_files_are_not_trajectories(text: str, tmp_path: Path) -> None:
     (tmp_path / "trajectory.json").write_text(text, encoding="utf-8")
     with pytest.raises(InvalidArgumentError, match=r"trajectory\.json"):
         import_atif([tmp_path], tmp_path / "run")
@@ -194,13 +194,13 @@ def test_deep_and_odd_files_are_no_trajectories(text: str, tmp_path: Path) -> No
     ("extra", "expected"),
     [({"stop_reason": "max_turns"}, "max_turns"), ({"stop_reason": ["x"]}, None), ({}, None)],
 )
-def test_the_stop_reason_is_that_of_the_file(extra: Any, expected: str | None) -> None:
+def test_the_stop_reason_is_read_from_the_file(extra: Any, expected: str | None) -> None:
     value = {"agent": {"name": "x"}, "steps": [STEP], "final_metrics": {"extra": extra}}
     assert from_atif(value).stop_reason == expected
 
 
 @pytest.mark.parametrize("key", ["attempts", "seed", "episode", "versions", "created_at"])
-def test_settings_without_a_key_are_no_run(key: str, tmp_path: Path) -> None:
+def test_config_without_a_required_key_is_refused(key: str, tmp_path: Path) -> None:
     harbor_trial(tmp_path / "job/trial")
     folder = import_atif([tmp_path / "job"], tmp_path / "run")
     folder.config.pop(key)

@@ -42,7 +42,7 @@ def test_measures_of_an_episode(make_run: MakeRun, tasks: list[Task]) -> None:
     assert "code_similarity" not in episode_metrics(bad)
 
 
-def test_errors_are_beside_the_score(make_run: MakeRun, tasks: list[Task]) -> None:
+def test_errors_are_excluded_from_rates(make_run: MakeRun, tasks: list[Task]) -> None:
     attempts = every(tasks, "RRff") | {"task-01": "eeee", "task-02": "Re"}
     result = report(make_run("a", attempts), tasks)
     assert result.resolved is not None
@@ -76,7 +76,7 @@ def test_errors_are_beside_the_score(make_run: MakeRun, tasks: list[Task]) -> No
         ({"settings": {"task_digest": "another"}}, 1),
     ],
 )
-def test_doubtful_attempts_are_caveats(
+def test_suspicious_attempts_add_caveats(
     changes: dict[str, Any], num_new: int, make_run: MakeRun, tasks: list[Task]
 ) -> None:
     run, other = make_run("a", {"task-00": "R"}), make_run("b", {"task-00": ""})
@@ -101,7 +101,7 @@ def test_a_run_without_calls_has_a_remedy(
     assert any(remedy in caveat for caveat in report(run, tasks).caveats)
 
 
-def test_report_reads_back(make_run: MakeRun, tasks: list[Task]) -> None:
+def test_report_survives_json(make_run: MakeRun, tasks: list[Task]) -> None:
     result = report(make_run("a", every(tasks, "Rf")), tasks)
     assert Report.from_json(json.loads(json.dumps(result.to_json()))) == result
     page = result.to_markdown()
@@ -135,7 +135,7 @@ def test_comparison_warns_of_settings_and_lists_flips(make_run: MakeRun, tasks: 
     comparison = compare(a, b)
     assert comparison.paired.difference.value == pytest.approx(1 / 12)
     assert [*comparison.paired.flips] == ["task-01", "task-00", "task-02"]
-    assert setting_differences(a.config, b.config) == []  # but for the model
+    assert setting_differences(a.config, b.config) == []  # the model is excluded
     other = make_run("c", same, seed=8, episode=a.config["episode"] | {"toolset": "bash"})
     toolset, seed = setting_differences(a.config, other.config)
     assert toolset.startswith("episode.toolset ")

@@ -47,12 +47,12 @@ def chat(server: ChatServer, **options: Any) -> ChatAgent:
 
 
 def played(answer: Any, out: Path, client: Any = (), **options: Any) -> RunFolder:
-    """Plays one task, or what the options of `evaluate` say, on a server that answers so."""
+    """Runs `evaluate`, by default on one task, against a server with these replies."""
     with ChatServer(answer) as server:
         return evaluate(out, chat(server, **dict(client)), **{"tasks": TASKS[:1]} | options)
 
 
-def test_records_say_who_played_and_what_it_used(tmp_path: Path) -> None:
+def test_records_have_agent_model_and_usage(tmp_path: Path) -> None:
     folder = played(look_then_submit, tmp_path / "run", {"prices": Prices(input=1e6, output=2e6)})
     (record,) = folder.trajectories()
     assert (record.agent, record.model, record.attempt) == ("chat", "tiny", 0)
@@ -114,7 +114,7 @@ def test_records_hold_no_keys_and_no_folders_of_this_machine(
     assert "bad key [key]" in record.error
     (record,) = played(lambda _: Answer(b"." * 190 + b"sk-secret"), tmp_path / "cut").errors()
     assert "sk-" not in record.error
-    monkeypatch.setenv("OPENAI_API_KEY", "text")  # in the words that name the class, too
+    monkeypatch.setenv("OPENAI_API_KEY", "text")  # the key is also a word of the message
     full = refuse(400, "bad key text; context length")
     (record,) = played(full, tmp_path / "short").trajectories()
     assert "bad key [key]" in record.turns[-1].action
@@ -148,7 +148,7 @@ def test_too_long_prompt_ends_the_episode_with_a_grade(
 
 
 def as_sglang(data: dict[str, Any], request: dict[str, Any], *, has_ids: bool) -> dict[str, Any]:
-    """Moves the ids of a reply to where SGLang puts them, if the request asks for them."""
+    """Moves the ids of a reply to the fields of SGLang, if the request asks for them."""
     (choice,) = data["choices"]
     ids, prompt = choice.pop("token_ids"), data.pop("prompt_token_ids")
     if request["return_prompt_token_ids"]:
@@ -161,7 +161,7 @@ def as_sglang(data: dict[str, Any], request: dict[str, Any], *, has_ids: bool) -
 
 
 def as_llama_cpp(data: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
-    """Moves the ids of a reply to where llama.cpp puts them; those of the prompt stay."""
+    """Moves the ids of a reply to the field of llama.cpp; ids of the prompt stay."""
     (choice,) = data["choices"]
     assert request["top_logprobs"] == 1
     for entry, number in zip(choice["logprobs"]["content"], choice.pop("token_ids"), strict=True):
@@ -197,7 +197,7 @@ def test_token_ids_are_kept_and_prefix_breaks_counted(
     assert record.num_prefix_breaks == 1
 
 
-def test_text_format_goes_and_comes_as_text(tmp_path: Path) -> None:
+def test_text_format_uses_no_native_tool_calls(tmp_path: Path) -> None:
     def answer(body: dict[str, Any]) -> Answer:
         assert "tools" not in body
         name = '"submit"' if replies(body) else '"shell"'
@@ -236,7 +236,7 @@ def test_errors_are_played_again_and_verdicts_kept(tmp_path: Path) -> None:
     assert list(folder.errors()) == []
 
 
-def test_resume_needs_the_folder_alone(tmp_path: Path) -> None:
+def test_resume_needs_only_the_folder(tmp_path: Path) -> None:
     player = {"agent": "random"}
     episode = {"max_turns": 2, "task_ids": [task.task_id for task in TASKS[:2]]}
     folder = evaluate(tmp_path / "run", player, episode=episode, seed=7)
@@ -282,10 +282,10 @@ def test_resume_accepts_tasks_of_another_installation(tmp_path: Path) -> None:
     moved = replace(TASKS[0], tree=replace(TASKS[0].tree, folder=str(tmp_path)))
     evaluate(tmp_path / "run", tasks=[moved], resume=True)
     named = [replace(TASKS[0], image=f"{place}/astropy:latest") for place in ("a", "b", "/c", "/d")]
-    assert len({task_digest(task) for task in named}) == 3  # a file counts by its name alone
+    assert len({task_digest(task) for task in named}) == 3  # of an image file only the name counts
 
 
-def test_new_runs_refuse_full_folders(tmp_path: Path) -> None:
+def test_new_runs_refuse_folders_that_contain_a_run(tmp_path: Path) -> None:
     evaluate(tmp_path / "run", "noop", tasks={"task_ids": TASKS[0].task_id})
     with pytest.raises(InvalidArgumentError):
         evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
@@ -296,7 +296,7 @@ def test_new_runs_refuse_full_folders(tmp_path: Path) -> None:
     [
         ({"player": None}, "player"),
         ({"episode": {"max_turn": 3}}, "max_turns"),
-        ({"tasks": []}, "tasks"),  # these are not all of them
+        ({"tasks": []}, "tasks"),  # an empty list does not mean all tasks
         ({"max_cost": "5"}, "max_cost"),
         ({"max_cost": math.nan}, "max_cost"),
         ({"max_tokens": -1}, "max_tokens"),
@@ -305,7 +305,7 @@ def test_new_runs_refuse_full_folders(tmp_path: Path) -> None:
         ({"episode": {"max_turns": np.int64(3)}}, "JSON"),
     ],
 )
-def test_arguments_that_cannot_be_leave_no_folder(
+def test_invalid_arguments_leave_no_folder(
     arguments: dict[str, Any], named: str, tmp_path: Path
 ) -> None:
     with pytest.raises(CodingGymError, match=named):
@@ -351,7 +351,7 @@ def test_budget_that_cannot_be_counted_stops_the_run(
     assert len(list(folder.outcomes())) == 1
 
 
-def test_spent_counts_errors_that_were_played_again(tmp_path: Path) -> None:
+def test_usage_includes_errors_that_were_repeated(tmp_path: Path) -> None:
     spent: list[int] = []
     for is_resumed in (False, True, True):
         played(
@@ -388,7 +388,7 @@ def test_damaged_records_are_named(text: str, tmp_path: Path) -> None:
         list(folder.outcomes())
 
 
-def test_any_task_id_is_a_file_name(tmp_path: Path) -> None:
+def test_any_task_id_can_be_a_file_name(tmp_path: Path) -> None:
     folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
     (record,) = folder.trajectories()
     ids = ["owner/name-1", "../escape", "a.0.error", "naïve %2F", ".hidden"]
@@ -421,7 +421,7 @@ def test_interrupt_lets_running_episodes_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("calls", [{"shell": {"cmd": "ls"}}, {}])
-def test_reply_returns_to_the_server_as_it_came(calls: dict[str, Any], tmp_path: Path) -> None:
+def test_replies_are_sent_back_unchanged(calls: dict[str, Any], tmp_path: Path) -> None:
     reply = message("Look.", calls)
     original = reply["choices"][0]["message"]
     original["reasoning_content"] = "Hm."
@@ -441,7 +441,7 @@ def test_reply_returns_to_the_server_as_it_came(calls: dict[str, Any], tmp_path:
     assert turn.token_ids
 
 
-def test_a_row_of_lost_attempts_stops_the_run_and_resumes(tmp_path: Path) -> None:
+def test_consecutive_errors_stop_a_run_that_can_be_resumed(tmp_path: Path) -> None:
     options = {"attempts": 4, "max_lost": 3, "concurrency": 1}
     folder = played(refuse(401), tmp_path / "run", **options)
     assert len([*folder.outcomes()]) == 3
@@ -468,7 +468,7 @@ class _OneIsLost(Player):
         await live.step(Completion("", calls=[ToolCall("submit")]))
 
 
-def test_a_bound_that_is_reached_holds(tmp_path: Path) -> None:
+def test_max_lost_stops_the_run_despite_a_later_success(tmp_path: Path) -> None:
     bounds = {"max_lost": 1, "concurrency": 2, "attempts": 3}
     folder = evaluate(tmp_path / "run", _OneIsLost(), tasks=TASKS[:1], **bounds)
     outcomes = list(folder.outcomes())

@@ -15,7 +15,7 @@ sys.path.append(str(EXAMPLES))  # for menu_policy
 sys.path.append(str(Path(__file__).parents[1] / "evaluation"))  # for made_runs
 
 if importlib.util.find_spec("trl"):
-    # Read when the packages are imported: nothing is looked up on a network, nothing is announced.
+    # The packages read these variables on import: no network access, and no announcements.
     os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
     os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"

@@ -30,7 +30,7 @@ def teach(
     """Returns a tokenizer that is trained on two episodes, and a model that writes one of them.
 
     Args:
-        play: Plays a repair and a failure, with the tokenizer in the folder that it is given.
+        play: Plays a repair and a failure, with the tokenizer in a folder, its argument.
         replies: The replies in them.
         row_of: Returns the token ids of an episode, by its record and the tokenizer.
         folder: Keeps the tokenizer as ``trained``.
@@ -69,16 +69,16 @@ def settings(folder: Path, group: int, **more: Any) -> GRPOConfig:
 
 
 class Watched:
-    """Rollouts that keep what they gave the trainer last."""
+    """Rollouts that keep their last result for the trainer."""
 
-    given: dict[str, Any]
+    result: dict[str, Any]
 
     def __init__(self, rollouts: EpisodeRollouts) -> None:
         self._rollouts = rollouts
 
     def __call__(self, *args: Any) -> dict[str, Any]:
-        self.given = self._rollouts(*args)
-        return self.given
+        self.result = self._rollouts(*args)
+        return self.result
 
 
 def make_trainer(
@@ -97,7 +97,7 @@ def make_trainer(
 
 @contextmanager
 def restored(model: Any) -> Iterator[None]:
-    """Gives a model its weights back at the end of the block."""
+    """Restores the weights of a model at the end of the block."""
     weights = {name: value.clone() for name, value in model.state_dict().items()}
     yield
     model.load_state_dict(weights)

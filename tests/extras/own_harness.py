@@ -31,7 +31,7 @@ HARNESS = Harness(
 
 
 def own_harness(folder: Path, agent: str = AGENT) -> str:
-    """Returns the name of a TOML file with the harness, of another source where one is given."""
+    """Writes a TOML file with the harness and the source ``agent``; returns the file's name."""
     file = folder / "own.toml"
     lines = ['name = "own"', f'command = "{HARNESS.command}"', "[files]"]
     file.write_text("\n".join([*lines, f'"agent.py" = {json.dumps(agent)}']), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A server of OpenEnv on a thread, and one that is a process of its own."""
+"""Servers of OpenEnv, on a thread or in a process."""
 
 import re
 import socket
@@ -17,7 +17,7 @@ _MAIN = "from coding_gym.cli.app import main; main()"
 
 @contextmanager
 def serve_app(app: Any) -> Iterator[str]:
-    """Serves an application on a thread; gives the URL. Requests wait until it has started."""
+    """Serves an application on a thread; yields the URL. Requests wait until it has started."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
@@ -33,7 +33,7 @@ def serve_app(app: Any) -> Iterator[str]:
 
 @contextmanager
 def command(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Runs ``coding-gym serve``; gives the process and the URL that it prints."""
+    """Runs ``coding-gym serve``; yields the process and the URL that it prints."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     argv = [sys.executable, "-c", _MAIN, "serve", "--port", str(port), *arguments]

@@ -1,6 +1,6 @@
 """Whole episodes through the chat templates of real models, as TRL ships them.
 
-Templates of Mistral and SmolLM come with no package; SmolLM's know no calls, see `api="text"`.
+No package has the templates of Mistral and SmolLM; SmolLM's support no calls, see `api="text"`.
 """
 
 import json
@@ -34,7 +34,7 @@ def message(**fields: Any) -> str:
     return json.dumps({"role": "assistant", **fields})
 
 
-# What each reply asks for is named once in it; the words around it are said once.
+# Each reply has its marker "only-N" once in a call; "said-2" occurs once, outside a call.
 EPISODE = [
     message(content=None, reasoning_content="why-0", tool_calls=[call(0, cmd="echo only-0")]),
     '<tool_call>\n{"name": "shell", "arguments": {"cmd": "echo only-1"}}\n</tool_call>',
@@ -73,6 +73,6 @@ def test_templates_render_each_call_of_an_episode_once(make_env: MakeEnv) -> Non
         for number in (0, 1, 2, 3, 5):
             assert text.count(f"echo only-{number}") == 1, name
             assert text.count(f"only-{number}") == 2, name  # in the call and in its result
-        assert text.count("said-2") == (not name.startswith("llama3")), name  # shows calls alone
+        assert text.count("said-2") == (not name.startswith("llama3")), name  # it shows only calls
         assert text.count("width * height") == 1, name
         assert not [raw for raw in ("[TOOL_CALLS]", "tool_calls", "given_0") if raw in text], name

@@ -1,4 +1,4 @@
-"""Other projects read what runs are exported to."""
+"""Other projects read exported runs."""
 
 import json
 from pathlib import Path

@@ -93,7 +93,7 @@ def test_record_has_the_tokens_that_were_sampled(
         return output
 
     monkeypatch.setattr(transformers.LlamaForCausalLM, "generate", watched)
-    monkeypatch.setattr("coding_gym.agents.hf.COLLECT_S", 1.0)  # so that both episodes meet
+    monkeypatch.setattr("coding_gym.agents.hf.COLLECT_S", 1.0)  # both episodes join one batch
     records = played(agent, tmp_path / "run", concurrency=2)
     assert max(map(len, seen)) == 2
     sampled = [pair for batch in seen for pair in batch]
@@ -109,7 +109,7 @@ def test_record_has_the_tokens_that_were_sampled(
         assert whole == [*list(prompts(record))[-1], *record.turns[-1].token_ids]
 
 
-def test_replies_do_not_depend_on_neighbours_or_runs(
+def test_replies_do_not_depend_on_batch_or_run(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = HuggingFaceAgent(model, Sampling(max_tokens=12, temperature=0.7, top_k=50, top_p=0.9))
@@ -122,7 +122,7 @@ def test_replies_do_not_depend_on_neighbours_or_runs(
 
 
 def make_sure(patch: pytest.MonkeyPatch, tokenizer: Tokenizer, replies: list[str]) -> None:
-    """Makes models sure of some replies, one after the other."""
+    """Makes models write some replies, one after the other."""
     end = tokenizer.special_tokens["<|im_end|>"]
     script = iter([i for text in replies for i in (*tokenizer.encode(text), end)])
     forward = transformers.LlamaForCausalLM.forward
@@ -141,7 +141,7 @@ def call(name: str, **arguments: str) -> str:
     return f"<think>\nNow {name}.\n</think>\n<tool_call>\n{text}\n</tool_call>"
 
 
-def test_prompts_keep_what_a_template_drops(
+def test_prompts_keep_reasoning_that_a_template_drops(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = HuggingFaceAgent(with_template(model, DROPS_THOUGHTS, tmp_path / "model"))
@@ -154,7 +154,7 @@ def test_prompts_keep_what_a_template_drops(
         assert {c.model_call.finish_reason for c in record.turns if c.model_call} == {"stop"}
 
 
-def test_issue_that_the_context_cannot_hold_is_unresolved(model: str, tmp_path: Path) -> None:
+def test_issue_longer_than_the_context_is_unresolved(model: str, tmp_path: Path) -> None:
     short = Path(with_template(model, TEMPLATE, tmp_path / "model"))
     config = json.loads((short / "config.json").read_text())
     (short / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
@@ -165,7 +165,7 @@ def test_issue_that_the_context_cannot_hold_is_unresolved(model: str, tmp_path: 
     assert record.grade is not None
 
 
-def test_what_cannot_be_played_is_refused(
+def test_unusable_models_and_settings_are_refused(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=r"hf download some-org/absent"):
@@ -181,7 +181,7 @@ def test_what_cannot_be_played_is_refused(
         HuggingFaceAgent(model)
 
 
-def test_check_model_tells_the_context_and_asks_in_this_process(model: str) -> None:
+def test_check_model_prints_the_context_of_a_local_model(model: str) -> None:
     options = ("--hf", "--model", model, "--tool-format", "json")
     printed = run_command("check-model", *options, "--max-tokens", "8", code=1)
     assert "0/4" in printed

@@ -210,7 +210,7 @@ def similarity() -> Callable[[str, str], float]:
     return cast("Callable[[str, str], float]", module.unified_diff_similarity)
 
 
-def test_patch_similarity_is_nano_agents() -> None:
+def test_patch_similarity_equals_nano_agents_score() -> None:
     theirs = similarity()
     lines = [*FILES["src/long.txt"].splitlines(keepends=True), "für 日本語\n", "\tx = {}\n"]
     for seed in range(60):
@@ -224,7 +224,7 @@ def test_patch_similarity_is_nano_agents() -> None:
 
 
 GOLD = ("return width + height", "return width * height", "shapes.py")
-REPLIES = {  # of one episode each; a reply without a call ends it
+REPLIES = {  # the calls of one episode each; a reply without a call ends it
     "gold": [patch(*GOLD)],
     "gold by the shell": [call("shell", cmd="sed -i s/+/*/ shapes.py && git diff")],
     "more than gold": [patch(*GOLD), patch("def area", "# The area.\ndef area", "shapes.py")],
@@ -234,7 +234,7 @@ REPLIES = {  # of one episode each; a reply without a call ends it
 
 
 @pytest.mark.parametrize("name", REPLIES)
-def test_the_harness_scores_as_its_own_agent(
+def test_harness_and_nano_agents_own_loop_score_equally(
     name: str, tiny_row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replies, is_gold = REPLIES[name], name in ("gold", "gold by the shell")
@@ -261,7 +261,7 @@ def test_the_harness_scores_as_its_own_agent(
         diff = agent.run(tiny_row["problem_statement"], tree)
     assert (record.error, record.stop_reason) == ("", "submitted")
     assert contents(record.messages) == contents(agent.messages)
-    # Only our patches have whole object ids, which would count as text of theirs.
+    # Only our patches have full object ids, and the score would count them as text.
     ours, theirs = (re.sub(r"(?m)^index .*\n", "", each) for each in (record.patch, diff))
     score, gold = similarity(), tiny_row["patch"]
     assert score(gold, ours) == score(gold, theirs)

@@ -1,4 +1,4 @@
-"""NeMo Gym's own server classes and Gymnasium agent on repair episodes; a script is the model."""
+"""NeMo Gym's own server classes and agent on repair episodes; a script replaces the model."""
 
 import asyncio
 import json
@@ -198,7 +198,7 @@ def test_the_parameters_of_mini_swe_agent_bound_the_episode(tiny_row: dict[str, 
         assert (last["truncated"], last["info"]["stop_reason"]) == (True, "collapsed")
 
 
-def test_the_gold_patch_resolves_whatever_the_model_says(tiny_row: dict[str, Any]) -> None:
+def test_run_golden_resolves_whatever_the_model_replies(tiny_row: dict[str, Any]) -> None:
     with TestClient(make(tiny_row, run_golden=True).setup_webserver()) as client:
         reset(client)
         assert step(client, reply("ls"))["reward"] == 1.0
@@ -212,7 +212,7 @@ def test_the_gold_patch_stops_at_a_limit(tiny_row: dict[str, Any]) -> None:
         assert step(client, reply("ls"))["truncated"]
 
 
-def test_a_lost_sandbox_ends_the_episode_and_says_so(
+def test_a_lost_sandbox_ends_the_episode_with_its_error(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gymnasium.core.Wrapper.reset", raising(SandboxError("no room")))
@@ -233,7 +233,7 @@ def test_a_reset_closes_idle_sessions(tiny_row: dict[str, Any]) -> None:
         await server.close_session("second")
         return set(descendants(os.getpid()))
 
-    before = asyncio.run(play())  # starts what sandboxes share
+    before = asyncio.run(play())  # starts processes that all sandboxes share
     assert wait_gone(asyncio.run(play()) - before, 30) == []
 
 
@@ -300,7 +300,7 @@ def test_a_session_in_use_is_not_idle(
     assert (server.session_state, server._used_at) == ({}, {})
 
 
-def test_refused_rows_hold_no_session(server: RepairServer) -> None:
+def test_refused_rows_leave_no_session(server: RepairServer) -> None:
     refused = {"instance_id": "refused", "files": {"a": "", "a/b": ""}}
 
     async def play() -> str | None:

@@ -21,8 +21,8 @@ from coding_gym.adapters.openenv import RepairAction, RepairClient, make_app
 from coding_gym.errors import SandboxError
 
 pytestmark = [
-    pytest.mark.trainer,  # of packages that OpenEnv imports
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.trainer,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of packages that OpenEnv imports
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
@@ -84,7 +84,7 @@ def test_a_lost_sandbox_has_no_reward(client: Any, monkeypatch: pytest.MonkeyPat
     assert ended.observation.mask_sample
 
 
-def test_connections_play_apart_and_free_their_sandboxes(url: str) -> None:
+def test_connections_are_independent_and_free_their_sandboxes(url: str) -> None:
     with connect(url) as warm:
         warm.reset(task_id="shapes-area")
         warm.step(RepairAction(text=SUBMIT))
@@ -119,7 +119,7 @@ def test_sessions_beyond_the_limit_are_refused(url: str) -> None:
         client.close()
 
 
-def test_an_unknown_task_is_the_callers_error(client: Any) -> None:
+def test_an_unknown_task_is_an_execution_error(client: Any) -> None:
     with pytest.raises(RuntimeError, match="EXECUTION_ERROR"):
         client.reset(task_id="other")
 

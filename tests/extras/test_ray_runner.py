@@ -1,4 +1,4 @@
-"""A run on a Ray cluster has the results of one machine, whatever becomes of its nodes."""
+"""A run on a Ray cluster has the results of one machine, even if nodes are lost."""
 
 import os
 import sys
@@ -70,7 +70,7 @@ def results(folder: RunFolder) -> dict[Any, Any]:
 
 def test_attempts_of_a_lost_node_are_played_elsewhere(cluster: Any, tmp_path: Path) -> None:
     def lose_a_node(request: int) -> None:
-        if request == len(TASKS) * ATTEMPTS:  # of two for each attempt
+        if request == len(TASKS) * ATTEMPTS:  # half of the requests
             cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
 
     policy = Policy(lose_a_node)
@@ -96,10 +96,10 @@ def test_budget_stops_the_cluster_and_a_resumed_run_completes(cluster: Any, tmp_
 
 
 class Choosy(Player):
-    """Submits at once, but on nodes that cannot open a sandbox.
+    """Submits at once, except in a process that cannot open a sandbox.
 
     Args:
-        unusable: A file that the first process makes; with ``None`` no process can.
+        unusable: A file for the id of the process that cannot; with ``None`` no process can.
     """
 
     name, model = "choosy", ""
@@ -121,7 +121,7 @@ class Choosy(Player):
         pass
 
 
-def test_node_that_cannot_open_sandboxes_is_left_out(cluster: Any, tmp_path: Path) -> None:
+def test_node_that_cannot_open_sandboxes_is_excluded(cluster: Any, tmp_path: Path) -> None:
     import ray
 
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # nodes do not have this file
@@ -132,7 +132,7 @@ def test_node_that_cannot_open_sandboxes_is_left_out(cluster: Any, tmp_path: Pat
         evaluate(tmp_path / "none", Choosy(None), tasks=TASKS, ray=cluster.address)
 
 
-def test_a_node_without_a_key_gets_the_drivers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_without_a_key_gets_the_drivers_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "node's")
     _Player(b"", "driver's")
     assert os.environ["OPENAI_API_KEY"] == "node's"

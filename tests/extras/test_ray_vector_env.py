@@ -1,4 +1,4 @@
-"""A vector env on a Ray cluster equals the local one, and loses only what ran on a lost node."""
+"""A vector env on a Ray cluster equals the local one; a lost node ends only its episodes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -59,7 +59,7 @@ def test_results_equal_those_of_the_local_vector_env(
 
 
 class Growing:
-    """A wrapper that gives each env another space."""
+    """A wrapper with a different observation space for each env."""
 
     num_envs = 0
 
@@ -88,7 +88,7 @@ def test_methods_and_attributes_are_those_on_the_nodes(make: Make) -> None:
         env.call("no_such_method")
 
 
-def test_an_env_that_returns_to_a_node_plays_on(make: Make) -> None:
+def test_an_env_can_return_to_an_earlier_node(make: Make) -> None:
     env = make(1)
     (slot,) = env.envs
     first, second = (slot._nodes.place(task) for task in load_tasks("bundled", limit=2))
@@ -167,9 +167,7 @@ def test_a_lost_node_masks_its_episodes_and_its_slots_open_elsewhere(
     assert env.recv(min_envs=4)[1].tolist() == [1.0] * 4
 
 
-def test_a_reset_outlives_more_lost_nodes_than_an_episode_may_lose(
-    cluster: Any, make: Make
-) -> None:
+def test_a_reset_succeeds_after_three_lost_nodes(cluster: Any, make: Make) -> None:
     env = make(1)
     env.reset(seed=0)
     (slot,) = env.envs

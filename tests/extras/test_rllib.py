@@ -13,7 +13,7 @@ from coding_gym.errors import InvalidArgumentError
 
 pytest.importorskip("ray")
 
-# RLlib registers every algorithm's environment under one id, and Gymnasium says so.
+# RLlib registers every algorithm's environment under one id, and Gymnasium warns about it.
 pytestmark = [
     pytest.mark.trainer,
     pytest.mark.filterwarnings(
@@ -28,7 +28,7 @@ WRAPPERS = [{"name": "MenuActions", "kwargs": {"num_candidates": 8}}]
 
 @pytest.fixture(scope="module")
 def ray_session(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Ray on this machine, small, torch on one thread, and RLlib's logs away from the user's."""
+    """Starts a small local Ray, with one thread for torch and a temporary folder for logs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
         patch.setenv("PYTHONPATH", str(EXAMPLES))  # Ray itself adds the folder of a script
@@ -139,7 +139,7 @@ def test_sampled_actions_respect_the_masks(algorithm: Any) -> None:
             chances = np.exp(logits - logits.max())
             assert np.all(chances[mask == 0] == 0)
             assert np.all(chances[mask == 1] > 0)
-    assert not any(everything for everything, _ in chosen)  # there was something to respect
+    assert not any(everything for everything, _ in chosen)  # every mask forbids an action
     assert all(allowed for _, allowed in chosen)
 
 
@@ -157,7 +157,7 @@ def test_a_remote_runner_samples_and_every_layer_learns(
 
 
 class ScriptedEnds(gym.vector.VectorEnv[Any, Any, Any]):
-    """Slots with the ends of its arguments."""
+    """A vector env whose steps return the flags of its arguments."""
 
     metadata = {"autoreset_mode": gym.vector.AutoresetMode.NEXT_STEP}  # noqa: RUF012 - Gymnasium's
 

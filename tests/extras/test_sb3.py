@@ -47,7 +47,7 @@ def test_smoke_sb3(run_example: Callable[..., list[str]], rows: Any) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_the_notebook_repairs_more_often_in_the_end(run_example: Callable[..., list[str]]) -> None:
+def test_the_notebook_repairs_more_often_at_its_end(run_example: Callable[..., list[str]]) -> None:
     shares = re.findall(r"steps: (\d+)%", "\n".join(run_example("notebooks/train.py")))
     assert int(shares[-1]) > int(shares[0])
 
@@ -71,7 +71,7 @@ def test_the_next_episode_begins_in_the_ending_step(make: Make) -> None:
     assert [info["turn"] for info in infos] == [1, 2]
 
 
-def test_a_limit_asks_for_no_bootstrap(make: Make) -> None:
+def test_a_limit_is_not_bootstrapped(make: Make) -> None:
     env = make(max_turns=1)
     env.reset()
     _, _, dones, infos = env.step(np.array([RUN_TESTS, RUN_TESTS]))
@@ -82,7 +82,7 @@ def test_a_limit_asks_for_no_bootstrap(make: Make) -> None:
         assert info["TimeLimit.truncated"] is False
 
 
-def test_a_lost_sandbox_asks_for_a_bootstrap(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_sandbox_is_bootstrapped(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     env = make(num_envs=1)
     monkeypatch.setattr("coding_gym.episode.config.open_sandbox", raising(SandboxError("full")))
     env.reset()
@@ -93,7 +93,7 @@ def test_a_lost_sandbox_asks_for_a_bootstrap(make: Make, monkeypatch: pytest.Mon
     assert infos[0]["TimeLimit.truncated"] is True
 
 
-def test_a_slot_plays_as_a_single_env_does(make: Make, make_env: MakeEnv) -> None:
+def test_a_slot_equals_a_single_env(make: Make, make_env: MakeEnv) -> None:
     vec = make()
     single = MenuActions(make_env(max_obs_tokens=32, max_turns=6), K)
     observation, info = single.reset(seed=0)
@@ -113,7 +113,7 @@ def test_a_slot_plays_as_a_single_env_does(make: Make, make_env: MakeEnv) -> Non
         )
 
 
-def test_options_hold_for_one_reset(make: Make, tiny_row: dict[str, Any]) -> None:
+def test_options_apply_to_one_reset(make: Make, tiny_row: dict[str, Any]) -> None:
     env = make()
     other = tiny_row | {"instance_id": "shapes-again"}
     env.set_options({"task": other})
@@ -138,7 +138,7 @@ def test_a_seed_is_an_integer_of_at_least_0(seed: Any, tiny_row: dict[str, Any])
 
 
 class Watch(BaseCallback):
-    """Keeps masked actions that were played, and the episodes that ended."""
+    """Counts masked actions that were played, and keeps the episodes that ended."""
 
     def __init__(self) -> None:
         super().__init__()

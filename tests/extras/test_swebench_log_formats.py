@@ -1,6 +1,6 @@
-"""Logs mean here what they mean to SWE-bench 4.1.0, whose own readers are asked where it is there.
+"""The readers of logs agree with those of SWE-bench 4.1.0.
 
-The extra ``peers`` brings it.
+The extra ``peers`` installs it.
 """
 
 from importlib.metadata import PackageNotFoundError, version
@@ -132,7 +132,7 @@ def test_every_log_gives_the_same_statuses(repo: str) -> None:
         log = random_log(rng)
         try:
             wanted = theirs(log, None)
-        except IndexError:  # theirs cannot read a line of one word; ours passes it over
+        except IndexError:  # theirs fails at a line of one word; ours skips it
             continue
         assert ours(log) == wanted, log
         found = read_log(log, FORMAT_BY_REPO[repo])
@@ -142,7 +142,7 @@ def test_every_log_gives_the_same_statuses(repo: str) -> None:
     assert compared > NUM_LOGS // 20
 
 
-def test_the_projects_that_are_not_read_here_are_known() -> None:
+def test_unsupported_projects_are_listed() -> None:
     assert sorted(MAP_REPO_TO_PARSER.keys() - FORMAT_BY_REPO.keys()) == [
         "Automattic/wp-calypso",
         "chartjs/Chart.js",

@@ -35,7 +35,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Load:
 
     def load(name: str, package: str) -> Any:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of packages that it imports
+            warnings.simplefilter("ignore")  # warnings of packages that the recipe imports
             pytest.importorskip(package)
             monkeypatch.syspath_prepend(str(RECIPES))
             return import_module(name)

@@ -97,7 +97,7 @@ class Watched(grpo.GRPOTrainer):
 
 
 def log_of(trainer: Any, name: str) -> Any:
-    """What the trainer has logged of its rollouts; TRL has no public name for it."""
+    """Returns logged values of the rollouts; TRL has no public name for them."""
     return trainer._logs[name]
 
 
@@ -150,7 +150,8 @@ def test_a_step_plays_tool_calls_and_learns_from_grades(trainer: Any) -> None:
     assert "submitted" in masked
     assert '"name": "shell"' not in masked
     learned = any(not b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
-    # Of eight rollouts two thirds repair: hardly ever all alike, but that depends on the processor.
+    # About two thirds of eight rollouts repair, so all rewards are seldom equal; this depends on
+    # the processor.
     assert learned == (len(set(rewards)) == 2)
 
 

@@ -87,25 +87,26 @@ def test_a_step_learns_from_the_ids_that_were_sampled(
     (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]
     assert float(logged["reward"]) == pytest.approx(sum(rewards) / GROUP, abs=1e-3)
     assert rewards == [float("self.any_day or self" in one.patch) for one in by_attempt]
-    # A call that cannot be read is answered, and the episode goes on.
+    # An unreadable call gets an error message, and the episode continues.
     assert any(len(one.turns) > 1 and not one.turns[0].results for one in played)
 
-    given = trainer.rollout_func.given
-    assert given["episode_reward"] == rewards
-    for one, ids, mask in zip(by_attempt, given["completion_ids"], given["env_mask"], strict=True):
+    result = trainer.rollout_func.result
+    assert result["episode_reward"] == rewards
+    pairs = zip(by_attempt, result["completion_ids"], result["env_mask"], strict=True)
+    for one, ids, mask in pairs:
         sampled = [token for token, is_own in zip(ids, mask, strict=True) if is_own]
         assert sampled == [token for turn in one.turns for token in turn.token_ids]
     learned = any(not b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
     assert learned == (len(set(rewards)) == 2)
 
 
-def test_episodes_that_our_side_lost_move_nothing(
+def test_infrastructure_failures_change_no_weights(
     trainer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("coding_gym.episode.episode.grade_patch", raising(GradingError("no disk")))
     before = [value.clone() for value in trainer.model.parameters()]
     trainer.train()
-    assert trainer.rollout_func.given["episode_reward"] == [None] * GROUP
+    assert trainer.rollout_func.result["episode_reward"] == [None] * GROUP
     assert all(b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
 
 
@@ -120,7 +121,7 @@ def test_a_model_that_fails_ends_the_training(
     assert trainer.model.generation_config is config
 
 
-def test_replies_are_sampled_as_the_trainer_says(
+def test_replies_are_sampled_with_the_trainers_settings(
     trainer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
@@ -136,7 +137,7 @@ def test_replies_are_sampled_as_the_trainer_says(
     assert seen == [{"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_tokens": 120}]
 
 
-def test_every_process_plays_other_attempts(trainer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_play_different_attempts(trainer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = []
 
     async def play(_: Runner, attempts: list[tuple[Any, int]], *__: Any) -> None:
@@ -160,7 +161,7 @@ def test_every_process_plays_other_attempts(trainer: Any, monkeypatch: pytest.Mo
     assert sorted(numbers) == list(range(8))
 
 
-def test_what_cannot_be_is_refused(trainer: Any) -> None:
+def test_invalid_prompts_and_settings_are_refused(trainer: Any) -> None:
     rollouts = EpisodeRollouts(trainer.processing_class, **EPISODE)
     with pytest.raises(InvalidArgumentError, match="rows"):
         rollouts([[{"role": "user", "content": "Repair it."}]], trainer)

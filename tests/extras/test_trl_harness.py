@@ -24,7 +24,7 @@ from coding_gym.episode import EpisodeConfig  # noqa: E402
 from coding_gym.rollout.runner import Runner  # noqa: E402
 from coding_gym.trajectory import ModelCall, Trajectory, segments  # noqa: E402
 
-# What the packages warn of is theirs.
+# Warnings of the packages are ignored.
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore")]
 
 TASK = "ledgerline-month-overlap"
@@ -37,7 +37,7 @@ def call(name: str, **arguments: str) -> str:
     return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
 
 
-# How the agent repairs the task, and how it does not.
+# A repair of the task, and a failure.
 SCRIPTS = [
     (call("shell", cmd=FIX), "The bug is repaired."),
     (call("shell", cmd="echo > note.txt"), "I give up."),
@@ -45,7 +45,7 @@ SCRIPTS = [
 
 
 class ScriptedModel(HuggingFaceAgent):
-    """Replies by a script instead of its model; each episode begins it anew."""
+    """Replies by a script instead of its model; each episode starts the script again."""
 
     script: tuple[str, ...]
 
@@ -152,17 +152,17 @@ def test_a_step_trains_on_the_sampled_ids(train: Any, monkeypatch: pytest.Monkey
         trainer.train()
 
     by_attempt = sorted(played, key=lambda one: one.attempt)
-    given = trainer.rollout_func.given
+    result = trainer.rollout_func.result
     rewards = [one.total_reward for one in by_attempt]
-    assert given["episode_reward"] == rewards
+    assert result["episode_reward"] == rewards
     assert rewards == [float("or date < self.end" in one.patch) for one in by_attempt]
-    # What is in the batch is what the model sampled, after the very prompts that it was given.
+    # The batch contains the sampled ids, after the prompts that the model received.
     (batch,) = batches
     rows = zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)
     prompts = [ids[mask.bool()].tolist() for ids, mask in rows]
     rows = zip(batch["completion_ids"], batch["completion_mask"], batch["tool_mask"], strict=True)
     seen = []
-    expected = 0.0  # the loss by hand, but for its scale
+    expected = 0.0  # the loss computed here, up to its scale
     for prompt, advantage, (ids, mask, own) in zip(prompts, batch["advantages"], rows, strict=True):
         text = [*prompt, *ids[mask.bool()].tolist()]
         flags = [0] * len(prompt) + own[mask.bool()].tolist()
@@ -174,7 +174,7 @@ def test_a_step_trains_on_the_sampled_ids(train: Any, monkeypatch: pytest.Monkey
     assert sorted(seen) == sorted(sampled)
     assert len(sampled) >= 2 * GROUP
     assert len(seeds) == GROUP
-    assert given["trained_part"] == [1.0] * GROUP
+    assert result["trained_part"] == [1.0] * GROUP
     assert [one.num_prefix_breaks for one in played] == [0] * GROUP
     (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]
     assert float(logged["harness/trained"]) == 1.0

@@ -84,7 +84,7 @@ def test_smoke_verifiers(play: Play, server: ChatServer) -> None:
     assert trace.task.key == "shapes-area"
     roles = [one.role for one in trace.branches[0].messages]
     assert roles == ["system", "user", "assistant", "tool", "assistant"]
-    assert len(trace.branches) == 1  # no prompt broke with the one before it
+    assert len(trace.branches) == 1  # every prompt continues the previous one
     assert [tool["function"]["name"] for tool in server.requests[0]["tools"]] == [
         "shell",
         "apply_patch",

@@ -1,4 +1,4 @@
-"""Runs that are killed: nothing half-made is used, and nothing counts twice."""
+"""Runs that are killed: no partial file is used, and no attempt counts twice."""
 
 import ctypes
 import os

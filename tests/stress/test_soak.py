@@ -1,4 +1,4 @@
-"""Sandboxes over many cycles and kills: nothing is left behind, and no other one breaks."""
+"""Sandboxes over many cycles and kills: nothing is left, and other sandboxes keep working."""
 
 import os
 import random
@@ -90,7 +90,7 @@ def test_killed_processes_break_no_other_sandbox(
             try:
                 with backend.open(SandboxSpec()) as sandbox:
                     sandbox.write_file("file", b"x")
-                    sandbox.run("sleep 0.01")  # one that was killed has an exit code
+                    sandbox.run("sleep 0.01")  # a killed command has an exit code
                     sandbox.restore(sandbox.snapshot())
                     assert sandbox.read_file("file") == b"x"
                 finished[index] += 1

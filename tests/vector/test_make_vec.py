@@ -16,7 +16,7 @@ CLIP = {"name": "gymnasium.wrappers:ClipReward", "kwargs": {"min_reward": 0.25, 
 
 
 @pytest.mark.parametrize("mode", [MODE, None])
-def test_gym_make_vec_creates_it(
+def test_gym_make_vec_creates_this_vector_env(
     mode: str | None, rows: list[dict[str, Any]], closing: Closing
 ) -> None:
     arguments = {"tasks": rows, "env_wrappers": [CLIP]}

@@ -34,7 +34,7 @@ def test_actions_follow_the_order_of_env_ids(started: MakeVec) -> None:
     assert infos["text"].tolist() == ["nought", "two"]
 
 
-def test_sending_and_receiving_all_is_a_step(make: MakeVec) -> None:
+def test_sending_and_receiving_all_equals_a_step(make: MakeVec) -> None:
     left, right = make(3), make(3)
     assert_same(left.reset(seed=1), right.reset(seed=1))
     for actions in ([FIX, TRUE, SUBMIT], [SUBMIT, SUBMIT, TRUE], [TRUE, TRUE, TRUE]):

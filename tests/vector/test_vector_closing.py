@@ -84,11 +84,11 @@ print("left open")
 @pytest.mark.slow
 def test_the_interpreter_exits_with_open_envs(tmp_path: Path) -> None:
     done = subprocess.run(
-        # Its sockets are unclosed by design; Python says so where the exit happens to find one.
+        # Its sockets stay open by design; Python can warn about them at exit.
         [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-c", LEFT_OPEN],
         capture_output=True,
         text=True,
-        timeout=300,  # what was left open sleeps for 600
+        timeout=300,  # the open commands sleep for 600
         check=False,
         env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
     )

@@ -30,14 +30,14 @@ ACTIONS = [
 
 
 def play(env: VectorEnv[Any, Any, Any], num_episodes: int) -> tuple[list[Any], set[str]]:
-    """Returns all that was returned until so many episodes had ended, and how they ended."""
+    """Returns all results until this number of episodes has ended, and their stop reasons."""
     rng = np.random.default_rng(7)
     seen: list[Any] = [env.reset(seed=11)]
     reasons: set[str] = set()
     while num_episodes > 0:
         batch = env.step([ACTIONS[int(i)] for i in rng.integers(len(ACTIONS), size=NUM_ENVS)])
         seen.append(batch)
-        assert len(batch[4]) <= 40  # a graded step's, too
+        assert len(batch[4]) <= 40  # also after a grade
         num_episodes -= int(np.sum(batch[2] | batch[3]))
         reasons |= set(batch[4]["stop_reason"])
     return seen, reasons

@@ -51,7 +51,7 @@ def test_a_wrong_action_raises_and_leaves_no_pending_action(started: MakeVec) ->
     assert failure.value.__notes__ == ["raised by env 1 of a vector env"]
     _, _, terminations, _, infos = vec.step([TRUE] * 3)
     assert not terminations.any()
-    assert infos["turn"].tolist() == [0, 1, 2]  # the first one had submitted: it began anew
+    assert infos["turn"].tolist() == [0, 1, 2]  # env 0 starts a new episode
 
 
 def test_received_errors_leave_the_results_of_the_others(started: MakeVec) -> None:
@@ -99,7 +99,7 @@ def test_invalid_reset_options_are_refused(started: MakeVec, options: Any) -> No
 
 @pytest.fixture
 def interrupts() -> Iterator[None]:
-    """Has interrupts raise, which a shell switches off in what it starts in the background."""
+    """Makes interrupts raise; a shell disables this for commands in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

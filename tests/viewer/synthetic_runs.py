@@ -1,4 +1,4 @@
-"""Run folders without a run: made-up episodes, and one that attacks what displays it."""
+"""Run folders without a run: invented episodes, and episodes that attack the viewer."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ _PYTEST = "\x1b[31m>       assert area(3, 5) == 15\x1b[0m\n\x1b[31m1 failed\x1b[
 
 
 def make_run(path: Path, num_tasks: int = 6, attempts: int = 2, *, skill: int = 2) -> Path:
-    """Makes a run of a chat model, and beside it a file with the rows of its tasks.
+    """Makes a run of a chat model, and next to it a file with the rows of its tasks.
 
     Of five attempts in a row, ``skill`` resolve their task; each 17th attempt ends with an error.
     """
@@ -51,10 +51,10 @@ def make_run(path: Path, num_tasks: int = 6, attempts: int = 2, *, skill: int = 
 
 
 def make_hostile_run(path: Path, num_chars: int = 1_000_000) -> Path:
-    """Makes a run whose every text attacks what displays it.
+    """Makes a run whose texts attack the viewer.
 
     Its one task has two attempts: the first is full of markup, control sequences and characters
-    that turn the direction of writing; the second has outputs of ``num_chars`` characters in one
+    that change the direction of writing; the second has outputs of ``num_chars`` characters in one
     line, in many lines and in many colours.
     """
     attack = "\n".join(ATTACKS)

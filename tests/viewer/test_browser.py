@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(folder: Path) -> Iterator[Any]:
-    """A page of the served folder, on which nothing may go wrong."""
+    """Yields a page of the served folder; an error on it fails the tests."""
     sync_api = pytest.importorskip("playwright.sync_api")
     if (program := shutil.which("chromium")) is None:
         pytest.skip("needs Debian's chromium")
@@ -77,7 +77,7 @@ def test_filters_search_and_pages_are_in_the_address(page: Any) -> None:
     assert {*page.locator("td:nth-of-type(5)").all_inner_texts()} <= {"7", "8"}
 
 
-def test_keys_walk_from_runs_to_turns(page: Any) -> None:
+def test_keys_navigate_from_runs_to_turns(page: Any) -> None:
     page.goto("/#/")
     page.get_by_role("link", name="first", exact=True).click()
     page.get_by_text("120 episodes").wait_for()
@@ -92,7 +92,7 @@ def test_keys_walk_from_runs_to_turns(page: Any) -> None:
     page.get_by_text("120 episodes").wait_for()
 
 
-def test_gold_stands_beside_the_patch_on_request(page: Any) -> None:
+def test_gold_patch_is_displayed_on_request(page: Any) -> None:
     page.goto(f"/#/run/first/episode?task={TASK}&attempt=1")
     patch = page.get_by_role("region", name="Patch")
     patch.get_by_text("height + width").wait_for()
@@ -114,7 +114,7 @@ def test_runs_and_episodes_are_compared(page: Any) -> None:
 
 
 def longer_text(turn: Any, length: int) -> str:
-    """Returns the text of a turn once it is longer; the page's policy forbids its own waiting."""
+    """Returns the text of a turn once it is longer; the page's policy forbids other waiting."""
     text: str = turn.inner_text()
     return text if len(text) > length else ""
 

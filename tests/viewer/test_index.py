@@ -1,4 +1,4 @@
-"""The episodes of a run as the viewer reads them, and what hostile folders cannot make it do."""
+"""The episodes of a run as the viewer reads them, also from hostile folders."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def test_every_attempt_has_the_facts_of_its_record(run: Path) -> None:
         assert row["outcome"] == ("resolved" if record.resolved else "unresolved")
 
 
-def test_verdict_replaces_error_and_error_no_verdict(tmp_path: Path) -> None:
+def test_verdict_replaces_error_but_not_the_reverse(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", config("run", "m", "rows", ["a"]), [LOST])
     index = RunIndex(run)
     assert refreshed(index)["a", 0]["outcome"] == "error"
@@ -124,7 +124,7 @@ def test_links_and_pipes_are_never_read(run: Path, tmp_path: Path) -> None:
 NAMES = ["x", "x.json", "x.-1.json", "x.1e3.json", ".json", "x.0.json.tmp", "x.99999999999999.json"]
 
 
-def test_foreign_file_names_are_no_attempts(run: Path) -> None:
+def test_foreign_file_names_are_not_attempts(run: Path) -> None:
     for name in NAMES:
         (run / "attempts" / name).write_text("{}", encoding="utf-8")
     assert len(refreshed(RunIndex(run))) == 12

@@ -217,7 +217,7 @@ def test_loopback_names_are_served(client: Any, host: str) -> None:
     assert response.headers["cross-origin-resource-policy"] == "same-origin"
 
 
-def test_every_response_has_headers_of_a_strict_page(client: Any) -> None:
+def test_every_response_has_security_headers(client: Any) -> None:
     for path, status in (("/", 200), ("/api/runs", 200), ("/x", 404), ("/api/runs/x/text", 404)):
         response = client.get(path)
         assert response.status_code == status

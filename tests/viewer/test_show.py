@@ -40,7 +40,7 @@ def test_episode_is_printed_with_turns_patch_and_grade(
     assert "stopped" not in first
 
 
-def test_unknown_outcome_of_a_call_is_no_failure(
+def test_unknown_outcome_of_a_call_is_not_a_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call, result = ToolCall("shell", {"cmd": "ls"}), ToolResult("area.py", ok=None)
@@ -75,7 +75,7 @@ def test_hiding_sequences_lose_their_effect() -> None:
     assert coloured("hidden\rshown").plain == "hidden\nshown"
 
 
-def test_long_texts_are_cut_and_arguments_optional(
+def test_long_texts_are_truncated_and_arguments_optional(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show(runs / "hostile")  # its only task, the first attempt

@@ -7,9 +7,9 @@ import { listLink } from "./episodes.js";
 import { badge, cost, duration, isNumber, number, status, time, words } from "./format.js";
 import { replacementBlock, textBlock } from "./text.js";
 
-const TURNS = 50; // added to the page at a time
+const TURNS = 50; // turns added to the page at a time
 const SHOWN_TESTS = 50; // a button displays the others
-const MAX_PARTS = 200; // messages of a prompt, calls of a turn, arguments of a call
+const MAX_PARTS = 200; // displayed messages of a prompt, calls of a turn, arguments of a call
 const LONG_PATCH = 4_000; // characters; a longer patch is folded
 
 /** The data of an episode; `place` is {run, task, attempt}. */
@@ -314,7 +314,7 @@ export function turnView(place, turn, index) {
 function callView(place, path, call) {
   const good = call.ok === true && !call.error;
   const word = call.error ? "not run" : good ? "ok" : call.output ? "failed" : "no result";
-  const isKnown = call.error || call.ok !== null || !call.output; // unknown for the tools of a harness
+  const isKnown = call.error || call.ok !== null || !call.output; // a harness reports no outcome
   const time = isNumber(call.duration_s) ? el("small", duration(call.duration_s)) : null;
   return el(
     "div.call.stack",

@@ -7,12 +7,12 @@ import { episodePage } from "./episode.js";
 import { episodesPage } from "./episodes.js";
 import { runsPage } from "./runs.js";
 
-const LOADING_MS = 150; // before a page is marked as loading
+const LOADING_MS = 150; // delay before a page is marked as loading
 
 /**
  * The pages by their path, in which * is the id of a run, each with the parameters whose change
- * opens another one. A page is {title, crumbs, node} and, if it needs them, shown(), update(params)
- * for a change of its other parameters, live(runs) and close().
+ * opens a new page. A page is {title, crumbs, node} and, if needed, shown(), update(params) for a
+ * change of other parameters, live(runs) and close().
  */
 const PAGES = {
   "": [runsPage],
