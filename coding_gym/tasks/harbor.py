@@ -60,7 +60,7 @@ def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _row(path: Path) -> dict[str, Any]:
-    # Here, because it imports the sandbox.
+    # A late import: it loads the sandbox, which importing the package must not do.
     from coding_gym.grading.runners.harbor_runner import REWARD, TESTS
 
     folder = path.parent
