@@ -1,4 +1,4 @@
-"""The argument ``limits``: warnings, ends, and the rest in ``info["budget"]``."""
+"""The argument ``limits``: warnings, ends, and remaining amounts in ``info["budget"]``."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ LAST = "Last tool call! Make it count.\n"
 
 @pytest.fixture
 def limited(make_env: MakeEnv) -> MakeEnv:
-    """Makes envs of the tiny task with these limits, reset."""
+    """Makes envs of the tiny task with these limits, and resets them."""
 
     def make(**limits: Any) -> CodingRepairEnv:
         env = make_env(limits=limits)
