@@ -405,7 +405,7 @@ def test_grades_are_equal_in_any_order(store: TemplateStore) -> None:
 def test_every_unit_is_negated_in_exactly_one_version(store: TemplateStore) -> None:
     challenge = new_plan(TASK, store.get(TASK)).challenge
     draws = {challenge.draw(TASK.fail_to_pass, Random(seed)) for seed in range(60)}
-    assert len(draws) == 8  # three functions, of which one has two tests
+    assert len(draws) == 8  # three functions; one of them has two tests
     assert all(one | two == {0, 1, 2} and not one & two for one, two in draws)
     files = {path: text.encode() for path, text in (BASE | HIDDEN).items() if path.endswith(".py")}
     one, two = (challenge.rewritten(files, part) for part in next(iter(draws)))

@@ -99,7 +99,7 @@ SOURCES = (
 )
 
 
-def left_out(name: str, paths: Iterable[str], task: Task) -> set[str]:
+def dropped_by(name: str, paths: Iterable[str], task: Task) -> set[str]:
     runner = get_runner(name)
     patch = Patch.between({}, dict.fromkeys(paths, "x\n"))
     selection = select(task, patch, test_files=(), patterns=runner.patterns(task))
@@ -112,9 +112,9 @@ def test_each_runner_drops_its_tests_and_configuration(name: str, folder: str) -
     task = replace(TASK, test_patch="", gold_patch="", test_command="")
     kept = {folder + path for path in KEPT[name]}
     sources = {folder + path for path in SOURCES}
-    assert left_out(name, kept | sources, task) == kept
+    assert dropped_by(name, kept | sources, task) == kept
     gold = Patch.between({}, dict.fromkeys(kept, "")).text
-    assert left_out(name, kept, replace(task, gold_patch=gold)) == set()
+    assert dropped_by(name, kept, replace(task, gold_patch=gold)) == set()
 
 
 def test_pattern_with_a_slash_matches_whole_paths() -> None:
