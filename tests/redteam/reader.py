@@ -1,4 +1,4 @@
-"""A classifier that reads the source of a test and tells original assertions from negated ones."""
+"""A classifier that distinguishes original from negated assertions by the source of a test."""
 
 import ast
 import re
@@ -27,7 +27,7 @@ Features = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Pair:
-    """The two versions of what a unit changes.
+    """The original and the negated text of a unit.
 
     Attributes:
         task_id: The task of the unit.
