@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # keeps the import of the package fast
 ObsType = TypeVar("ObsType")
 ActType = TypeVar("ActType")
 
-# Gymnasium's wrappers without state for a snapshot, except those for arrays as actions.
+# Gymnasium's wrappers that have no state to save, without wrappers for arrays as actions.
 _STATELESS = {
     *("ArrayConversion", "JaxToNumpy", "JaxToTorch", "NumpyToTorch"),
     *("RepeatAction", "TransformAction", "ClipReward", "TransformReward"),
