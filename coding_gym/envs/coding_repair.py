@@ -35,8 +35,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     *Observation*: ``Dict(input_ids=Box(int32, (N,)), attention_mask=Box(int8, (N,)))`` with N =
     ``max_obs_tokens``: the new text after the last action, encoded, padded on the right. A longer
-    text is truncated to its last N tokens, and the issue, at `reset`, to its first ones, with a
-    mark at the end; ``info["observation_cut"]`` is then True. ``info["text"]`` is the whole text.
+    text is truncated to its last N tokens; the issue, at `reset`, to its first N tokens, with a
+    mark at the end. ``info["observation_cut"]`` is then True. ``info["text"]`` is the whole text.
 
     *Action*: any string, for example ``{"name": "shell", "arguments": {"cmd": "ls"}}``; see
     ``tool_format``. A `coding_gym.Completion` also has the sampled token ids, and a
@@ -148,7 +148,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self.toolset, self.tool_format = get_toolset(toolset), tool_format
         self.tokenizer = get_tokenizer(tokenizer)
         self._episode: Episode | None = None
-        self._has_warned = False  # of a discarded episode
+        self._has_warned = False  # whether a discarded episode was logged
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self.max_obs_tokens)
         self.action_space = ActionText(toolset)
 
@@ -246,7 +246,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """Reports the grade of an episode to the sampler; without a grade nothing is reported."""
         if grade is None or grade.reason is GradeReason.NOT_GRADED:
             return
-        if any(task.task_id == task_id for task in self.config.tasks):  # not a task of the options
+        if any(task.task_id == task_id for task in self.config.tasks):  # not from options
             self.sampler.record(task_id, resolved=grade.resolved)
 
     def _answer(self, episode: Episode, turn: Turn | None) -> tuple[Observation, dict[str, Any]]:

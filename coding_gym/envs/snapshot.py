@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # keeps the import of the package fast
 ObsType = TypeVar("ObsType")
 ActType = TypeVar("ActType")
 
-# Gymnasium's wrappers without state for a snapshot, except those for arrays as actions.
+# Gymnasium's wrappers that have no state to save, without wrappers for arrays as actions.
 _STATELESS = {
     *("ArrayConversion", "JaxToNumpy", "JaxToTorch", "NumpyToTorch"),
     *("RepeatAction", "TransformAction", "ClipReward", "TransformReward"),
@@ -43,7 +43,7 @@ class EnvSnapshot:
         episode: The running episode.
         config: The settings of the episode, and the tasks of the sampler.
         sampler: The sampler with its position in the task sequence; None in snapshots of a
-            `RayVectorEnv`, and of a file if the env has other tasks.
+            `RayVectorEnv`, and after `load` if the env has other tasks or another sampler.
         seed: The last seed of the env.
         np_random: The random generator of the env, which the sampler uses.
         wrappers: The state of each wrapper, by the name of its class.

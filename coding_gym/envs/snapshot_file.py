@@ -71,7 +71,7 @@ class _Document(JsonRecord):
     turns: tuple[Turn, ...]
     usage: Usage
     tasks: str
-    sampler: Mapping[str, Any]  # the name of its class, and its state
+    sampler: Mapping[str, Any]  # name of the class, and state
     seed: int | None
     np_random: Mapping[str, Any]
     wrappers: Mapping[str, Any]

@@ -104,20 +104,20 @@ class Episode:
         self.bounds = config.limits.with_turns(task.max_turns)
         self.usage = Usage()
         self.opening: tuple[Message, ...] = ()
-        self.template: Template | None = None  # of the open sandbox
+        self.template: Template | None = None
         self.stop_reason: StopReason | None = None
         self.grade: Grade | None = None
         self.error = ""
         self._turns: list[Turn] = []
         self._call_ids: set[str] = set()
-        self._messages: list[Message] = []  # of the current action and its results
+        self._messages: list[Message] = []  # messages of the current action and its results
         self._results: list[ToolResult] = []
         self._context: ToolContext | None = None
         self._patch = Patch()
         self._closed = False
         self._lock = threading.Lock()  # guards the sandbox and the next attribute
         self._num_users = 0  # calls that use the sandbox; -1: an action, which runs alone
-        self._chat: ChatIds | None = None  # to count its tokens
+        self._chat: ChatIds | None = None  # only if a limit counts tokens
         if self.bounds.counts_tokens:
             chat = get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
             self._chat = ChatIds(chat)
@@ -546,7 +546,7 @@ class Episode:
 
     def close(self) -> None:
         """Frees the sandbox without grading; idempotent."""
-        with self._lock:  # a start in another thread must see it
+        with self._lock:  # a start in another thread must see the flag
             self._closed = True
         self._free()
 

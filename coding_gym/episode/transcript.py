@@ -11,11 +11,11 @@ from coding_gym.tools.formats import ParsedAction
 from coding_gym.tools.schemas import SHELLS
 from coding_gym.trajectory import Message
 
-_EXCLUDED = 5  # names in the note
+_EXCLUDED = 5  # maximum number of names in the note
 _REASONING = re.compile(  # the second mark is Gemma's; without \A the search is quadratic
     r"\A.*(?:</think>|<channel\|>)|(?:<think>|<\|channel>thought).*", re.DOTALL
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # would act on a terminal
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # characters that control a terminal
 
 
 def opening(system_prompt: str, problem_statement: str) -> tuple[Message, ...]:

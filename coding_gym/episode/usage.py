@@ -13,7 +13,7 @@ TOKENS_CRITICAL = 1500
 TOKENS_LOW = 3000
 CALLS_LOW = 5
 _PRICED_TOKENS = 1_000_000
-_MAX_COMMAND_CHARS = 200  # of a repeated command
+_MAX_COMMAND_CHARS = 200  # longest excerpt of a repeated command
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Usage:
         """Returns the remaining amount of each limit by name, at least 0; None without a bound.
 
         ``tokens`` includes the reserve; ``seconds`` is rounded up; ``repeats`` and
-        ``format_errors`` are numbers of further consecutive ones until the episode ends.
+        ``format_errors`` count the further consecutive calls or replies that end the episode.
         """
         seconds = self.seconds_left(limits)
         bounds: dict[str, tuple[int | float | None, int | float]] = {
@@ -118,7 +118,7 @@ class Usage:
 
 
 def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:
-    """Returns the warning before a tool's result, or ""; one about tokens takes precedence.
+    """Returns the warning before a tool's result, or ""; tokens take precedence over calls.
 
     Wording, order and thresholds are nano-agent 5.0.0's (``agent.py``, ``Agent._tool_reply``).
 

@@ -22,7 +22,7 @@ from coding_gym.syntax import Function
 from coding_gym.task import Task
 
 _MAX_ROUNDS = 24  # pairs of runs
-_MAX_TRIES = 5  # to drop what changes the results of tests
+_MAX_TRIES = 5  # runs that drop checks or options which make tests fail
 _MAX_CANDIDATES = 8  # units for one slot
 # A test may wait forever with a negated assertion. The time limit of a run is this multiple of the
 # duration of the first run, plus some seconds.
@@ -38,9 +38,9 @@ class _TestFunction:
     Attributes:
         file: Its file.
         node: Its syntax tree.
-        ids: Its ids; several if classes inherit it.
+        ids: Its ids, ``FILE::CLASS::NAME``; several if classes inherit it.
         table: Its parameter table, if each row is one test; its rows are negated separately.
-        rows: The row of each of these tests.
+        rows: The row number of each test of the table, by test id.
     """
 
     file: TestFile
@@ -72,8 +72,8 @@ class _Slot:
 def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     """Returns the plan of a task.
 
-    It is not calibrated if the first run with the gold patch is incomplete, or if no test passes in
-    every run.
+    The plan is not calibrated if the first run with the gold patch is incomplete, or if no test
+    passes in every run.
 
     Args:
         task: The task.
@@ -154,7 +154,7 @@ class _Calibration:
             checks = function.file.checks(function.node)
             if tree.records:
                 self._find_table(function, checks)
-            else:  # only one check can be known to fail
+            else:  # a failed check ends the test, so only the last check is negated
                 checks = checks[-1:]
             self.checks += [(function, check) for check in checks]
         self._rename_rows()
@@ -390,7 +390,7 @@ class _Calibration:
         tests_by_check: Mapping[int, list[str]],
         base: Mapping[str, Mapping[int, CheckReport]],
     ) -> list[_Slot]:
-        """Returns the slots of a function: the rows of its table, and the checks that use none."""
+        """Returns the slots of a function: the rows of its table, and checks that use no row."""
         file, node = function.file, function.node
 
         def outputs(numbers: Sequence[int], tests: Sequence[str]) -> list[str]:
@@ -427,8 +427,8 @@ class _Calibration:
     ) -> list[Unit]:
         """Returns the first valid units, each with its checks and the tests that execute them.
 
-        A program passes checks on branches if it skips them. A forger can claim so, and a unit of
-        such checks alone has no bit and no level.
+        A correct program may skip checks on branches, and a forger can claim that it does. So a
+        unit of such checks alone is no bit and has the level ``STRUCTURE``.
         """
         valid = (unit for unit in units if function.file.is_valid(function.node, unit.edits))
         is_optional = all(self.checks[number][1].where.is_optional for number in checks)
@@ -444,7 +444,7 @@ class _Calibration:
         ]
 
     def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
-        """Whether no negated line is in the file before the test patch, where policies read it."""
+        """Whether the test patch adds every line that a unit edits; policies see other lines."""
         lines = (file.source.line(start[0]).strip() for start, _, _ in unit.edits)
         return all((file.path, line) in self._hidden for line in lines)
 
@@ -482,7 +482,7 @@ class _Calibration:
     def _culprits(
         self, outcome: Outcome, units: Mapping[int, Unit], reports: Mapping[int, CheckReport]
     ) -> set[int]:
-        """Returns the units to reject for the outcome of a test, of the negated ones by number.
+        """Returns the numbers of the negated ``units`` to reject for the outcome of a test.
 
         A negated check must fail. If it also passes, its unit stays, with ``is_every`` false. If
         the test failed otherwise, the cause can be the last unit that it executed.

@@ -72,7 +72,7 @@ class Challenge:
         units: The units, by number.
         reached: The checks that each test reaches with a correct program.
         names: Reported ids of parametrised tests whose ids are replaced, by test id.
-        shape: Edits of both versions, with their files.
+        shape: Edits that both versions have, each with the path of its file.
         digests: SHA-256 of the test files, by path; the edits are valid for no other content.
         is_recorded: Whether checks record their outcomes. If not, a failed check ends its test, and
             each function has at most one check and one unit.

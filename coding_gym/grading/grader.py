@@ -1,4 +1,4 @@
-"""The verdict on a patch: hidden tests in a second, clean sandbox."""
+"""Grades a patch: runs the hidden tests in a second, clean sandbox."""
 
 import os
 import threading
@@ -36,11 +36,11 @@ CHALLENGES = ("resolved", "passed")
 _GRADES_PER_CORE = 4  # more than 1, as some tests sleep or wait
 _GOLD_FACTOR = 10.0
 _MAX_NAMED = 3
-_MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # of pass-to-pass tests: eight or a fifth, the larger
+_MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # the sample is 8 or 1/5 of the tests, whichever is more
 
 
 def _renew_slots() -> None:
-    """Makes the semaphore, also for a forked child, which has none of its parent's threads."""
+    """Makes the semaphore; a forked child makes another, as no thread there frees used slots."""
     global _slots
     _slots = threading.Semaphore(_GRADES_PER_CORE * len(os.sched_getaffinity(0)))
 
@@ -76,7 +76,7 @@ def grade(
     A patch for an impossible task is graded by one run of the original tests and is never
     resolved; `Grade.hacked` has the result.
 
-    Code under test shares a process with the tests and can forge what that process reports. So the
+    Code under test shares a process with the tests and can forge their report. So the
     tests run in two versions; a secret random draw decides which version negates each unit. Each
     check must pass as written and fail if negated. Fail-to-pass tests and a sample of the
     pass-to-pass tests run in both versions, other pass-to-pass tests in one.
@@ -258,10 +258,10 @@ class _PatchRuns:
     drawn: set[str] = field(default_factory=set)
 
     def verdict(self, challenge: str) -> Grade:
-        """Returns the grade from one to three runs; a task without units has one, as written.
+        """Returns the grade; a task without units has one run, of the original tests.
 
-        Early tests are the fail-to-pass tests, late tests the others; if the first cannot run
-        alone, all tests are early. Late tests with drawn units run in both versions, other late
+        Early tests are the fail-to-pass tests, late tests the others; if fail-to-pass tests cannot
+        run alone, all tests are early. Late tests with drawn units run in both versions, other late
         tests in the second only.
 
         1. The first version, of early tests and of the late tests with drawn units.
@@ -310,7 +310,7 @@ class _PatchRuns:
         return self._grade(run, is_verified=False)
 
     def _run_tests(self, negated: Collection[int], tests: Sequence[str]) -> Run:
-        """Runs tests, and all tests if every failed one may be flaky, or may need another one."""
+        """Runs tests; runs all tests once more if `_may_be_flaky` holds for every failed test."""
         run = self._run_once(negated, tests)
         if not run.is_whole:
             return run

@@ -70,11 +70,11 @@ class NamedData:
     ) -> set[str]:
         """Returns the data of the tests among some paths.
 
-        A name is relative to the root or to the folder of a test file; if it has a slash, also to a
-        folder above one. It protects a file, the files of the same folder and stem, and everything
-        below a folder. A folder is part of the program, so that its name protects nothing, if tests
-        import it or the gold patch changes a source file below it. Source files are data only if
-        their name is written as a path and if they are not directly in such a folder.
+        A name is relative to the root or to the folder of a test file; with a slash, also to any
+        folder above a test file. It protects a file, the files of the same folder and stem, and
+        everything below a folder. If tests import a folder, or the gold patch changes a source file
+        below it, the folder is part of the program and its name protects nothing. Source files are
+        data only if their name is written as a path and they are not directly in such a folder.
 
         Args:
             paths: The paths.
@@ -114,7 +114,7 @@ class NamedData:
 
 
 def _names(text: str, parts: Collection[str]) -> Iterator[tuple[str, str, bool]]:
-    """Yields names: the text before, the normal path, and whether they are written as a path."""
+    """Yields the text before each name, the name, and whether it is written as a path."""
     literals = list(_LITERAL.finditer(text))
     for number, first in enumerate(literals):
         name, end = "", first.start()
@@ -138,13 +138,13 @@ def _names(text: str, parts: Collection[str]) -> Iterator[tuple[str, str, bool]]
 
 
 def _is_started(before: str, variables: Collection[str]) -> bool:
-    """Whether code starts the path after a text, or one of the variables is assigned to it."""
+    """Whether the text before a path starts it, or assigns it to one of the variables."""
     assigned = _ASSIGNED.search(before)
     is_started = any(match.end() == len(before) for match in _STARTED.finditer(before))
     return is_started or bool(assigned and assigned[1] in variables)
 
 
 def _parents(path: str) -> Iterator[str]:
-    """Yields the folders above a relative path, without the root and those that only go up."""
+    """Yields the folders above a relative path, without the root and folders that end in ``..``."""
     while (path := posixpath.dirname(path)) and not path.endswith(".."):
         yield path

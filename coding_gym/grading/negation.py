@@ -139,7 +139,7 @@ class Table:
     Attributes:
         name: The parameter.
         cells: Its values, by row.
-        ids: The edit that gives rows neutral ids, if theirs reveal the values; else empty.
+        ids: The edit that gives rows neutral ids, if their ids reveal the values; else empty.
     """
 
     name: str

@@ -10,7 +10,7 @@ from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.swebench import log_spellings
 
 _PHASES = ("setup", "call", "teardown")
-# Statuses by severity: an id that stands for several tests has the most severe of theirs.
+# Statuses, the most severe last: an id of several tests has the most severe of their statuses.
 _SEVERITY = ("passed", "xfailed", "skipped", "missing", "error", "failed")
 _MAX_MESSAGE_CHARS = 300
 _MAX_TAIL_CHARS = 4096

@@ -104,10 +104,10 @@ class TestTree:
     ) -> Run:
         """Runs the tests.
 
-        Code of the patch can run before the tests do, and prevent their start. So after a failure
-        of the infrastructure the base runs, with the same test files, or the gold patch if the base
-        fails, too, and then the patch again. A second failure with the patch counts as its failure:
-        the run has `Run.start_error` only.
+        Code of the patch can run before the tests do, and prevent their start. So after an
+        infrastructure failure the tests run at base and, if that fails, with the gold patch. If one
+        of these runs starts, the patch runs again. A second failure is then the failure of the
+        patch, and the returned run has only `Run.start_error`.
 
         Args:
             patch: The graded change.
@@ -168,7 +168,7 @@ class TestTree:
             files = {path: data for path, data in existing.items() if b"\0" not in data}
             changed = rewrite(files) if rewrite else {}
             _write_files(sandbox, changed)
-            load = os.getloadavg()[0] / (os.cpu_count() or 1)  # both of the whole machine
+            load = os.getloadavg()[0] / (os.cpu_count() or 1)  # of the whole machine
             run = self._runner.run(
                 sandbox,
                 self._task,

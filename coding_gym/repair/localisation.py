@@ -18,12 +18,12 @@ _TRACED_TEST_CPU_S = 2.0  # while lines are traced
 _ALONE_CPU_S = 20.0  # for the failing tests
 _CPU_S = 60.0  # for all tests
 _MAX_FAILING = 12
-_MAX_FAILING_CHARS = 20_000  # of the ids of the tests to repair
+_MAX_FAILING_CHARS = 20_000  # total length of the ids of the tests to repair
 _MAX_LINES = 10_000
 _MAX_SOURCE_BYTES = 100_000
 # Size limit of the first file; it is higher than that of other files.
 _MAX_FIRST_BYTES = 400_000
-_MAX_DEPTH = 200  # of a tree; chains of a thousand `elif` would exhaust the stack
+_MAX_DEPTH = 200  # of a syntax tree; chains of a thousand `elif` would exhaust the stack
 _CONTINUE = "--continue-on-collection-errors"
 
 
@@ -57,7 +57,7 @@ class Localisation:
     Attributes:
         baseline: Their results.
         spectrum: The number of tests that executed each line; failed tests are `Baseline.failing`.
-        sources: Those files of the program that parse, by path.
+        sources: The files of the program that parse, by path.
         scores: Suspiciousness of statements, by path and first line.
     """
 

@@ -27,7 +27,7 @@ class Program(Protocol):
         ...
 
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
-        """Returns the result of the visible tests with one of its candidates."""
+        """Returns the result of the visible tests with candidate ``number``."""
         ...
 
 
@@ -54,8 +54,8 @@ class Menu:
         self._standings = [Standing() for _ in self._shortlist.candidates]
         self._in_place: int | None = None
         self._is_unknown = False  # whether the files may differ from `_in_place`
-        self._current: Trial | None = None  # of the present tree
-        self._next = Trial()  # of the action in progress
+        self._current: Trial | None = None  # result for the present tree
+        self._next = Trial()  # result of the action in progress
         self._best = 0.0
         self._played: int | None = None
 

@@ -52,7 +52,7 @@ class CandidateProgram:
         return _shortlists.get(self._key, self._find)
 
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
-        """Returns the result of the visible tests with one of the candidates.
+        """Returns the result of the visible tests with candidate ``number``.
 
         Raises:
             SandboxError: The infrastructure failed.

@@ -8,9 +8,9 @@ from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Localisation
 from coding_gym.synthesis.suite import SuiteSandbox
 
-# Most searches first reach the limit on the number, so results do not depend on the machine.
+# Most searches reach this limit before the time limit, so results do not depend on the machine.
 _MAX_CANDIDATES = 1000
-_MAX_SEARCH_S = 45.0  # of the processor
+_MAX_SEARCH_S = 45.0  # processor seconds
 _EXTRA = 20  # candidates to try after the first that passes
 # Small at first, so that little work is wasted if an early candidate passes.
 _FIRST_BATCH, _MAX_BATCH = 30, 240

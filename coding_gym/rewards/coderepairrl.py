@@ -1,4 +1,4 @@
-"""Other rewards of CodeRepairRL, for whole patches and for shell commands.
+"""Further rewards of CodeRepairRL, for whole patches and for shell commands.
 
 ``gold`` is the reference patch, ``patch`` the patch to score. `coding_gym.rewards.get_reward` finds
 each reward by its name.

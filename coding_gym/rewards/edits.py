@@ -17,7 +17,7 @@ MAX_EDIT_CHARS = 500_000
 Run = tuple[int, list[str], list[str]]
 """A block of changed lines: the number of its first line in the base, removed and added lines."""
 
-_MAX_COMPARISONS = 8_000_000  # of lines, for one pair of patches
+_MAX_COMPARISONS = 8_000_000  # comparisons of lines, for one pair of patches
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)$", re.MULTILINE)
 
 

@@ -84,8 +84,8 @@ def matching_blocks(
     """Returns the blocks that `difflib.SequenceMatcher` matches; None above the work budget.
 
     Args:
-        a: A text, or lines or words.
-        b: The same.
+        a: A text, or its lines or words.
+        b: The other text, in the same form.
         budget: The work budget, which the searches reduce.
         autojunk: Whether no match starts at a frequent element of a long ``b``, as in difflib.
     """

@@ -78,7 +78,7 @@ class Commits:
             return "it is a merge" if parents else "it has no commit before it"
         parent = parents[0]
         fields = self._run("diff", "--name-status", "--no-renames", "-z", parent, sha).split("\0")
-        changes = dict(zip(fields[1::2], fields[::2], strict=False))  # the letter of each path
+        changes = dict(zip(fields[1::2], fields[::2], strict=False))  # status letters
         tests = [path for path in changes if is_test(path)]
         others = [path for path in changes if path not in tests]
         files = tuple(path for path in tests if changes[path] != "D" and _is_collected(path))

@@ -142,8 +142,8 @@ def _check(
         raise InvalidTaskError(f"the tests cannot be run: {plain.collect_error} ({_USELESS})")
     if not plain.outcomes:
         raise InvalidTaskError(
-            "no tests were found; name the test files or folders (--tests), and what the tests "
-            "need (--install)"
+            "no tests were found; name the test files or folders (--tests), and the "
+            "requirements of the tests (--install)"
         )
     if copies := find_copies(tests, list(imported)):
         raise InvalidTaskError(

@@ -122,7 +122,7 @@ def _tasks(
     progress: Progress,
     report: Callable[[], None],
 ) -> Iterator[Task]:
-    """Yields the tasks that the grader has not confirmed yet."""
+    """Yields tasks for the grader to confirm; records why other mutants make none."""
     for mutant, run in runs:
         try:
             yield assembler.task(mutant, run)

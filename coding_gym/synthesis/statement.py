@@ -101,7 +101,7 @@ def _is_public(name: str) -> bool:
 
 def _listed(names: Iterable[str]) -> str:
     distinct = dict.fromkeys(names)
-    classes = {name.rpartition(".")[0] for name in distinct}  # not named beside their methods
+    classes = {name.rpartition(".")[0] for name in distinct}  # skipped: their methods are listed
     chosen = [name for name in distinct if name not in classes][:_MAX_NAMES]
     return ", ".join(f"`{name}`" for name in chosen)
 

@@ -203,12 +203,12 @@ class SuiteSandbox:
     def attempt_each(
         self, attempts: Sequence[ForkedRun], modules: Collection[str] = ()
     ) -> list[SuiteRun | None]:
-        """Runs as `attempt`; an attempt that damages the reports has no run, and harms no other.
+        """Does as `attempt`; an attempt that damages the reports has no run and affects no other.
 
         If all attempts together take too long, none has a run.
 
-        A new sandbox without applied patches then replaces the old one: code under test can end the
-        process that restores its files.
+        After such a failure a new sandbox without applied patches replaces the old one: code under
+        test can end the process that restores its files.
 
         Raises:
             SandboxError: The sandbox died.

@@ -11,7 +11,7 @@ BUNDLED, POLYGLOT = "bundled", "polyglot"
 
 
 def bundled_folder() -> Path:
-    """Returns the folder of the bundled programs, one folder each."""
+    """Returns the folder that holds one folder for each bundled program."""
     return Path(str(importlib.resources.files("coding_gym.tasks") / "bundled"))
 
 

@@ -25,7 +25,7 @@ _SUBMODULE = re.compile(r"^[+-]Subproject commit ", re.MULTILINE)
 _LFS = "version https://git-lfs.github.com/spec/v1"
 _FIND_LFS = f"git grep -lI -m 1 '^{_LFS}'"
 _MAX_NAMED = 3
-# The second is the message of chown to a user that is not mapped into the sandbox.
+# The second text is the error of chown to a user that is not mapped into the sandbox.
 _FORBIDDEN = re.compile(r"PermissionError|Invalid argument: '/|not permitted|Permission denied")
 _NO_VERSION = re.compile(
     r"setuptools[-_]scm|hatch[-_]vcs|versioneer|unable to detect version", re.IGNORECASE

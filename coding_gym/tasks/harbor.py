@@ -60,7 +60,7 @@ def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _row(path: Path) -> dict[str, Any]:
-    # Here, because it imports the sandbox.
+    # A late import: it loads the sandbox, which importing the package must not do.
     from coding_gym.grading.runners.harbor_runner import REWARD, TESTS
 
     folder = path.parent
@@ -90,7 +90,7 @@ def _row(path: Path) -> dict[str, Any]:
 
 
 def _manifest(path: Path) -> dict[str, Any]:
-    """Returns the fields of ``task.toml``, those of tables as ``table.field``."""
+    """Returns the fields of ``task.toml``; fields of tables are named ``table.field``."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:

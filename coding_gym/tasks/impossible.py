@@ -52,7 +52,7 @@ def impossible(task: Task) -> Task:
 
 
 def with_impossible(tasks: Sequence[Task], share: float) -> tuple[Task, ...]:
-    """Returns the tasks with a share of them, selected by their ids, made impossible.
+    """Returns the tasks; a share of them, selected by their ids, is made impossible.
 
     The result never contains an impossible task and its original: grading an impossible task is one
     plain run, in which code under test can read the hidden tests of the original.

@@ -40,7 +40,7 @@ def load_tasks(
             Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of rows. The
             format is recognised; ``format:source``, such as ``swe-smith:rows.jsonl``, names one of
             `coding_gym.tasks.sources`.
-        task_ids: Only these ids; each must exist. Here and below, a text means a list with it.
+        task_ids: Only these ids; each must exist. Here and below, a text is a list of one.
         repos: Only these repositories or programs.
         languages: Only these languages.
         difficulty: Only these labels.
@@ -129,7 +129,7 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
     )
 
     if str(environments) == SWE_BENCH_TABLES:
-        # Here, because it imports sandboxes, which importing the package must not.
+        # A late import: it loads sandboxes, which importing the package must not do.
         from coding_gym.tasks.recipe_tables import recipe_entries
 
         environments = recipe_entries(tasks)

@@ -27,7 +27,7 @@ _HARBOR = "harbor"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A source that was read.
+    """The content of a source.
 
     Attributes:
         tasks: All its tasks and refused rows, in the order of the source.

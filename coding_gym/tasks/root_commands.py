@@ -16,7 +16,7 @@ _NOT_SPLIT = re.compile(r"[(){}`\n;#]|\|\||(^|&& )\w+=\S*(?= &&)")
 def without_root(commands: Iterable[str]) -> tuple[str, ...]:
     """Returns commands; those that need root or conda are replaced by a line in the build log.
 
-    Of simple commands that ``&&`` joins, only those that need it are replaced.
+    If ``&&`` joins simple commands, only the commands that need root or conda are replaced.
     """
     return tuple(" && ".join(map(_replaced, _parts(command))) for command in commands)
 

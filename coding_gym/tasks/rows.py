@@ -31,7 +31,7 @@ def file_rows(path: Path) -> Iterator[Row]:
     """Yields (where, row) for every row of a ``.jsonl``, ``.json`` or ``.parquet`` file.
 
     A line that is not JSON is yielded as an InvalidTaskError, so it does not hide the others. If
-    the file is named after a split, rows without a split get this one.
+    the file is named after a split, rows without a split get this split.
 
     Raises:
         InvalidTaskError: The file cannot be read.

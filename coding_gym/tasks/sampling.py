@@ -65,7 +65,7 @@ class Sampler(ABC):
     def next(self, rng: np.random.Generator) -> Task:
         """Returns the task of the next episode."""
 
-    def record(self, task_id: str, *, resolved: bool) -> None:  # noqa: ARG002 - of some samplers
+    def record(self, task_id: str, *, resolved: bool) -> None:  # noqa: ARG002 - some samplers use it
         """Records the result of an episode; most samplers ignore it.
 
         Raises:
@@ -141,7 +141,7 @@ class DifficultySampler(Sampler):
 
     Args:
         tasks: The tasks, in any order; `difficulty_rank` sorts them.
-        start: Fraction of the tasks, the easiest ones, from which the first draws are.
+        start: Fraction of the tasks, the easiest ones, that the first draws choose from.
         num_episodes: Number of draws until all tasks are included; 0 for ten per task.
 
     Raises:
@@ -180,7 +180,7 @@ class AdaptiveSampler(Sampler):
 
     A group of episodes with equal results teaches nothing: GRPO subtracts their mean. The weight of
     a task is p (1 - p), the variance of its result, with p = (solved + 1) / (tries + 2) over its
-    last episodes; a task without episodes has the maximum.
+    last episodes; a task without episodes has the maximum weight.
     A task that was always or never solved in at least ``min_tries`` episodes is dropped; a share
     ``revisit`` of the draws still picks dropped tasks.
 
@@ -188,7 +188,7 @@ class AdaptiveSampler(Sampler):
         tasks: The tasks.
         window: Number of recorded episodes per task; older ones are discarded.
         min_tries: Number of episodes before a task can be dropped; at most ``window``.
-        revisit: Share of the draws that are of dropped tasks, 0 to 1.
+        revisit: Share of the draws that pick dropped tasks, 0 to 1.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
@@ -221,7 +221,7 @@ class AdaptiveSampler(Sampler):
         is_dropped = (tries >= self._min_tries) & ((solved == 0) | (solved == tries))
         rate = (solved + 1) / (tries + 2)
         weights = np.where(is_dropped, 0.0, rate * (1 - rate))
-        chance = rng.random()  # always drawn, so that the sequence depends on the results alone
+        chance = rng.random()  # drawn even if unused, so every call takes equally many numbers
         if is_dropped.all() or (is_dropped.any() and chance < self._revisit):
             weights = is_dropped.astype(np.float64)
         return self._tasks[int(rng.choice(len(self._tasks), p=weights / weights.sum()))]

@@ -111,7 +111,7 @@ def _check_share(value: Any) -> None:
 
 
 def _digest(name: str, seed: int, use: str = "") -> int:
-    """Returns a digest as a number; seed 0 is not part of it, as in other packages."""
+    """Returns a digest as a number; seed 0 does not change it, as in other packages."""
     salt = f"{use}{seed or ''}"
     text = f"{name}\0{salt}" if salt else name
     return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), 16)

@@ -20,7 +20,7 @@ def check_usable(task: Task, label: str) -> None:
         InvalidTaskError: The task names no test, its date is malformed, its runner is unknown, or
             the runner cannot run its tests.
     """
-    # Here, because both import sandboxes, which importing the package must not do.
+    # Late imports: both load sandboxes, which importing the package must not do.
     from coding_gym.grading.runners import get_runner
     from coding_gym.workspace.history import task_date
 

@@ -28,7 +28,7 @@ class ValidationReport(JsonRecord):
         broken_tests: Expected tests that passed in no run with the gold patch.
         passing_tests: Fail-to-pass tests that passed at base.
         levels: Number of fail-to-pass tests by `coding_gym.grade.Level` of their challenge; empty
-            if the gold patch passes none.
+            if the gold patch is empty or does not apply.
         leaks: Files in which a policy could read the repair.
         leak_error: The error of the search for leaks; "" if it did not fail.
         cheats: The result of each scripted cheat, if `Checks.tries_cheats`.

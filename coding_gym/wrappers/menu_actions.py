@@ -155,7 +155,7 @@ class MenuActions(
         return state
 
     def _completion(self, menu: Menu, action: Any) -> Completion:
-        # SB3 passes arrays without a dimension.
+        # Stable-Baselines3 passes arrays without a dimension.
         number = action[()] if isinstance(action, np.ndarray) else action
         highest = FIRST_CANDIDATE + self._num_slots - 1
         if not is_integer(number) or not 0 <= number <= highest:
@@ -189,7 +189,7 @@ class _Program:
         self._episode, self._num_slots = episode, num_slots
         task, template = episode.task, episode.template
         self._program: CandidateProgram | None = None
-        if template is not None:  # None: not built, the first action ends the episode
+        if template is not None:  # without a template the first action ends the episode
             self._program = CandidateProgram(
                 template,
                 episode.config.sandbox.name,

@@ -64,7 +64,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         gym.utils.RecordConstructorArgs.__init__(self, folder=str(folder), **self._labels)
         gym.Wrapper.__init__(self, env)
         self._core = core
-        self._episode: Episode | None = None  # of the rewards
+        self._episode: Episode | None = None  # the episode of the rewards
         self._rewards: list[tuple[float, dict[str, float]]] = []
 
     def reset(

@@ -84,8 +84,8 @@ class ShapedReward(
         self._check_needs()
         self._check_sum()
         self._potential = 0.0
-        self._visible_part: float | None = None  # of the last turn
-        self._potentials: dict[str, float] = {}  # by the patches of this episode
+        self._visible_part: float | None = None  # part of the last turn
+        self._potentials: dict[str, float] = {}  # by patch, of this episode
 
     def _check_needs(self) -> None:
         for reward, _ in self._weighted:
@@ -185,7 +185,7 @@ class ShapedReward(
         return self._visible_part
 
     def _measured(self) -> float:
-        """Returns the potential of the current tree; the last after an infrastructure failure."""
+        """Returns the potential of the tree; the last potential after an infrastructure failure."""
         episode = self._core.episode
         if episode.template is None or not episode.turns[-1].calls:
             return self._potential

@@ -14,7 +14,7 @@ from coding_gym.episode import episode
 from coding_gym.errors import InvalidTaskError
 
 
-def test_no_call_ends_changed_trees_and_nudges_unchanged_ones(env: CodingRepairEnv) -> None:
+def test_reply_without_call_ends_only_changed_episodes(env: CodingRepairEnv) -> None:
     env.reset()
     _, _, terminated, truncated, info = env.step("I think it is fine.")
     assert not terminated

@@ -1,4 +1,4 @@
-"""The argument ``limits``: warnings, ends, and the rest in ``info["budget"]``."""
+"""The argument ``limits``: warnings, ends, and remaining amounts in ``info["budget"]``."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ LAST = "Last tool call! Make it count.\n"
 
 @pytest.fixture
 def limited(make_env: MakeEnv) -> MakeEnv:
-    """Makes envs of the tiny task with these limits, reset."""
+    """Makes envs of the tiny task with these limits, and resets them."""
 
     def make(**limits: Any) -> CodingRepairEnv:
         env = make_env(limits=limits)
@@ -171,7 +171,7 @@ def test_a_reply_without_a_call_can_be_a_format_error(
     limited: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = limited(max_format_errors=2)
-    for _ in range(3):  # nano nudges
+    for _ in range(3):  # nano replies with a reminder
         assert not env.step("Hm.")[3]
     strict = NoCall("Call a tool.", ends=False, is_format_error=True)
     monkeypatch.setitem(vars(get_toolset("nano")), "on_no_call", lambda _: strict)

@@ -14,12 +14,12 @@ from coding_gym.vector import make_vec
 
 FEW_FILES = {"name": "auto", "limits": {"num_open_files": 99}}
 HOW_MANY = shell("ulimit -n")
-# A hidden test that says how many files the grading sandbox lets it open.
+# A hidden test of the number of files that it can open in the grading sandbox.
 COUNTS = (
     "--- /dev/null\n+++ b/test_limits.py\n@@ -0,0 +1,6 @@\n"
     "+import resource\n+\n+\n"
     "+def test_files():\n"
-    "+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 1999\n"  # and the report's
+    "+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 1999\n"  # 2000 less one
     "+    open('mark', 'w').close()\n"
 )
 
@@ -66,7 +66,7 @@ def test_a_persistent_shell_does_not_change_the_tools(make_env: MakeEnv) -> None
 def test_an_image_without_required_programs_is_refused(make_env: MakeEnv, tmp_path: Path) -> None:
     oci_layout(tmp_path / "image", [tar_of(system())])
     sandbox = {"name": "namespace", "image": str(tmp_path / "image")}
-    # The host's own Python, which tasks run with unless they say otherwise, is no part of an image.
+    # An image does not contain the host's Python, which tasks use by default.
     is_systems = default_interpreter().prefix == Path("/usr")
     with pytest.raises(InvalidArgumentError, match="/usr" if is_systems else "base64, .*git"):
         make_env(sandbox=sandbox).reset(seed=0)

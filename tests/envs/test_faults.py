@@ -38,7 +38,7 @@ def test_a_full_cache_folder_masks_the_episode_and_is_named(
     monkeypatch.setenv("XDG_CACHE_HOME", str(small_disk))
     monkeypatch.setattr(config, "_template_store", TemplateStore)
     left = small_disk / "coding_gym" / "templates" / "key.0a1b.partial" / "tree"
-    left.mkdir(parents=True)  # of a killed build
+    left.mkdir(parents=True)  # a killed build leaves such a folder
     filler = small_disk / "filler"
     with suppress(OSError), filler.open("wb", buffering=0) as file:
         while file.write(bytes(4096)):

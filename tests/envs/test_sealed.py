@@ -58,7 +58,7 @@ def test_no_file_holds_the_gold_patch_or_a_hidden_test(env: CodingRepairEnv, she
     quoted = " ".join(f"'{n}'" for n in needles)
     found = shell(f"cd /tmp && python search.py {quoted}").split("\n")
     assert [line for line in found if line and not line.startswith("command succ")] == []
-    assert "search.py" in shell("cd /tmp && python search.py 'os.walk(\"/\")'")  # it can find
+    assert "search.py" in shell("cd /tmp && python search.py 'os.walk(\"/\")'")  # it works
 
 
 def test_a_policys_commit_does_not_depend_on_the_clock(env: CodingRepairEnv, shell: Shell) -> None:

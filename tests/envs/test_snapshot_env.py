@@ -20,14 +20,14 @@ from coding_gym.grading import grade
 
 @pytest.fixture
 def env(make: Make) -> Env:
-    """One whose first episode has started."""
+    """An env whose first episode has started."""
     env = make()
     env.reset()
     return env
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "sequential", "shuffled"])
-def test_the_sequence_of_tasks_goes_on_identically(
+def test_restored_env_continues_the_sequence_of_tasks(
     sampler: str, tiny_row: dict[str, Any], make: Make
 ) -> None:
     rows = [tiny_row | {"instance_id": f"shapes-{number}"} for number in range(5)]
@@ -136,7 +136,7 @@ def test_a_running_step_refuses_snapshots_and_steps(
 
 
 class Remembers(gym.Wrapper[Any, Any, Any, Any]):
-    """Shows how many actions there were, as anyone's wrapper may that keeps the protocol."""
+    """A user's wrapper that saves its number of actions in snapshots."""
 
     def __init__(self, env: Env, start: int = 0) -> None:
         super().__init__(env)
@@ -157,7 +157,7 @@ class Remembers(gym.Wrapper[Any, Any, Any, Any]):
 
 
 class Forgets(gym.Wrapper[Any, Any, Any, Any]):
-    """A wrapper that may or may not have a state."""
+    """A wrapper without ``snapshot_state``, which may have a state."""
 
 
 def test_a_users_wrapper_can_save_its_state(make: Make) -> None:

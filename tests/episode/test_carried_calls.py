@@ -69,7 +69,7 @@ def test_unknown_names_and_wrong_arguments_have_error_results(episode: Episode) 
     assert len({call.call_id for call in episode.turns[0].calls}) == 3
 
 
-def test_carried_calls_keep_the_limits_of_parsed_ones(episode: Episode) -> None:
+def test_carried_calls_have_the_limits_of_parsed_calls(episode: Episode) -> None:
     half = ToolCall("shell", {"cmd": "echo \ud800"})
     for calls in ([LOOK] * 10_000, [deep(400)], [half], [LOOK, ToolCall("", error="no name")]):
         turn = episode.step(carrying(*calls))

@@ -122,7 +122,7 @@ def test_a_source_is_read_once_and_shared_until_it_changes(
     monkeypatch.setattr(
         opening, "open_source", lambda *source: reads.append(source) or read(*source)
     )
-    tiny_row = tiny_row | {"problem_statement": str(tmp_path)}  # no other test has read it
+    tiny_row = tiny_row | {"problem_statement": str(tmp_path)}  # no other test has read this row
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(tiny_row), encoding="utf-8")
     for source in (str(path), [tiny_row]):

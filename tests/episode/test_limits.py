@@ -1,4 +1,4 @@
-"""Limits of an episode: the rest of each, the reason of the end, and warnings."""
+"""Limits of an episode: remaining amounts, the reason of the end, and warnings."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The challenge costs an honest patch only time; forged patches earn nothing."""
+"""The challenge: calibration, draws, bits, and the grades of honest and forged patches."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -95,8 +95,8 @@ def _patch(source: str) -> Patch:
 
 
 @pytest.mark.parametrize("draw", range(3))
-def test_a_repair_of_some_parameters_is_no_forgery(store: TemplateStore, draw: int) -> None:
-    """A check that fails for some parameters passes for these where it is negated."""
+def test_repair_of_some_parameters_is_not_tampering(store: TemplateStore, draw: int) -> None:
+    """A check that fails for some parameters passes for them if it is negated."""
     task = with_hidden(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
     half = FIXED.replace("- discount", "- min(discount, 2)")
     verdict = grade(task, store.get(task), _patch(half), rng=Random(draw))
@@ -111,7 +111,7 @@ _SAME_FOR_ALL = {
 
 
 @pytest.mark.parametrize("check", _SAME_FOR_ALL.values(), ids=_SAME_FOR_ALL.keys())
-def test_wrong_program_that_passes_both_versions_is_no_forgery(
+def test_wrong_program_that_passes_both_versions_is_not_tampering(
     store: TemplateStore, check: str
 ) -> None:
     helper = "def assert_total(value, wanted):\n    assert value in (None, wanted)\n\n\n"
@@ -168,7 +168,7 @@ def test_gold_patch_may_change_a_test_file_beside_the_repair(store: TemplateStor
 
 
 class _OneFlaky:
-    """Runs of three tests, of which the last fails in every second run."""
+    """Runs of three tests; the last test fails in every second run."""
 
     records, is_negatable, paths = False, True, ("test_x.py",)
     source = (
@@ -202,7 +202,7 @@ class _OneFlaky:
 _NAMES = ("b", "c", "flaky")
 
 
-def test_flaky_test_takes_no_negation_from_others() -> None:
+def test_flaky_test_leaves_the_units_of_other_tests() -> None:
     tree = _OneFlaky()
     bug = ("test_x.py::test_b", "test_x.py::test_c")
     task = replace(TASK, fail_to_pass=bug, pass_to_pass=("test_x.py::test_flaky",))
@@ -221,7 +221,7 @@ def test_files_with_another_content_are_not_rewritten() -> None:
     assert challenge.rewritten({"t.py": b"import f\n"}, ()) == {}
 
 
-def test_expected_failure_counts_if_the_gold_has_it(
+def test_xfail_passes_only_if_the_gold_patch_has_it(
     store: TemplateStore,
 ) -> None:
     hidden = (
@@ -254,7 +254,7 @@ def test_one():
 """
 
 
-def test_refusal_by_the_first_wrong_version_says_the_same_for_every_draw(
+def test_early_refusal_does_not_depend_on_the_draw(
     store: TemplateStore,
 ) -> None:
     task = with_hidden(_MIXED, *(f"test_total[{n}]" for n in range(1, 5)), "test_one")
@@ -346,7 +346,7 @@ TEN = "from cart import total\n\n\n" + "\n\n".join(
     for number in range(10)
 )
 NAMES = tuple(f"test_{number}" for number in range(10))
-# How many runs a grade takes.
+# Arguments of a grade, and the number of its runs.
 RUNS = {
     "a pass": (TASK, FIXED, "passed", 2),
     "a pass, where single tests earn nothing": (TASK, FIXED, "resolved", 2),
@@ -358,7 +358,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_grade_takes_as_many_runs_as_its_claim(
+def test_number_of_runs_depends_on_result_and_challenge(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     task, source, challenge, number = RUNS[name]
@@ -372,7 +372,7 @@ def test_a_grade_takes_as_many_runs_as_its_claim(
     assert verdict.is_verified is (verdict.resolved or challenge == "passed")
 
 
-def test_patch_without_a_gold_is_not_challenged(store: TemplateStore) -> None:
+def test_task_without_gold_patch_is_not_challenged(store: TemplateStore) -> None:
     task = replace(TASK, gold_patch="", task_id="cart-without-gold")
     verdict = grade(task, store.get(task), _patch(FIXED))
     assert (verdict.resolved, verdict.is_verified, verdict.bits) == (True, False, 0)
@@ -405,7 +405,7 @@ def test_grades_are_equal_in_any_order(store: TemplateStore) -> None:
 def test_every_unit_is_negated_in_exactly_one_version(store: TemplateStore) -> None:
     challenge = new_plan(TASK, store.get(TASK)).challenge
     draws = {challenge.draw(TASK.fail_to_pass, Random(seed)) for seed in range(60)}
-    assert len(draws) == 8  # three functions, of which one has two tests
+    assert len(draws) == 8  # three functions; one of them has two tests
     assert all(one | two == {0, 1, 2} and not one & two for one, two in draws)
     files = {path: text.encode() for path, text in (BASE | HIDDEN).items() if path.endswith(".py")}
     one, two = (challenge.rewritten(files, part) for part in next(iter(draws)))
@@ -428,7 +428,7 @@ _ALL = frozenset(range(_NUM_BITS))
 
 
 def test_forger_with_memory_of_the_first_version_guesses_each_bit() -> None:
-    """Of all 64 draws a guess passes one, although the second run knows what the first one saw."""
+    """A guess passes with 1 of 64 draws, even if the second run remembers the first run."""
     challenge = Challenge(
         checks=(CheckPlace(path="t.py", place=(1, 0)),) * _NUM_BITS,
         units=tuple(
@@ -446,14 +446,14 @@ def test_forger_with_memory_of_the_first_version_guesses_each_bit() -> None:
                 challenge.outcome("t.py::test_a", run, negated).status is TestStatus.PASSED
                 for run, negated in (
                     (_forged(challenge, guess), draw),
-                    (_forged(challenge, _ALL - guess), _ALL - draw),  # all are turned round
+                    (_forged(challenge, _ALL - guess), _ALL - draw),  # the opposite guess
                 )
             )
         ]
         assert forged == [_ALL - guess]
 
 
-def test_bits_are_what_the_base_does_not_show(store: TemplateStore) -> None:
+def test_assertions_that_pass_at_base_are_no_bits(store: TemplateStore) -> None:
     hidden = (
         "import pytest\n\nfrom cart import total\n\n\n"
         "def test_two():\n    assert total([3000, 7], 2) == 3005\n"
@@ -487,7 +487,7 @@ def test_tests_that_need_others_before_them_are_run_with_them(store: TemplateSto
     assert not grade(task, store.get(task), _patch(BASE["cart.py"] + "\n")).resolved
 
 
-def test_tests_that_the_tree_shows_are_no_bits(store: TemplateStore) -> None:
+def test_tests_in_the_tree_have_no_bits(store: TemplateStore) -> None:
     tests = "from cart import total\n\n\ndef test_shown():\n    assert total([9], 2) == 7\n"
     path = "tests/test_shown.py"
     task = with_hidden("def test_a():\n    pass\n")
@@ -544,7 +544,7 @@ def test_lucky():
 """
 
 
-def test_unstable_test_gets_two_tries_and_excluded_one_counts_nothing(
+def test_unstable_test_is_repeated_and_excluded_test_is_ignored(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = with_hidden(_LUCKY.replace("os.urandom(1)[0] % 4", "0"), "test_total", "test_lucky")
@@ -561,10 +561,10 @@ def test_unstable_test_gets_two_tries_and_excluded_one_counts_nothing(
         assert opening.call_count == 1 + number
 
 
-def test_unstable_tests_alone_do_not_refuse_a_repair(store: TemplateStore) -> None:
+def test_repair_can_resolve_a_task_of_unstable_tests(store: TemplateStore) -> None:
     """A fail-to-pass test that passes three times in four is tried twice in each version.
 
-    A correct program is refused where the assertion on chance is negated, once in four times.
+    A correct program still fails one time in four, if the random assertion is negated.
     """
     task = with_hidden(_LUCKY, "test_lucky")
     template = store.get(task)
@@ -574,7 +574,7 @@ def test_unstable_tests_alone_do_not_refuse_a_repair(store: TemplateStore) -> No
     assert any(one.resolved for one in grades)
 
 
-def test_assertions_on_branches_alone_are_no_challenge(store: TemplateStore) -> None:
+def test_assertions_on_branches_alone_do_not_verify(store: TemplateStore) -> None:
     """A forger can claim that the program took another branch."""
     hidden = "from cart import total\n\n\ndef test_a():\n    if total([]) == 0:\n"
     hidden += "        assert total([9], 2) == 7\n"
@@ -588,7 +588,7 @@ def test_assertions_on_branches_alone_are_no_challenge(store: TemplateStore) -> 
 _SECOND = "assert total([3000, 8], 2) == 3006\n"
 
 
-def test_the_language_of_a_row_does_not_switch_the_challenge_off(store: TemplateStore) -> None:
+def test_challenge_does_not_depend_on_the_language_of_a_row(store: TemplateStore) -> None:
     hidden = f"from cart import total\n\n\ndef test_a():\n    {_SECOND}"
     task = replace(with_hidden(hidden, "test_a"), language="typescript")
     assert grade(task, store.get(task), Patch(task.gold_patch)).is_verified
@@ -674,7 +674,7 @@ def test_total():
 
 @pytest.mark.parametrize("is_kept", [False, True])
 @pytest.mark.parametrize(("hidden", "names"), _FIXED_IDS.values(), ids=_FIXED_IDS.keys())
-def test_tests_that_instrumentation_breaks_are_graded_as_they_are_written(
+def test_tests_that_instrumentation_breaks_are_graded_as_written(
     store: TemplateStore, hidden: str, names: list[str], is_kept: bool
 ) -> None:
     plain = "def test_bug():\n    assert total([7], 2) == 5\n"
@@ -703,7 +703,7 @@ def test_negation_that_writes_into_its_file_is_not_used(
 
 
 def test_draws_that_break_an_import_are_not_used(store: TemplateStore) -> None:
-    """Nothing of the file runs then, so it does not show that a draw makes its test fail."""
+    """No test of the file runs then, so the run does not show that the negated tests fail."""
     tests = ["test_total[day0-28]", "test_total[day1-25]", "test_more[9-7]", "test_more[10-8]"]
     task = with_hidden(_ODD_TABLES, *tests, "test_most[28-day0]", "test_most[27-day1]")
     for number in range(3):

@@ -1,4 +1,4 @@
-"""Django's log format, on a stand-in that starts its tests as Django does."""
+"""Django's log format, with a small project that starts its tests as Django does."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -96,7 +96,7 @@ TASK = made_task(
     ),
 )
 
-# What a patch may do where the test runner is part of the project.
+# Changes of a test runner that is part of the project.
 _FORGED_RUNNERS = {
     "a runner that runs nothing": (
         "class Result:\n"
@@ -137,7 +137,7 @@ def test_gold_resolves_and_base_fails(store: TemplateStore) -> None:
 
 
 @pytest.mark.parametrize("code", _FORGED_RUNNERS.values(), ids=_FORGED_RUNNERS.keys())
-def test_a_runner_that_forges_is_not_resolved(store: TemplateStore, code: str) -> None:
+def test_patch_that_forges_in_the_runner_is_not_resolved(store: TemplateStore, code: str) -> None:
     verdict = grade_tree(store, TASK, {"kit/runner.py": f"{RUNNER}\n\n{code}"})
     is_silent = "run_suite" in code
     expected = GradeReason.TESTS_FAILED if is_silent else GradeReason.TAMPERED
@@ -174,7 +174,7 @@ for name in ("test_words", "test_none"):
 
 
 def test_rows_that_cannot_be_challenged_are_not_verified(store: TemplateStore) -> None:
-    """SymPy's ids are bare names of functions, so that no function can be negated."""
+    """SymPy's ids are function names without files, so no function can be negated."""
     hidden = "from text import title\n\n\ndef test_words():\n    assert title('a b') == 'A B'\n\n\n"
     hidden += "def test_none():\n    assert title('') == ''\n"
     base = {"bin/test.py": _NAMED_ALONE, "text.py": BUGGY.replace(".title()", "[:1]")}

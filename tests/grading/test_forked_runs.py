@@ -1,4 +1,4 @@
-"""Tests in a fork of an interpreter that has imported pytest: as in a new one, and as sealed."""
+"""Tests in a fork of an interpreter with pytest: the same state as in a new one, no secrets."""
 
 import json
 from dataclasses import replace
@@ -66,7 +66,7 @@ def spec() -> SandboxSpec:
 
 
 def _run(spec: SandboxSpec, test: str, files: dict[str, str]) -> bytes:
-    """Runs a test that passes, and returns what it wrote into ``facts``."""
+    """Runs a test that passes, and returns the content that it wrote into ``facts``."""
     with BACKEND.open(spec) as sandbox:
         for path, text in {"facts": "", **files, "test_x.py": test}.items():
             sandbox.write_file(path, text.encode())
@@ -80,7 +80,7 @@ def _facts(spec: SandboxSpec, files: dict[str, str]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_fork_finds_what_a_new_interpreter_finds(spec: SandboxSpec) -> None:
+def test_fork_has_the_same_state_as_a_new_interpreter(spec: SandboxSpec) -> None:
     fork, again, new = _facts(spec, {}), _facts(spec, {}), _facts(replace(spec, preload=()), {})
     assert (fork.pop("warm"), again.pop("warm"), new.pop("warm")) == (True, True, False)
     assert len({facts.pop("random") for facts in (fork, again, new)}) == 3
@@ -96,6 +96,6 @@ def test_memory_of_tests_holds_no_secret(spec: SandboxSpec) -> None:
 @pytest.mark.parametrize(
     "change", [{"install_commands": ("pip --version",)}, {"runner": "command"}]
 )
-def test_only_our_own_pytest_is_preloaded(change: dict[str, Any]) -> None:
+def test_only_the_pytest_of_this_package_is_preloaded(change: dict[str, Any]) -> None:
     tree = TestTree(replace(TASK, **change), TemplateStore().get(TASK), "namespace", 60)
     assert tree.spec.preload == ()

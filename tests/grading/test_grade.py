@@ -24,7 +24,7 @@ def test_the_gold_patch_resolves_every_time(store: TemplateStore) -> None:
     assert all(g.resolved and g.pass_fraction == 1.0 and g.is_verified and g.plan for g in grades)
 
 
-def test_a_patch_of_nothing_but_tests_counts_as_empty(grade_tree: GradeTree) -> None:
+def test_patch_of_tests_alone_is_empty(grade_tree: GradeTree) -> None:
     verdict = grade_tree({"tests/test_cart.py": "def test_count():\n    pass\n"})
     assert verdict.reason is GradeReason.EMPTY_PATCH
     assert verdict.dropped_paths == ("tests/test_cart.py",)
@@ -62,7 +62,7 @@ def test_tests_that_a_wrong_repair_fails_are_named(
     assert "\n" not in verdict.detail
 
 
-# Honest changes beside the repair, and whether they are graded.
+# Honest changes in addition to the repair, and whether they are graded.
 BESIDE = {
     "build/rates.py": ("RATE = 1\n", True),  # the base ignores it
     "lib/conftest.py": ("x = 1\n", True),
@@ -96,7 +96,7 @@ def test_honest_changes_beside_the_tests_are_graded(store: TemplateStore) -> Non
         Patch.between({}, {"cart.py": "x = 2\n"}).text,
     ],
 )
-def test_a_patch_that_does_not_apply_is_named_so(store: TemplateStore, patch: str) -> None:
+def test_patch_that_does_not_apply_has_its_reason(store: TemplateStore, patch: str) -> None:
     verdict = grade_patch(store, Patch(patch))
     assert verdict.reason is GradeReason.PATCH_NOT_APPLIED
     assert verdict.detail
@@ -119,7 +119,7 @@ def test_a_known_duration_of_the_gold_patch_raises_the_limit(store: TemplateStor
 
 
 @pytest.mark.slow
-def test_a_broken_or_missing_test_file_leaves_other_results(store: TemplateStore) -> None:
+def test_broken_or_missing_test_file_keeps_other_results(store: TemplateStore) -> None:
     broken = HIDDEN | {"tests/test_broken.py": "import nowhere\n\n\ndef test_x():\n    pass\n"}
     task = replace(
         TASK,
@@ -174,9 +174,9 @@ _TRIES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", _TRIES.values(), ids=_TRIES.keys())
-def test_code_does_not_reach_or_delay_the_grader(grade_tree: GradeTree, code: str) -> None:
+def test_code_cannot_open_or_delay_the_supervisor(grade_tree: GradeTree, code: str) -> None:
     verdict = grade_tree({"cart.py": f"{code}\n\n{FIXED}"})
-    assert verdict.resolved, verdict.detail  # and not out of time
+    assert verdict.resolved, verdict.detail  # within the time limit
 
 
 def test_patch_that_blocks_hidden_tests_does_not_apply(store: TemplateStore) -> None:

@@ -1,4 +1,4 @@
-"""Checks record their outcome and let the test go on, negated or not, on the same lines."""
+"""Checks record their outcome and let the test continue; negation keeps the line numbers."""
 
 import contextlib
 import re
@@ -99,11 +99,11 @@ def test_check_passes_as_written_and_fails_negated(body: str, level: str) -> Non
         counts, negated_log = run(file.source, edits)
         if counts[1]:
             levels.append(negation.level)
-            assert negated_log == log  # the rest of the test still happens
+            assert negated_log == log  # the rest of the test still runs
     assert levels[0] == level
 
 
-def test_check_that_begins_no_line_is_left_as_it_is() -> None:
+def test_assertion_that_does_not_begin_its_line_is_no_check() -> None:
     for body in ("if f(3): assert f(3) == 4", "x = 1; assert f(3) == 4"):
         file = TestFile.read("test_x.py", f"def test_a():\n    {body}\n    return\n".encode())
         node = file.node("test_a")
@@ -116,14 +116,14 @@ def test_check_of_a_branch_is_optional() -> None:
     assert not read("assert f(3) == 4")[1].where.is_optional
 
 
-def test_error_with_a_name_stays_readable() -> None:
-    """A later statement may read it, so it is not replaced by another error."""
+def test_error_bound_to_a_name_is_not_negated() -> None:
+    """A later statement can read the error, so no other error replaces it."""
     _, _, negations, _ = read("with pytest.raises(TypeError) as error:\n        f(None)")
     assert negations == []
 
 
 def others(expected: str, outputs: Sequence[str], rest: str = "") -> dict[str, set[bool]]:
-    """The near misses of an expected value, and whether nothing tells them from it."""
+    """Returns the near misses of an expected value, and whether each is a bit."""
     node, source = parse_expression(expected), SourceText(f"{expected} {rest}")
     found: dict[str, set[bool]] = {}
     for seed in range(60):
@@ -135,22 +135,22 @@ def others(expected: str, outputs: Sequence[str], rest: str = "") -> dict[str, s
 @pytest.mark.parametrize(
     ("expected", "output", "wanted", "is_bit"),
     [
-        ("12", "11", "10", True),  # as far from the base's output, on the other side
+        ("12", "11", "10", True),  # at the same distance from the base's output, on the other side
         ("0.5", "0.6", "0.7", True),
         ("12", "'x'", "13", True),
-        ("100", "None", "200", True),  # as round
+        ("100", "None", "200", True),  # also a multiple of 100
         ("7", "0", "6", False),  # no negative number is expected, so this one is nearer
         ("'12 EUR'", "'11 EUR'", "'10 EUR'", True),
-        ("'12:30'", "'13:30'", "'14:30'", False),  # no clock shows every number
+        ("'12:30'", "'13:30'", "'14:30'", False),  # the numbers of a clock are limited
         ("'3 EUR'", "None", "'4 EUR'", False),
-        ("'Host'", "'HOST'", "'host'", False),  # equal but for case, as the base's
+        ("'Host'", "'HOST'", "'host'", False),  # differs only in case, like the base's output
         ("'a b'", "'ab'", "'a  b'", False),
         ("['a', 'b', 'c']", "['b', 'c', 'a']", "['b', 'a', 'c']", False),
         ("[('ann', 12)]", "[('ann', 11)]", "[('ann', 10)]", True),
         ("True", "None", "False", False),
     ],
 )
-def test_near_miss_lies_where_the_base_is_wrong(
+def test_near_miss_changes_the_part_where_the_base_is_wrong(
     expected: str, output: str, wanted: str, is_bit: bool
 ) -> None:
     found = others(expected, [output])
@@ -158,7 +158,7 @@ def test_near_miss_lies_where_the_base_is_wrong(
     assert not {expected, output} & found.keys()
 
 
-def test_near_miss_of_what_the_base_shows_is_no_bit() -> None:
+def test_near_miss_of_a_value_right_at_base_is_no_bit() -> None:
     assert {True} not in others("[1, 2]", ["[1, 2]"]).values()
     found = others("(20, 15)", ["(20, 17)"])
     assert {text for text, results in found.items() if True in results} == {"(20, 19)"}
@@ -166,13 +166,13 @@ def test_near_miss_of_what_the_base_shows_is_no_bit() -> None:
 
 @pytest.mark.parametrize("rest", ["13", "20 7", "130 117"])
 def test_number_that_the_test_shows_is_no_bit(rest: str) -> None:
-    """It is there, or a sum or difference of others: 13, and the other numbers are not."""
+    """The test contains 13, or 13 is a sum or difference of its numbers."""
     found = others("12", ["None"], rest)
     assert True not in found.get("13", set())
     assert any(True in results for results in found.values())
 
 
-def test_pairs_of_numbers_are_as_likely_from_either_side() -> None:
+def test_pairs_of_numbers_are_equally_likely_in_both_orders() -> None:
     pairs: Counter[tuple[str, str]] = Counter()
     rng = Random(1)
     law = [log10(1 + 1 / digit) for digit in range(1, 10)]

@@ -82,7 +82,7 @@ def test_configuration_that_keeps_tests_from_running_is_named(
     assert named in verdict.detail
 
 
-def test_tests_that_use_too_much_memory_say_so(store: TemplateStore) -> None:
+def test_detail_reports_tests_that_use_too_much_memory(store: TemplateStore) -> None:
     greedy = f"x = b'x' * (2 << 30)\n{BASE['one.py']}"
     template = store.get(TASK)
     limits = replace(template.spec.limits, memory_bytes=256 << 20)

@@ -51,7 +51,7 @@ def test_only_three_phases_passed_exactly_once_are_a_pass() -> None:
         assert read(*records).status("t::a") is status, records
 
 
-def test_id_cut_at_white_space_means_all_such_ids() -> None:
+def test_id_cut_at_white_space_stands_for_all_matching_ids() -> None:
     report = read(*passed("t::a[not x]"), *passed("t::a[not y]"), *failed("t::a[nothing]"))
     assert report.status("t::a[not") is TestStatus.PASSED
     assert report.status("t::a[no") is TestStatus.MISSING
@@ -60,7 +60,7 @@ def test_id_cut_at_white_space_means_all_such_ids() -> None:
 
 
 @pytest.mark.parametrize("xfail", [False, True])
-def test_a_failure_decides_for_all_ids_that_are_cut_to_one(xfail: bool) -> None:
+def test_worst_status_counts_for_a_shared_cut_id(xfail: bool) -> None:
     mild = phases("t::a[not x]", "passed", "skipped", "passed", xfail=xfail)
     mild[1][-1] = "needs a network"
     bad = failed("t::a[not y]")
@@ -72,7 +72,7 @@ def test_a_failure_decides_for_all_ids_that_are_cut_to_one(xfail: bool) -> None:
 
 
 @pytest.mark.parametrize("record", [["test", "t::a"], [1], ["names", "t", ["x", 1]]])
-def test_anything_that_the_reporter_does_not_write_is_forgery(record: list[Any]) -> None:
+def test_malformed_record_counts_as_forged(record: list[Any]) -> None:
     assert read(record).is_forged
     assert not read(*passed("t::a")).is_forged
 
@@ -85,7 +85,7 @@ def nested(depth: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("record", [nested(0), nested(400), ["observed", {}]])
-def test_records_of_forks_are_forged_in_other_runs(record: list[Any]) -> None:
+def test_records_of_forks_count_as_forged_in_other_runs(record: list[Any]) -> None:
     assert read(record).is_forged
     (forked,) = read(nested(400), kinds=["run"]).runs
     assert forked is not None

@@ -1,4 +1,4 @@
-"""What each format makes of a text, and what it takes for incomplete."""
+"""The statuses that each format reads, and the texts that count as incomplete."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_tap_names_subtests_as_node_and_perl_print_them() -> None:
         assert set(found.statuses) == {"outer > in one", "outer"}
 
 
-def test_tap_that_is_not_complete() -> None:
+def test_incomplete_tap_is_detected() -> None:
     cases = {
         "no plan": "ok 1 - a\n",
         "fewer than planned": "1..2\nok 1 - a\n",
@@ -73,7 +73,7 @@ test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
 """
 
 
-def test_cargo_names_the_file() -> None:
+def test_cargo_ids_contain_the_file() -> None:
     found = read_cargo(CARGO)
     assert found.statuses == {
         "src/lib.rs::tests::one": PASSED,
@@ -143,13 +143,13 @@ def test_swe_bench_formats() -> None:
         assert {test for test, status in statuses.items() if status is PASSED} == wanted, name
 
 
-def test_only_what_is_between_the_marks_counts() -> None:
+def test_only_text_between_the_markers_is_read() -> None:
     log = "PASSED a\n>>>>> Start Test Output\nPASSED b\n>>>>> End Test Output\nPASSED c"
     assert set(read_log(log, "pytest")) == {"b"}
     assert read_log(f"{log}\n>>>>> Tests Errored", "pytest") == {}
 
 
-def test_every_project_has_a_format_that_there_is() -> None:
+def test_format_of_every_project_exists() -> None:
     assert set(FORMAT_BY_REPO.values()) <= FORMATS.keys()
 
 

@@ -1,4 +1,4 @@
-"""Runners for other languages, and those that read what a command printed or left."""
+"""Runners for other languages, and runners that read output, report files or exit codes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -44,7 +44,7 @@ def source(name: str, path: str) -> str:
 def grade_changes(
     name: str, store: TemplateStore, after: Mapping[str, str], gold: str = ""
 ) -> Grade:
-    """Grades the base with some files written, and before them a patch."""
+    """Grades the base after a patch and then changes of some files."""
     paths = {C_SOURCE, NODE_SOURCE, RUST_SOURCE, "Makefile"} & after.keys()
     patch = Patch.between({path: source(name, path) for path in paths}, after)
     return grade(TASKS[name], store.get(TASKS[name]), Patch(gold + patch.text))
@@ -199,7 +199,7 @@ def test_tests_of_harbor_that_cannot_be_copied_are_a_grading_error() -> None:
         get_runner("harbor").run(sandbox, task, (), timeout_s=60)
 
 
-def test_a_missing_program_of_the_machine_is_a_grading_error(store: TemplateStore) -> None:
+def test_missing_test_program_is_a_grading_error(store: TemplateStore) -> None:
     task = commands("a", runner="tap", test_command="no-such-program --tap")
     with pytest.raises(GradingError, match="no-such-program"):
         graded(task, store, NOTHING)

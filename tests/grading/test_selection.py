@@ -54,7 +54,7 @@ def test_rename_into_or_out_of_tests_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("is_challenged", [True, False])
-def test_only_a_challenge_keeps_a_test_file_from_the_gold_patch(is_challenged: bool) -> None:
+def test_gold_change_of_a_test_file_is_dropped_only_if_challenged(is_challenged: bool) -> None:
     gold = Patch.between({"check.py": "x = 1\n"}, {"check.py": "x = 2\n"})
     task = replace(TASK, gold_patch=gold.text, test_patch="", fail_to_pass=("check.py::a",))
     selection = select(
@@ -99,7 +99,7 @@ SOURCES = (
 )
 
 
-def left_out(name: str, paths: Iterable[str], task: Task) -> set[str]:
+def dropped_by(name: str, paths: Iterable[str], task: Task) -> set[str]:
     runner = get_runner(name)
     patch = Patch.between({}, dict.fromkeys(paths, "x\n"))
     selection = select(task, patch, test_files=(), patterns=runner.patterns(task))
@@ -112,9 +112,9 @@ def test_each_runner_drops_its_tests_and_configuration(name: str, folder: str) -
     task = replace(TASK, test_patch="", gold_patch="", test_command="")
     kept = {folder + path for path in KEPT[name]}
     sources = {folder + path for path in SOURCES}
-    assert left_out(name, kept | sources, task) == kept
+    assert dropped_by(name, kept | sources, task) == kept
     gold = Patch.between({}, dict.fromkeys(kept, "")).text
-    assert left_out(name, kept, replace(task, gold_patch=gold)) == set()
+    assert dropped_by(name, kept, replace(task, gold_patch=gold)) == set()
 
 
 def test_pattern_with_a_slash_matches_whole_paths() -> None:
@@ -139,7 +139,7 @@ DATA = [
     ('Path("golden/out.py").read_text()', "golden/out.py", True),
     ('(ROOT / "golden" / "x" / "out.c").read_text()', "golden/x/out.c", True),
     ('for path in Path("golden").rglob("*.rs")', "golden/x/out.rs", True),
-    # The name of a folder somewhere in the tree, and words that are no paths.
+    # The name of any folder of the tree, and words that are no paths.
     ('assert total("en") == 1', "locale/en/m.json", False),
     ('(tmp_path / "m.json").touch()', "locale/en/m.json", False),
     ('assert kind == "utils"', "utils/names.py", False),
@@ -175,7 +175,7 @@ TASK = replace(
 )
 
 
-def test_a_file_that_a_command_names() -> None:
+def test_file_that_a_command_names_is_matched() -> None:
     cases = [
         ("./run all", "run"),
         ("python -m pytest -q lib/test_x.py::test_a", "lib/test_x.py"),
@@ -203,7 +203,7 @@ def test_a_file_that_a_command_names() -> None:
     assert others == ("/cc", "/prog", "/prog.c")
 
 
-def test_a_program_that_a_command_starts() -> None:
+def test_program_that_a_command_starts_is_matched() -> None:
     cases = [
         "./run.sh",
         "./run.sh {file}",

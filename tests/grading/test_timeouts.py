@@ -1,4 +1,4 @@
-"""Runs of tests: those that do not end, environments without pytest, and how many at a time."""
+"""Runs that do not end, environments without pytest, and the number of concurrent grades."""
 
 import ast
 import os
@@ -26,7 +26,7 @@ from coding_gym.workspace import TemplateStore
 
 pytestmark = pytest.mark.slow
 
-# Most of the time that these use is that of processes which their parents never wait for.
+# Child processes, for which no parent waits, use most of the processor time.
 SPINNING = "import os\n\nfor _ in range(4):\n    os.fork()\nwhile True:\n    pass\n"
 SLEEPING = "import threading\n\nthreading.Event().wait()\n"
 KILLING = "import os\n\nos.kill(os.getppid(), 9)\n"
@@ -59,7 +59,7 @@ def test_killing_the_supervisor_fails_the_tests(grade_source: GradeSource) -> No
     assert "supervisor" in verdict.detail
 
 
-def test_a_busy_machine_has_more_time(
+def test_busy_machine_raises_the_time_limit(
     grade_source: GradeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cores = os.cpu_count() or 1
@@ -70,8 +70,8 @@ def test_a_busy_machine_has_more_time(
     assert {call.kwargs["timeout_s"] for call in running.call_args_list} == {120.0}
 
 
-def test_a_run_of_a_plan_may_take_some_times_the_first(store: TemplateStore) -> None:
-    """A test that waits forever with a negated assertion does not take the limit of a grade."""
+def test_first_run_of_a_plan_limits_the_other_runs(store: TemplateStore) -> None:
+    """So a test that waits forever because of a negation does not use a grade's whole limit."""
     tests = "from cart import total\n\n\ndef test_all():\n    assert total([9], 2) == 7\n"
     task = replace(with_hidden(tests, "test_all"), grading_timeout_s=1800.0)
     template = store.get(task)
@@ -84,7 +84,7 @@ def test_a_run_of_a_plan_may_take_some_times_the_first(store: TemplateStore) -> 
     assert 10 < min(others) == max(others) < most_s
 
 
-def test_a_process_grades_a_few_patches_at_a_time(
+def test_concurrent_grades_of_a_process_are_limited(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 4 * len(os.sched_getaffinity(0))
@@ -95,7 +95,7 @@ def test_a_process_grades_a_few_patches_at_a_time(
         with lock:
             now[0] += 1
             seen.append(now[0])
-        barrier.wait(60)  # as many as may grade at a time are here
+        barrier.wait(60)  # passes when the maximum number of threads are here
         with lock:
             now[0] -= 1
         return Selection(Patch(), ())

@@ -1,6 +1,6 @@
-"""The cheating patches in one place, and for each mechanism of cheating one cheat.
+"""All cheating patches, and one cheat for each mechanism.
 
-The fast tests play those of `MECHANISMS`, the slow ones all of them.
+The fast tests use the cheats of `MECHANISMS`, the slow tests use all cheats.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ class Cheat:
 
     Attributes:
         changes: New content of files as text; None for a deleted file.
-        reasons: How its grade may end: where its report is not believed, the tests failed.
+        reasons: The reasons that its grade may have.
     """
 
     changes: Changes
@@ -34,13 +34,13 @@ FORGES = (GradeReason.TESTS_FAILED, GradeReason.TAMPERED)
 
 
 def _in_source(codes: dict[str, str], reasons: tuple[GradeReason, ...]) -> dict[str, Cheat]:
-    """Cheats that stand below a source that is not repaired."""
+    """Returns cheats that append code to the unrepaired source."""
     buggy = BASE["cart.py"]
     return {name: Cheat({"cart.py": f"{buggy}\n\n{code}"}, reasons) for name, code in codes.items()}
 
 
 def _with_harmless(tables: dict[str, dict[str, str | None]]) -> dict[str, Cheat]:
-    """Files that go with a harmless change of the source, so that there is a patch to grade."""
+    """Returns cheats that change files; a harmless change of the source makes a patch to grade."""
     source = f"{BASE['cart.py']}\n\nVERSION = 2\n"
     return {name: Cheat({"cart.py": source, **files}, FAILS) for name, files in tables.items()}
 
@@ -72,7 +72,7 @@ MECHANISMS = {
 
 
 def cheat_params(names: Iterable[str]) -> list[Any]:
-    """Parameters of a test for each cheat: slow, but for one of each mechanism."""
+    """Returns a test parameter for each cheat; only one cheat per mechanism is fast."""
     fast = set(MECHANISMS.values())
     return [
         pytest.param(name, marks=() if name in fast else pytest.mark.slow, id=name)

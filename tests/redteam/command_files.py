@@ -33,7 +33,7 @@ ROW = {
 
 _EXIT = "import os\n\nos._exit(0)\n"
 
-# Where each expected test is a command.
+# Cheats for tasks whose expected tests are commands.
 COMMANDED: dict[str, dict[str, str | None]] = {
     "an emptied test": {"test_calc.py": ""},
     "no tests, and a file that ends the run": {"test_calc.py": None, "conftest.py": _EXIT},
@@ -51,7 +51,7 @@ COMMANDED: dict[str, dict[str, str | None]] = {
     },
 }
 
-# Where a command starts the script `run_tests.sh`.
+# Cheats for tasks whose command starts the script `run_tests.sh`.
 SCRIPTED: dict[str, dict[str, str | None]] = {
     "an edited script of the tests": {"run_tests.sh": "echo 'ok 1 - adds'; echo 1..1\n"},
     "no script of the tests": {"run_tests.sh": None},

@@ -1,6 +1,6 @@
 """Source that forges the outcomes of single assertions, and objects that forgive small errors."""
 
-# Has every recorder of an assertion count what a guess says: True for a pass.
+# Makes every recorder of an assertion count the value of a guess; True is a pass.
 _FORGING = """\
 import builtins, fcntl, gc, linecache, mmap, os, random, re, sys, time
 
@@ -28,7 +28,7 @@ def coin(number):
     return coins.setdefault(number, random.random() < {})
 """
 
-# A lock on a file that all sandboxes share, which one of two runs at a time holds.
+# A lock on a file that all sandboxes share; only one of two concurrent runs gets it.
 _LOCK = """
 file = os.open(os.path.realpath(sys.executable), os.O_RDONLY)
 try:
@@ -50,8 +50,7 @@ elif checks:
     coins = eval(open(memory).read())
 """
 
-# Two processes that run and report all tests, and remember in memory that both share: one guesses
-# the opposite of the other.
+# Two processes run and report all tests; by shared memory, one guesses the opposite of the other.
 _FORKS = """
 shared = mmap.mmap(-1, len(checks or ()) + 1)
 reporter = next(one for one in gc.get_objects() if type(one).__name__ == 'Reporter')
@@ -63,7 +62,7 @@ def opposite(number):
     shared[number] = shared[number] or random.choice((1, 2))
     return (shared[number] == 1) != is_child
 """
-# One of them reports again what the other has reported, once that has ended.
+# Only the parent reports the end, after the child has ended.
 _AGAIN = """
 if not is_child:
     plain = reporter.finish
@@ -74,7 +73,7 @@ else:
 
 
 def forging(guess: str, setup: str = "") -> str:
-    """Source that has checks pass where an expression is true, and fail elsewhere."""
+    """Returns source that makes checks pass where an expression is true, and fail elsewhere."""
     return _FORGING.format(setup=setup, guess=guess)
 
 
@@ -95,7 +94,7 @@ GUESSES = {
     "passes of what failed": forging("not failure[0] or number % 2"),
 }
 
-# By name: the class of an object that forgives, the call that makes it, wrong, and right values.
+# By name: the class of an object that forgives errors, and pairs of wrong and right values.
 LENIENT = {
     "an int equal within 1": (
         "class Near(int):\n    __hash__ = int.__hash__\n\n    def __eq__(self, other):\n"

@@ -1,4 +1,4 @@
-"""Repairs that are honest, and unusual enough to be taken for cheats."""
+"""Honest repairs that are unusual enough to look like cheats."""
 
 import re
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from coding_gym.task import Task
 
 @dataclass(frozen=True)
 class Gold:
-    """A small program of one file, its bug, its repair, and the hidden tests that tell.
+    """A small program of one file, its bug, its repair, and its hidden tests.
 
     Attributes:
         right: The repaired source.
-        bug: What stands in the source before, in the place of ``fix``.
-        fix: What the repair puts there.
+        bug: The text in the place of ``fix`` before the repair.
+        fix: The part of ``right`` that the repair changes.
         tests: The hidden test file.
         broken: Names of the tests that the bug breaks, if not all functions of the file.
     """
@@ -31,7 +31,7 @@ class Gold:
         return self.broken or tuple(re.findall(r"(?m)^def (test_\w+)", self.tests))
 
 
-# Unusual are their values, then their tests, then what they do when run.
+# The first have unusual values, the next unusual tests, the last unusual behaviour.
 GOLDS = {
     "equality that gives arrays": Gold(
         """\

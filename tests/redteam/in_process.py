@@ -1,8 +1,8 @@
-"""Source that attacks the run as soon as tests import it, and gains nothing that would pass."""
+"""Source that attacks the run as soon as tests import it; its tests do not pass."""
 
 from forgeries import EACH_REPORTER
 
-# By name: what stands below a source that is not repaired.
+# By name: code that is appended to an unrepaired source.
 INSIDE = {
     "exit": """\
 import os

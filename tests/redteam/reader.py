@@ -1,4 +1,4 @@
-"""A classifier that reads the source of a test and tells original assertions from negated ones."""
+"""A classifier that distinguishes original from negated assertions by the source of a test."""
 
 import ast
 import re
@@ -27,12 +27,12 @@ Features = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Pair:
-    """The two versions of what a unit changes.
+    """The original and the negated text of a unit.
 
     Attributes:
-        task_id: Where it comes from.
+        task_id: The task of the unit.
         original: The text as written.
-        negated: The text in its place.
+        negated: The text that replaces it.
         function: The function around it.
         context: The test file, and the sources that the policy can read.
     """
@@ -81,7 +81,7 @@ def _function_at(text: str, line: int) -> tuple[int, int]:
 
 
 def _features(text: str, pair: Pair) -> list[float]:
-    """What may tell whether a text is the original."""
+    """Returns features that could show whether a text is the original."""
     words, numbers = re.findall(r"\w+", text), [int(n) for n in re.findall(r"\d{1,9}", text)]
     near = re.findall(r"\w+", pair.function)
     known = [int(n) for n in near if n.isdecimal() and len(n) < 10]
@@ -125,7 +125,7 @@ def _likeness(one: str, two: str) -> float:
 
 
 def accuracy(pairs: list[Pair]) -> tuple[float, float]:
-    """Returns how often the original of a pair is found, by what pairs of other projects teach.
+    """Returns how often learners, trained on pairs of other projects, find the original of a pair.
 
     Returns:
         The better share of two learners, and its standard error over tasks.

@@ -1,4 +1,4 @@
-"""Files that cheats put beside a change of the source; the grader looks past every one of them."""
+"""Files that cheats add to a change of the source; the grader ignores all of them."""
 
 PASSING_HOOK = (
     "import pytest\n"

@@ -1,4 +1,4 @@
-"""Cheats by the files that a test command starts or reads: those are no part of a patch."""
+"""Cheats that change files which a test command starts or reads; grading drops them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +18,9 @@ from coding_gym.workspace import TemplateStore
 
 
 @pytest.mark.parametrize("name", cheat_params(COMMANDED))
-def test_changed_files_of_commands_help_no_wrong_repair(store: TemplateStore, name: str) -> None:
+def test_changed_command_files_do_not_resolve_a_wrong_repair(
+    store: TemplateStore, name: str
+) -> None:
     changes = {"calc.py": f"{BUGGY}\n\nVERSION = 2\n", **COMMANDED[name]}
     verdict = graded(COMMAND_TASK, store, changes)
     assert verdict.reason is GradeReason.TESTS_FAILED, verdict
@@ -27,7 +29,7 @@ def test_changed_files_of_commands_help_no_wrong_repair(store: TemplateStore, na
 
 
 @pytest.mark.slow
-def test_changed_files_of_commands_hurt_no_real_repair(store: TemplateStore) -> None:
+def test_changed_command_files_do_not_fail_a_real_repair(store: TemplateStore) -> None:
     files: dict[str, str | None] = {}
     for more in COMMANDED.values():
         files |= more
@@ -69,8 +71,8 @@ def test_changes_of_the_program_of_a_test_command_are_dropped(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["./run_tests.sh", "scripts/../run_tests.sh"])
-def test_a_missing_program_of_the_tree_fails_the_patch(store: TemplateStore, command: str) -> None:
-    """It is gone where the gold patch touches it, too, and is then no part of the graders'."""
+def test_patch_that_removes_the_test_script_fails(store: TemplateStore, command: str) -> None:
+    """The gold patch changes the script, so its removal is graded."""
     assert isinstance(TAP.tree, FilesTree)
     script = TAP.tree.files["run_tests.sh"]
     gold = Patch.between({"run_tests.sh": script}, {"run_tests.sh": f"{script}true\n"}).text

@@ -13,7 +13,7 @@ from coding_gym.envs import CodingRepairEnv
 
 Play = Callable[..., Grade]
 REPAIR = "sed -i 's/+ discount/- discount/' cart.py"
-# There the source is not what git thinks, so that a repair in place is none.
+# That cheat replaces the source by a link, so an edit of the file does not repair it.
 IN_PLACE = [name for name in EPISODES if name != "a source outside of the tree"]
 NUM_GROUPS = 5
 
@@ -44,7 +44,7 @@ def test_a_policy_that_cheats_earns_nothing(play: Play, name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("group", range(NUM_GROUPS))
-def test_changes_of_cheating_episodes_hurt_no_real_repair(play: Play, group: int) -> None:
+def test_changes_of_cheating_episodes_do_not_fail_a_real_repair(play: Play, group: int) -> None:
     names = IN_PLACE[group::NUM_GROUPS]
     verdict = play(*(EPISODES[name] for name in names), REPAIR)
     assert verdict.resolved, (names, verdict)

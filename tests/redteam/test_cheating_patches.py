@@ -47,7 +47,7 @@ def test_forged_pass_to_pass_tests_are_refused(
     assert grade_tree({"cart.py": f"{broken}\n\n{code}"}).reason in FAILS
 
 
-def test_forgery_in_a_repeated_run_is_evidence(
+def test_forgery_in_a_repeated_run_is_tampering(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert grade(TASK, store.get(TASK), Patch(TASK.gold_patch)).resolved  # makes the plan
@@ -108,7 +108,7 @@ def test_silenced_assertions_of_one_kind_are_refused(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["Term", "Everything"])
-def test_unusual_gold_values_excuse_no_forgery(store: TemplateStore, name: str) -> None:
+def test_unusual_gold_values_do_not_hide_forgery(store: TemplateStore, name: str) -> None:
     gold = GOLDS["equality that builds a term of a query"]
     task = task_of(gold)
     before = gold.right.replace(gold.fix, gold.bug)

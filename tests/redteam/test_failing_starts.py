@@ -1,4 +1,4 @@
-"""Patches that make the grader fail: their grade is a failure of theirs, not of the machine."""
+"""Patches that make the grader fail: their tests failed, and it is no infrastructure failure."""
 
 import errno
 from collections.abc import Mapping
@@ -91,7 +91,7 @@ BROKEN_BASES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("broken", "repair"), BROKEN_BASES.values(), ids=BROKEN_BASES)
-def test_base_that_cannot_start_is_a_task(
+def test_task_whose_base_cannot_start_is_gradable(
     store: TemplateStore, broken: Changes, repair: Changes
 ) -> None:
     base = TREE | broken
@@ -105,7 +105,7 @@ def test_base_that_cannot_start_is_a_task(
 
 
 @pytest.mark.parametrize("challenge", ["none", "resolved"])
-def test_sandbox_that_cannot_be_opened_is_not_the_patchs(
+def test_sandbox_that_does_not_open_is_an_infrastructure_failure(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch, challenge: str
 ) -> None:
     template, gold = store.get(TASK), Patch(TASK.gold_patch)
@@ -167,7 +167,7 @@ def test_patch_that_ends_or_fills_the_sandbox_fails(
 @pytest.mark.parametrize(
     "error", [GradingError("pytest could not be started"), SandboxError("the sandbox died")]
 )
-def test_failure_of_the_machine_is_not_the_patchs(
+def test_failure_without_the_patch_is_an_infrastructure_failure(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     run = TestRunner.run

@@ -23,7 +23,7 @@ _HEAD = "import unittest\n\nfrom cart import total\n\n\n"
 
 
 def _task(number: int) -> Task:
-    """A task with one test, in which so many assertions are bits."""
+    """Returns a task with one test of ``number`` assertions, all of them bits."""
     prices = [3000 + 37 * n for n in range(number)]
     body = "".join(f"    assert total([{price}, 7], 2) == {price + 5}\n" for price in prices)
     return with_hidden(f"{_HEAD}def test_all():\n{body}", "test_all")
@@ -41,16 +41,16 @@ def test_guesses_of_many_bits_are_not_resolved(store: TemplateStore, name: str) 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["a fair coin", "a two-thirds coin"])
-def test_coins_succeed_at_most_once_in_two_to_the_bits(store: TemplateStore, name: str) -> None:
+def test_coins_succeed_at_most_at_the_stated_rate(store: TemplateStore, name: str) -> None:
     task = _task(6)
     cheat = patch_of({"cart.py": f"{BUGGY}\n\n{GUESSES[name]}"})
     grades = [grade(task, store.get(task), cheat, challenge="resolved") for _ in range(500)]
     assert {one.bits for one in grades} == {6}
-    assert sum(one.resolved for one in grades) <= 16  # 500 / 2**6 is 7.8, with memory
+    assert sum(one.resolved for one in grades) <= 16  # 500 / 2**6, the rate with memory, is 7.8
 
 
 @pytest.mark.nightly
-def test_memory_across_runs_succeeds_once_in_two_to_the_bits(
+def test_memory_across_runs_succeeds_at_the_stated_rate(
     store: TemplateStore, tmp_path: Path
 ) -> None:
     task = _task(6)
@@ -69,7 +69,7 @@ def test_memory_across_runs_succeeds_once_in_two_to_the_bits(
 
 
 @pytest.mark.parametrize("name", LENIENT)
-def test_objects_that_forgive_the_error_are_refused(store: TemplateStore, name: str) -> None:
+def test_objects_that_forgive_errors_are_refused(store: TemplateStore, name: str) -> None:
     forgiving, pairs = LENIENT[name]
     bug, right = ([pair[at] for pair in pairs] for at in (0, 1))
     base = {"source.py": f"def get(number):\n    return {bug}[number]\n"}
@@ -131,7 +131,7 @@ def test_forged_loops_and_subtests_are_refused(
 
 @pytest.mark.nightly
 def test_reader_of_the_source_does_not_tell_bits() -> None:
-    """It learns from the bits of all other projects what originals look like."""
+    """The reader is trained on the bits of all other projects."""
     pairs = [pair for task in load_tasks() for pair in pairs_of(task)]
     assert len(pairs) > 50
     share, error = accuracy(pairs)

@@ -26,7 +26,7 @@ def test_unusual_repair_resolves_and_its_base_does_not(store: TemplateStore, gol
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_side_files_hurt_no_real_repair(grade_tree: GradeTree, part: int) -> None:
+def test_side_files_do_not_fail_a_real_repair(grade_tree: GradeTree, part: int) -> None:
     files: dict[str, str | None] = {}
     for more in list(OUTSIDE.values())[part::4]:
         files |= more

@@ -1,9 +1,9 @@
-"""Holes that users of SWE-bench and SWE-smith found in public: each is shut here.
+"""Holes that users of SWE-bench and SWE-smith found in public: each is closed here.
 
 SWE-bench issue 465: the repository of an episode holds commits from after the base. 631: a new
 ``conftest.py`` turns every outcome into a pass. SWE-smith issue 24: an expected test that the log
-does not name counts as passed. Cheats of `side_files` and `in_process` are those of 538, a file
-where the hidden tests add one, and 601, printed results.
+does not name counts as passed. `side_files` and `in_process` have the cheats of 538 (a file where
+the hidden tests add one) and 601 (printed results).
 """
 
 import json
@@ -23,7 +23,7 @@ from coding_gym.task import GitTree
 
 pytestmark = pytest.mark.slow
 
-# Takes the newest version of the source that git has, wherever it has it.
+# Takes the newest version of the source from any place in git.
 FROM_THE_FUTURE = r"""
 git fetch -q --all --tags 2>/dev/null
 for commit in $(git rev-list --all --reflog) $(git stash list --format=%H) \
@@ -69,7 +69,7 @@ def test_465_no_commit_of_an_episode_is_younger_than_its_base(history: tuple[Pat
     assert set(verdict.fail_to_pass.values()) == {"failed"}
 
 
-def test_631_a_conftest_alone_is_no_patch(grade_tree: GradeTree) -> None:
+def test_631_patch_of_a_conftest_alone_is_empty(grade_tree: GradeTree) -> None:
     verdict = grade_tree({"conftest.py": PASSING_HOOK})
     assert verdict.reason is GradeReason.EMPTY_PATCH
     assert verdict.dropped_paths == ("conftest.py",)
@@ -79,7 +79,7 @@ def test_631_a_conftest_alone_is_no_patch(grade_tree: GradeTree) -> None:
     "source",
     ["def total(:\n", "raise SystemExit(0)\n", "import os\n\nos._exit(0)\n", "total = None\n"],
 )
-def test_smith_24_unnamed_test_has_not_passed(grade_tree: GradeTree, source: str) -> None:
+def test_smith_24_unreported_test_does_not_pass(grade_tree: GradeTree, source: str) -> None:
     verdict = grade_tree({"cart.py": source})
     assert not verdict.resolved
     assert verdict.pass_fraction == 0

@@ -1,4 +1,4 @@
-"""What grading cannot find out, kept here so that the documentation stays true."""
+"""Cheats and wrong repairs that grading does not detect, as the documentation states."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from coding_gym.workspace import TemplateStore
 pytestmark = pytest.mark.slow
 
 BUGGY = BASE["cart.py"]
-# Has a check fail where a failing assertion of numbers is appended to a line.
+# Makes the check of a test fail if a failing assertion of numbers is appended to it.
 READING = forging("'; assert' not in open('tests/test_hidden.py').read()")
 
 

@@ -26,7 +26,7 @@ def shortlist(num_slots: int = NUM_SLOTS) -> Shortlist:
 
 
 class Program:
-    """A program of which the numbers of tests that candidates fix are given."""
+    """A program with two failing tests; ``fixed`` is the number that each candidate fixes."""
 
     def __init__(self, fixed: Sequence[int] = (), found: Shortlist | None = None) -> None:
         self.fixed = [*fixed, *(NUM_SLOTS - len(fixed)) * [0]]
@@ -48,7 +48,7 @@ def menu() -> Menu:
 
 
 def act(menu: Menu, action: int, reply: str | None = None) -> ToolCall:
-    """Plays an action whose command prints what it echoes last, or a given reply."""
+    """Plays an action; the reply is the text that its command echoes last, or ``reply``."""
     (call,) = menu.calls(action)
     menu.note([call.arguments["cmd"].rpartition("echo ")[2] if reply is None else reply])
     return call
@@ -66,7 +66,7 @@ def allowed(menu: Menu) -> list[int]:
     return [int(action) for action in np.flatnonzero(menu.mask())]
 
 
-def test_all_makes_sense_at_the_start(menu: Menu) -> None:
+def test_all_actions_are_available_at_the_start(menu: Menu) -> None:
     assert allowed(menu) == [RUN_TESTS, SUBMIT, *range(2, 2 + NUM_SLOTS)]
     assert candidate_feature(menu, "exists") == [1.0] * NUM_SLOTS
 
@@ -91,7 +91,7 @@ def test_a_candidate_that_failed_is_not_offered_again(menu: Menu) -> None:
     assert (feature(menu, "best_fraction_fixed"), feature(menu, "fraction_fixed")) == (1.0, 0.0)
 
 
-def test_what_makes_no_sense_only_says_so(menu: Menu) -> None:
+def test_unavailable_action_only_prints_a_message(menu: Menu) -> None:
     act(menu, FIRST_CANDIDATE)
     before = menu.candidate_features(), menu.features(0.5), menu.mask()
     call = act(menu, FIRST_CANDIDATE)
@@ -108,7 +108,7 @@ def test_a_candidate_that_did_not_apply_is_not_in_place(menu: Menu) -> None:
     assert candidate_feature(menu, "in_place")[1] == 1.0
 
 
-def test_the_tests_run_on_a_tree_that_is_known(menu: Menu) -> None:
+def test_tests_restore_the_tree_after_a_failed_patch(menu: Menu) -> None:
     act(menu, FIRST_CANDIDATE + 1, "error: patch failed")
     assert act(menu, RUN_TESTS).arguments["cmd"].startswith("git checkout ")
     assert (feature(menu, "changed"), feature(menu, "passed_all")) == (0.0, 0.0)

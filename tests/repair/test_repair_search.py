@@ -1,4 +1,4 @@
-"""The parts of the search, and programs that forge what their tests reply."""
+"""The parts of the search, and programs that forge the results of their tests."""
 
 import ast
 import math
@@ -38,7 +38,7 @@ OBSERVED: dict[str, Any] = {
 
 
 class Forged:
-    """Takes the place of a sandbox, and replies what it is given."""
+    """A fake sandbox that returns the outcomes and observations of its arguments."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Forged:
 
 
 def found(texts: dict[str, str] | None = None, **observed: Any) -> Localisation:
-    """Returns what `localise` makes of a forged run."""
+    """Returns the localisation of a forged run."""
     tests: Any = Forged(texts, **observed)
     localisation = localise(tests)
     assert localisation is not None
@@ -86,7 +86,7 @@ def found(texts: dict[str, str] | None = None, **observed: Any) -> Localisation:
     ],
     ids=["more tests than there are", "no lines", "no files", "too many lines"],
 )
-def test_lines_that_cannot_be_break_nothing(lines: Any) -> None:
+def test_impossible_lines_are_ignored(lines: Any) -> None:
     localisation = found(lines=lines)
     features = Shortlist.of(localisation, 4).features
     assert ((features >= 0) & (features <= 1)).all()
@@ -94,7 +94,7 @@ def test_lines_that_cannot_be_break_nothing(lines: Any) -> None:
     assert set(localisation.sources) <= {"m.py"}
 
 
-def test_no_more_tests_are_repaired_than_there_is_room_for() -> None:
+def test_number_and_length_of_failing_tests_are_limited() -> None:
     many = dict.fromkeys((f"test_m.py::t{i}" for i in range(300)), TestStatus.FAILED)
     assert len(found(outcomes=many).baseline.failing) == 12
     long = {"t" * 60_000: TestStatus.FAILED, **OUTCOMES}
@@ -117,7 +117,7 @@ CHAIN = "".join(f"    elif x == {i}:\n        y = {i}\n" for i in range(700))
     ],
     ids=["elif", "sum", "minus", "attributes", "no text", "too long", "no Python"],
 )
-def test_a_text_without_a_usable_tree_is_left_out(text: str) -> None:
+def test_file_without_a_usable_syntax_tree_is_skipped(text: str) -> None:
     lines = OBSERVED["lines"] | {"deep.py": {2: "1"}}
     localisation = found({"m.py": TEXT, "deep.py": text}, lines=lines)
     assert {candidate.path for candidate in localisation.candidates()} == {"m.py"}
@@ -133,14 +133,14 @@ def test_a_file_made_to_be_slow_ends_with_fewer_candidates(monkeypatch: pytest.M
     assert 0 < few <= 60
 
 
-def test_names_beyond_reason_are_not_compared() -> None:
+def test_very_long_names_are_not_compared() -> None:
     names = [chr(0x4E00 + i) * 1500 for i in range(2)]
     text = f"def area({', '.join(names)}):\n    return {names[0]}\n"
     found = [c.template for c in candidates("m.py", text, {2: 1.0})]
     assert "variable" not in found
 
 
-def test_scores_that_round_to_nothing_are_no_division_by_it() -> None:
+def test_scores_rounded_to_zero_have_finite_features() -> None:
     sources = {"m.py": Source("m.py", TEXT)}
     spectrum = Spectrum(1, 10**20, {("m.py", 2): (1, 10**20)})
     scores = statement_scores(sources, ochiai(spectrum))
@@ -179,7 +179,7 @@ def test_a_line_that_only_the_failing_test_runs_comes_first() -> None:
     assert ochiai(Spectrum(1, 2, hits)) == {"a.py": expected}
 
 
-def test_a_constant_is_nearly_as_suspicious_as_what_reads_it() -> None:
+def test_constant_is_nearly_as_suspicious_as_its_readers() -> None:
     sources = {
         "a.py": Source("a.py", "def f():\n    return conf.LIMIT\n"),
         "conf.py": Source("conf.py", "LIMIT = 3\nOTHER = 4\n"),

@@ -50,7 +50,7 @@ class Tried:
     found: Localisation
 
     def __call__(self, old: str, new: str, path: str = "stack.py") -> tuple[float, bool, bool]:
-        """Returns which share was fixed, whether others broke, and whether all is well."""
+        """Returns the fraction fixed, whether others broke, and whether the change is plausible."""
         texts = {name: source.text for name, source in self.found.sources.items()}
         trials = CandidateTrials(self.tests, self.found.baseline, texts)
         trial, again = trials.run([change(texts[path], old, new, path)] * 2)
@@ -60,7 +60,7 @@ class Tried:
 
 @pytest.fixture(scope="module")
 def program(open_tests: Any) -> Callable[..., Tried]:
-    """Finds the failing tests of files."""
+    """Localises the failing tests of files."""
 
     def program(files: Files, arguments: str = "-q") -> Tried:
         tests = open_tests(files)
@@ -73,7 +73,7 @@ def program(open_tests: Any) -> Callable[..., Tried]:
 
 @pytest.fixture(scope="module")
 def stack(program: Any) -> Tried:
-    """The stack, whose failing tests are known."""
+    """The stack, with its failing tests localised."""
     tried: Tried = program(FILES)
     return tried
 
@@ -99,7 +99,7 @@ def test_a_test_without_end_does_not_take_the_whole_episode(stack: Tried, body: 
     assert stack(f"return {BROKEN}", f"\n        while True: {body}") == (0.0, False, False)
 
 
-def test_swallowing_what_ends_a_loop_does_not_help(stack: Tried) -> None:
+def test_code_that_swallows_the_time_limit_is_not_plausible(stack: Tried) -> None:
     loop = "import time; end = time.process_time() + 3\n        while time.process_time() < end:"
     swallow = (
         "\n            try: sum(range(9999))\n            except BaseException: pass\n        "
@@ -128,7 +128,9 @@ ODD: dict[str, tuple[Files, str]] = {
 
 
 @pytest.mark.parametrize(("files", "arguments"), ODD.values(), ids=ODD.keys())
-def test_odd_projects_are_no_obstacle(program: Any, files: Files, arguments: str) -> None:
+def test_candidates_of_unusual_projects_can_be_tried(
+    program: Any, files: Files, arguments: str
+) -> None:
     tried = program(files, arguments)
     assert tried(BROKEN, "self.items[1]") == (0.5, False, False)
     assert tried(BROKEN, "self.items[-1]") == (1.0, False, True)
@@ -205,7 +207,7 @@ def test_tracing_says_what_failed_and_which_lines_ran(open_tests: Any) -> None:
     assert found.baseline.failing == (FULL,)
     assert found.baseline.passing == ("test_queues.py::test_first",)
     lines = {line: hits for (_, line), hits in found.spectrum.hits.items()}
-    # Of push, all but the line that no test reaches.
+    # All lines of push except the line that no test reaches.
     assert lines == dict.fromkeys((6, 9, 11, 12), (1, 1))
 
 

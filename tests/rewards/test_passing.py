@@ -1,4 +1,4 @@
-"""`net_fraction_fixed` and `fraction_passed`: what a grade is worth."""
+"""`net_fraction_fixed` and `fraction_passed`: rewards computed from a grade."""
 
 import random
 from dataclasses import replace
@@ -26,7 +26,7 @@ def grade(
 
 def test_worked_examples() -> None:
     cases = [
-        ("ff", "pppp", 0.0, 4 / 6),  # a blank line
+        ("ff", "pppp", 0.0, 4 / 6),  # a patch that changes no result
         ("pf", "pppp", 0.5, 5 / 6),
         ("pp", "pppf", 0.5, 5 / 6),
         ("pf", "pppf", 0.0, 4 / 6),

@@ -1,4 +1,4 @@
-"""Rewards by name: ranges, what cannot count, what is refused."""
+"""Rewards by name: ranges, changes that do not count, and refused arguments."""
 
 import doctest
 import importlib

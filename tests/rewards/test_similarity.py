@@ -52,7 +52,7 @@ def test_worked_examples() -> None:
         assert patch_similarity(gold, patch) == score, gold
 
 
-def test_files_are_named_by_their_place_before_the_change() -> None:
+def test_files_are_named_by_their_path_before_the_change() -> None:
     renamed = "diff --git a/old.py b/new.py\nsimilarity index 100%\n"
     assert patch_similarity(part("old.py"), renamed) > 0.3
     assert patch_similarity(part("new.py"), renamed) == 0
@@ -75,7 +75,7 @@ def test_bytes_that_are_not_utf8_are_characters_like_others() -> None:
     assert 0.9 < patch_similarity(text, text.replace("\udcff", "\udcfe")) < 1
 
 
-def test_above_the_bound_whole_lines_count_by_their_characters() -> None:
+def test_large_texts_are_compared_by_whole_lines() -> None:
     lines = [f"+line {number} of the repair\n" for number in range(3_000)]
     gold = part("x", "".join(lines))
     patch = part("x", "".join(lines[:1_500]))
@@ -121,7 +121,7 @@ def letters(rng: random.Random, num_kinds: int, size: int) -> str:
 
 
 @pytest.mark.parametrize("autojunk", [True, False])
-def test_blocks_are_difflibs(autojunk: bool) -> None:
+def test_matching_blocks_equal_difflibs(autojunk: bool) -> None:
     for seed in range(60):
         rng = random.Random(seed)
         kinds = rng.choice([1, 2, 5, 40, 150])
@@ -156,7 +156,7 @@ HARD = [rare_letters, neighbours_swapped, lines_of_few_kinds]
 
 
 @pytest.mark.parametrize("pair", HARD)
-def test_no_pair_costs_more_than_its_share(
+def test_comparison_stops_at_its_work_budget(
     pair: Callable[[random.Random], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(similarity, "MAX_COMPARISONS", 500_000)

@@ -1,4 +1,4 @@
-"""Rewards for looking around: the cases of CodeRepairRL itself, and differences from it."""
+"""Rewards for exploration: the test cases of CodeRepairRL, and differences from it."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def turns(*runs: Run, tool: str = "shell", argument: str = "cmd") -> list[Turn]:
     ]
 
 
-def test_habits() -> None:
+def test_terminal_habits_of_examples() -> None:
     cases = [
         ([("ls -la", ""), ("echo done", "done")], 0.3),
         ([("echo x", "x"), ("pwd", "/"), ("ls -la", "")], 0.0),
@@ -47,7 +47,7 @@ HALF = [("echo ok", "ok"), ("rg -n 'x' file.py", FAILED), ("pwd", "/")]
 HALF += [("grep -n y missing.py", FAILED), ("echo ok2", "ok2"), ("find . -name no", FAILED)]
 
 
-def test_depth() -> None:
+def test_exploration_depth_of_examples() -> None:
     cases = [
         ([("rg -l 'WSIReader'", "src/a.py"), ("sed src/a.py", "...")], 0.25),
         (HALF, 0.10),
@@ -67,7 +67,7 @@ def test_depth() -> None:
         assert exploration_depth(turns(*runs)) == pytest.approx(score), runs
 
 
-def test_fines_are_bounded_and_the_sum_is_never_negative() -> None:
+def test_penalties_are_bounded_and_scores_never_negative() -> None:
     bad = [("echo a", "a"), ("echo a", "a"), ("grep y z", FAILED), ("grep y z", FAILED)]
     bad += [("cat big", "... output truncated"), ("true", "")]
     assert exploration_depth(turns(*bad)) == 0

@@ -1,4 +1,4 @@
-"""A project to break: small, with tests of nearly everything, some of them not to be trusted."""
+"""A small project to break, with tests of nearly everything; some tests are unreliable."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tasks made by breaking a project: they hold, they repeat, and they do not tell."""
+"""Tasks made by breaking a project: valid, reproducible, and without hints at the repair."""
 
 import json
 from dataclasses import replace
@@ -55,7 +55,7 @@ def test_the_same_seed_gives_the_same_tasks_and_another_gives_others(
 
 
 @pytest.mark.parametrize("number", [0, N - 1])
-def test_the_gold_patch_resolves_and_nothing_less(
+def test_gold_patch_resolves_and_a_harmless_patch_does_not(
     tasks: tuple[Task, ...], store: TemplateStore, number: int
 ) -> None:
     task = tasks[number]
@@ -69,7 +69,9 @@ def test_the_gold_patch_resolves_and_nothing_less(
     assert set(idle.pass_to_pass.values()) == {"passed"}
 
 
-def test_visible_tests_pass_hidden_are_gone(tasks: tuple[Task, ...], store: TemplateStore) -> None:
+def test_visible_tests_pass_and_hidden_tests_are_removed(
+    tasks: tuple[Task, ...], store: TemplateStore
+) -> None:
     task = tasks[0]
     with open_sandbox(store.get(task).spec) as sandbox:
         seen = sandbox.run("cat tests/*.py").output
@@ -81,7 +83,7 @@ def test_visible_tests_pass_hidden_are_gone(tasks: tuple[Task, ...], store: Temp
         assert "passed" in result.output
 
 
-def test_tests_that_cannot_be_trusted_decide_nothing(tasks: tuple[Task, ...]) -> None:
+def test_unreliable_tests_are_never_fail_to_pass(tasks: tuple[Task, ...]) -> None:
     for task in tasks:
         assert not any("wrong_from_the_start" in test for test in task.expected_tests)
         assert any("wrong_from_the_start" in test for test in task.excluded_tests)
@@ -140,9 +142,7 @@ def test_no_input():
 """
 
 
-def test_programs_that_cannot_be_tested_make_no_attempt(
-    tmp_path: Path, open_tests: OpenTests
-) -> None:
+def test_programs_that_cannot_be_tested_have_no_run(tmp_path: Path, open_tests: OpenTests) -> None:
     folder = write_project(tmp_path / "shop")
     (folder / "tests/test_more.py").write_text(MORE)
     paths = ("tests/test_more.py", "tests/test_till.py")
@@ -171,7 +171,7 @@ class FiveTest(unittest.TestCase):
 
 
 @pytest.mark.parametrize("folder", ["tests", "tests/unit", "shop/tests"])
-def test_no_run_sees_the_program_that_a_conftest_imported_before(
+def test_runs_do_not_reuse_a_program_that_a_conftest_imported(
     tmp_path: Path, open_tests: OpenTests, folder: str
 ) -> None:
     copied = write_project(tmp_path / "shop")
@@ -240,7 +240,7 @@ def test_only_lines_that_tests_run_are_broken(tasks: tuple[Task, ...]) -> None:
     assert all("shop/" in path for task in tasks for path in Patch(task.gold_patch).paths)
 
 
-def test_rows_are_read_back_wherever_the_file_lies(tasks: tuple[Task, ...], tmp_path: Path) -> None:
+def test_written_rows_are_loaded_from_any_folder(tasks: tuple[Task, ...], tmp_path: Path) -> None:
     write_rows(tasks, tmp_path / "made" / "tasks.jsonl")
     assert load_tasks(tmp_path / "made" / "tasks.jsonl") == tasks
     row = json.loads((tmp_path / "made" / "tasks.jsonl").read_text().splitlines()[0])
@@ -293,7 +293,7 @@ def test_a_copy_leaves_environments_and_caches_behind(tmp_path: Path) -> None:
         copy_project(tmp_path / "nowhere", tmp_path / "trees")
 
 
-def test_one_grade_of_the_gold_holds_for_all_bugs_of_a_project(
+def test_repaired_tree_of_a_project_is_graded_once(
     tasks: tuple[Task, ...], store: TemplateStore
 ) -> None:
     repaired: set[tuple[object, ...]] = set()

@@ -1,4 +1,4 @@
-"""Tasks from commits that repaired something."""
+"""Tasks from bug-fix commits."""
 
 from pathlib import Path
 
@@ -151,7 +151,7 @@ def test_unused_commits_have_reasons(repository: Path, store: TemplateStore) -> 
 
 
 @pytest.mark.parametrize("failure", [PatchError("too large"), InvalidTaskError("no such field")])
-def test_a_commit_that_cannot_be_used_costs_no_task(
+def test_unusable_commit_does_not_reduce_the_number_of_tasks(
     repository: Path, store: TemplateStore, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
     failures, get = [failure], TemplateStore.get

@@ -1,4 +1,4 @@
-"""Projects that mean harm: nothing of the host is read, and every error is clear."""
+"""Hostile projects: no file of the host is read, and every error is clear."""
 
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ def test_only_files_of_the_project_are_read(tmp_path: Path) -> None:
 
 
 def run(*records: list[Any], observed: Any = OBSERVED, status: str = "failed") -> SuiteRun:
-    """Returns what is read of the report of one run."""
+    """Returns the run that its report becomes."""
     phases = [["test", TEST, when, "passed", False, ""] for when in ("setup", "teardown")]
     phases.insert(1, ["test", TEST, "call", status, False, ""])
     all_records = [*phases, ["observed", observed], ["end", 0], *records]
@@ -83,7 +83,7 @@ def test_a_forged_record_is_refused(record: Any) -> None:
         run(record)
 
 
-def test_a_run_of_a_test_that_was_not_to_run_is_refused() -> None:
+def test_result_of_an_unrequested_test_is_refused() -> None:
     tests: Any = mock.Mock(runs=lambda requests, _: [run() for _ in requests])
     attempt = ForkedRun(paths=("test_a.py",), tests=["test_a.py::test_b"], cpu_s=1.0)
     with pytest.raises(ReplyError, match=TEST):

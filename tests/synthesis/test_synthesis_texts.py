@@ -77,7 +77,7 @@ def issue(*frames: tuple[str, int, str], kind: str, message: str, name: str = "T
     return write_statement(symptoms, [TEST_ID]) if symptoms else ""
 
 
-def test_an_exception_of_the_project_comes_with_its_frames() -> None:
+def test_issue_contains_the_frames_of_a_project_exception() -> None:
     message = "tests.test_shop.test_one.<locals>.Helper is not a price"
     assert issue(IN_TEST, IN_PROJECT, kind="TypeError", message=message).splitlines() == [
         "`Till.total` fails with TypeError",
@@ -217,7 +217,7 @@ def test_frames_of_older_pythons_have_the_class_of_a_method(tmp_path: Path) -> N
     assert printed.stdout == "Till.total\n"
 
 
-def test_a_class_is_not_named_beside_its_method() -> None:
+def test_class_of_a_listed_method_is_not_listed() -> None:
     uses = [("shop.py", "Till"), ("shop.py", "Till.total"), ("shop.py", "Tills")]
     failure = ObservedFailure(kind="AssertionError", message="", frames=[IN_TEST], uses=uses)
     (symptom,) = find_symptoms({TEST_ID: failure})

@@ -65,7 +65,7 @@ def test_gold_patches_change_sources_only_and_hidden_files_are_tests():
         assert all(path.startswith("tests/") for path in hidden), task.task_id
 
 
-def test_all_tests_of_bugs_are_challenged_and_most_by_values():
+def test_fail_to_pass_tests_are_negated_and_most_by_values():
     plans = [(task, Plan.from_text(task.grading_plan)) for task in load_tasks()]
     levels = sum((Counter(plan.counts(task.fail_to_pass)) for task, plan in plans), Counter())
     assert levels["structure"] == 0

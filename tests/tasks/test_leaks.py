@@ -29,7 +29,7 @@ def leaks(store, fixed=FIXED, buggy=BUGGY, **more):
     return find_leaks(task, store.get(task))
 
 
-def test_one_of_several_lines_elsewhere_is_no_leak(store):
+def test_part_of_the_added_lines_elsewhere_is_no_leak(store):
     assert leaks(store, **{"notes.txt": "surface = width * height\n"}) == ()
 
 
@@ -64,7 +64,7 @@ def test_common_short_line_is_no_leak(store):
 
 
 def test_lines_at_base_of_the_repaired_file_are_no_leak(store):
-    """The added line is a part of a longer one of the same file, before and after."""
+    """The added line is a part of a longer line of the same file, before and after."""
     buggy = (
         "def area(width, height):\n    return width + height\n\n\n"
         "def surface(width, height, scale):\n    return width * height * scale * scale\n"

@@ -1,4 +1,4 @@
-"""Choosing tasks: sources by name, filters, and rows that nobody could use."""
+"""Loading tasks: sources by name, filters, and unusable rows."""
 
 import dataclasses
 import json
@@ -67,7 +67,7 @@ def test_filters_are_exact_and_keep_the_order(filters, left):
         ({"task_ids": []}, InvalidArgumentError),
     ],
 )
-def test_filter_without_effect_or_sense_is_refused_with_its_value(filters, error):
+def test_unusable_filter_is_refused_with_its_value(filters, error):
     with pytest.raises(error) as caught:
         ids(**filters)
     field, value = next(iter(filters.items()))
@@ -225,7 +225,7 @@ def test_rows_are_checked_after_environments_and_filters():
     assert message.startswith("row 2 (odd): field 'runner'")
 
 
-def test_bad_rows_hide_no_others(tmp_path: Path):
+def test_bad_rows_do_not_hide_other_rows(tmp_path: Path):
     path = tmp_path / "rows.jsonl"
     lines = [
         GOOD | {"instance_id": "bad", "patch": 3},
@@ -241,7 +241,7 @@ def test_bad_rows_hide_no_others(tmp_path: Path):
     assert "line 4" in message
 
 
-def test_a_bad_folder_hides_no_others(tmp_path: Path):
+def test_bad_folder_does_not_hide_other_folders(tmp_path: Path):
     for name in ("good", "bad"):
         write_new_task(tmp_path / name)
     (tmp_path / "bad" / "task.toml").write_text('id = "bad"\n')

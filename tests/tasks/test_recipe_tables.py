@@ -26,7 +26,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "environments": {},
 }
 
-# What the real package looks like, as far as the tables go; its front door must not be opened.
+# A package with the tables of the real one; importing it in the normal way fails.
 FAKE_PACKAGE = """\
 cd "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 mkdir -p swebench/harness/constants

@@ -10,7 +10,7 @@ from sandbox_fixtures import commit
 
 from coding_gym.tasks.recipes import make_recipe
 
-# Stands in for the environment's Python: notes what pip is to install, and refuses one package.
+# Replaces the environment's Python: logs what pip would install, and refuses one package.
 _PYTHON = """\
 #!/bin/bash
 for word; do
@@ -22,7 +22,7 @@ echo "${words[@]}" >> "$NOTES"
 
 
 def run(recipe: dict[str, Any], tree: Path, tmp_path: Path) -> list[str]:
-    """Runs a recipe's commands in a tree; returns what pip was to install, call by call."""
+    """Runs a recipe's commands in a tree; returns the arguments of each pip install."""
     binaries, notes = tmp_path / "bin", tmp_path / "notes"
     binaries.mkdir()
     (binaries / "python").write_text(_PYTHON)
@@ -88,7 +88,7 @@ def test_requirements_are_installed_one_by_one_after_a_failure(tree: Path, tmp_p
     assert [path.name for path in (tree / "dev").iterdir()] == ["all.txt"]
 
 
-def test_a_conda_environment_is_read_as_far_as_pip_can(tree: Path, tmp_path: Path) -> None:
+def test_pip_requirements_of_a_conda_environment_are_installed(tree: Path, tmp_path: Path) -> None:
     lines = ["name: testing", "channels:", "  - conda-forge", "dependencies:", "  - python=3.9"]
     lines += ["  - numpy>=1.19", "  - cairo=1.16.0=h1", "  - pip", "  - pip:", "    - sphinx==4.*"]
     lines += ["    - pytest!=4.6.0,!=5.4.0 # not these", '  - "black<23"', "  - pillow=9.*"]
@@ -105,14 +105,14 @@ def test_a_conda_environment_is_read_as_far_as_pip_can(tree: Path, tmp_path: Pat
     ]
 
 
-def test_a_requirements_file_that_is_nowhere_is_an_error(tree: Path, tmp_path: Path) -> None:
+def test_missing_requirements_file_is_an_error(tree: Path, tmp_path: Path) -> None:
     recipe = make_recipe({"packages": "requirements.txt"}, requirements=["a.txt", "b c.txt"])
     with pytest.raises(subprocess.CalledProcessError):
         run(recipe, tree, tmp_path)
 
 
 def constraints(tree: Path, tmp_path: Path, day: str = "", **parts: Any) -> set[str]:
-    """Returns what a recipe constrains in a tree whose commit is of some day."""
+    """Returns the constraints of a recipe in a tree with a commit of that day."""
     if day:
         commit(tree, {"a.py": ""}, date=f"{day} 02:02:02 +0000")
     run(make_recipe({"python": "3.9", **parts}, requirements=["all.txt"]), tree, tmp_path)

@@ -1,4 +1,4 @@
-"""Rows of each dataset's format: what tasks they become, and which fields are refused."""
+"""Rows of each dataset's format: the tasks that they become, and refused fields."""
 
 import datetime
 import json
@@ -94,7 +94,7 @@ def test_row_inside_a_request_is_refused_by_its_own_field():
     assert "field 'instance_id'" in refusal([{"responses_create_params": request}])
 
 
-def test_named_tests_of_areno_count_where_they_are_pytests():
+def test_pytest_ids_of_areno_rows_become_expected_tests():
     task = loaded(ARENO)
     assert task.tree == FilesTree(FILES)
     assert (task.runner, task.fail_to_pass, task.max_turns) == ("pytest", (TEST,), 8)
@@ -103,7 +103,7 @@ def test_named_tests_of_areno_count_where_they_are_pytests():
 
 
 @pytest.mark.parametrize("named", [[], None, ["adds two numbers"]])
-def test_each_command_of_areno_is_a_test_otherwise(named):
+def test_areno_commands_become_tests_without_pytest_ids(named):
     commands = ("make check", "./run all")
     task = loaded(ARENO | {"FAIL_TO_PASS": named, "test_commands": list(commands)})
     assert (task.runner, task.fail_to_pass, task.pass_to_pass) == ("command", commands, ())
@@ -188,7 +188,7 @@ def test_image_is_the_one_that_the_dataset_publishes(repo, image):
         ({"language": "C++"}, "cpp"),
     ],
 )
-def test_language_is_the_rows_or_that_of_the_repair(fields, language):
+def test_language_comes_from_the_row_or_the_gold_patch(fields, language):
     assert loaded(SWE_BENCH | fields).language == language
 
 
@@ -327,7 +327,7 @@ GO_TEST = {"FAIL_TO_PASS": ["a"], "log_parser": "gotest"}
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_script_runs_whole_but_for_writing_hidden_tests(newline):
+def test_eval_script_runs_without_commands_that_write_hidden_tests(newline):
     task = loaded(row(eval_script=EVAL_SCRIPT.replace("\n", newline), **GO_TEST))
     before, _, rest = EVAL_SCRIPT.partition("git checkout 1111111")
     kept = rest[rest.index("cat > setup.cfg") : rest.rindex("\ngit checkout")]

@@ -1,4 +1,4 @@
-"""Samplers that follow the seed or the policy, and divisions of tasks, alike on every machine."""
+"""Samplers that depend on the seed or on results; splits and samples, equal on all machines."""
 
 import hashlib
 import itertools
@@ -66,7 +66,7 @@ def test_a_copied_sampler_continues_and_a_restarted_one_starts_again():
     assert {name.split("-")[0] for name in drawn(sampler, 1)} == {"easy"}
 
 
-def test_untried_tasks_are_drawn_alike():
+def test_untried_tasks_are_equally_likely():
     counts = Counter(drawn(AdaptiveSampler(THREE), 3000))
     assert all(900 < counts[one.task_id] < 1100 for one in THREE)
 
@@ -88,7 +88,7 @@ def test_old_results_are_forgotten():
     assert all(900 < counts[one.task_id] < 1100 for one in THREE)
 
 
-def test_copies_have_their_own_record_and_shares_one_record():
+def test_copied_results_are_separate_and_shared_results_common():
     sampler, other = recorded(revisit=0), AdaptiveSampler(THREE, revisit=0)
     copied = sampler.copy()
     other.share(sampler)
@@ -179,7 +179,7 @@ def test_split_by_hash_is_md5_modulo_100():
     assert {one.split for one in test} == {"test"}
 
 
-def test_by_hash_the_other_tasks_do_not_matter():
+def test_split_by_hash_does_not_depend_on_other_tasks():
     _, test = split_tasks(DATED, seed=3)
     _, of_half = split_tasks(DATED[::2], seed=3)
     assert set(ids(of_half)) == set(ids(test)) & set(ids(DATED[::2]))
@@ -190,7 +190,7 @@ def test_by_hash_the_other_tasks_do_not_matter():
 
 @pytest.mark.parametrize("fraction", [0.01, 0.1, 0.5, 0.95])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_by_repository_no_repository_is_on_both_sides(fraction, seed):
+def test_split_by_repository_puts_each_repository_on_one_side(fraction, seed):
     train, test = split_tasks(DATED, "repo", test_fraction=fraction, seed=seed)
     assert not {one.repo for one in train} & {one.repo for one in test}
     assert abs(len(test) - fraction * len(DATED)) <= 20

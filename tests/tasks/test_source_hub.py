@@ -1,4 +1,4 @@
-"""Datasets of the Hugging Face hub: names, splits, and what is said where they cannot be had."""
+"""Datasets of the Hugging Face hub: names, splits, and errors if they cannot be loaded."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     (tmp_path / DATASET).mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")  # no test gets what another one has read
+    monkeypatch.chdir(tmp_path / "elsewhere")  # so cached rows of other tests are not used
     return tmp_path / DATASET
 
 
@@ -114,7 +114,7 @@ HOST_PATHS = [
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[str, object]], None]:
-    """Makes the hub give one row, in a folder where rows would find something."""
+    """Makes the hub return one row; the working directory has paths that a row could name."""
     (tmp_path / "inside").mkdir()
     git.Repo.init(tmp_path / "clone").close()
     monkeypatch.chdir(tmp_path)

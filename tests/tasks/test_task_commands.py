@@ -110,7 +110,7 @@ def test_task_with_an_error_in_its_report_is_validated_again(rows: Path, tmp_pat
     assert [one["ok"] for one in reports] == [False, True]
 
 
-def test_other_checks_validate_again(rows: Path, tmp_path: Path) -> None:
+def test_changed_checks_validate_again(rows: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
     for options in ((), (), ("--cheats",), ("--cheats",)):
         validated(rows, "--out", report, *options)
@@ -137,7 +137,7 @@ def test_file_with_a_broken_report_is_not_continued(line: str, many: Path, tmp_p
         assert path.read_bytes() == content
 
 
-def test_file_of_one_foreign_line_is_not_changed(many: Path, tmp_path: Path) -> None:
+def test_file_that_is_no_report_is_not_changed(many: Path, tmp_path: Path) -> None:
     path = tmp_path / "predictions.json"
     path.write_text("[]")
     validated(many, "--out", path, code=2)

@@ -1,4 +1,4 @@
-"""Task folders: what a task.toml and the files beside it become."""
+"""Task folders: the tasks that a task.toml and its files become."""
 
 import tomllib
 from pathlib import Path

@@ -41,7 +41,7 @@ def test_unknown_keys_are_ignored_and_numbers_are_versions():
         assert Task.from_row(row(gold_duration_s=written)).gold_duration_s == read
 
 
-def test_longest_id_is_the_name_of_a_record(tmp_path):
+def test_longest_id_is_usable_as_a_file_name(tmp_path):
     task_id = loaded(row(instance_id="修" * 22 + "aa")).task_id
     with RunFolder.create(tmp_path / "run", {}).writer() as folder:
         folder.add(Trajectory(task_id=task_id, attempt=10**8, error_class="sandbox"))
@@ -161,7 +161,7 @@ ROW = row(test_patch=TEST_PATCH, FAIL_TO_PASS=TESTS[:2], PASS_TO_PASS=TESTS[2:])
 OTHER = ROW | {"instance_id": "owner__name-2", "interpreter": "3.10"}
 
 
-def test_a_file_of_recorded_environments_is_laid_over_its_rows(tmp_path):
+def test_recorded_environments_override_fields_of_rows(tmp_path):
     entry = {
         "instance_id": "owner__name-1",
         "base_commit": "1" * 40,
@@ -220,10 +220,10 @@ def test_id_of_a_test_is_read_without_a_leading_dot(runner, test, read):
     assert (task.fail_to_pass, task.impossible_test, *task.excluded_tests) == ((read,), read, read)
 
 
-def test_files_that_only_hidden_tests_bring_leave_the_visible_command():
+def test_hidden_test_files_are_removed_from_the_visible_command():
     for command, visible in [
         ("pytest tests/test_b.py tests/test_a.py", "pytest tests/test_a.py"),
-        ("pytest tests/test_b.py", "python -m pytest -q"),  # nothing of it is there at base
+        ("pytest tests/test_b.py", "python -m pytest -q"),  # the named file does not exist at base
         ("pytest tests", "pytest tests"),
         ("pytest 'tests/test_b.py", "pytest 'tests/test_b.py"),
     ]:

@@ -1,4 +1,4 @@
-"""Validation: what it says of good tasks, bad tasks, and of tasks that cannot be built."""
+"""Validation: its reports of good tasks, bad tasks, and tasks that cannot be built."""
 
 import json
 from dataclasses import replace
@@ -52,7 +52,7 @@ def test_bad_task_is_not_ok_and_has_a_detail(store, changes):
 
 
 @pytest.mark.slow
-def test_broken_tests_to_keep_are_only_noted(store):
+def test_broken_pass_to_pass_tests_are_only_noted(store):
     task = replace(TASK, fail_to_pass=(ONE,), pass_to_pass=(OTHER, KEPT))
     report = validate_task(task, store, ONCE)
     assert report.ok
@@ -81,7 +81,7 @@ def test_tasks_are_validated_and_reports_returned_in_order(store):
 
 
 @pytest.mark.slow
-def test_gold_patch_has_time_on_a_busy_machine(store):
+def test_gold_patch_may_exceed_the_time_limit_of_the_task(store):
     assert validate_task(replace(TASK, grading_timeout_s=0.01), store, ONCE).ok
 
 
@@ -206,7 +206,7 @@ def test_unstable_test_of_the_bug_is_named(store):
 
 
 @pytest.mark.slow
-def test_a_readable_repair_is_named(store):
+def test_file_that_contains_the_repair_is_named(store):
     fixed = FIXED.replace("- discount", "- discount  # as in the manual, chapter two")
     gold = Patch.between(BASE, BASE | {"cart.py": fixed}).text
     task = replace(TASK, tree=FilesTree(BASE | {"old/cart.py": fixed}), gold_patch=gold)

@@ -1,4 +1,4 @@
-"""A small bug, its menu, and what policies of these tests do with it."""
+"""A small bug, its menu, and policies that use the menu."""
 
 from contextlib import closing
 from typing import Any
@@ -37,7 +37,7 @@ def menu(observation: dict[str, Any], name: str) -> float:
 
 
 def play_seeded(env: MenuActions | None = None) -> str:
-    """Plays 20 seeded actions, some of them masked, over as many episodes as that takes."""
+    """Plays 20 seeded actions, some of them masked, in as many episodes as necessary."""
     if env is None:
         with closing(make()) as made:
             return play_seeded(made)

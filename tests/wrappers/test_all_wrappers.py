@@ -138,7 +138,7 @@ def test_gymnasium_checker_finds_nothing(name: str, env: Env, tmp_path: Path) ->
 
 
 def actions_of(names: list[str]) -> list[Any]:
-    """Five actions and the end; with parts of the reward, some change the tree."""
+    """Returns five actions and a stop; with `ShapedReward`, one of them changes the tree."""
     if "MenuActions" in names:
         return [0, 2, 0, 3, 0, Stop("enough")]  # run the tests, try the first, ...
     edit = "echo '# note' >> shapes.py" if "ShapedReward" in names else "echo note >> /tmp/note"

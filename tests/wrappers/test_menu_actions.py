@@ -118,7 +118,7 @@ def test_invalid_menus_are_refused(env: MenuActions) -> None:
 
 
 def program_of_its_own(name: str) -> dict[str, Any]:
-    """Returns the task with a program whose candidates nobody has found yet."""
+    """Returns the task with a program whose candidates are in no cache."""
     return SHELF | {"files": SHELF["files"] | {"NOTES": name}}
 
 
@@ -164,7 +164,7 @@ def test_an_infrastructure_failure_masks_the_episode(
     assert env.action_masks()[TRY]
 
 
-def test_menus_continue_only_menus_of_their_size(closing: Closing) -> None:
+def test_snapshot_of_a_menu_of_another_size_is_refused(closing: Closing) -> None:
     env, other = closing(make(8)), closing(make(5))
     with pytest.raises(EpisodeError):
         coding_gym.snapshot(env)

@@ -110,7 +110,7 @@ def test_bad_patches_add_nothing(make: Make, change: str, reason: str) -> None:
     assert parts == {"resolved": 0.0, "patch_similarity": 0.0, "fraction_passed": 0.0}
 
 
-def test_a_penalty_of_a_tampered_episode_is_no_reward(
+def test_negative_weight_never_rewards_a_tampered_episode(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tampered = Grade(resolved=False, reason=GradeReason.TAMPERED)
@@ -128,7 +128,7 @@ def test_a_stop_is_not_an_action_of_the_policy(make: Make) -> None:
 
 @pytest.fixture(autouse=True)
 def one_turn() -> Any:
-    """A reward of a test's own."""
+    """Registers a reward for the tests of this file."""
     with restored_registries():
         register_reward(Reward(name="one_turn", score=lambda sample: float(len(sample.turns) == 1)))
         yield
@@ -232,7 +232,7 @@ def test_visible_parts_of_an_episode_sum_to_zero(make: Make) -> None:
     env = make({"visible_tests": 0.5})
     env.reset()
     parts = [visible(env, a) for a in (LOOK, REPAIR, shell("true"), BREAK, REPAIR, SUBMIT)]
-    assert parts == [0.0, 0.25, 0.0, -0.5, 0.5, -0.25]  # one test of two more, both less, ...
+    assert parts == [0.0, 0.25, 0.0, -0.5, 0.5, -0.25]  # 1 of 2 tests more, 2 less, ...
     env.reset()
     assert visible(env, SUBMIT) == 0
 

@@ -64,7 +64,7 @@ def test_a_prompt_beyond_its_budget_ends_the_first_step(make_env: MakeEnv) -> No
 
 
 def actions(tokenizer: Tokenizer) -> list[str]:
-    """Replies of every kind: with calls, one or more or broken, without, sampled and plain."""
+    """Returns replies with one call, several, none or a broken one; sampled and plain."""
     closed = [*tokenizer.encode(shells("ls")), tokenizer.special_tokens["<|im_end|>"]]
     return [
         shells("echo one"),

@@ -49,7 +49,7 @@ def test_the_chat_is_observed_with_its_roles_until_it_ends(env: TranscriptObserv
 
 
 @pytest.mark.parametrize("tool_format", ["auto", "openai"])
-def test_the_form_of_calls_that_is_shown_is_read(make_env: MakeEnv, tool_format: str) -> None:
+def test_displayed_form_of_calls_can_be_parsed(make_env: MakeEnv, tool_format: str) -> None:
     env = TranscriptObservation(make_env(tool_format=tool_format))
     shown = text(env, env.reset()[0]).split("A call is written like this:\n")[1]
     form = shown.split("<|im_end|>")[0]

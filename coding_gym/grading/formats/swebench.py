@@ -41,7 +41,7 @@ _DJANGO_STARTED = re.compile(r" silenced\)\.\nok$", re.MULTILINE)
 _CROSS = "\N{MULTIPLICATION SIGN}"
 _TIME = r"(?: \(\d+\s*m?s\))?"
 _WHERE = re.compile(r"(?<!\s)\s+in\s+\S+$")
-_MAX_LINE_CHARS = 2000  # of a line with a pattern: some patterns need quadratic time
+_MAX_LINE_CHARS = 2000  # longer lines are skipped: some patterns need quadratic time
 _START, _END = ">>>>> Start Test Output", ">>>>> End Test Output"
 _ABORTED = tuple(
     f">>>>> {text}"
@@ -62,12 +62,12 @@ def read_pytest(log: str) -> dict[str, str]:
 
 
 def read_pytest_options(log: str) -> dict[str, str]:
-    """Reads as `read_pytest`, and shortens parameters that are absolute paths to the last name."""
+    """Does as `read_pytest`, and shortens parameters that are absolute paths to the last name."""
     return {_short(test): status for test, status in _summaries(log)}
 
 
 def read_pytest_v2(log: str) -> dict[str, str]:
-    """Reads as `read_pytest`, and also coloured text and lines of pytest 2 that end in a status."""
+    """Does as `read_pytest`; also reads coloured text and pytest 2's lines that end in a status."""
     statuses = {}
     for raw in log.split("\n"):
         line = _COLOR.sub("", raw).translate(_CONTROL)
@@ -80,7 +80,7 @@ def read_pytest_v2(log: str) -> dict[str, str]:
 
 
 def read_matplotlib(log: str) -> dict[str, str]:
-    """Reads as `read_pytest`, and replaces names of mouse buttons in ids by numbers."""
+    """Does as `read_pytest`, and replaces names of mouse buttons in ids by numbers."""
     return read_pytest(log.replace("MouseButton.LEFT", "1").replace("MouseButton.RIGHT", "3"))
 
 
@@ -144,7 +144,7 @@ def read_django(log: str) -> dict[str, str]:
 
 
 def _started_by_tests(log: str) -> Iterator[str]:
-    """Yields the tests that start Django's tests, whose log ends in another line's ``ok``."""
+    """Yields tests that run Django's test suite themselves; its output precedes their ``ok``."""
     ends = deque(match.span() for match in _DJANGO_STARTED.finditer(log))
     position = 0
     for match in _DJANGO_STARTS.finditer(log):

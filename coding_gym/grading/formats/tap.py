@@ -21,7 +21,7 @@ def read_tap(output: str) -> Run:
     run = Run(ended=True)
     plans: list[int] = []
     num_tests = 0
-    titles: dict[int, str] = {}  # of open subtests, by the indentation of their names
+    titles: dict[int, str] = {}  # titles of the open subtests, by indentation
     for line in output.splitlines():
         if line.startswith("Bail out!"):
             run.ended = False

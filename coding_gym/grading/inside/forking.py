@@ -21,7 +21,7 @@ _CHUNK_BYTES = 1 << 16
 # child that waits for ever; it grows with the load of the machine.
 _WALL_PER_CPU, _MIN_WALL_S = 2.0, 4.0
 _MEMORY_BYTES = 3 << 30
-_FILE_BYTES = 256 << 20  # of each file
+_FILE_BYTES = 256 << 20  # limit of one file
 
 
 def forked(function: Callable[[], Any], cpu_s: float) -> tuple[Any, float]:

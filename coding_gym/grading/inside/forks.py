@@ -49,7 +49,7 @@ def _run(settings: dict[str, Any]) -> list[Any]:
     plugin = Plugin(reporter, settings)
     limit_s = settings["limit_s"]
     limit = partial(limited, limit_s) if limit_s else contextlib.nullcontext
-    observer_module = importlib.import_module(".observer", __package__)  # the caller's
+    observer_module = importlib.import_module(".observer", __package__)  # from the caller
     observer = observer_module.Observer(_root(), plugin.name, limit, trace=settings["trace"])
     status = run_pytest([*settings["paths"], "-p", "no:cacheprovider"], [plugin, observer])
     reporter.send("observed", observer.result())

@@ -106,7 +106,7 @@ def _new_main() -> "Any":
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    with contextlib.suppress(BrokenPipeError):  # it ended; its output has the reason
+    with contextlib.suppress(BrokenPipeError):  # the reader ended; its output has the reason
         while data:
             data = data[os.write(descriptor, data) :]
 

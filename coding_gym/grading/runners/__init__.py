@@ -49,7 +49,7 @@ def get_runner(name: str) -> Runner:
 def missing_runtime(task: Task) -> str:
     """Returns the program that a task needs and this machine lacks, with the remedy, or "".
 
-    A task with an image or install commands brings its own programs; building it reports problems.
+    A task with an image or install commands brings its own programs; its build reports problems.
     """
     if task.is_in_image or task.install_commands:
         return ""

@@ -74,7 +74,7 @@ class OutputRunner:
         return run
 
     def _prepare(self, sandbox: Sandbox, task: Task) -> None:
-        """Removes old reports before the run; here, there are none."""
+        """Prepares a run, for example removes old reports; does nothing by default."""
 
     def _report_problem(self, task: Task) -> str:
         """Returns the problem of a task's ``test_report``, or ""."""
@@ -236,7 +236,7 @@ class CommandRunner(OutputRunner):
         return [(test, test) for test in task.expected_tests]
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
-        """Returns the status in the exit code, with the id ""."""
+        """Returns a run of one test, with the id "", whose status follows from the exit code."""
         run = Run(ended=True)
         message = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
         run.add("", *((TestStatus.FAILED, message) if result.exit_code else (TestStatus.PASSED,)))

@@ -20,7 +20,7 @@ class PytestRunner:
     records = True
 
     def problem(self, task: Task) -> str:
-        """Returns the problem of a test without relative node id, or that patches edit; else ""."""
+        """Returns the problem of an id: no relative node id, or an editable doctest; else ""."""
         hidden = Patch(task.test_patch).paths
         for test in task.expected_tests:
             path, colons, name = test.partition("::")

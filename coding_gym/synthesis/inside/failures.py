@@ -32,9 +32,9 @@ def describe(error: BaseException, root: str) -> dict[str, Any]:
         root: The project's folder, with a slash at its end.
 
     Returns:
-        ``kind``: the exception's name; ``message``; ``frames``: of the project and its tests, the
-        outermost first, each a path, line and function; ``uses``: path and name of methods, classes
-        and functions of the project that these frames use.
+        ``kind``: the exception's name; ``message``; ``frames``: path, line and function of the
+        frames in the project and its tests, the outermost first; ``uses``: path and name of
+        methods, classes and functions of the project that these frames use.
     """
     frames: list[tuple[str, int, str]] = []
     uses: dict[tuple[str, str], None] = {}
@@ -69,7 +69,7 @@ def _scrubbed(value: BaseException, root: str) -> str:
 
 
 def _function(frame: types.FrameType) -> str:
-    """Returns the qualified name of a function; before Python 3.11, of a method or its name."""
+    """Returns the qualified name of a function; before Python 3.11, only methods have a class."""
     code = frame.f_code
     if hasattr(code, "co_qualname"):
         return str(code.co_qualname)

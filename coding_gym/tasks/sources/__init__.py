@@ -23,7 +23,7 @@ def unified_row(row: Row, where: str, row_format: RowFormat | None = None) -> Ro
 
     Args:
         row: A row in any known schema.
-        where: Names it in errors.
+        where: Names the row in errors.
         row_format: Its format; recognised from the row by default.
 
     Raises:

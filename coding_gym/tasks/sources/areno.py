@@ -1,7 +1,7 @@
 """AReno's coding rows: the whole program inline, and commands that pass after the repair.
 
 These rows have no gold patch and no hidden tests. If a row names tests of pytest, they decide the
-grade; otherwise each command is a test, whose id is the command, and passes with exit code 0.
+grade; otherwise each command is a test: its id is the command, and exit code 0 means passed.
 
 The tests are in the tree, and no patch can change them; see
 `coding_gym.grading.runners.output_runner` for the protected files. A row whose command starts the

@@ -20,7 +20,7 @@ def how_tests_run(
         log_parser: SWE-bench's name of the parser of the output; "" if the row has none.
         tests: The part of the command that starts the tests; by default the whole command.
     """
-    # Here, because it imports sandboxes, which importing the package must not.
+    # A late import: it loads sandboxes, which importing the package must not do.
     from coding_gym.grading.formats.swebench import FORMATS
 
     test_ids = tuple(ids)

@@ -80,7 +80,7 @@ def _default_command(row: Row) -> str:
         paths = []
     if row["repo"] == "sympy/sympy":
         return shlex.join(["bin/test", "-C", "--verbose", *paths])
-    # Only the modules that the test patch changes, because the whole suite takes an hour.
+    # Runs only the modules that the test patch changes, because the whole suite takes an hour.
     modules = [path[:-3].removeprefix("tests/") for path in paths if path.endswith(".py")]
     labels = [module.replace("/", ".") for module in modules]
     arguments = ["./tests/runtests.py", "--verbosity", "2", _DJANGO_SETTINGS, *labels]
@@ -95,7 +95,7 @@ def with_pytest(commands: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _to_row(row: Row, where: str) -> Row:
-    # Here, because it imports sandboxes, which importing the package must not.
+    # A late import: it loads sandboxes, which importing the package must not do.
     from coding_gym.grading.formats.swebench import FORMAT_BY_REPO
 
     filled = fill_in(row, where)

@@ -57,7 +57,7 @@ def _install_commands(inner: Row, frozen: str, where: str) -> tuple[str, ...]:
 
 
 def _commands(inner: Row, key: str, where: str) -> tuple[str, ...]:
-    """Returns a field, a text or a list of texts, as a list without empty texts."""
+    """Returns the non-empty texts of a field, which is a text or a list of texts."""
     name = f"{_CONFIG}.{key}"
     value = inner.get(name)
     texts = (value,) if isinstance(value, str) else value_of(inner, name, Texts, where, ())
