@@ -56,7 +56,7 @@ def test_tests_that_do_not_end_are_stopped(grade_source: GradeSource, source: st
 def test_killing_the_supervisor_fails_the_tests(grade_source: GradeSource) -> None:
     verdict = grade_source(KILLING, limit_s=60.0)  # a busy machine starts it late
     assert verdict.reason is GradeReason.TESTS_FAILED
-    assert "supervisor" in verdict.detail
+    assert "supervises" in verdict.detail
 
 
 def test_busy_machine_raises_the_time_limit(
