@@ -89,7 +89,7 @@ def reverse_apply(task: Task, patch: str, tree: Path) -> None:
     """Reverses a patch in a repository; git changes nothing outside it.
 
     Raises:
-        InvalidTaskError: It does not fit the files, or leads out of the tree.
+        InvalidTaskError: The patch does not fit the files, or leads out of the tree.
     """
     if not patch:
         return
