@@ -33,7 +33,7 @@ def get_backend(name: str = "auto") -> SandboxBackend:
 
     Raises:
         UnknownNameError: No backend has that name.
-        SandboxUnavailableError: For ``"auto"``: no backend works; has the remedy of the first.
+        SandboxUnavailableError: For ``"auto"``: no backend works; has the first one's remedy.
         SandboxError: For ``"auto"``: a backend failed for a transient reason.
     """
     return _made(_automatic() if name == "auto" else name)

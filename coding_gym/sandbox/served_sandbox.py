@@ -141,8 +141,8 @@ class Channel:
             file: Passed with the message.
 
         Raises:
-            SetupError: The reply is an error; unless that depends on the request, the sandbox is
-                dead.
+            SetupError: The reply is an error. The sandbox is then dead, unless the error concerns
+                only the request.
             SandboxError: The other side ended, or its reply is late or malformed.
         """
         with self._in_use():
@@ -388,7 +388,7 @@ class ServedSandbox(Sandbox):
 
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent."""
-        # In this order: a restore in another thread checks it after replacing the channel.
+        # Set first: a restore in another thread checks it after it has replaced the channel.
         self._is_closed = True
         self._channel.close()
 

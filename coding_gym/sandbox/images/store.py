@@ -234,7 +234,7 @@ def _convert_whiteouts(folder: Path) -> None:
             _convert_whiteout(Path(parent), name)
         if whiteouts:
             os.utime(parent, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    os.utime(folder, (_DATE_S, _DATE_S))  # which most layers do not contain
+    os.utime(folder, (_DATE_S, _DATE_S))  # most layers have no entry for it
 
 
 def _convert_whiteout(parent: Path, name: str) -> None:

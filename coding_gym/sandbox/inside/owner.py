@@ -25,7 +25,7 @@ def connect() -> tuple[socket.socket, dict[str, Any]]:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.umask(0o022)  # of all new folders, and of the sandboxes' commands
+    os.umask(0o022)  # for all new folders, and for the sandboxes' commands
     config, _ = wire.receive_request(channel)
     return channel, config
 

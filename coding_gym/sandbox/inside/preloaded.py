@@ -2,8 +2,8 @@
 
 The zygote of such a sandbox runs under the interpreter of its spec, and imports the modules before
 it opens the first sandbox: they must be as trustworthy as this package. The first process never
-reads the source or input of a run, which the forks of later runs would inherit: they
-are in a file that the fork reads.
+reads the source or input of a run, which the forks of later runs would inherit: only the fork reads
+the file that holds them.
 """
 
 import contextlib
@@ -144,7 +144,7 @@ def run(forked: Forked, base: list[str]) -> None:
             raise
         print(end.code, file=sys.stderr)  # noqa: T201 - before buffered standard output
         sys.exit(1)
-    except BaseException as error:  # noqa: BLE001 - shown as the interpreter would
+    except BaseException as error:  # noqa: BLE001 - shown as by the interpreter
         trace = error.__traceback__ and error.__traceback__.tb_next
         error.__traceback__ = trace  # without the frame of this program
         sys.excepthook(type(error), error, trace)
