@@ -62,7 +62,7 @@ _KILL, _KILLED = b"\n", b" killed\n"
 _SCRIPT_TIMEOUT_S = 120.0
 _SEND_TIMEOUT_S, _SLOWEST_BYTES_PER_S = 20.0, 2 << 20
 _TIMEOUT_EXIT_CODE, _KILLED_EXIT_CODE = 124, 128 + signal.SIGKILL
-_MAX_USER_PROCESSES = 1 << 15  # on the machine; `pids_limit` bounds those of one container
+_MAX_USER_PROCESSES = 1 << 15  # on the machine; `pids_limit` is the limit of one container
 _IN_MEMORY_BYTES, _READ_BYTES, _CHUNK_BYTES, _MESSAGE_BYTES = 32 << 20, 1 << 18, 1 << 18, 1 << 16
 # Type, three zeros, size: https://docs.docker.com/reference/api/engine/, "Stream format".
 _HEADER_BYTES = 8
@@ -314,7 +314,7 @@ class _Container(Channel):
         mark = nonce + b" "
         while True:
             before, is_last, line = self._payload.partition(mark)
-            # After a kill, `line` may hold two replies: the runner's, then that of process 1.
+            # After a kill, `line` may hold two replies: the runner's, then process 1's.
             if is_last and line.endswith(end):
                 output.add(before)
                 self._payload = b""

@@ -55,8 +55,8 @@ class Zygote:
         overlay_works_on_tmpfs: Whether ``namespace`` sandboxes may keep their changes in memory.
 
     Raises:
-        SandboxUnavailableError: This machine cannot start it; names step, reason and remedy.
-        SandboxError: It could not be started for a transient reason.
+        SandboxUnavailableError: This machine cannot start zygotes; the message has the remedy.
+        SandboxError: The zygote could not be started for a transient reason.
     """
 
     def __init__(self, kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> None:

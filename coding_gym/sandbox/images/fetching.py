@@ -35,7 +35,7 @@ def fetch_image(image: str) -> Path:
             ``registries.conf``, ``skopeo login`` and ``docker login``.
 
     Raises:
-        InvalidArgumentError: It is not the name of an image.
+        InvalidArgumentError: ``image`` is not the name of an image.
         MissingDependencyError: skopeo is not installed.
         SandboxError: skopeo failed; the message contains its reason.
     """

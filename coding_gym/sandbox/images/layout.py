@@ -64,7 +64,7 @@ def full_name(image: str) -> str:
     """Returns an image's name with its tag; the tag is ``latest`` if the name has none.
 
     Raises:
-        InvalidArgumentError: It is not a valid name.
+        InvalidArgumentError: ``image`` is not a valid name.
     """
     if not _NAME.fullmatch(image) or not image.isascii() or ".." in PurePosixPath(image).parts:
         raise InvalidArgumentError(

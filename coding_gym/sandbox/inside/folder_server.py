@@ -153,7 +153,7 @@ def _serve(control: socket.socket, request: FolderRequest) -> None:
                 open_file=_opener([path for _, path in request.grants]),
             ),
         )
-        # Opened before a command can remove permissions. The order is that of a tmpfs; on other
+        # Opened before a command can remove permissions. Newest first is a tmpfs's order; on other
         # file systems the order of creation has no effect.
         changes = packing.opened(request.writable, newest_first=True)
         control.sendall(wire.pack({}))

@@ -224,7 +224,7 @@ def limit_restored(request: SandboxRequest) -> None:
     limits = request.limits
     # A path at which the tmpfs is mounted, and which no requested mount can cover: with an image,
     # no mount may be at or below /dev.
-    mounted = "/" if request.image is None else "/dev/shm"  # noqa: S108 - as it is inside
+    mounted = "/" if request.image is None else "/dev/shm"  # noqa: S108 - inside the sandbox
     # First the limits plus the spare space: if the kernel refuses them, the snapshot is too
     # large, which is an error. Then the exact limits: if the kernel refuses them (EINVAL), because
     # the files of the set-up do not fit, the larger limits remain.

@@ -51,7 +51,7 @@ def serve(
             Returns descriptors for the owner: its end of the channel and, for ``landlock``, the
             watchdog, which the owner kills if it hangs.
     """
-    # Descriptors in transit are counted per uid: this limit must be above that of the sandboxes.
+    # Descriptors in transit are counted per uid: this limit must be above the sandboxes' limit.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     poller = select.poll()

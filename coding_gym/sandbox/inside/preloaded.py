@@ -35,7 +35,7 @@ def import_modules(preload: Preload, mounted: MountedFolders) -> None:
     """Imports modules at the paths that they have in sandboxes.
 
     Raises:
-        SetupError: One of them cannot be imported, or started a thread, which a fork does not copy.
+        SetupError: A module cannot be imported, or started a thread, which a fork does not copy.
     """
     host, path = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), sys.path[:]
     with step("mount the modules"):
@@ -97,7 +97,7 @@ class ForkLauncher(Launcher):
         self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
     ) -> int:
         """Forks; see `Launcher.start`. Standard input is the file that `run` reads."""
-        del arguments  # those of bash
+        del arguments  # they are for bash
         pid = os.fork()
         if pid == 0:
             for number, source in descriptors.items():

@@ -120,7 +120,7 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
 def _inspections() -> dict[str, _Block]:
     """Returns the checks of the arguments of calls that are allowed in part."""
     checks: dict[str, _Block] = {
-        # glibc falls back to clone, whose flags can be read here; those of clone3 cannot.
+        # glibc falls back to clone: a filter can read clone's flags, but not clone3's.
         "clone3": [(_RETURN, 0, 0, _ENOSYS)],
         # A parent that waits as in vfork must share its memory, as `MemoryWatch` assumes.
         "clone": [

@@ -139,7 +139,7 @@ class SetupError(Exception):
         """Returns the error that the ``error`` of such a header describes.
 
         Raises:
-            ValueError: It is malformed.
+            ValueError: ``data`` is malformed.
         """
         try:
             return cls(*(data[name] for name in ("step", "errno", "reason", "kind")))
