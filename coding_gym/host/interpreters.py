@@ -76,7 +76,7 @@ def find_interpreter(version: str) -> Interpreter:
 
     Raises:
         InvalidArgumentError: ``version`` is not a version.
-        SandboxUnavailableError: No such Python is here; names the folders and install commands.
+        SandboxUnavailableError: No such Python; the message has the folders and install commands.
     """
     match = _VERSION.fullmatch(version)
     if match is None:

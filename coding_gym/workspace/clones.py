@@ -46,7 +46,7 @@ class Clones:
         name = f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
         mirror = self.mirrors.get(name, _start)
         with key_lock(mirror.parent, name):
-            # The second ref is for a commit that is on no branch, such as that of a pull request.
+            # The second ref is for a commit on no branch, such as a pull request's.
             for ref in ("+refs/heads/*:refs/heads/*", f"{commit}:refs/commits/{commit}"):
                 if not _has(mirror, commit):
                     self._fetch(mirror, url, ref)

@@ -134,7 +134,7 @@ def _run_indexed(
     problem: str = _NOT_COMPUTED,
 ) -> tuple[str, str]:
     """Runs a script on an index of the working tree; returns its result and the excluded names."""
-    scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
+    scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 - inside the sandbox
     paths = _paths(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
     result = sandbox.run(
         script,

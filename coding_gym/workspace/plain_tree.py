@@ -121,7 +121,7 @@ def walk(folder: Path) -> Iterator[tuple[str, int]]:
     Yields relative paths and modes; making a `Path` of each takes longer than reading the files.
 
     Raises:
-        OSError: A folder in it cannot be listed.
+        OSError: A subfolder cannot be listed.
     """
     for parent, folders, files in os.walk(folder, onerror=_raise):
         modes = {name: os.lstat(f"{parent}/{name}").st_mode for name in (*folders, *files)}

@@ -62,7 +62,7 @@ def pytest_distributions() -> dict[str, Distribution]:
     """Returns pytest and its dependencies, as installed for this process, by name and version.
 
     Raises:
-        MissingDependencyError: One of them is not installed.
+        MissingDependencyError: A distribution is not installed.
     """
     from packaging.requirements import Requirement  # a dependency of pytest itself
 

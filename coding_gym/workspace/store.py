@@ -56,7 +56,7 @@ class TemplateStore:
 
     Raises:
         InvalidArgumentError: An argument is out of range.
-        SandboxUnavailableError: This machine cannot run the backend; names the remedy.
+        SandboxUnavailableError: This machine cannot run the backend; the message has the remedy.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class TemplateStore:
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index after ``git update-index --really-refresh`` in a sandbox."""
         with self._backend.open(spec) as sandbox:
-            scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
+            scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 - inside the sandbox
             paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
             result = sandbox.run(
                 REFRESH_INDEX, timeout_s=600.0, cwd="/", env=ENV | paths | {"CG_TMP": scratch}
