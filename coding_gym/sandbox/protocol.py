@@ -257,7 +257,7 @@ class SandboxBackend(Protocol):
             InvalidArgumentError: A layer, mount or image does not exist; a target, environment
                 variable or image is invalid; the backend does not support an option; the snapshot
                 is of another backend or spec.
-            SandboxUnavailableError: This machine cannot run the backend; the message has the remedy.
+            SandboxUnavailableError: This machine cannot run it; the message has the remedy.
             SandboxError: The set-up failed for a transient reason.
         """
         ...
