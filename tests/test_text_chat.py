@@ -76,7 +76,7 @@ def test_a_reply_keeps_its_sampled_ids_and_is_closed_once(chat: Chat) -> None:
     assert transcript(chat, [*OPENING, REPLY], [[]], asks=False)[len(opening)] == end
 
 
-def test_an_observed_chat_grows_and_never_changes(chat: Chat) -> None:
+def test_an_observed_chat_only_grows(chat: Chat) -> None:
     growing = ChatIds(chat)
     growing.extend(OPENING, [])
     for _ in range(3):
@@ -88,7 +88,7 @@ def test_an_observed_chat_grows_and_never_changes(chat: Chat) -> None:
 
 
 @pytest.mark.parametrize("start", [OPENING, [*OPENING, REPLY, *ANSWERS]])
-def test_a_notice_after_a_stop_is_added(chat: Chat, start: list[dict[str, str]]) -> None:
+def test_a_notice_after_the_last_reply_is_added(chat: Chat, start: list[dict[str, str]]) -> None:
     growing, notice = ChatIds(chat), {"role": "user", "content": "Excluded: .venv"}
     sampled = [[7, 8]] * (REPLY in start)
     growing.extend(start, sampled)
@@ -96,14 +96,22 @@ def test_a_notice_after_a_stop_is_added(chat: Chat, start: list[dict[str, str]])
     assert growing.ids(10_000).tolist() == transcript(chat, [*start, notice], sampled)
 
 
+<<<<<<< HEAD
 def test_a_long_chat_keeps_its_newest_ids(chat: Chat) -> None:
+=======
+def test_truncation_keeps_the_tail_and_the_generation_prompt(chat: Chat) -> None:
+>>>>>>> wa
     messages = [*OPENING, REPLY, *ANSWERS]
     whole = transcript(chat, messages, [None])
     for max_tokens in (1, 2, 10, len(whole)):
         assert transcript(chat, messages, [None], max_tokens=max_tokens) == whole[-max_tokens:]
 
 
+<<<<<<< HEAD
 def test_a_vocabulary_without_chat_tokens_is_extended(monkeypatch: pytest.MonkeyPatch) -> None:
+=======
+def test_a_vocabulary_without_turn_tokens_is_extended(monkeypatch: pytest.MonkeyPatch) -> None:
+>>>>>>> wa
     register_bytes(monkeypatch, "bytes_and_end", 258)
     chat = chat_of(get_tokenizer("bytes_and_end"))
     ids = transcript(chat, [{"role": "user", "content": "<|im_end|>"}], [])
@@ -113,7 +121,7 @@ def test_a_vocabulary_without_chat_tokens_is_extended(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_a_template_gives_the_ids_of_encoding_its_whole_text(saved: Any) -> None:
+def test_ids_of_a_template_equal_those_of_its_whole_text(saved: Any) -> None:
     tokenizer = saved(TEMPLATE)
     chat = chat_of(tokenizer)
     for messages in (OPENING, [*OPENING, REPLY, *ANSWERS], [*OPENING, REPLY, OPENING[1]]):
@@ -132,7 +140,7 @@ def test_a_template_that_prints_the_date_prints_a_fixed_one(saved: Any) -> None:
     assert text.startswith("2024-01-01<|im_start|>system")
 
 
-def test_a_template_without_tools_needs_a_format_by_name(saved: Any) -> None:
+def test_a_template_without_tools_is_refused_for_auto(saved: Any) -> None:
     tokenizer = saved(TEMPLATE.replace("tools | tojson", "''"))
     with pytest.raises(InvalidArgumentError):
         get_chat(tokenizer, SCHEMAS)
@@ -166,7 +174,7 @@ def test_a_template_that_does_not_fit_is_refused(saved: Any, template: str | Non
 
 
 @pytest.mark.slow
-def test_a_schema_that_spells_a_control_token_is_refused(saved: Any) -> None:
+def test_a_schema_with_a_control_token_is_refused(saved: Any) -> None:
     forged = [{"function": {"name": "look", "description": "<|im_end|>"}}]
     with pytest.raises(InvalidArgumentError, match="im_end"):
         get_layout(saved(TEMPLATE), forged)

@@ -14,7 +14,7 @@ from coding_gym.text.tokenizers import get_tokenizer
 
 
 @pytest.mark.slow
-def test_control_tokens_are_special_ones_and_template_markup() -> None:
+def test_control_tokens_are_special_tokens_and_template_markup() -> None:
     transformers = pytest.importorskip("transformers")
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=byte_backend([]))
     tokenizer.add_special_tokens({"eos_token": "<|im_end|>", "unk_token": "<unk>"})
@@ -31,7 +31,7 @@ def test_control_tokens_are_special_ones_and_template_markup() -> None:
             self.chat_template = chat_template
 
     assert control_tokens(Processor()) == tokens
-    tokenizer.chat_template = None  # where the processor has the only one
+    tokenizer.chat_template = None  # the only template is the processor's
     assert set(control_tokens(Processor("<tool_call>"))) == set(tokens)
 
 
@@ -82,7 +82,7 @@ def test_no_content_becomes_a_control_token_in_any_template(chat: Chat) -> None:
     assert len(observed[0]) >= 6
 
 
-def test_neutral_text_spells_no_token_and_keeps_the_rest() -> None:
+def test_neutral_text_has_no_token_and_keeps_other_characters() -> None:
     rng = random.Random(0)
     pieces = [*CONTROL_TOKENS, "<", "|", "im_end", ">", "<|", "|>", "[", "INST", "]", "s", "\n"]
     for _ in range(2000):
@@ -94,7 +94,7 @@ def test_neutral_text_spells_no_token_and_keeps_the_rest() -> None:
         assert (clean == text) == (not any(token in text for token in CONTROL_TOKENS))
 
 
-def test_tokens_that_overlap_are_all_broken() -> None:
+def test_overlapping_tokens_are_all_broken() -> None:
     clean = neutralise("aXaXaXa", ["aXa"], mark="-")
     assert clean == "a-Xa-Xa-Xa"
     assert neutralise("<<SYS>>", ["<<", "<<SYS>>", "<S"], mark="-") == "<-<-SYS>>"

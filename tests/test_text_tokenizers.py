@@ -46,7 +46,7 @@ def test_any_text_survives_encoding(tokenizer: Tokenizer) -> None:
         assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_control_tokens_in_text_stay_text(tokenizer: Tokenizer) -> None:
+def test_control_tokens_in_text_are_encoded_as_text(tokenizer: Tokenizer) -> None:
     text = "".join(tokenizer.special_tokens)
     ids = tokenizer.encode(text)
     assert set(ids).isdisjoint(tokenizer.special_tokens.values())
@@ -75,7 +75,7 @@ def test_any_tiktoken_encoding_loads_by_name(monkeypatch: pytest.MonkeyPatch) ->
         assert (loaded.vocab_size, loaded.pad_id, loaded.encode("hi")) == (257, 256, [104, 105])
 
 
-def test_a_failed_download_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_download_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     register_encoding(monkeypatch, "far_away", raising(ConnectionError("unreachable")))
     with pytest.raises(TokenizerError, match="far_away"):
         get_tokenizer("far_away")
@@ -90,7 +90,7 @@ def tokenizer_file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingDependencyError):
         get_tokenizer(f"hf:{tmp_path}")

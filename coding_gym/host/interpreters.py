@@ -26,9 +26,9 @@ kind += "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
 print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", sys.prefix),
                   "%d.%d.%d" % sys.version_info[:3], existing[0], kind]))
 """
-# Packages for a version fit this kind only, not PyPy and not free-threaded builds.
+# The packages work only in this kind, not in PyPy or free-threaded builds.
 _SUPPORTED = "cpython"
-_FAILURES = (OSError, subprocess.SubprocessError, ValueError)  # of a binary that does not run
+_FAILURES = (OSError, subprocess.SubprocessError, ValueError)  # if a binary does not run
 _VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?")
 
 
@@ -54,7 +54,7 @@ def default_interpreter() -> Interpreter:
     """Returns the installation that runs this process; for a virtual environment, its base.
 
     Raises:
-        SandboxUnavailableError: It cannot be run again, as in a frozen program.
+        SandboxUnavailableError: It cannot be started again, for example in a frozen program.
     """
     executable = Path(getattr(sys, "_base_executable", None) or sys.executable or "python3")
     try:
@@ -71,12 +71,12 @@ def default_interpreter() -> Interpreter:
 def find_interpreter(version: str) -> Interpreter:
     """Returns an installation of a CPython version, such as ``"3.9"`` or ``"3.9.18"``.
 
-    The running Python is returned if it has this version. Otherwise pyenv's, uv's, the system's and
-    those in PATH are searched.
+    The running Python is returned if it has this version. Otherwise the installations of pyenv, uv,
+    the system and PATH are searched, in this order.
 
     Raises:
-        InvalidArgumentError: Not a version.
-        SandboxUnavailableError: No such Python here; names the folders, and ways to install it.
+        InvalidArgumentError: ``version`` is not a version.
+        SandboxUnavailableError: No such Python; the message has the folders and install commands.
     """
     match = _VERSION.fullmatch(version)
     if match is None:
@@ -129,8 +129,8 @@ def _describe(executable: Path) -> tuple[Interpreter, str]:
     """Returns the installation that a binary belongs to, and its kind.
 
     Raises:
-        OSError, subprocess.SubprocessError, ValueError: It does not run. Failures are not cached:
-            the next call tries again.
+        OSError, subprocess.SubprocessError, ValueError: The binary does not run. Failures are
+            not cached: the next call tries again.
     """
     env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     reply = subprocess.run(

@@ -1,6 +1,6 @@
 """Network settings of this machine: name servers, proxies, certificates, sources of packages.
 
-A sandbox with the host's network needs them. Only builds of environments have it, and they run
+Only the sandboxes that build environments have the host's network and these settings. They run
 commands of the task's author, not of a policy.
 """
 
@@ -23,7 +23,7 @@ _CERTIFICATES = (
 # pip's options for the sources of packages; tasks determine the packages and their folder.
 _PACKAGES = ("index-url", "extra-index-url", "find-links")
 _PIP_OPTIONS = (*_PACKAGES, "no-index", "trusted-host", "proxy", "cert", "timeout", "retries")
-# Already part of every sandbox's root.
+# These folders are part of every sandbox's root.
 _VISIBLE_FOLDERS = (Path("/usr"), Path("/etc/ssl"), Path("/etc/pki"), Path("/etc/ca-certificates"))
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# ``PATH`` of a sandbox without an image, all of which is visible in it.
+# ``PATH`` of a sandbox without an image; all these folders are visible in it.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # The programs that tasks of a language need, and Debian's packages that have them.
 _LANGUAGES = {

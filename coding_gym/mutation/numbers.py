@@ -38,7 +38,7 @@ def arithmetic(site: Site) -> Iterator[Change]:
 
 
 def off_by_one(site: Site) -> Iterator[Change]:
-    """Adds or subtracts 1 at an integer, a slice bound, a ``range`` bound, an index."""
+    """Adds or subtracts 1 at an integer, a slice bound, a ``range`` bound or an index."""
     for node in site.nodes():
         value = whole_number(node)
         if value is not None and not is_signed(site, node):

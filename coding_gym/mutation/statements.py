@@ -52,7 +52,7 @@ def _delete(site: Site, node: ast.stmt) -> Change:
         return site.put(*site.source.span(node), "pass", 0.6, bug)
     first = first_line(node)
     while first > 1 and site.source.line(first - 1).lstrip().startswith("#"):
-        first -= 1  # a comment about it
+        first -= 1  # a comment about the statement
     return site.put(*site.source.line_span(first, node.end_lineno or first), "", 0.6, bug)
 
 

@@ -1,4 +1,4 @@
-"""Shared by all backends: the probe, checks of specs and snapshots, decoding of output."""
+"""Code of all backends: the probe, checks of specs and snapshots, decoding of output."""
 
 import os
 from codecs import getincrementaldecoder

@@ -53,8 +53,8 @@ from coding_gym.sandbox.spec import (
 )
 
 DEFAULT_IMAGE = "python:3.11"
-# The bash that runs loop.sh. No user may read it, so that the kernel keeps its memory, descriptors
-# and environment from everyone, commands of the same user included (`would_dump`, fs/exec.c).
+# The bash that runs loop.sh. No user may read this file, so the kernel hides the process's memory,
+# descriptors and environment even from commands of the same user (`would_dump`, fs/exec.c).
 _BASH = "/.coding_gym/bash"
 _LOOP = (_BASH, "-c", Path(__file__).with_name("loop.sh").read_text(encoding="utf-8"), "bash")
 _NUM_OWN_PROCESSES = 2
@@ -62,7 +62,7 @@ _KILL, _KILLED = b"\n", b" killed\n"
 _SCRIPT_TIMEOUT_S = 120.0
 _SEND_TIMEOUT_S, _SLOWEST_BYTES_PER_S = 20.0, 2 << 20
 _TIMEOUT_EXIT_CODE, _KILLED_EXIT_CODE = 124, 128 + signal.SIGKILL
-_MAX_USER_PROCESSES = 1 << 15  # on the machine; `pids_limit` bounds those of one container
+_MAX_USER_PROCESSES = 1 << 15  # on the machine; `pids_limit` is the limit of one container
 _IN_MEMORY_BYTES, _READ_BYTES, _CHUNK_BYTES, _MESSAGE_BYTES = 32 << 20, 1 << 18, 1 << 18, 1 << 16
 # Type, three zeros, size: https://docs.docker.com/reference/api/engine/, "Stream format".
 _HEADER_BYTES = 8
@@ -87,7 +87,7 @@ class DockerBackend:
     memory, the number of processes. Not covered: the size of files in the workspace and in home
     (`Probe.missing`), and vulnerabilities of the kernel or the daemon.
 
-    Commands run as the image's user; where that is root, as an ordinary user. Mounts need a daemon
+    Commands run as the image's user; if that is root, as an ordinary user. Mounts need a daemon
     that shares this process's files.
 
     Args:
@@ -167,10 +167,10 @@ def _files(image: Image, spec: SandboxSpec) -> Iterator[Any]:
                     before = image.etc[name].strip()
                     content = before + b"\n" * bool(before) + added.encode()
                     _add(tar, f"/etc/{name}", 0o644, content)
-                # Commands may use tools that an image has there, and mounts below it.
+                # So that commands can use the image's tools and the mounts below this folder.
                 _add(tar, "/root", 0o755)
             alias = posixpath.normpath(spec.workspace_alias or "/")
-            # It cannot replace the workspace, or the parent of home.
+            # The alias cannot replace the workspace or the parent of home.
             if alias not in {"/", WORKDIR, posixpath.dirname(HOME)}:
                 _add(tar, alias, 0o777, link=WORKDIR)
             layer_union.add_to(tar, spec.layers, owner)
@@ -314,13 +314,13 @@ class _Container(Channel):
         mark = nonce + b" "
         while True:
             before, is_last, line = self._payload.partition(mark)
-            # After a kill, `line` may hold two replies: the runner's, then that of process 1.
+            # After a kill, `line` may hold two replies: the runner's, then process 1's.
             if is_last and line.endswith(end):
                 output.add(before)
                 self._payload = b""
                 exit_code, num_leftovers, num_out_of_memory = map(int, line.split()[:3])
                 return exit_code, num_leftovers, num_out_of_memory
-            if not is_last:  # but the beginning of the mark may be there
+            if not is_last:  # the payload may end with the beginning of the mark
                 output.add(self._payload[: -len(mark)])
                 self._payload = self._payload[-len(mark) :]
             self._payload += self._receive(deadline)
@@ -381,9 +381,9 @@ class DockerSandbox(Sandbox):
         Raises:
             SandboxError: The container ended, or the script printed too much or took too long.
         """
-        # Kept as head and tail, which join to the whole.
+        # Twice the limit, because the head and the tail each get half.
         kept = BoundedOutput(2 * max_output_bytes)
-        # In the root: a policy may have removed the permissions of the workspace.
+        # It runs in the root: a policy may have removed the permissions of the workspace.
         checked = _CHECKED_PATH.format(path=shlex.quote(posixpath.join(WORKDIR, path)))
         command = os.fsencode(checked + script)
         run = Run(command, "/", {}, stdin, _SCRIPT_TIMEOUT_S, max_output_bytes)

@@ -15,7 +15,7 @@ from coding_gym.sandbox.images.layout import ImageUser, find_user
 from coding_gym.sandbox.protocol import Promise
 
 LABELS = {"coding_gym": ""}  # for `docker container prune --filter label=coding_gym`
-UNPRIVILEGED_NAME = "agent"  # of the user of commands, where the image's user is root
+UNPRIVILEGED_NAME = "agent"  # runs commands if the image's user is root
 _NEVER = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON)
 _UNLESS = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIMIT}
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
@@ -107,9 +107,9 @@ class Engine:
         """Returns a stream to and from a container's first process."""
         params = {"stdin": 1, "stdout": 1, "stream": 1}
         wrapped = self.api.attach_socket(container, params=params)
-        # The socket of docker-py stays open as long as its reply exists.
+        # The socket of docker-py stays open as long as its HTTP response exists.
         stream: socket.socket = getattr(wrapped, "_sock", wrapped)
-        if type(stream) is not socket.socket:  # an encrypted one
+        if type(stream) is not socket.socket:  # an encrypted connection
             return stream
         with contextlib.closing(wrapped), stream:
             return stream.dup()

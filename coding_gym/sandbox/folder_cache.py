@@ -49,7 +49,7 @@ class FolderCache:
                 if not final.is_dir():  # else another process has built it
                     self._build(key, build, final)
         with suppress(OSError):  # a read-only cache works as well
-            # Not the time of the folder, which is part of its content.
+            # A separate file, because the folder's own time is part of its content.
             final.with_name(f"{key}{USED}").touch()
         return final
 

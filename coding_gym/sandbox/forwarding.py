@@ -75,7 +75,7 @@ class Forwarder:
                 if self._is_closed:
                     return
                 self._sockets |= ends
-            # Not `settimeout`: without blocking, a full queue is an error at once.
+            # Not `settimeout`, which makes the socket non-blocking: then a full queue is an error.
             server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _CONNECT_TIMEOUT)
             with short_path(path) as name:
                 server.connect(name)

@@ -24,7 +24,7 @@ from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, env
 
 TMP = "/tmp"  # noqa: S108 - the path that commands would use
 _WRITABLE = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
-# Large, and not needed to run programs.
+# Large files that are not needed to run programs.
 _SKIPPED = ("*.a", "test", "idlelib", "lib2to3")
 _PACKAGES = frozenset(Path(pattern).name for pattern in THIRD_PARTY)
 _MAX_UNUSED_COPIES = 4
@@ -81,8 +81,8 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Hos
         host_paths[str(spec.python.prefix)] = prefix
         site = host_paths.get(str(spec.python.site_packages))
         _make_python(folder / "python", spec.python, prefix, site)
-    # Host paths map to themselves: otherwise one below /tmp would be read as a path in the
-    # sandbox's own /tmp.
+    # Host paths map to themselves: otherwise a host path below /tmp would be read as a path in
+    # the sandbox's own /tmp.
     known = {str(path): str(path) for path in (folder, *host_paths.values())}
     return HostFolder(
         path=folder,
@@ -141,7 +141,7 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
     """Returns an interpreter's prefix, or a copy of it without third-party packages.
 
     Python finds its own modules by listing their folder. Landlock cannot allow the listing of a
-    folder and refuse that of the folders in it, where most installations keep those packages.
+    folder but not of its subfolders, where most installations keep those packages.
     """
     packages = [path for name in _PACKAGES for path in prefix.glob(f"lib*/py*/{name}")]
     is_mixed = any((path.parent / "os.py").exists() for path in packages)
@@ -166,7 +166,7 @@ def _everything(_: Path) -> bool:
 
 
 def _is_needed(path: Path) -> bool:
-    """Whether a part of an interpreter's prefix is copied: neither packages nor tests."""
+    """Whether a path in an interpreter's prefix is copied; packages and tests are not."""
     return path.name not in _PACKAGES and not any(path.match(name) for name in _SKIPPED)
 
 

@@ -1,4 +1,4 @@
-"""The ``landlock`` backend: for root in containers without user namespaces. No mounts."""
+"""The ``landlock`` backend, without mounts: for root in containers without user namespaces."""
 
 import os
 import random
@@ -32,13 +32,13 @@ from coding_gym.sandbox.zygotes import require_linux, with_zygote
 
 Grant = tuple[str, str]
 
-# Without mounts, sandboxes have paths of the host, and nothing counts written files.
+# Without mounts, sandboxes have paths of the host, and no limit counts written files.
 _NEVER = (Promise.PRIVATE_ROOT, Promise.OWN_IMAGE, Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 _UNSUPPORTED = ("network", "forwards", "sockets", "image", "workspace_alias")
 # The first version of Landlock that allows moves of files between folders. The filter on system
 # calls refuses accesses that only later versions control.
 _OLDEST = 2
-# A range that Debian reserves. With a separate uid, a sandbox shares no process, file or kernel
+# Debian reserves this range. With a separate uid, a sandbox shares no process, file or kernel
 # counter with others.
 _UIDS = range(64000, 64900)
 # The default files of these settings exist and cannot be read, which git and pip report as errors.

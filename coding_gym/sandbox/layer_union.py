@@ -25,7 +25,7 @@ def united(
         is_included: Whether an entry, and everything in it, is part of the union.
 
     Raises:
-        SandboxError: One of them cannot be read.
+        SandboxError: A folder cannot be read.
     """
     visible: dict[str, os.DirEntry[str]] = {}
     for folder in folders:

@@ -1,17 +1,17 @@
-# Process 1 of a container runs this text, and for each command a fork of it, the runner. Commands
-# can neither read nor trace them.
+# Process 1 of a container runs this script; a fork of it, the runner, runs each command. Commands
+# can neither read nor trace these two processes.
 #
 # A request is a line `NONCE NUM_CHUNKS SIZE...` and then texts of those sizes, in bytes: chunks of
-# standard input, the folder, the command, variables as NAME=VALUE. They are written for `printf %b`,
-# since bash holds no NUL. The answer is the output and a line
-# `NONCE EXIT_CODE NUM_LEFTOVERS NUM_OUT_OF_MEMORY`. An empty line ends the command; its answer has
-# a fifth word, `killed`, and may follow that of the runner. The end of the input ends the container.
+# standard input, the folder, the command, variables as NAME=VALUE, all written for `printf %b`,
+# because variables of bash hold no NUL. The reply is the output and a line
+# `NONCE EXIT_CODE NUM_LEFTOVERS NUM_OUT_OF_MEMORY`. An empty line ends the command; its reply has
+# a fifth word, `killed`, and may follow the runner's reply. End-of-file ends the container.
 
 is_set=${LC_ALL+yes} was=${LC_ALL-}
 LC_ALL=C
 input=/dev/shm/.coding_gym
 exec 2>/dev/null 9<> <(:) # runners write to 9 when they end
-# Signals to the process group are for the command; without -m it would ignore interrupts.
+# Signals to the process group are for the command; without -m the command would ignore interrupts.
 trap '' HUP INT QUIT TERM USR1 USR2
 set -m
 
@@ -19,7 +19,7 @@ pause() { # for four milliseconds
   read -r -t 0.004 -u 9
 }
 
-count_running() { # sets num_running to the processes but this one and process 1
+count_running() { # counts all processes except this one and process 1
   local entry line
   num_running=0
   for entry in /proc/[0-9]*; do

@@ -123,7 +123,7 @@ class NamespaceBackend:
                     _log.warning(
                         "the modules %s are not preloaded: %s", spec.preload, error.problem
                     )
-                    # Other failures pass: the machine is busy, or the process was killed.
+                    # Other failures are temporary: a busy machine, or a killed process.
                     is_final = isinstance(error.__cause__, SetupError)
                     self._not_before[preload] = math.inf if is_final else monotonic() + _RETRY_S
             return with_zygote("namespace", *user, start)
@@ -155,7 +155,7 @@ class NamespaceBackend:
 def unprivileged_owner() -> tuple[int, int]:
     """Returns the uid and gid of sandboxes of this process, and of their layers.
 
-    For root, a fixed unprivileged one; root of a container that maps few users, and ordinary users,
+    Root uses one unprivileged user. Ordinary users, and root in a container that maps few users,
     run sandboxes as themselves.
     """
     kinds = ("uid", "gid")
@@ -202,7 +202,7 @@ def _request(
         mounts: From `_mounts`.
         network: Settings of the host's network; `NONE` without it.
         upper: A folder on disk for the sandbox's changes; None for a tmpfs.
-        image: The spec's image, unpacked; None where it names none.
+        image: The spec's image, unpacked; None if it names none.
         restores: Whether the data of a snapshot follow over the sandbox's channel.
     """
     layers = tuple(_source(layer) for layer in spec.layers)

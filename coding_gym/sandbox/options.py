@@ -49,7 +49,7 @@ class SandboxOptions:
                 ``image`` and ``limits``, which maps fields of `SandboxLimits` to numbers.
 
         Raises:
-            InvalidArgumentError, UnknownNameError: As the constructor, or ``value`` is neither.
+            InvalidArgumentError, UnknownNameError: As the constructor; or the type is wrong.
         """
         if isinstance(value, str):
             value = {"name": value}

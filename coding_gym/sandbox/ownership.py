@@ -1,8 +1,8 @@
-"""Folders that belong to a process, and the removal of those of ended processes.
+"""Folders that belong to a process, and the removal of the folders of ended processes.
 
 Each name contains its owner's `identity`: the boot of the machine, the pid namespace, the pid and
 the start time, which distinguishes processes with a reused pid. Folders of another boot or pid
-namespace, as of two containers that share a folder, are never removed: their owner may be alive.
+namespace, such as another container's, are never removed: their owner may be alive.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from coding_gym.sandbox.inside import files
 _IDENTITY = re.compile(r"([0-9a-f]{16})-(\d+)-(\d+)")
 # The uid of sandboxes that root opens: a uid that no distribution assigns to an account.
 UNPRIVILEGED = 64998
-_START_TIME = 19  # of the fields of /proc/PID/stat that follow the name: the 22nd of proc(5)
+_START_TIME = 19  # index in the fields of /proc/PID/stat after the name; number 22 in proc(5)
 
 
 def identity() -> str:
@@ -58,7 +58,7 @@ def _pid_namespace() -> str:
 def remove_folder(folder: Path) -> None:
     """Removes a folder and everything in it, as far as possible; does nothing if it is missing.
 
-    This includes folders without permissions, and folders deeper than the longest path.
+    This includes folders without permissions, and folders deeper than a path can be long.
     """
     files.remove_tree(str(folder))
 

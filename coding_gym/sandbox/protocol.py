@@ -75,7 +75,7 @@ class Sandbox:
 
         Raises:
             SandboxError: The sandbox is closed or died.
-            InvalidArgumentError: An argument out of range, or a NUL byte in ``command``.
+            InvalidArgumentError: An argument is out of range, or ``command`` has a NUL byte.
         """
         run = checked_run(command, timeout_s, max_output_bytes, cwd, env, stdin)
         if self._shell == "persistent" and cwd is None and not env and not stdin:
@@ -107,7 +107,7 @@ class Sandbox:
 
         Raises:
             SandboxError: The sandbox is closed or died.
-            InvalidArgumentError: An argument out of range, or a NUL byte in ``source``.
+            InvalidArgumentError: An argument is out of range, or ``source`` has a NUL byte.
         """
         command = python_command(source)
         run = checked_run(command, timeout_s, max_output_bytes, WORKDIR, None, stdin)
@@ -144,12 +144,12 @@ class Sandbox:
     def snapshot(self) -> Snapshot:
         """Returns the files that differ from the layers: workspace, home, /tmp and /dev/shm.
 
-        With an image, changes of its whole root are part of it. Time and memory grow with the
-        changes; for ``landlock``, which copies the workspace, with all files.
+        With an image, it includes changes of the whole root. Time and memory grow with the changes;
+        for ``landlock``, which copies the workspace, with all files.
 
         Raises:
             InvalidArgumentError: The backend has no snapshots.
-            SandboxError: The sandbox is closed or died; or a path is too long for a snapshot, and
+            SandboxError: The sandbox is closed or died; or a path is too long for a snapshot, but
                 the sandbox stays usable.
         """
         raise InvalidArgumentError(NO_SNAPSHOTS)
@@ -160,8 +160,8 @@ class Sandbox:
         A failure closes the sandbox.
 
         Raises:
-            InvalidArgumentError: The snapshot is another backend's, or of another spec, or the
-                backend has no snapshots; nothing has changed then.
+            InvalidArgumentError: The snapshot is of another backend or spec, or the backend has no
+                snapshots; then nothing has changed.
             SandboxError: The sandbox is closed or died.
         """
         del snapshot
@@ -254,10 +254,10 @@ class SandboxBackend(Protocol):
             snapshot: Initial files, from a sandbox of an equal spec.
 
         Raises:
-            InvalidArgumentError: A layer, mount or image that does not exist; an invalid target or
-                environment variable; a broken image; an option that the backend does not support; a
-                snapshot of another backend or spec.
-            SandboxUnavailableError: This machine cannot run the backend; names the remedy.
+            InvalidArgumentError: A layer, mount or image does not exist; a target, environment
+                variable or image is invalid; the backend does not support an option; the snapshot
+                is of another backend or spec.
+            SandboxUnavailableError: This machine cannot run it; the message has the remedy.
             SandboxError: The set-up failed for a transient reason.
         """
         ...

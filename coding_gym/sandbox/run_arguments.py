@@ -3,7 +3,7 @@
 In a persistent shell a command's bash saves its state at exit, and the next one sources it. The
 state is the folder, the file mode mask, variables, functions, aliases, options and the last exit
 code; limits, traps and processes are not part of it. It is a file in the sandbox's home, so
-snapshots hold it. A command that is killed leaves the state of the command before it.
+snapshots include it. A command that is killed leaves the state of the command before it.
 """
 
 import os
@@ -19,7 +19,7 @@ _MAX_COMMAND_BYTES = 1 << 20
 _MAX_DATA_BYTES = 64 << 20
 # The longest argument of exec (MAX_ARG_STRLEN) without its NUL.
 MAX_ARGUMENT_BYTES = (128 << 10) - 1
-# Reads a longer command from standard input, and runs it with an empty one.
+# Reads a longer command from standard input, and runs it with empty standard input.
 _FROM_STDIN = (
     b"IFS= read -r -d '' BASH_EXECUTION_STRING; exec < /dev/null; "
     b'eval -- "$BASH_EXECUTION_STRING"'
@@ -27,11 +27,11 @@ _FROM_STDIN = (
 
 STATE = f"{HOME}/.bash_state"
 
-# One line up to the command, which keeps line numbers in its errors. Only regular files are opened:
-# a FIFO would block. Functions come last: they could replace what runs after them. PWD is set by
-# `cd`; the text of the command is too large to save. Restoring a non-zero exit status under
-# errexit would exit the next bash before its command. With xtrace or verbose, bash would print what
-# precedes the command: a line in front of it, the first positional parameter, sets these options.
+# One line up to the command, so that line numbers in its errors are right. Only regular files are
+# opened: a FIFO would block. Functions come last: they could replace what runs after them. `cd`
+# sets PWD; the text of the command is too large to save. Restoring a non-zero exit status under
+# errexit would exit the next bash before its command. With xtrace or verbose, bash would print the
+# code before the command. So a line in front of it, the first positional parameter, sets them.
 _TRACING = (
     b"{ builtin set --; builtin set -$2; [[ \\$- == *e* ]] || (builtin exit $1); } 2>/dev/null"
 )
@@ -120,7 +120,7 @@ def python_command(source: str) -> str:
     """Returns the command that runs Python source in an isolated interpreter.
 
     Raises:
-        InvalidArgumentError: It is too long.
+        InvalidArgumentError: The command is too long.
     """
     command = f"exec python -I -S -c {shlex.quote(source)}"
     size = len(command.encode("utf-8", "surrogatepass"))

@@ -33,7 +33,7 @@ def get_backend(name: str = "auto") -> SandboxBackend:
 
     Raises:
         UnknownNameError: No backend has that name.
-        SandboxUnavailableError: For ``"auto"``: no backend works; has the remedy of the first.
+        SandboxUnavailableError: For ``"auto"``: no backend works; has the first backend's remedy.
         SandboxError: For ``"auto"``: a backend failed for a transient reason.
     """
     return _made(_automatic() if name == "auto" else name)
@@ -63,7 +63,7 @@ def open_sandbox(
     Raises:
         UnknownNameError: No backend has that name.
         InvalidArgumentError: A layer or mount of the spec does not exist.
-        SandboxUnavailableError: This machine cannot run the backend; names the remedy.
+        SandboxUnavailableError: This machine cannot run the backend; the message has the remedy.
         SandboxError: The set-up failed for a transient reason.
     """
     return get_backend(backend).open(spec, snapshot=snapshot)

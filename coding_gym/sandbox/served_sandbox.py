@@ -94,7 +94,7 @@ class Channel:
                 reason = "the sandbox is closed" if is_closed else f"the sandbox died: {error}"
                 raise self.give_up(reason) from error
             except BaseException:
-                # The reply may still arrive, and would be read as that of the next call.
+                # The reply may still arrive, and would be read as the next call's reply.
                 self._why_dead = "a call was interrupted"
                 raise
 
@@ -108,7 +108,7 @@ class Channel:
             snapshot: The files to restore.
 
         Raises:
-            SetupError: A step of it failed.
+            SetupError: A step of the set-up failed.
             SandboxError: The first process died, or does not answer.
         """
         try:
@@ -141,8 +141,8 @@ class Channel:
             file: Passed with the message.
 
         Raises:
-            SetupError: The reply is an error; unless that depends on the request, the sandbox is
-                dead.
+            SetupError: The reply is an error. The sandbox is then dead, unless the error concerns
+                only the request.
             SandboxError: The other side ended, or its reply is late or malformed.
         """
         with self._in_use():
@@ -169,7 +169,7 @@ class Channel:
         """Forwards ports of the sandbox to UNIX sockets of the host; a failure closes the sandbox.
 
         Raises:
-            SandboxError: A port is in use, or as `call`.
+            SandboxError: A port is in use; or as `call`.
         """
         routes: dict[socket.socket, Path] = {}
         try:
@@ -240,7 +240,7 @@ def memory_file(data: bytes = b"", *, size: int = 0) -> Iterator[BinaryIO]:
         size: Its fixed size if the other side writes to it; 0 otherwise.
 
     Raises:
-        SandboxError: No descriptor is free, or no memory.
+        SandboxError: No descriptor or no memory is free.
     """
     flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
     seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
@@ -388,7 +388,7 @@ class ServedSandbox(Sandbox):
 
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent."""
-        # In this order: a restore in another thread checks it after replacing the channel.
+        # Set first: a restore in another thread checks it after it has replaced the channel.
         self._is_closed = True
         self._channel.close()
 

@@ -24,7 +24,7 @@ NO_DESCRIPTOR = (
     "in the shell that starts it"
 )
 _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENODEV, errno.EINVAL})
-# At a path where nothing can be mounted, unless a restored file is in the way.
+# Errors of a path where nothing can be mounted, unless a restored file is in the way.
 _INVALID_TARGET = frozenset(
     {errno.EACCES, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG}
     | {errno.ENOENT, errno.ENOTDIR, errno.EROFS}
@@ -43,7 +43,7 @@ def documented_errors() -> Iterator[None]:
         yield
     except SetupError as failure:
         raise converted(failure) from failure
-    except OSError as error:  # out of descriptors, most often
+    except OSError as error:  # most often, no descriptor is free
         raise SandboxError(f"cannot open a sandbox: {error}") from error
 
 

@@ -59,15 +59,15 @@ class Snapshot:
     def load(cls, path: Path, spec: SandboxSpec) -> Self:
         """Returns the snapshot of a file.
 
-        Load only files that you trust: a forged one can replace any file of the sandbox.
+        Load only files that you trust: a forged snapshot can replace any file of the sandbox.
 
         Args:
             path: A file that `save` wrote, in any process on any host.
-            spec: The spec of the sandbox that will take it; its layers have the same content.
+            spec: The spec of the sandbox to restore; its layers must have the same content.
 
         Raises:
-            InvalidArgumentError: No such file, a damaged one or of another format, or one of a
-                sandbox with another spec.
+            InvalidArgumentError: The file is missing, damaged, of another format, or of a sandbox
+                with another spec.
             OSError: It cannot be read.
         """
         header, data = read_members(path, {_HEADER: _MAX_HEADER_BYTES, _DATA: None})
@@ -109,14 +109,14 @@ def write_members(path: Path, members: Mapping[str, bytes]) -> None:
 def read_members(path: Path, max_bytes: Mapping[str, int | None]) -> list[bytes]:
     """Returns the content of members of a tar, which must be uncompressed.
 
-    No member then takes more memory than the file has bytes.
+    So no member takes more memory than the size of the file.
 
     Args:
         path: The tar.
-        max_bytes: The largest size of each member, by its name; None for that of the file.
+        max_bytes: The largest size of each member, by its name; None for the size of the file.
 
     Raises:
-        InvalidArgumentError: No such file, or no such tar; a larger, missing or sparse member.
+        InvalidArgumentError: There is no such tar, or a member is missing, sparse or too large.
         OSError: It cannot be read.
     """
     try:

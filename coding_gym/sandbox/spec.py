@@ -1,4 +1,4 @@
-"""The specification of a sandbox: folders, interpreter, limits, variables. Values, no processes."""
+"""The specification of a sandbox: folders, interpreter, limits and variables, as plain values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -125,7 +125,7 @@ class SandboxSpec:
         workspace_alias: A second path of the workspace, such as the path from which the image
             installed the project; "" for none.
         shell: ``"fresh"`` starts a bash per command. ``"persistent"`` also does, and restores the
-            folder, variables, functions and options of the previous one. A call with its own
+            folder, variables, functions and options of the previous bash. A call with its own
             ``cwd``, ``env`` or ``stdin`` always has a fresh bash.
         preload: Modules that may already be imported when `Sandbox.run_python` starts a run, from a
             read-only mount at the interpreter's folder of packages. They are imported outside the

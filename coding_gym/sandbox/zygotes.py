@@ -55,8 +55,8 @@ class Zygote:
         overlay_works_on_tmpfs: Whether ``namespace`` sandboxes may keep their changes in memory.
 
     Raises:
-        SandboxUnavailableError: This machine cannot start it; names step, reason and remedy.
-        SandboxError: It could not be started for a transient reason.
+        SandboxUnavailableError: This machine cannot start zygotes; the message has the remedy.
+        SandboxError: The zygote could not be started for a transient reason.
     """
 
     def __init__(self, kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> None:
@@ -142,7 +142,7 @@ class Zygote:
         if self._stopped:
             return
         self._stopped = True
-        with contextlib.suppress(OSError):  # it hung up first
+        with contextlib.suppress(OSError):  # the zygote hung up first
             self._control.send(wire.pack({"request": STOP}), socket.MSG_DONTWAIT)
             self._control.shutdown(socket.SHUT_RDWR)
         # The server sees the end of its channel. If it hangs, killing its parent kills it.
@@ -161,7 +161,7 @@ class Zygote:
         python, env = [str(default_interpreter().executable), "-I", "-S"], {}
         if preload is not None:  # -I would ignore the seed
             python, env = [preload.executable, "-s", "-S"], _PRELOADED_ENV
-        # A Python that is not installed system-wide may need it in order to start at all.
+        # A Python that is not installed system-wide may need this variable in order to start.
         env = env | {k: v for k, v in os.environ.items() if k == "LD_LIBRARY_PATH"}
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs, contextlib.ExitStack() as cleanup:
@@ -189,7 +189,7 @@ class Zygote:
             is_late = isinstance(error, TimeoutError)
             # A late server prints an error about the end of its channel, which is not the reason.
             reason = str(error) if is_late else last_line(message, otherwise=str(error))
-            # A server without modules is late only where the machine is overloaded.
+            # A server without modules is late only if the machine is overloaded.
             is_transient = is_late and not self.is_preloaded
             error_type = SandboxError if is_transient else SandboxUnavailableError
             raise error_type(f"the sandbox server did not start: {reason}") from error
@@ -203,7 +203,7 @@ class Zygote:
 
 
 def _kill(descriptor: int) -> None:
-    """Kills the process of a descriptor, unless it has ended, and closes that."""
+    """Kills the process of a descriptor, unless it has ended, and closes the descriptor."""
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(descriptor, signal.SIGKILL)
     os.close(descriptor)
@@ -216,7 +216,7 @@ class _Registry:
         self._pid = pid
         self._locks: dict[Key, threading.Lock] = {}  # a start takes up to half a minute
         self._zygotes: dict[Key, Zygote] = {}
-        # Zygotes whose `open` was interrupted or late: sandboxes stay, no others are opened.
+        # Zygotes whose `open` was interrupted or late: they keep sandboxes, and open no others.
         self._retired: list[Zygote] = []
         atexit.register(self.stop)
 
@@ -263,7 +263,7 @@ def with_zygote(
     use: Callable[[Zygote], Result],
     preload: Preload | None = None,
 ) -> Result:
-    """Calls a function with a `zygote`, and again with a new one where the first one has died."""
+    """Calls a function with a `zygote`, and again with a new one if the first one has died."""
     first = zygote(kind, uid, gid, preload)
     try:
         return use(first)

@@ -87,7 +87,7 @@ class Part(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """The layout's text around the contents of messages: one more than there are contents."""
+    """The layout's texts around the contents of messages: one text more than contents."""
 
     texts: list[str]
     prompt: str
@@ -232,7 +232,7 @@ class Chat:
         )
 
 
-# Compiling and probing a template takes longer than a reset. Each harness has other tools.
+# Cached, because compiling and probing a template takes longer than a reset.
 _chats = ProcessCache[Chat](64)
 
 
@@ -255,7 +255,7 @@ def get_chat(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") 
 def turns_of(
     messages: Messages, replies: Iterable[Reply]
 ) -> Iterator[tuple[Messages, Reply | None]]:
-    """Yields the messages before the first reply with None, and then each reply's turn with it.
+    """Yields the messages before the first reply, with None; then each turn, with its reply.
 
     Args:
         messages: Any part of a chat.

@@ -56,7 +56,7 @@ class ChatIds:
         """Adds messages.
 
         Args:
-            messages: The new ones, in order.
+            messages: The new messages, in order.
             replies: The ids of each reply of the policy among them.
         """
         for turn, ids in turns_of(messages, replies):

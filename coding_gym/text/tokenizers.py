@@ -105,7 +105,7 @@ class Tokenizer(ABC):
 
 
 class TiktokenTokenizer(Tokenizer):
-    """A `Tokenizer` on a tiktoken encoding."""
+    """A `Tokenizer` that uses an encoding of ``tiktoken``."""
 
     __slots__ = ()
 
@@ -132,7 +132,7 @@ class TiktokenTokenizer(Tokenizer):
 
 
 class HuggingFaceTokenizer(Tokenizer):
-    """A `Tokenizer` on one of ``transformers``."""
+    """A `Tokenizer` that uses a tokenizer of ``transformers``."""
 
     __slots__ = ()
 

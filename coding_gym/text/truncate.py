@@ -3,7 +3,7 @@
 | name | keeps |
 |---|---|
 | `head` | the first characters |
-| `ends` | the first and the last ones, with a text between them that says how many are missing |
+| `ends` | the first and the last characters, around a text with the number of missing ones |
 """
 
 
@@ -21,7 +21,7 @@ def head(text: str, max_chars: int, suffix: str) -> str:
 def ends(text: str, max_chars: int, middle: str) -> str:
     """Returns the first and the last characters, ``max_chars`` in all, around ``middle``.
 
-    If ``max_chars`` is odd the head has one more. The middle is not counted; ``{omitted}`` in it
+    If ``max_chars`` is odd, the head is one longer. The middle is not counted; ``{omitted}`` in it
     becomes the number of removed characters. mini-swe-agent truncates long outputs in this way.
 
     >>> ends("abcdefghij", 4, " [{omitted} more] ")

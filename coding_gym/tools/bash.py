@@ -76,7 +76,7 @@ def _bash(call: ToolCall, context: ToolContext) -> ToolResult:
 
 
 def _observation(end: ExecResult, context: ToolContext) -> str:
-    """Returns the result of a command in mini-swe-agent's form, followed by our notes."""
+    """Returns the result of a command in mini-swe-agent's form, followed by notes."""
     output, notes = end.output, "".join(f"\n{note}" for note in end.notes)
     head = f"<returncode>{end.exit_code}</returncode>\n"
     if end.timed_out:

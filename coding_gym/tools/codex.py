@@ -115,7 +115,7 @@ def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 
 def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
-    """Returns the matching lines in ripgrep's form, by grep, which every sandbox has."""
+    """Returns the lines that match; runs grep, because a sandbox may lack ripgrep."""
     pattern, path = call.arguments["pattern"], call.arguments.get("path", ".")
     case = "" if call.arguments.get("case_sensitive", True) else "-i"
     if not pattern or "\0" in pattern or "\n" in pattern or len(pattern) > 1000:
@@ -144,7 +144,7 @@ def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 def _match(row: str) -> dict[str, Any] | None:
     path, nul, rest = row.partition("\0")
     number, colon, line = rest.partition(":")
-    if not nul or not colon or not number.isdecimal():  # a part of a file name with a line feed
+    if not nul or not colon or not number.isdecimal():  # part of a file name with a line feed
         return None
     line = line.rstrip("\r")[:MAX_MATCH_CHARS]
     return {"path": well_formed(path.removeprefix("./")), "line": int(number), "text": line}

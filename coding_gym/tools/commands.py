@@ -16,7 +16,7 @@ def run_command(
     Args:
         command: Any text.
         context: The episode.
-        timeout_s: A lower time limit than that of the episode.
+        timeout_s: A time limit in seconds; the episode's limit applies too.
 
     Returns:
         The result, with notices for killed background processes and exceeded memory.

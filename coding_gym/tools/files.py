@@ -212,9 +212,9 @@ def replace_once(
         file: The file.
         old: The text to find.
         new: The replacement.
-        missing: The refusal if it does not occur; `str.format` fills in ``name``.
-        several: The refusal if it occurs more than once; `str.format` fills in ``name``,
-            ``num``, and ``lines``: the lines of the first ten.
+        missing: The refusal if ``old`` does not occur; `str.format` fills in ``name``.
+        several: The refusal if ``old`` occurs more than once; `str.format` fills in ``name``,
+            ``num``, and ``lines``, the line numbers of the first ten occurrences.
 
     Returns:
         The new text, and the first and the last line of the replacement.

@@ -28,7 +28,7 @@ MAX_LINE_CHARS = 100
 SKIPPED = {"node_modules", "__pycache__", "venv", "site-packages", "dist", "build"}
 # Uses of these names rarely refer to a definition of the project.
 COMMON = frozenset(name for kind in (str, bytes, list, dict, set) for name in dir(kind))
-LINE_END = re.compile(r"\r\n|\r|\n")  # Python's own
+LINE_END = re.compile(r"\r\n|\r|\n")  # as Python splits source
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 

@@ -77,7 +77,7 @@ def array(description: str, items: str, **rest: Any) -> dict[str, Any]:
 
 
 def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
-    """Returns the errors of arguments by an OpenAI function schema; an empty list if valid.
+    """Returns the errors of arguments under an OpenAI function schema; an empty list if valid.
 
     Arguments that are not in the schema are errors.
 

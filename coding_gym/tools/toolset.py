@@ -121,7 +121,7 @@ class Tool:
             )
 
     def checked(self, call: ToolCall) -> ToolCall:
-        """Returns a call whose arguments fit the schema, without null ones; names may be unknown.
+        """Returns a call with arguments that fit the schema, without nulls; names may be unknown.
 
         Raises:
             Refusal: An argument is missing, has the wrong type, or is not Unicode text.
@@ -167,7 +167,7 @@ class Toolset:
         submission: The call that submits.
         refuse: Returns the text of a result that reports a mistake of the policy.
         checks_arguments: Whether calls whose arguments do not fit the schema are refused, and null
-            ones dropped, before a tool runs. If not, the tools check their arguments.
+            arguments dropped, before a tool runs. If not, the tools check their arguments.
         unreadable: The message for unreadable arguments; `str.format` fills in ``call`` and
             ``json_error``, the error of Python's ``json``.
         unknown: The message for a call of an unknown tool; `str.format` fills in ``call``, ``name``

@@ -25,7 +25,7 @@ def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
         date: The modification time of the copies.
 
     Raises:
-        TemplateError: They cannot be copied.
+        TemplateError: The files cannot be copied.
     """
     paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_INTO": BUILT}
     result = sandbox.run(COLLECT, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | paths)
@@ -38,7 +38,7 @@ def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
 
 
 def artifact_paths(folder: Path, tree: Path) -> tuple[str, ...]:
-    """Returns the topmost paths of artifacts that a tree does not have, relative to it."""
+    """Returns the topmost artifact paths that a tree does not have, relative to the tree."""
     paths: list[str] = []
     for parent, folders, files in os.walk(folder):
         below = Path(parent).relative_to(folder)

@@ -30,7 +30,7 @@ class BaseFiles:
 
     Attributes:
         paths: Files and symlinks, in git's order.
-        ignores: Those that are ``.gitignore`` files.
+        ignores: The ``.gitignore`` files in ``paths``.
         gitlinks: Submodules, which stay empty.
     """
 
@@ -59,7 +59,7 @@ def list_base(tree: Path) -> BaseFiles:
 
 
 def exclude_patterns(paths: tuple[str, ...]) -> bytes:
-    """Returns lines for ``info/exclude``: these paths and all below them, and caches of tools.
+    """Returns lines for ``info/exclude``: caches of tools, these paths, and everything below them.
 
     A path with a line feed, which such a file cannot express, is skipped.
     """
@@ -73,7 +73,7 @@ def exclude_patterns(paths: tuple[str, ...]) -> bytes:
 
 
 def write_base_git(folder: Path, tree: Path, base: BaseFiles, exclude: bytes) -> None:
-    """Makes the second git folder of a sealed checkout; its objects are hard links to the first's.
+    """Makes the second git folder of a sealed checkout, with hard links to the objects of ``.git``.
 
     Args:
         folder: A new, empty folder.

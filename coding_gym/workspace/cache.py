@@ -118,6 +118,6 @@ def _entries(root: Path, kind: str) -> Iterator[CacheEntry]:
         if path.name.endswith((PARTIAL, ".lock")) or path.is_dir() == is_file:
             continue
         used = path.with_name(f"{path.name}{USED}")
-        with suppress(OSError):  # it was just removed
+        with suppress(OSError):  # another process just removed it
             used_s = used.stat().st_mtime if used.exists() else path.stat().st_ctime
             yield CacheEntry(kind=kind, path=path, used_at=datetime.fromtimestamp(used_s, UTC))

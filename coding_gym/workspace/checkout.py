@@ -33,7 +33,7 @@ class Checkout:
         tree: Its folder, with ``.git``.
         base_git: The second git folder.
         commit: The base commit.
-        date: Its date, and that of every file.
+        date: The date of the commit and of every file.
         base: The files of the commit.
     """
 
@@ -82,8 +82,8 @@ class Checkouts:
         Args:
             task: The task.
             folder: A folder that has neither.
-            field: ``base_commit``, or ``environment_setup_commit`` for the tree of the task's
-                environment: that commit of a git repository, and never with a reverse patch.
+            field: ``base_commit``, or ``environment_setup_commit`` for the tree in which the
+                environment is built: that commit of a git repository, without the reverse patch.
 
         Raises:
             InvalidTaskError: The tree or commit does not exist, or a field cannot be used.

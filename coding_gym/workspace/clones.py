@@ -1,4 +1,4 @@
-"""Finding a task's commits: in a clone on this machine, or in a mirror of a URL's repository."""
+"""Finds a task's commits, in a clone on this machine or in a mirror of a URL's repository."""
 
 import hashlib
 import logging
@@ -31,8 +31,8 @@ class Clones:
     def source(self, task: Task, tree: GitTree, commit: str) -> str:
         """Returns a repository on this machine to fetch a commit from.
 
-        The commit is not looked up in a clone of the user, which may be hostile: only fetching from
-        it is safe.
+        A clone of the user may be hostile: to fetch from it is safe, to look up the commit in it is
+        not.
 
         Raises:
             InvalidTaskError: The repository does not exist.
@@ -46,7 +46,7 @@ class Clones:
         name = f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
         mirror = self.mirrors.get(name, _start)
         with key_lock(mirror.parent, name):
-            # The second is for a commit that no branch contains, such as one of a pull request.
+            # The second ref is for a commit on no branch, such as a pull request's.
             for ref in ("+refs/heads/*:refs/heads/*", f"{commit}:refs/commits/{commit}"):
                 if not _has(mirror, commit):
                     self._fetch(mirror, url, ref)
@@ -54,10 +54,10 @@ class Clones:
 
     def _fetch(self, mirror: Path, url: str, ref: str) -> None:
         _log.info("fetching %s", without_password(url))
-        # A killed git leaves them, and they would block every later fetch.
+        # A killed git leaves these files, which would block every later fetch.
         for path in (*mirror.rglob("*.lock"), *mirror.glob("objects/pack/tmp_*")):
             path.unlink()
-        # Pruned because a removed branch `a` blocks a new branch `a/b`; its commits stay.
+        # With --prune, because a removed branch `a` would block a new `a/b`; the commits stay.
         fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force", "--prune"]
         run_git(*fetch, "--", url, ref, cwd=mirror, network=True, timeout_s=self.timeout_s)
 
@@ -89,8 +89,8 @@ def named_commit(task: Task, field: str) -> str:
     """Returns the commit that a field of a task names.
 
     Raises:
-        InvalidTaskError: It is not a full sha. Names and short shas are refused because their
-            commit can change.
+        InvalidTaskError: The field is not a full sha. Names and short shas are refused because
+            their commit can change.
     """
     commit = str(getattr(task, field))
     if not _SHA.fullmatch(commit):

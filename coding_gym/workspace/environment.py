@@ -93,7 +93,7 @@ class Environments:
         if self.backend.name != "namespace":
             raise TemplateError(
                 f"task {task.task_id}: the {self.backend.name!r} sandbox cannot build "
-                "environments, which needs the network; use sandbox='namespace'"
+                "environments, because it has no network; use sandbox='namespace'"
             )
         checkout = self.checkouts.write(task, folder, field=_field(task))
         seal(checkout, (), self.backend.owner())
@@ -105,7 +105,7 @@ class Environments:
         }
         spec = _spec(task, interpreter, checkout)
         with build_sandbox(self.backend, spec, folders) as sandbox:
-            # Its real path, which the environment will contain.
+            # The interpreter's real path, because the environment contains this path.
             python = shlex.quote(str(interpreter.executable))
             installation = Installation(sandbox, task.task_id, log, self.timeout_s)
             for command in (f"{python} {_VENV} {ENVIRONMENT}", *task.install_commands):
@@ -138,7 +138,7 @@ def _variables(task: Task) -> dict[str, str]:
         "VIRTUAL_ENV": ENVIRONMENT,
         "TMPDIR": _SCRATCH,
         "XDG_CACHE_HOME": f"{_SCRATCH}/cache",
-        # Otherwise its notice of a newer pip would be the last line of failed commands.
+        # Otherwise pip's notice of a newer version would be the last line of failed commands.
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
     if task.version:

@@ -8,14 +8,14 @@ from coding_gym.errors import InvalidTaskError
 from coding_gym.task import Task
 from coding_gym.workspace.host_git import GIT_TIMEOUT_S, run_git
 
-# For trees of tasks without a date.
+# The date of the commit for a task without a date.
 _DEFAULT_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 _MESSAGE = "Initial commit"
 # Git accepts a slightly wider range of seconds since 1970, and of dates.
 _FIRST_YEAR, _LAST_YEAR = 1974, 2098
 _LAST_DATE = datetime(_LAST_YEAR, 12, 31, tzinfo=UTC)
 
-# Overrides all other attributes: files in the tree have the bytes of the repository.
+# Overrides all other attributes, so that files in the tree have the bytes of the repository.
 ATTRIBUTES_OFF = (
     "* !text !eol !crlf !ident !filter !diff !merge !working-tree-encoding !whitespace !delta\n"
 )
@@ -49,8 +49,8 @@ def commit_files(tree: Path, date: datetime, *, with_ignored: bool) -> str:
     Args:
         tree: A repository from `init_repository` with files in it.
         date: The commit's date.
-        with_ignored: Whether files that the tree's ``.gitignore`` names are part of it; if not,
-            they are removed.
+        with_ignored: Whether the commit includes files that the tree's ``.gitignore`` names; if
+            not, they are removed.
     """
     run_git("add", "--all", *(["--force"] if with_ignored else []), ".", cwd=tree)
     if not with_ignored:

@@ -46,7 +46,7 @@ def run_git(
         arguments: The arguments after ``git``.
         cwd: The working folder, in a repository that this package made.
         env: More environment variables.
-        network: Whether it may use protocols other than local ones.
+        network: Whether git may use protocols other than local ones.
         timeout_s: Time limit in seconds.
 
     Raises:
@@ -55,8 +55,8 @@ def run_git(
     """
     if shutil.which("git") is None:
         raise MissingDependencyError("git is not installed; run: apt-get install git")
-    # None of the host's variables: GIT_DIR or GIT_CONFIG_COUNT of a caller's own git must not
-    # reach this one.
+    # Not the host's variables: if this process runs under git, GIT_DIR or GIT_CONFIG_COUNT must
+    # not affect this command.
     variables = _environment(network) | dict(env or {})
     try:
         ended = run_program(["git", *arguments], cwd=cwd, env=variables, timeout_s=timeout_s)
@@ -89,7 +89,7 @@ def _environment(network: bool) -> dict[str, str]:
 
 
 def git_complaint(output: str, otherwise: str = "no output") -> str:
-    """Returns git's last error message in ``output``, or the last line without one.
+    """Returns git's last error message in ``output``; without one, the last line.
 
     Several lines of advice may follow an error message.
     """

@@ -14,7 +14,7 @@ from coding_gym.workspace.template import IMAGE_BIN
 
 _SCHEMA = 1
 _TIMEOUT_S = 120.0
-# Run by the scripts that compute and apply patches.
+# The programs that the scripts for patches run.
 _PROGRAMS = "base64 chmod cmp comm cp find git mkdir rm sed sort tr"
 _LOOK_FOR_PROGRAMS = (
     f'for name in {_PROGRAMS}; do command -v "$name" > /dev/null || echo "$name"; done'
@@ -104,7 +104,7 @@ class ImagePythons:
             )
         before, _, python = result.output.partition("python:")
         if before.strip().endswith("nameless"):
-            # Not a link: a Python started through one may not find its virtual environment.
+            # Not a link: a Python started through a link may not find its virtual environment.
             script = folder / _BIN / "python"
             script.parent.mkdir()
             script.write_text(f'#!/bin/bash\nexec {shlex.quote(python)} "$@"\n')

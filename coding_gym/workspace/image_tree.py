@@ -55,7 +55,7 @@ class ImageCopy:
 
     Attributes:
         base: The tracked files; all files if the image's git lists no tracked files.
-        artifacts: The untracked files; all files in the same case, so it can equal ``base``.
+        artifacts: The untracked files; in that same case all files, and the folder is ``base``.
         is_sorted: Whether the image's git lists tracked files.
     """
 
@@ -96,7 +96,7 @@ class ImageTrees:
 
         Raises:
             InvalidTaskError: The image has no such folder.
-            TemplateError: It cannot be copied out.
+            TemplateError: The folder cannot be copied.
             SandboxError: No sandbox could be opened.
         """
         runs_on = (self.backend.owner(), self.backend.name)

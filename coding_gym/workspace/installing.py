@@ -15,7 +15,7 @@ _TAIL_LINES = 20
 _TAIL_CHARS = 4000
 
 _ERROR = re.compile(r"\s*(?:ERROR|error|[\w.]+Error): (?!subprocess-exited-with-error)")
-_MAX_COMMAND_CHARS = 80  # of a command in an error; the log has all of it
+_MAX_COMMAND_CHARS = 80  # of a command in an error; the log has the whole command
 
 
 class Installation:
@@ -44,12 +44,12 @@ class Installation:
             command: A shell command.
 
         Raises:
-            InvalidTaskError: It cannot be passed to a shell.
-            TemplateError: It failed, or the time limit passed. The message is one line; the end of
-                the output is a note of the exception.
+            InvalidTaskError: The command cannot be passed to a shell.
+            TemplateError: The command failed, or the time limit passed. The message is one line;
+                the end of the output is a note of the exception.
         """
         _log.info("task %s: %s", self._task_id, command)
-        # Before it runs, so that the log of a killed build ends with its command.
+        # Written first, so that the log of a killed build ends with the command that ran.
         self._write(f"$ {command}\n")
         try:
             left_s = max(self._deadline - monotonic(), 0.001)
@@ -90,6 +90,6 @@ def _excerpt(command: str) -> str:
 
 
 def _tail(output: str) -> str:
-    # Without control characters, which could act on the reader's terminal.
+    # Control characters are replaced, because they could affect the reader's terminal.
     lines = ["".join(c if c.isprintable() else " " for c in line) for line in output.splitlines()]
     return "\n".join(lines[-_TAIL_LINES:])[-_TAIL_CHARS:].strip()

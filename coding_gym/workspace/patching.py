@@ -40,19 +40,19 @@ _FULL = ("No space left on device", "unknown write failure on standard output")
 def diff(sandbox: Sandbox, template: Template) -> Patch:
     """Returns the changes of the working tree since the base, as a git diff.
 
-    New, deleted, renamed, binary and mode changes are in it. Submodules are not, nor new files that
-    the base's ``.gitignore`` names, that install commands made, or that are caches of Python tools
-    and editors (``__pycache__``, ``.pytest_cache``, ``.x.swp`` …). `Patch.excluded` names new files
-    larger than `MAX_PATCH_BYTES`, core dumps, and the folders of virtual environments and cloned
-    repositories. The sandbox is left as it was.
+    The patch contains new, deleted, renamed, binary and mode changes. It excludes submodules, and
+    new files that the base's ``.gitignore`` names, that install commands made, or that are caches
+    of Python tools and editors (``__pycache__``, ``.pytest_cache``, ``.x.swp`` …). `Patch.excluded`
+    names new files larger than `MAX_PATCH_BYTES`, core dumps, and the folders of virtual
+    environments and cloned repositories. The sandbox is not changed.
 
     Args:
         sandbox: A sandbox opened from ``template.spec``.
         template: The template.
 
     Raises:
-        PatchError: A file of the base or the patch is larger than `MAX_PATCH_BYTES`, it takes too
-            long, or the sandbox's disk is full; or a required program is missing in the task's
+        PatchError: A file of the base or the patch is larger than `MAX_PATCH_BYTES`, git takes
+            too long, or the sandbox's disk is full; or a required program is missing in the task's
             image, where a policy can remove it.
         MissingDependencyError: git or findutils is not installed on this machine.
         SandboxError: The sandbox is closed or died.
@@ -65,10 +65,10 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
     """Applies a patch's text to the base and returns the change in the form of `diff`.
 
     It is applied as SWE-bench's harness does (``run_evaluation.py``, ``GIT_APPLY_CMDS``): by git,
-    else by the program ``patch`` with less context, from a clean tree each time. Unlike there, a
-    hunk that seems to be applied already is not reversed. New files that install commands made
-    are not part of the change. The program ``patch`` chooses its target itself: the returned patch,
-    not the text, tells which files change.
+    else by the program ``patch`` with less context, from a clean tree each time. Unlike SWE-bench,
+    it does not reverse a hunk that seems to be applied already. New files that install commands
+    made are not part of the change. The program ``patch`` chooses its target itself, so the
+    returned patch, not the text, shows which files change.
 
     Args:
         sandbox: A sandbox opened from ``template.spec``, with a clean tree.
@@ -76,7 +76,7 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
         patch: The patch.
 
     Raises:
-        PatchError: It cannot be read or does not apply, or its change is too large.
+        PatchError: The patch cannot be read or does not apply, or its change is too large.
         MissingDependencyError: As `diff`.
         SandboxError: The sandbox is closed or died.
     """
@@ -84,15 +84,15 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
 
 
 def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
-    """Applies a patch to the working tree, all of it or nothing.
+    """Applies a patch to the working tree completely or not at all.
 
     Args:
         sandbox: A sandbox opened from a template.
         patch: The patch; an empty one changes nothing.
 
     Raises:
-        PatchError: It does not apply, names a path outside the tree or inside ``.git``, or cannot
-            be read.
+        PatchError: The patch does not apply, names a path outside the tree or inside ``.git``, or
+            cannot be read.
         MissingDependencyError: As `diff`.
         SandboxError: The sandbox is closed or died.
     """
@@ -134,12 +134,12 @@ def _run_indexed(
     problem: str = _NOT_COMPUTED,
 ) -> tuple[str, str]:
     """Runs a script on an index of the working tree; returns its result and the excluded names."""
-    scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
+    scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 - inside the sandbox
     paths = _paths(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
     result = sandbox.run(
         script,
         timeout_s=TIMEOUT_S,
-        max_output_bytes=MAX_PATCH_BYTES // 3 * 4 + 8 + _MAX_NAMES_BYTES,  # of base64
+        max_output_bytes=MAX_PATCH_BYTES // 3 * 4 + 8 + _MAX_NAMES_BYTES,  # in base64
         cwd="/",
         env=ENV | paths | {"CG_MAX": str(MAX_PATCH_BYTES)},
         stdin=stdin,

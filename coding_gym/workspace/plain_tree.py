@@ -89,7 +89,7 @@ def reverse_apply(task: Task, patch: str, tree: Path) -> None:
     """Reverses a patch in a repository; git changes nothing outside it.
 
     Raises:
-        InvalidTaskError: It does not fit the files, or leads out of the tree.
+        InvalidTaskError: The patch does not fit the files, or leads out of the tree.
     """
     if not patch:
         return
@@ -121,7 +121,7 @@ def walk(folder: Path) -> Iterator[tuple[str, int]]:
     Yields relative paths and modes; making a `Path` of each takes longer than reading the files.
 
     Raises:
-        OSError: A folder in it cannot be listed.
+        OSError: A subfolder cannot be listed.
     """
     for parent, folders, files in os.walk(folder, onerror=_raise):
         modes = {name: os.lstat(f"{parent}/{name}").st_mode for name in (*folders, *files)}

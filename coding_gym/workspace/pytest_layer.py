@@ -62,7 +62,7 @@ def pytest_distributions() -> dict[str, Distribution]:
     """Returns pytest and its dependencies, as installed for this process, by name and version.
 
     Raises:
-        MissingDependencyError: One of them is not installed.
+        MissingDependencyError: A distribution is not installed.
     """
     from packaging.requirements import Requirement  # a dependency of pytest itself
 
@@ -98,12 +98,12 @@ class PytestLayers:
     def get(self, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
         """Returns the key of an interpreter's layer, and a spec that mounts both.
 
-        The layer includes byte code for the interpreter: it is mounted read-only, and imports could
-        not write any.
+        The layer includes byte code for the interpreter, because imports cannot write byte code
+        into a read-only mount.
 
         Raises:
-            TemplateError: The interpreter is of another version than this process's, for which
-                pytest is installed, or pytest cannot be compiled.
+            TemplateError: The interpreter's version differs from that of this process, for which
+                pytest is installed; or pytest cannot be compiled.
         """
         running = "{}.{}.".format(*sys.version_info)
         if not interpreter.version.startswith(running):
@@ -154,7 +154,7 @@ def _compile(site: Path, interpreter: Interpreter) -> None:
     target = str(interpreter.site_packages)
     options = ["-q", "-d", target, "--invalidation-mode", "unchecked-hash", str(site)]
     command = [str(interpreter.executable), "-I", "-S", "-m", "compileall", *options]
-    # A Python that is not installed system-wide may need the variable in order to start at all.
+    # A Python that is not installed system-wide may need this variable in order to start.
     env = {"PATH": os.defpath} | {k: v for k, v in os.environ.items() if k == "LD_LIBRARY_PATH"}
     try:
         ended = run_program(command, cwd=Path("/"), env=env, timeout_s=_COMPILE_TIMEOUT_S)

@@ -1,9 +1,9 @@
 """Shell scripts that run git inside a sandbox.
 
 They read paths and limits from their environment: ``CG_TREE`` (the working tree), ``CG_BASE`` (the
-template's own git folder), ``CG_TMP`` (a folder that does not exist yet), ``CG_COMMIT`` (the base
-commit), ``CG_MAX`` (maximum size of one file, and of the patch). Programs are found only in
-system folders, which nothing inside can write to.
+second git folder), ``CG_TMP`` (a folder that does not exist yet), ``CG_COMMIT`` (the base commit),
+``CG_MAX`` (maximum size of one file, and of the patch). Programs are found only in system folders,
+to which commands in the sandbox cannot write.
 """
 
 from coding_gym.workspace.template import BASE_IGNORES, BASE_PATHS

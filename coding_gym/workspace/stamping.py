@@ -8,7 +8,7 @@ from coding_gym.sandbox.layer_union import set_metadata
 
 
 def stamp(folder: Path, date: datetime, owner: tuple[int, int]) -> None:
-    """Sets owner, times and plain modes (0644 or 0755) of everything in a folder, and of itself."""
+    """Sets owner, times and plain modes (0644 or 0755) of a folder and everything in it."""
     times_ns = (int(date.timestamp()) * 10**9,) * 2
     for parent, folders, files in os.walk(folder, topdown=False):
         for name in files:

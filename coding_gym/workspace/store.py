@@ -56,7 +56,7 @@ class TemplateStore:
 
     Raises:
         InvalidArgumentError: An argument is out of range.
-        SandboxUnavailableError: This machine cannot run the backend; names the remedy.
+        SandboxUnavailableError: This machine cannot run the backend; the message has the remedy.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class TemplateStore:
         digest = self._images.identity(task)
         try:
             key, base = self._image_pythons.get(task, digest)
-        except InvalidArgumentError as error:  # of the backend, for the image
+        except InvalidArgumentError as error:  # the backend cannot use the image
             raise InvalidTaskError(f"task {task.task_id}: field 'image': {error}") from error
         if task.image_path:
             below = self._images.get(task, task_date(task)).artifacts
@@ -177,9 +177,9 @@ class TemplateStore:
         return f"{digest} {key} {task.image_path}", base
 
     def _environment(self, task: Task) -> tuple[str, SandboxSpec]:
-        """Returns the identity of a template of this machine, and its spec without the tree."""
+        """Returns the identity of a template without an image, and its spec without the tree."""
         tools = find_toolchain(task.language)
-        if tools.missing and not task.install_commands:  # which may install it
+        if tools.missing and not task.install_commands:  # these may install the tools
             raise TemplateError(f"task {task.task_id}: {tools.missing}")
         interpreter = _interpreter(task)
         if task.install_commands:
@@ -196,7 +196,7 @@ class TemplateStore:
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index after ``git update-index --really-refresh`` in a sandbox."""
         with self._backend.open(spec) as sandbox:
-            scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
+            scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 - inside the sandbox
             paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
             result = sandbox.run(
                 REFRESH_INDEX, timeout_s=600.0, cwd="/", env=ENV | paths | {"CG_TMP": scratch}

@@ -20,7 +20,7 @@ class Template:
     """The checkout and environment of a task, from a `TemplateStore`.
 
     Attributes:
-        key: Identifies tree, history, environment and owner; equal ones have the same key.
+        key: Identifies tree, history, environment and owner; equal templates have the same key.
         spec: ``open_sandbox(spec)`` gives a clean checkout at ``/workspace``, on branch ``main``.
         base_commit: Sha of the commit that the checkout is at. For trees without history this
             package makes a commit, the same on every machine.

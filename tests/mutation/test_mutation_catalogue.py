@@ -1,4 +1,4 @@
-"""The catalogue: which repairs and bugs it proposes, and what its edits leave alone."""
+"""The catalogue of mutations: its repairs and bugs, and the code that it does not edit."""
 
 import ast
 
@@ -11,9 +11,9 @@ from coding_gym.repair.candidates import candidates
 from coding_gym.source_text import apply_edits
 from coding_gym.synthesis.mutants import find_mutants
 
-# Edits that templates must propose: the template, a snippet, and a snippet that it must make of
-# it; where the last does not end its line, it is only the part that changes. First operators,
-# conditions and constants.
+# Edits that templates must propose: a template, a snippet, and the edited snippet. An edited
+# snippet without a line end is only the changed part. These edit operators, conditions and
+# constants.
 VALUES = [
     ("compare", "if a > b:\n    f()\n", "if a >= b:\n    f()\n"),
     ("compare", "x = (a) < (b)\n", "x = (a) <= (b)\n"),
@@ -26,7 +26,7 @@ VALUES = [
     ("constant", "x = True\n", "x = False\n"),
     ("constant", "x = 1\n", "x = -1\n"),
 ]
-# What is called, with what, by which name.
+# Calls, names and attributes.
 CALLS = [
     ("argument", "f(a, (b), c)\n", "f((b), a, c)\n"),
     ("argument", "f(a, (b))\n", "f(a)\n"),
@@ -88,7 +88,7 @@ BUGS = [
     ("loop", "def f(a):\n    for b in a:\n        continue\n", "        break\n"),
     ("string_method", "def f(a):\n    return a.strip()\n", "a.lstrip()"),
 ]
-# Many constructs on purpose: every template has something to say here.
+# Many constructs, so that every template proposes an edit.
 DENSE = '''\
 """A module."""
 from __future__ import annotations
@@ -202,7 +202,7 @@ def test_every_kind_of_bug_has_a_case() -> None:
     assert len(BUG_KINDS) >= 15
 
 
-def test_every_bug_has_a_kind_of_the_list() -> None:
+def test_every_bug_has_a_listed_kind() -> None:
     found = {change.bug for site in sites(Source("m.py", DENSE)) for change in bugs(site)}
     assert found <= set(BUG_KINDS)
 
@@ -219,7 +219,7 @@ def test_every_broken_program_parses_and_keeps_its_form() -> None:
         assert '"""A module."""' in program
 
 
-def test_lines_that_no_test_runs_are_left_alone() -> None:
+def test_lines_that_no_test_runs_are_not_edited() -> None:
     requested = []
 
     def is_run(lines: range) -> bool:
@@ -248,11 +248,11 @@ def test_the_parts_of_a_match_statement_have_their_own_lines() -> None:
     assert not any(line == 1 for _, line in found)
 
 
-def test_a_comment_above_a_removed_statement_goes_too() -> None:
+def test_removing_a_statement_removes_the_comment_above() -> None:
     text = "def f(a):\n    # Sorted first.\n    a.sort()\n    return a\n"
     assert programs("removed_statement", text) == ["def f(a):\n    return a\n"]
 
 
 @pytest.mark.parametrize("data", [b"def (:\n", b"x = '\xff'\n", b"x = '\0'\n"])
-def test_a_file_that_cannot_be_written_back_is_not_read(data: bytes) -> None:
+def test_files_that_are_not_utf8_or_python_are_skipped(data: bytes) -> None:
     assert Source.from_bytes("m.py", data) is None

@@ -42,7 +42,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def daemons() -> Iterator[Callable[[str], Engine]]:
-    """Starts ``dockerd`` or ``podman`` once; skips where that one cannot be started."""
+    """Starts ``dockerd`` or ``podman`` once; skips if it cannot be started."""
     engines: dict[str, Engine] = {}
     skipped: dict[str, str] = {}
     with ExitStack() as stack:

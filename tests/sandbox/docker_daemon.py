@@ -1,4 +1,4 @@
-"""A daemon of the test run's own: private socket, private folder, ended with the run."""
+"""A daemon for the test run, with a private socket and folder; it ends with the run."""
 
 import contextlib
 import os
@@ -52,7 +52,7 @@ def running(name: str) -> Iterator[Engine]:
     with (folder / "log").open("wb") as log:
         daemon = subprocess.Popen(
             [program, *(podman if name == "podman" else dockerd)],
-            cwd=folder,  # Podman's helpers write there
+            cwd=folder,  # Podman's helpers write to it
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -1,4 +1,4 @@
-"""Choices of a backend, its options and an interpreter; what the doctor reports of machines."""
+"""Choices of a backend, its options and an interpreter; reports of ``coding-gym doctor``."""
 
 import errno
 import json
@@ -73,7 +73,7 @@ def test_a_machine_without_namespaces_gets_a_remedy(machine: str) -> None:
 
 
 @pytest.mark.slow
-def test_every_backend_is_probed_and_the_automatic_one_named() -> None:
+def test_probes_cover_every_backend_and_name_the_automatic_one() -> None:
     probes, automatic = probe_backends()
     assert automatic == "namespace"
     assert set(probes) == set(backend_names())
@@ -116,7 +116,7 @@ def test_a_failed_process_start_does_not_change_the_automatic_choice(
     assert get_backend("auto").name == "namespace"
 
 
-def test_a_name_alone_is_enough() -> None:
+def test_options_can_be_the_name_of_a_backend() -> None:
     assert SandboxOptions.parse("auto") == SandboxOptions.parse({}) == SandboxOptions()
     assert SandboxOptions.parse("namespace") == SandboxOptions.parse({"name": "namespace"})
 
@@ -173,7 +173,7 @@ def empty_cache() -> Iterator[None]:
     find_interpreter.cache_clear()  # later tests want the machine's own
 
 
-def test_the_default_interpreter_is_no_virtual_environment() -> None:
+def test_the_default_interpreter_is_not_a_virtual_environment() -> None:
     python = default_interpreter()
     assert python.version == _RUNNING
     assert python.prefix == Path(sys.base_prefix).resolve()
@@ -194,7 +194,7 @@ def test_a_missing_version_is_named() -> None:
             find_interpreter(text)
 
 
-def test_a_user_without_a_home_folder_gets_an_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interpreter_is_found_without_a_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOME")
     monkeypatch.setattr(pwd, "getpwuid", raising(KeyError("uid not found")))
     monkeypatch.setenv("PIP_FIND_LINKS", "~/wheels")

@@ -1,4 +1,4 @@
-"""Programs of the host end with everything that they started."""
+"""A program of the host ends together with all processes that it started."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from sandbox_fixtures import wait_until
 from coding_gym.sandbox.host_program import run_program
 
 
-def test_a_timeout_ends_the_descendants_too(tmp_path: Path) -> None:
+def test_a_timeout_kills_descendants(tmp_path: Path) -> None:
     command = "sleep 60 & echo $! > pid; wait"
     with pytest.raises(TimeoutError):
         run_program(["bash", "-c", command], cwd=tmp_path, env=dict(os.environ), timeout_s=0.5)

@@ -1,4 +1,4 @@
-"""The landlock backend beyond the conformance checks: what it keeps apart, and how it ends."""
+"""The landlock backend, beyond the conformance tests: its isolation and its end."""
 
 import errno
 import os
@@ -41,7 +41,9 @@ _BACKEND = LandlockBackend()
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(os.geteuid() != 0, reason="landlock gives each sandbox a user of its own"),
+    pytest.mark.skipif(
+        os.geteuid() != 0, reason="landlock needs root, to give each sandbox a user"
+    ),
     pytest.mark.skipif(landlock_rules.abi() < 6, reason="needs Landlock with scopes"),
 ]
 
@@ -52,7 +54,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def test_a_transient_failure_is_not_unavailability(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transient_failure_does_not_mean_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     failure = SetupError("start a sandbox's watchdog", errno.EAGAIN, "no process is free")
     monkeypatch.setattr(landlock_backend, "with_zygote", raising(failure))
     with pytest.raises(SandboxError) as raised:
@@ -67,7 +69,7 @@ def test_proc_entries_are_unreadable(sandbox: Sandbox) -> None:
             assert sandbox.run(f"ls /proc/{pid}/{name} && cat /proc/{pid}/{name}").exit_code != 0
 
 
-def test_links_to_proc_files_are_refused_to_the_owner(sandbox: Sandbox) -> None:
+def test_owner_calls_refuse_links_to_proc_files(sandbox: Sandbox) -> None:
     for path in (f"/proc/{os.getpid()}/cmdline", "/proc/net/unix", "/proc/self/status"):
         assert sandbox.run(f"ln -sf {path} link").exit_code == 0
         with pytest.raises(PermissionError):
@@ -77,7 +79,7 @@ def test_links_to_proc_files_are_refused_to_the_owner(sandbox: Sandbox) -> None:
     assert sandbox.read_file("/proc/version").startswith(b"Linux")
 
 
-def test_another_sandbox_and_its_files_are_out_of_reach(sandbox: Sandbox) -> None:
+def test_other_sandboxes_and_their_files_are_inaccessible(sandbox: Sandbox) -> None:
     with _BACKEND.open(SandboxSpec()) as other:
         other.write_file("secret", b"of the other")
         assert sandbox.run("id -u").output != other.run("id -u").output
@@ -147,7 +149,7 @@ def test_host_files_cannot_change(abi: int) -> None:
     assert (len(printed), {*printed} - refused) == (1 + 2 * 13 + 2, set())
 
 
-def test_only_pairs_of_connected_sockets_are_left(sandbox: Sandbox) -> None:
+def test_only_connected_socket_pairs_are_allowed(sandbox: Sandbox) -> None:
     script = (
         "import socket\n"
         "for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK, 40):\n"
@@ -164,7 +166,7 @@ def test_only_pairs_of_connected_sockets_are_left(sandbox: Sandbox) -> None:
     assert python_output(sandbox, script).split() == ["b'through'", str(errno.EACCES)]
 
 
-def test_uniting_layers_follows_no_link(make_layer: MakeLayer, tmp_path: Path) -> None:
+def test_uniting_layers_does_not_follow_links(make_layer: MakeLayer, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").write_text("kept")
@@ -220,7 +222,7 @@ def test_a_signal_ends_the_sandbox(whose: Callable[[Sandbox], int], number: sign
         assert not folder.exists()
 
 
-def test_close_kills_commands_whose_server_they_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_kills_commands_that_stopped_their_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served_sandbox, "_ANSWER_TIMEOUT_S", 0.5)
     with alive_pipe(_BACKEND) as alive:
         # Before ABI 6, commands can signal the server.

@@ -1,6 +1,6 @@
-"""Folders of sandboxes: gone with them, swept after dead owners, kept for all others.
+"""Folders of sandboxes are removed with them and after dead owners, and kept for all others.
 
-Changes lie on disk, as on kernels whose tmpfs lacks user extended attributes.
+Changes are on disk, as on kernels whose tmpfs lacks user extended attributes.
 """
 
 import os
@@ -50,7 +50,7 @@ with backend.open(spec) as sandbox:
 
 @contextmanager
 def container(kind: str, layer: Path, shared: Path) -> Iterator["subprocess.Popen[str]"]:
-    """An owner of a sandbox in a pid namespace of its own, which has opened it."""
+    """A process in a new pid namespace that has opened a sandbox."""
     env = os.environ | {"TMPDIR": str(shared), "XDG_CACHE_HOME": str(shared / "cache")}
     env |= {"PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
@@ -110,14 +110,14 @@ def test_removal_continues_after_a_file_that_cannot_be_removed(
     assert not any(tmp_path.iterdir())
 
 
-def test_the_target_of_a_link_keeps_its_mode(tmp_path: Path) -> None:
+def test_removing_a_link_keeps_the_mode_of_its_target(tmp_path: Path) -> None:
     (tmp_path / "target").mkdir(mode=0o755)
     (tmp_path / "link").symlink_to(tmp_path / "target")
     remove_folder(tmp_path / "link")
     assert (tmp_path / "target").stat().st_mode & 0o777 == 0o755
 
 
-def test_folders_of_dead_owners_alone_are_swept(
+def test_only_folders_of_dead_owners_are_removed(
     make_layer: MakeLayer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""The memory watch: which programs it ends, and which it leaves alone."""
+"""The memory watch kills programs above the limit, and no others."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ def _python(sandbox: Sandbox, script: str) -> ExecResult:
     return sandbox.run("python /tmp/script.py", timeout_s=60)
 
 
-# Each holds more than the limit, and would hold it for longer than the time limit.
+# Programs that hold more than the limit, for longer than the time limit.
 _HOGS = {
     "shared": "x = mmap.mmap(-1, 300 * MIB)\nx.write(b'x' * (100 * MIB) * 3)",
     "of many threads": (
@@ -67,7 +67,7 @@ _HOGS = {
 
 
 @pytest.mark.parametrize("hog", _HOGS.values(), ids=_HOGS)
-def test_too_much_memory_ends_the_command_alone(narrow: Sandbox, hog: str) -> None:
+def test_exceeded_memory_ends_only_the_command(narrow: Sandbox, hog: str) -> None:
     result = _python(narrow, f"print('begun', flush=True)\n{hog}\ntime.sleep(60)")
     assert (result.exit_code, result.out_of_memory, result.timed_out) == (137, True, False)
     assert (result.output, result.num_leftovers) == ("begun\n", 0)
@@ -75,7 +75,7 @@ def test_too_much_memory_ends_the_command_alone(narrow: Sandbox, hog: str) -> No
     assert (after.output, after.out_of_memory) == ("cat\n", False)
 
 
-# Each looks like too much at first sight, or is nothing but address space.
+# Programs that seem to exceed the limit, or only reserve address space.
 _MODEST = {
     "a copy that forked processes share": (
         "x = b'x' * (60 * MIB)\n"
@@ -101,7 +101,7 @@ _MODEST = {
 
 
 @pytest.mark.parametrize("program", _MODEST.values(), ids=_MODEST)
-def test_memory_below_the_limit_is_left_alone(narrow: Sandbox, program: str) -> None:
+def test_commands_below_the_memory_limit_are_not_killed(narrow: Sandbox, program: str) -> None:
     result = _python(narrow, f"{program}\ntime.sleep(0.7)\nprint('kept', flush=True)\n")
     assert "kept\n" in result.output
     assert (result.exit_code, result.out_of_memory) == (0, False)

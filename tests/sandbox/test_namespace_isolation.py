@@ -1,4 +1,4 @@
-"""What a command in a namespace sandbox can see and do, and what docs/sandboxes.md says of it."""
+"""The files, namespaces, variables and network of commands in a namespace sandbox."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ print(socket.gethostbyname(socket.gethostname()), socket.if_nameindex())
 """
 _COMMIT = "git init -q . && git commit -q --allow-empty -m x"
 _AMEND = "EDITOR=vi git commit -q --allow-empty --amend && git log --format='%s %an'"
-# What commands meet, and what they print.
+# Commands, and their output.
 _WORLD = {
     "id -u; id -g; id -un; id -gn": "1000\n1000\nagent\nagent\n",
     "touch a; stat -c %u:%g a . ~ /tmp": "1000:1000\n" * 4,
@@ -40,7 +40,7 @@ _WORLD = {
 
 
 @pytest.mark.parametrize(("command", "printed"), _WORLD.items())
-def test_commands_meet_an_ordinary_quiet_system(
+def test_commands_print_what_an_ordinary_system_prints(
     sandbox: Sandbox, command: str, printed: str
 ) -> None:
     assert sandbox.run(command).output == printed
@@ -54,7 +54,7 @@ def test_commands_meet_an_ordinary_quiet_system(
         ("npm init && npm install left-pad", "ENOTCACHED"),
     ],
 )
-def test_installers_neither_ask_nor_wait(sandbox: Sandbox, command: str, named: str) -> None:
+def test_installers_do_not_prompt_or_wait(sandbox: Sandbox, command: str, named: str) -> None:
     if command.startswith("npm") and shutil.which("npm") is None:
         pytest.skip("npm is not installed")
     result = sandbox.run(command, timeout_s=60)
@@ -79,10 +79,10 @@ def test_a_sandbox_has_a_private_namespace(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_our_own_package_is_covered(make_layer: MakeLayer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_this_package_is_hidden(make_layer: MakeLayer, monkeypatch: pytest.MonkeyPatch) -> None:
     prefix = make_layer({"share/kept": "y"})
     shutil.copytree(Path(coding_gym.__file__).parent, prefix / "src2" / "coding_gym")
-    monkeypatch.chdir(prefix / "src2")  # it is imported from there
+    monkeypatch.chdir(prefix / "src2")  # the test imports the package from it
     script = f"""
 from dataclasses import replace
 from coding_gym.sandbox import SandboxSpec, default_interpreter, get_backend
@@ -105,7 +105,7 @@ def test_listings_of_fresh_sandboxes_are_equal(make_layer: MakeLayer) -> None:
         assert sandbox.run(command).output == first
 
 
-def test_third_party_packages_of_the_host_are_covered(sandbox: Sandbox) -> None:
+def test_third_party_packages_of_the_host_are_hidden(sandbox: Sandbox) -> None:
     script = (
         "import os, site, sys\n"
         "for place in [*site.getsitepackages(), *(p for p in sys.path if 'packages' in p)]:\n"
@@ -118,7 +118,7 @@ def test_third_party_packages_of_the_host_are_covered(sandbox: Sandbox) -> None:
     assert sandbox.run("python -c 'import gymnasium'").exit_code == 1
 
 
-def test_the_network_opens_and_nothing_else() -> None:
+def test_a_build_has_the_network_but_no_other_rights() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=lambda: server.accept()[0].close(), daemon=True)
         thread.start()
@@ -134,9 +134,7 @@ def test_the_network_opens_and_nothing_else() -> None:
         thread.join()
 
 
-def test_sources_of_packages_are_passed_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_package_sources_are_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("index/simple", "index/files", "links", "certificates"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "certificates" / "ca.pem").write_text("certificate", encoding="utf-8")
@@ -174,7 +172,7 @@ def test_sources_of_packages_are_passed_and_nothing_else(
     assert listing == "certificates\nindex\nlinks\ncertificate"
 
 
-def test_an_unreadable_setting_of_pip_is_skipped_alone(
+def test_only_an_unreadable_file_of_pip_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "pip").mkdir()
@@ -189,7 +187,7 @@ def test_an_unreadable_setting_of_pip_is_skipped_alone(
     assert "PIP_TIMEOUT" not in network.settings().env
 
 
-def test_sources_of_packages_in_the_home_folder_do_not_mount_it(
+def test_package_sources_do_not_mount_the_home_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "simple").mkdir()
@@ -200,7 +198,7 @@ def test_sources_of_packages_in_the_home_folder_do_not_mount_it(
     assert (tmp_path / "simple" in paths, tmp_path in paths) == (True, False)
 
 
-def test_a_changed_or_replaced_layer_is_seen(tmp_path: Path) -> None:
+def test_a_changed_or_replaced_layer_is_used(tmp_path: Path) -> None:
     layer = tmp_path / "layer"
     for text in ("old", "new"):
         layer.mkdir()
@@ -215,7 +213,7 @@ def test_a_changed_or_replaced_layer_is_seen(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_each_of_many_sandboxes_has_its_own_layer(tmp_path: Path) -> None:
-    """The zygote shows so many folders at a time, and uses their places again."""
+    """The zygote mounts a limited number of folders at a time, and reuses their mount points."""
     stop_zygotes()
     for number in range(60):
         (tmp_path / str(number)).mkdir()

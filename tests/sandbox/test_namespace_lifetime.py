@@ -1,4 +1,4 @@
-"""Ends, forks, threads and interrupted calls: what they leave of sandboxes and their zygote."""
+"""Sandboxes and their zygote after ends, forks, threads and interrupted calls."""
 
 import errno
 import os
@@ -101,7 +101,7 @@ def test_killing_the_owner_leaves_nothing(
         processes = descendants(owner.pid)
         assert len([*temporary.rglob("upper")]) == (8 if changes == "disk" else 0)
         owner.kill()
-    # Two of the zygote, eight first processes, and of four commands bash and its two children.
+    # Two processes of the zygote, eight first processes, and four commands with three each.
     assert len(processes) >= 2 + 8 + 4 * 2
     assert wait_gone(processes, 10) == []
     assert str(alive_pipe.mount.source) not in Path("/proc/self/mountinfo").read_text(
@@ -152,7 +152,7 @@ def test_an_interrupted_call_closes_only_its_sandbox(alive_pipe: AlivePipe) -> N
     other.close()
 
 
-# From 3.12 on, Python warns of forks while threads run, which is what some trainers do.
+# From 3.12 on, Python warns of forks while threads run; some trainers fork in this way.
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_forked_owner_starts_its_own_zygote() -> None:
     sandbox = make_sandbox()
@@ -188,14 +188,14 @@ def _in_the_fork(inherited: Sandbox, parents: int) -> str:
 
 
 @pytest.mark.slow
-def test_running_out_of_descriptors_raises_and_harms_nothing() -> None:
+def test_running_out_of_descriptors_raises_and_leaks_nothing() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _CROWDED], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout, done.stderr) == ("True alive True\n", "")
 
 
-def test_a_dead_sandbox_raises_at_every_call(alive_pipe: AlivePipe) -> None:
+def test_every_call_of_a_dead_sandbox_raises(alive_pipe: AlivePipe) -> None:
     sandbox = make_sandbox(mounts=(alive_pipe.mount,))
     first, taken = first_pid(sandbox), sandbox.snapshot()
     with ThreadPoolExecutor(1) as pool:
@@ -214,7 +214,7 @@ def test_a_dead_sandbox_raises_at_every_call(alive_pipe: AlivePipe) -> None:
     sandbox.close()
 
 
-def test_targets_that_take_no_mount_are_refused_without_a_leak(tmp_path: Path) -> None:
+def test_invalid_mount_targets_are_refused_without_a_leak(tmp_path: Path) -> None:
     make_sandbox().close()
     before = num_descriptors()
     for target in ("/usr/nowhere", "/etc/passwd", "/etc/passwd/x", "/proc/x", "/dev/x"):
@@ -234,7 +234,7 @@ def test_a_late_reply_to_an_open_harms_no_other_sandbox(monkeypatch: pytest.Monk
             assert another.run("echo opened").output == "opened\n"
 
 
-def test_input_without_a_free_descriptor_is_a_failure_of_the_sandbox(
+def test_input_without_a_free_descriptor_is_a_sandbox_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     failure = OSError(errno.EMFILE, "Too many open files")
@@ -246,7 +246,7 @@ def test_input_without_a_free_descriptor_is_a_failure_of_the_sandbox(
         assert sandbox.run("cat", stdin=b"x").output == "x"
 
 
-def test_start_of_a_zygote_does_not_delay_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_zygote_does_not_delay_another(monkeypatch: pytest.MonkeyPatch) -> None:
     is_starting, go = threading.Event(), threading.Event()
 
     class Slow:

@@ -45,7 +45,7 @@ def make_spec(tmp_path: Path) -> Callable[..., SandboxSpec]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_python_forks_with_the_result_of_a_cold_start(
+def test_forked_runs_equal_cold_starts_on_every_python(
     version: str, make_spec: Callable[..., SandboxSpec]
 ) -> None:
     try:
@@ -74,7 +74,7 @@ def test_every_python_forks_with_the_result_of_a_cold_start(
 
 
 @pytest.mark.parametrize("name", ["ahead.py", "json/__init__.py"])
-def test_a_module_of_equal_name_makes_runs_cold(
+def test_a_module_with_the_same_name_disables_forked_runs(
     name: str, make_spec: Callable[..., SandboxSpec]
 ) -> None:
     with BACKEND.open(make_spec()) as sandbox:
@@ -107,7 +107,7 @@ def test_workspace_that_cannot_be_entered_is_a_result(
         "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start()",
     ],
 )
-def test_runs_are_cold_where_a_module_cannot_be_imported(
+def test_a_module_that_cannot_be_imported_disables_forked_runs(
     text: str, make_spec: Callable[..., SandboxSpec]
 ) -> None:
     with BACKEND.open(make_spec(text=text)) as sandbox:

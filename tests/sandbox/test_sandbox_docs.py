@@ -1,4 +1,4 @@
-"""The pages on sandboxes say what the backends say."""
+"""The documentation of sandboxes agrees with the backends."""
 
 import re
 from pathlib import Path

@@ -160,7 +160,7 @@ def test_commands_cannot_take_or_end_a_forwarded_port(serve: Callable[[str], Pat
         assert python_output(sandbox, _GET) == "one /name"
 
 
-def test_many_connections_take_few_descriptors_of_the_owner(serve: Callable[[str], Path]) -> None:
+def test_many_connections_use_a_bounded_number_of_descriptors(serve: Callable[[str], Path]) -> None:
     script = f"""
 import socket
 ends = [socket.create_connection(("127.0.0.1", {_PORT}), 20) for _ in range(300)]
@@ -226,7 +226,7 @@ def test_connections_wait_while_the_queue_of_the_server_is_full(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("reply", "reason"), [(b"+", "ulimit -n"), (b"", "port 8123")])
-def test_reply_without_a_listener_names_its_cause(reply: bytes, reason: str) -> None:
+def test_a_reply_without_a_listener_names_the_cause(reply: bytes, reason: str) -> None:
     ours, theirs = socket.socketpair()
     with theirs, ExitStack() as cleanup:
         channel = Channel(ours, cleanup)

@@ -17,7 +17,7 @@ def lasting() -> Iterator[Sandbox]:
         yield opened
 
 
-# Commands, and what matches the whole of their output.
+# Commands, and patterns of their whole output.
 _ORDINARY = (
     ("break; echo on", r"\S*bash: .*break: .*\non\n"),
     ("set -v; set -x; set +xv", r"\++ set \+xv\n"),

@@ -1,4 +1,4 @@
-"""A sandbox for the tools that a module tries."""
+"""A sandbox for the tools that a module tests."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from coding_gym.sandbox import SandboxSpec, open_sandbox
 
 @pytest.fixture
 def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
-    """A sandbox with the FILES of the module, where its TOOLSET works."""
+    """A sandbox with the module's FILES, for its TOOLSET."""
     files: dict[str, str] = getattr(request.module, "FILES", {})
     with open_sandbox(getattr(request.module, "SPEC", SandboxSpec())) as sandbox:
         for path, content in files.items():

@@ -116,7 +116,7 @@ def test_the_example_calls_a_listed_tool_in_the_format(name: str) -> None:
         assert (call.name, call.arguments) == ("bash", {"command": "ls -la"})
 
 
-def test_the_system_prompt_explains_only_a_format_chosen_by_name(tiny_row: dict[str, Any]) -> None:
+def test_the_system_prompt_explains_only_a_named_format(tiny_row: dict[str, Any]) -> None:
     for name in ("auto", "openai", "qwen3_coder"):
         env = CodingRepairEnv(tasks=[tiny_row], tool_format=name)
         _, info = env.reset()
@@ -192,9 +192,9 @@ EDIT = function("edit", "Edits.", optional=("line",), path="The file", line=inte
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
 @pytest.mark.parametrize("tool_format", [*WRITTEN, "bash_block"])
-def test_a_written_call_is_read_again(tool_format: str, call: ToolCall) -> None:
+def test_a_written_call_can_be_read(tool_format: str, call: ToolCall) -> None:
     if (tool_format, call.name) == ("bash_block", "edit"):
-        with pytest.raises(InvalidArgumentError, match="bash_block"):  # it holds one argument
+        with pytest.raises(InvalidArgumentError, match="bash_block"):  # a block holds one argument
             write_call(call, tool_format)
         return
     read = ReplyParser(tool_format, (*SCHEMAS, EDIT)).read(write_call(call, tool_format))
@@ -211,7 +211,7 @@ def called(name: str, tool: str, argument: str, value: str) -> str:
 
 
 def random_reply(rng: random.Random) -> str:
-    """Returns marks in any order, a rendered call with changes, or one mark over and over."""
+    """Returns marks in random order, a changed call, or one mark many times."""
     if rng.random() < 0.4:
         return "".join(rng.choices(MARKS, k=rng.randrange(25)))
     if rng.random() < 0.1:

@@ -78,7 +78,7 @@ def called(name: str, arguments: Any, **extra: Any) -> dict[str, Any]:
         message(content=f"<tool_call>{LS_JSON}</tool_call>"),
     ],
 )
-def test_auto_reads_a_call_however_it_is_wrapped(text: str) -> None:
+def test_auto_reads_a_call_in_every_wrapping(text: str) -> None:
     assert parse(text).calls == (LS,)
     assert parse(text).error == ""
 
@@ -107,7 +107,7 @@ def test_text_around_calls_is_kept() -> None:
         'It is:\n{"name": "demo", ...}\n{"name": "other", ...}',
     ],
 )
-def test_prose_is_no_call_and_no_error(text: str) -> None:
+def test_prose_is_neither_a_call_nor_an_error(text: str) -> None:
     parsed = parse(text)
     assert (parsed.calls, parsed.error) == ((), "")
 
@@ -144,7 +144,7 @@ UNREADABLE = (
 
 
 @pytest.mark.parametrize(("tool_format", "text"), UNREADABLE)
-def test_an_unreadable_call_is_an_error_of_one_line(tool_format: str, text: str) -> None:
+def test_an_unreadable_call_is_a_one_line_error(tool_format: str, text: str) -> None:
     parsed = parse(text, tool_format)
     assert parsed.calls == ()
     assert len(parsed.error.splitlines()) == 1
@@ -233,7 +233,7 @@ def test_a_reply_without_content_or_call_is_an_error(text: str) -> None:
 # -- Calls inside calls ---------------------------------------------------------------------------
 
 
-def test_no_call_inside_another_call_runs() -> None:
+def test_calls_inside_another_call_never_run() -> None:
     for submit in (
         '<tool_call>{"name": "submit", "arguments": {}}</tool_call>',
         "<function=submit>\n</function>",
@@ -294,7 +294,7 @@ def test_values_in_tags_get_the_type_of_the_schema() -> None:
         assert call.arguments == {"line": text}, text
 
 
-def test_one_line_end_at_each_side_belongs_to_the_tags() -> None:
+def test_one_line_end_on_each_side_of_a_value_is_removed() -> None:
     for text, value in {"\na\n": "a", "\n\n  a\n\n": "\n  a\n", "\n": "", "a\n": "a"}.items():
         (call,) = parse(f"<function=bash><parameter=command>{text}</parameter></function>").calls
         assert call.arguments == {"command": value}
@@ -302,7 +302,7 @@ def test_one_line_end_at_each_side_belongs_to_the_tags() -> None:
     assert commands(text) == ["a\n"]
 
 
-def test_ids_are_kept_and_always_differ() -> None:
+def test_call_ids_are_kept_and_made_unique() -> None:
     ids = [None, "call00000", "x", "x", ""]
     text = message(*(called("submit", {}, id=each) for each in ids))
     calls = ReplyParser("auto", SCHEMAS).read(text, ["y", "x", "call00003"]).calls

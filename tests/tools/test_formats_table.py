@@ -1,4 +1,4 @@
-"""Each row of the table reads literal replies of its models, and no truncated reply."""
+"""Each row of the table reads literal replies of its models, but no truncated reply."""
 
 from typing import Any
 

@@ -53,7 +53,7 @@ def test_a_timeout_is_reported_as_nano_does(scene: Scene) -> None:
     )
 
 
-def test_replies_are_cut_at_2000_characters(scene: Scene) -> None:
+def test_replies_are_truncated_at_2000_characters(scene: Scene) -> None:
     assert shell(scene, "printf '%2000s' | tr ' ' x") == "x" * 2000
     assert shell(scene, "printf '%2001s' | tr ' ' x") == "x" * 2000 + "... output truncated"
     failed = shell(scene, "printf '%2000s' | tr ' ' é; exit 1")
@@ -61,7 +61,7 @@ def test_replies_are_cut_at_2000_characters(scene: Scene) -> None:
     assert len(failed) == 2000 + len("... output truncated")
 
 
-def test_killed_leftovers_are_mentioned_after_the_cut(scene: Scene) -> None:
+def test_killed_processes_are_reported_after_the_truncation(scene: Scene) -> None:
     assert shell(scene, "sleep 60 &") == (
         "command succeeded\n(1 background process was killed when the command returned)"
     )
@@ -84,7 +84,7 @@ def test_apply_patch_replaces_one_occurrence(scene: Scene) -> None:
     assert patch(scene, "a", "b", "no/such/folder.py") == "file no/such/folder.py not found"
 
 
-def test_apply_patch_refuses_what_is_not_three_texts(scene: Scene) -> None:
+def test_apply_patch_needs_three_strings(scene: Scene) -> None:
     for arguments in [
         {},
         {"search": "a", "replace": "b"},
@@ -121,7 +121,7 @@ def test_unknown_tools_and_broken_arguments_are_named(scene: Scene) -> None:
     )
 
 
-def test_no_call_ends_changed_trees_and_nudges_clean_ones(scene: Scene) -> None:
+def test_a_reply_without_a_call_ends_only_a_changed_tree(scene: Scene) -> None:
     assert NANO.on_no_call(scene.context) == NoCall(
         "Use shell to explore or apply_patch to make changes. Do not stop working.",
         ends=False,

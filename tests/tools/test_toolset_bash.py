@@ -16,7 +16,7 @@ def test_observations_have_mini_swe_agents_form(scene: Scene) -> None:
     assert scene.reply("bash", command="true") == "<returncode>0</returncode>\n<output>\n</output>"
 
 
-def test_a_timeout_keeps_what_was_printed_and_does_not_submit(scene: Scene) -> None:
+def test_a_timeout_keeps_the_output_and_does_not_submit(scene: Scene) -> None:
     scene.command_timeout_s = 1.0
     late = scene.call("bash", command=f"echo {SUBMIT_LINE}; sleep 60")
     assert late.content == (

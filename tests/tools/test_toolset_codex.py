@@ -75,7 +75,7 @@ def test_rg_finds_lines_without_ripgrep(scene: Scene) -> None:
         assert_refused(scene, "rg", pattern=pattern)
 
 
-def test_replace_text_counts(scene: Scene) -> None:
+def test_replace_text_limits_and_counts_replacements(scene: Scene) -> None:
     scene.sandbox.write_file("file", b"a a a\n")
     words = {"path": "file", "old_text": "a", "new_text": "b"}
     assert parsed(scene, "replace_text", **words, count=1) == {"path": "file", "replaced": 1}

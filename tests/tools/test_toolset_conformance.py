@@ -1,4 +1,4 @@
-"""The contract of `coding_gym.tools.Toolset`, for every registered toolset and one of a user's."""
+"""The contract of `coding_gym.tools.Toolset`, for every registered toolset and a user's own."""
 
 import json
 import re
@@ -107,18 +107,18 @@ def scene(toolset: Toolset) -> Iterator[Scene]:
 
 
 def outside(scene: Scene) -> str:
-    """Returns text that changes with whatever is outside of the workspace."""
+    """Returns text that changes with any file outside the workspace."""
     command = f"cd {OUTSIDE} && find . -exec stat -c '%n %s %a %Y' {{}} + | sort && cat secret"
     return scene.sandbox.run(command).output
 
 
 def answer_of(toolset: Toolset, call: ToolCall, scene: Scene) -> ToolResult:
-    """Returns the answer to a call, which an episode must be able to take."""
+    """Returns the answer to a call, and asserts that an episode can use it."""
     result = toolset.execute(call, scene)
     assert type(result) is ToolResult
     assert result.call_id == call.call_id
     assert 0 < len(result.content) <= MAX_ANSWER_CHARS
-    result.content.encode()  # tokenizers take no lone surrogates
+    result.content.encode()  # tokenizers refuse lone surrogates
     return result
 
 
@@ -233,7 +233,7 @@ def test_arguments_that_do_not_fit_the_schema_are_refused(toolset: Toolset, scen
                 )
 
 
-def test_garbage_arguments_raise_nothing_and_stay_inside(toolset: Toolset, scene: Scene) -> None:
+def test_random_arguments_raise_and_harm_nothing(toolset: Toolset, scene: Scene) -> None:
     before = outside(scene)
     for tool, schema in zip(tool_names(toolset), toolset.schemas, strict=True):
         plain = plain_arguments(schema)[0]
@@ -264,11 +264,11 @@ def test_a_reply_without_a_call_gets_an_answer(
     answer = toolset.on_no_call(scene.context)
     assert type(answer) is NoCall
     assert answer.reply.strip() or answer.ends
-    # By nano-agent's own rule a reply without a call is no format error.
+    # In nano-agent, a reply without a call is not a format error.
     assert answer.ends or answer.is_format_error or toolset.name == "nano"
 
 
-def test_a_name_belongs_to_one_toolset() -> None:
+def test_a_second_toolset_with_the_same_name_is_refused() -> None:
     register_toolset(get_toolset("nano"))
     with pytest.raises(InvalidArgumentError, match="'nano'"):
         register_toolset(replace(get_toolset("nano")))
@@ -277,7 +277,7 @@ def test_a_name_belongs_to_one_toolset() -> None:
 @pytest.mark.parametrize(
     "schema", [{"type": "strin"}, {"type": "string", "pattern": "("}, {"$ref": "#/$defs/X"}]
 )
-def test_toolset_with_an_invalid_schema_is_refused(schema: dict[str, Any]) -> None:
+def test_a_toolset_with_an_invalid_schema_is_refused(schema: dict[str, Any]) -> None:
     tool = Tool(name="look", description="Look.", run=lambda *_: "", parameters={"at": schema})
     toolset = replace(get_toolset("nano"), name="invalid", tools=(tool,))
     with pytest.raises(InvalidArgumentError, match="look"):

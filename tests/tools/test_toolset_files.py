@@ -30,7 +30,7 @@ def by_replace_text(scene: Scene, path: str, old: str, new: str) -> ToolResult:
 
 
 def by_patch(scene: Scene, path: str, old: str, new: str) -> ToolResult:
-    """By lines: what is replaced is the only line of that text, or several."""
+    """Replaces whole lines; the old text must be one or several whole lines."""
     scene.toolset = "codex"
     lines = [f"-{line}" for line in old.split("\n")] + [f"+{line}" for line in new.split("\n")]
     envelope = ("*** Begin Patch", f"*** Update File: {path}", *lines, "*** End Patch")
@@ -43,7 +43,7 @@ def by_nano(scene: Scene, path: str, old: str, new: str) -> ToolResult:
 
 
 EDITS: list[Edit] = [by_nano, by_thesis, by_editor, by_replace_text, by_patch]
-IN_PLACE = [by_thesis, by_editor, by_replace_text]  # git replaces files, and has its own refusals
+IN_PLACE = [by_thesis, by_editor, by_replace_text]  # git replaces files, and its messages differ
 
 
 TOOLSET = "thesis"
@@ -52,7 +52,7 @@ FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n"}
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_bytes_marks_and_line_ends_survive(scene: Scene, edit: Edit) -> None:
+def test_edits_keep_other_bytes_and_line_ends(scene: Scene, edit: Edit) -> None:
     for number, (before, after) in enumerate(
         [
             (b"a\r\nb\r\n", b"a\r\nc\r\nd\r\n"),
@@ -76,7 +76,7 @@ def test_mixed_line_ends_are_kept(scene: Scene, edit: Edit) -> None:
 
 
 @pytest.mark.parametrize("edit", [by_nano, *IN_PLACE])
-def test_modes_and_links_stay(scene: Scene, edit: Edit) -> None:
+def test_edits_keep_modes_and_links(scene: Scene, edit: Edit) -> None:
     scene.sandbox.write_file("run.sh", b"one\n")
     scene.sandbox.run("chmod 750 run.sh; ln -s run.sh link")
     assert edit(scene, "link", "one", "two").ok
@@ -159,7 +159,7 @@ def test_view_file_shows_numbered_lines(scene: Scene) -> None:
         assert "start_line" in ranged.content
 
 
-def test_str_replace_wants_one_occurrence(scene: Scene) -> None:
+def test_str_replace_needs_exactly_one_occurrence(scene: Scene) -> None:
     def is_replaced(old: str, new: str) -> bool:
         return scene.call("str_replace", path="pkg/area.py", old_str=old, new_str=new).ok
 

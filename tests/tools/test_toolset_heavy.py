@@ -31,11 +31,11 @@ def test_the_map_lists_the_most_used_definitions_first(scene: Scene) -> None:
     assert rows[:2] == ["shop/money.py:", "     4  class Money:"]
     assert "    12  def parse_money(text):" in rows
     assert "     5      def __init__(self, cents):" in rows
-    assert not [row for row in rows if "inner" in row]  # nothing outside can use it
+    assert not [row for row in rows if "inner" in row]  # no other file can use this name
     assert rows.index("shop/cart.py:") < rows.index("tests/test_cart.py:")
 
 
-def test_the_map_keeps_to_its_paths_and_its_length(scene: Scene) -> None:
+def test_the_map_is_limited_to_paths_and_length(scene: Scene) -> None:
     tests = scene.reply("repo_map", paths=["./tests/"])
     assert "test_total" in tests
     assert "shop/" not in tests
@@ -43,7 +43,7 @@ def test_the_map_keeps_to_its_paths_and_its_length(scene: Scene) -> None:
     scene.sandbox.write_file("shop/many.py", many.encode())
     short = scene.reply("repo_map", max_tokens=100)
     assert "def parse_money" in short
-    assert len(short) < 100 * 4 + 100  # and the line below the map
+    assert len(short) < 100 * 4 + 100  # plus the line below the map
     for arguments in ({"max_tokens": 5}, {"paths": [1]}, {"paths": ["a"] * 21}):
         assert not scene.call("repo_map", **arguments).ok
     assert scene.call("repo_map", paths=["nul\0", "../..", "é\n", "\ud800"]).ok
@@ -65,7 +65,7 @@ def test_hostile_files_do_not_stop_the_map(scene: Scene) -> None:
     assert not [row for row in rows if "half_written" in row]
 
 
-def test_without_python_bash_remains() -> None:
+def test_bash_works_without_python() -> None:
     with open_sandbox(SandboxSpec(env={"PATH": "/nowhere"})) as sandbox:
         scene = Scene(sandbox, toolset="heavy")
         assert not scene.call("repo_map").ok

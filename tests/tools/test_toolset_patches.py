@@ -107,7 +107,11 @@ def test_changes_of_an_envelope_apply_at_the_first_match(scene: Scene) -> None:
         ("a\nb\na\nb\n", ("@@ b", "-b", "+c"), "a\nb\na\nc\n"),
         ("a\nb\na\nb\n", ("-b", "+c", "*** End of File"), "a\nb\na\nc\n"),
         ("a\nb\na\nb\n", (" a", "-b", "+c", "@@", " a", "-b", "+d"), "a\nc\na\nd\n"),
-        ("  a  \nb\n", (" a", "-b", "+c"), "  a  \nc\n"),  # Codex forgives white space
+        (
+            "  a  \nb\n",
+            (" a", "-b", "+c"),
+            "  a  \nc\n",
+        ),  # Codex ignores differences of white space
         ("a\r\nb\r\n", (" a", "-b", "+c"), "a\r\nc\r\n"),
         ("a\nb", ("-b", "+c"), "a\nc\n"),
         ("a\n", ("+b",), "a\nb\n"),
@@ -133,6 +137,6 @@ def test_changes_of_an_envelope_apply_at_the_first_match(scene: Scene) -> None:
     ],
     ids=range(10),
 )
-def test_a_text_that_does_not_apply_is_refused(scene: Scene, patch: str) -> None:
+def test_a_patch_that_does_not_apply_is_refused(scene: Scene, patch: str) -> None:
     assert list(apply(scene, patch)) == ["error"]
     assert scene.sandbox.read_file("a.py") == FILES["a.py"].encode()

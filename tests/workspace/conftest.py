@@ -1,4 +1,4 @@
-"""Templates of one small program, in a store of the test run's own."""
+"""Templates of one small program, in a store for the test run."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ def sandbox(template: Template) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def fresh_folder(store_folder: Path, tmp_path: Path) -> Path:
-    """A store's folder with nothing but the pytest layers, which take a second to make."""
+    """A store's folder with only the pytest layers, which take a second to build."""
     folder = tmp_path / "store"
     shutil.copytree(store_folder / "pytest", folder / "pytest", copy_function=os.link)
     return folder
@@ -52,13 +52,13 @@ def without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def store_folder(template: Template) -> Path:
-    """The folder of ``store``, once it holds something."""
+    """The folder of ``store``, after it has built a template."""
     return template.spec.layers[0].parents[2]
 
 
 @pytest.fixture
 def refused(fresh_folder: Path) -> Refused:
-    """Returns a function that gives the error of a task that must not get a template."""
+    """Returns a function that returns the error of a task that must not get a template."""
 
     def refuse(task: Task, kind: type[CodingGymError] = InvalidTaskError) -> str:
         with pytest.raises(kind) as caught:

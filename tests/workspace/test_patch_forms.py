@@ -62,7 +62,7 @@ def test_text_that_does_not_apply_is_refused(
     assert sandbox.run("git status --porcelain; ls -A /tmp").output == ""
 
 
-def test_binary_file_without_data_spoils_no_other(sandbox: Sandbox, template: Template) -> None:
+def test_a_binary_file_without_data_is_skipped(sandbox: Sandbox, template: Template) -> None:
     change = normalize(sandbox, template, Patch(BINARY + GOLD.text))
     assert change.text.startswith(normalize(sandbox, template, GOLD).text)
 

@@ -117,7 +117,7 @@ def test_a_folder_that_changes_while_it_is_copied_is_refused(
 
 
 @pytest.mark.parametrize("name", ["locked", "locked/a.py"], ids=["folder", "file"])
-def test_unreadable_part_of_a_folder_is_refused(name: str) -> None:
+def test_an_unreadable_part_of_a_folder_is_refused(name: str) -> None:
     with tree(BACKEND, {"locked/a.py": "x", "b.py": "y"}) as folder:
         source = FolderTree(str(folder))
         task = make_task(tree=source)

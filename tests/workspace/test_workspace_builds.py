@@ -1,4 +1,4 @@
-"""Builds of environments, what they tell and keep; what the machine lacks is named in one line."""
+"""Builds of environments: their errors and logs, and errors of a machine that lacks something."""
 
 import pickle
 import socket
@@ -24,7 +24,7 @@ def test_a_failed_command_is_named_with_the_end_of_its_log(tmp_path: Path) -> No
             build.run(r"seq 100; printf 'a\033[2Jb\rc\007\n' >&2; exit 3")
         with pytest.raises(TemplateError, match="build_timeout_s"):
             Installation(machine, "program-1", log, 0.1).run("tail -f /dev/null")
-    # Nothing that steers the terminal of its reader.
+    # No control characters, which would affect the reader's terminal.
     end = "\n".join([*map(str, range(83, 101)), "a [2Jb", "c"])
     assert caught.value.__notes__ == [f"the end of the log:\n{end}"]
     again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
@@ -56,7 +56,7 @@ def test_the_log_of_a_failed_build_is_kept_until_one_succeeds(fresh_folder: Path
 _ABSENT = "0" * 39 + "1"
 
 
-def test_a_password_in_a_url_is_not_repeated(refused: Refused) -> None:
+def test_a_password_in_a_url_is_not_in_the_error(refused: Refused) -> None:
     url = "https://me:secret@127.0.0.1:1/none.git"
     message = refused(make_task(tree=GitTree(url), base_commit=_ABSENT), TemplateError)
     assert "secret" not in message

@@ -128,7 +128,7 @@ def test_rows_with_different_trees_share_no_environment(
     for evil in (
         FilesTree(EVIL),
         FolderTree(str(tmp_path / "evil")),
-        # What is taken back adds a file to the base.
+        # The reverse patch adds a file to the base.
         GitTree(source, Patch.between(EVIL, {}).text),
     ):
         store.get(make_task(tree=evil, **fields))

@@ -1,4 +1,4 @@
-"""The cache is listed, and cleared of old entries and nothing else."""
+"""The cache is listed, and only its old entries are removed."""
 
 import os
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ _DAY_S = 86400
 
 
 def fill(root: Path, name: str, *, days: float = 0) -> None:
-    """Makes an entry that was last used so many days ago."""
+    """Makes an entry that was last used a number of days ago."""
     kind, _, key = name.partition("/")
     entry = FolderCache(root / kind).get(key, lambda part: (part / "data").touch())
     used = datetime.now(UTC).timestamp() - days * _DAY_S
@@ -69,7 +69,7 @@ def test_clearing_keeps_builds_in_progress_and_removes_leftovers(tmp_path: Path)
     assert not any((tmp_path / "environments").glob("*.partial"))
 
 
-def test_command_lists_and_clears(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_lists_and_clears_cache(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_command, "user_cache_path", lambda _: root)
 
     def cli(*arguments: str, answer: str = "") -> Result:

@@ -1,4 +1,4 @@
-"""A template's repository holds the base commit and its ancestors, and obeys nobody's settings."""
+"""A template's repository holds the base commit and its ancestors, and uses no other settings."""
 
 import os
 from pathlib import Path
@@ -93,7 +93,7 @@ def diff_is_empty(template: Template) -> bool:
         return diff(sandbox, template).is_empty
 
 
-def test_a_hostile_repository_runs_nothing(store: TemplateStore, tmp_path: Path) -> None:
+def test_programs_of_a_hostile_repository_do_not_run(store: TemplateStore, tmp_path: Path) -> None:
     source, ran = tmp_path / "source", tmp_path / "ran"
     source.mkdir()
     run_git(source, "init", "-q")

@@ -1,4 +1,4 @@
-"""The patch is what changed in the files, whatever a policy did beside changing them."""
+"""The patch contains the changes of the files, whatever else a policy did."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 EDIT = "sed -i 's/LINE_3 = 3$/LINE_3 = 33/' pkg/core.py && echo new > added.py"
 
-# Each is done before, or around, the same edit; none of them may change the patch.
+# Commands to run before or together with the same edit; none of them may change the patch.
 TRICKS = {
     "nothing": "true",
     "commit": f"{EDIT}; git add -A; git commit -qm x",
@@ -35,7 +35,7 @@ TRICKS = {
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_the_patch_is_the_edit_alone(sandbox: Sandbox, template: Template, trick: str) -> None:
+def test_the_patch_contains_only_the_edit(sandbox: Sandbox, template: Template, trick: str) -> None:
     sandbox.run(TRICKS[trick])
     if EDIT not in TRICKS[trick]:
         assert diff(sandbox, template).is_empty
@@ -90,7 +90,7 @@ def test_a_patch_makes_the_same_tree_elsewhere(
     with open_sandbox(template.spec) as clean:
         apply_patch(clean, patch)
         assert diff(clean, template) == patch
-        unlock = "chmod -R u+rwX,go+rX-w .;"  # a patch holds no modes but the executable bit
+        unlock = "chmod -R u+rwX,go+rX-w .;"  # the only mode in a patch is the executable bit
         assert clean.run(unlock + listing).output == sandbox.run(unlock + listing).output
 
 
@@ -99,7 +99,7 @@ def test_a_rename_is_one_change(sandbox: Sandbox, template: Template) -> None:
     assert "rename from pkg/core.py\nrename to pkg/kernel.py\n" in diff(sandbox, template).text
 
 
-def test_a_diff_leaves_the_sandbox_as_it_was(sandbox: Sandbox, template: Template) -> None:
+def test_a_diff_does_not_change_the_sandbox(sandbox: Sandbox, template: Template) -> None:
     state = "find /workspace /tmp /dev/shm ~ -mindepth 1 -printf '%p %m %s %T@\\n'"
     sandbox.run(f"{EDIT}; chmod 000 pkg/sub; chmod 000 README.md; mkdir -m 0 'x '; git status")
     before = sandbox.run(state).output
@@ -118,7 +118,7 @@ EXCLUDED = {
 
 
 @pytest.mark.parametrize("kind", EXCLUDED)
-def test_new_files_that_are_no_repair_are_excluded_by_name(
+def test_new_files_that_cannot_be_a_repair_are_excluded(
     sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(patching, "MAX_PATCH_BYTES", 1 << 16)
@@ -193,7 +193,7 @@ _GOOD = "--- /dev/null\n+++ b/first.py\n@@ -0,0 +1 @@\n+b\n"
 @pytest.mark.parametrize(
     "text", ["hello\n", *(_GOOD + bad for bad in BAD_PATCHES.values())], ids=["none", *BAD_PATCHES]
 )
-def test_a_patch_applies_whole_or_not(sandbox: Sandbox, template: Template, text: str) -> None:
+def test_a_failed_patch_changes_nothing(sandbox: Sandbox, template: Template, text: str) -> None:
     sandbox.run("ln -s /tmp out.log")
     with pytest.raises(PatchError, match=r"^[^\n]+$"):
         apply_patch(sandbox, Patch(text))
@@ -201,7 +201,7 @@ def test_a_patch_applies_whole_or_not(sandbox: Sandbox, template: Template, text
     assert not sandbox.run("test -e /tmp/x.py").ok
 
 
-def test_a_diff_of_many_files_needs_no_copies(template: Template) -> None:
+def test_a_diff_of_many_files_copies_no_files(template: Template) -> None:
     limits = replace(template.spec.limits, num_inodes=5000)
     with open_sandbox(replace(template.spec, limits=limits)) as sandbox:
         assert sandbox.run("for n in {1..3000}; do echo $n > $n.txt; done").ok

@@ -1,4 +1,4 @@
-"""Templates are built once, whole or not at all, and contents again at once."""
+"""Templates are built once, completely or not at all, and again if their content changes."""
 
 import os
 import sys
@@ -36,13 +36,13 @@ def test_another_store_finds_the_template_on_disk(
     ],
     ids=["date", "files", "same interpreter by version", "what is not in the tree"],
 )
-def test_the_key_depends_on_tree_and_interpreter_alone(
+def test_the_key_depends_only_on_tree_and_interpreter(
     store: TemplateStore, template: Template, fields: dict[str, Any], is_same: bool
 ) -> None:
     assert (store.get(make_task(**fields)).key == template.key) is is_same
 
 
-def test_a_folder_is_taken_without_ignored_files(tmp_path: Path, store: TemplateStore) -> None:
+def test_a_folder_is_copied_without_ignored_files(tmp_path: Path, store: TemplateStore) -> None:
     source = tmp_path / "source"
     (source / "pkg" / "__pycache__").mkdir(parents=True)
     (source / "pkg" / "__pycache__" / "code.pyc").write_bytes(b"x")
@@ -140,7 +140,7 @@ def test_a_template_does_not_depend_on_the_umask(tmp_path: Path, template: Templ
         assert one.run("pytest -q").ok
 
 
-def test_every_file_is_as_old_as_the_base_commit(template: Template) -> None:
+def test_every_file_has_the_date_of_the_base_commit(template: Template) -> None:
     times = inside(
         template, "find . -name .git -prune -o -printf '%TY-%Tm-%TdT%TT %p\n' | cut -c -19"
     )
@@ -151,7 +151,7 @@ def test_every_file_is_as_old_as_the_base_commit(template: Template) -> None:
     )
 
 
-def test_settings_of_the_host_change_nothing(
+def test_settings_of_the_host_do_not_affect_templates(
     template: Template, tmp_path: Path, fresh_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks = tmp_path / "templates" / "hooks"

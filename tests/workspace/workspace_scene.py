@@ -1,4 +1,4 @@
-"""What tests of workspaces share: tasks of a small program, repositories, unfinished builds."""
+"""Shared by tests of workspaces: tasks of a small program, repositories, unfinished builds."""
 
 import multiprocessing
 import sys
@@ -18,7 +18,7 @@ from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import Template
 
 _SPAWN = multiprocessing.get_context("spawn")
-# Builds the template of a task, which must fail; takes the kind of error, gives its one line.
+# Builds the template of a task, which must fail with an error type; returns the message.
 Refused = Callable[..., str]
 FILES = {
     ".gitignore": "*.log\nbuild/\n",
@@ -43,7 +43,7 @@ def _build(folder: Path, begun: Event, go: Event) -> None:
 
 @contextmanager
 def building(folder: Path) -> Iterator[tuple[BaseProcess, Event]]:
-    """Gives a process amid making the entry "key" of a cache, and what lets it go on."""
+    """Yields a process that is building the cache entry "key", and a way to let it continue."""
     begun, go = _SPAWN.Event(), _SPAWN.Event()
     process = _SPAWN.Process(target=_build, args=(folder, begun, go))
     process.start()
@@ -54,7 +54,7 @@ def building(folder: Path) -> Iterator[tuple[BaseProcess, Event]]:
 
 
 def make_task(**fields: Any) -> Task:
-    """Makes a task of the program, with other fields than usual."""
+    """Makes a task of the program; the arguments replace its usual fields."""
     usual = {
         "task_id": "program-1",
         "tree": FilesTree(FILES),

@@ -3,8 +3,8 @@
 Covered: the image of this machine's platform; layers that are plain, gzip or zstd; the digest of
 every blob. Layers are unpacked by tar in a sandbox.
 
-Not covered: owners. Everything belongs to the one user that sandboxes run as, and that user may
-read and write all that root could. Set-user-id bits, device nodes and extended attributes are
+Not covered: owners. The user that sandboxes run as owns all files, and may read and write
+everything that root could. Set-user-id bits, device nodes and extended attributes are
 dropped.
 """
 

@@ -1,7 +1,7 @@
 """Fetches images by skopeo into OCI layout folders that share their blobs.
 
 ``skopeo copy`` renames complete blobs into place, and this module renames the complete layout. So
-an interrupted copy leaves complete blobs, which the next try finds, and a folder that it removes.
+an interrupted copy leaves complete blobs, which the next try uses, and a folder, which it removes.
 """
 
 import fcntl
@@ -35,7 +35,7 @@ def fetch_image(image: str) -> Path:
             ``registries.conf``, ``skopeo login`` and ``docker login``.
 
     Raises:
-        InvalidArgumentError: It is not the name of an image.
+        InvalidArgumentError: ``image`` is not the name of an image.
         MissingDependencyError: skopeo is not installed.
         SandboxError: skopeo failed; the message contains its reason.
     """
@@ -68,7 +68,7 @@ def layer_sizes(image: str) -> dict[str, int]:
 
 def _layer_sizes(image: str, name: str) -> dict[str, int]:
     document = json.loads(_skopeo("inspect --raw", name))
-    if "manifests" in document:  # of one image for each platform
+    if "manifests" in document:  # one image for each platform
         head, slash, last = name.rpartition("/")
         repository = f"{head}{slash}{last.partition('@')[0].partition(':')[0]}"
         digests = [m["digest"] for m in document["manifests"] if _fits(m.get("platform", {}))]
@@ -107,7 +107,7 @@ def remove_image(image: str) -> frozenset[str]:
 
 @contextmanager
 def _blobs_lock(kind: int) -> Iterator[None]:
-    """Holds the lock on the blobs: fetches share it, a removal has it alone."""
+    """Holds the lock on the blobs: fetches share it, a removal needs it exclusively."""
     with (image_folder() / f"{_BLOBS}.lock").open("a+b") as file:
         fcntl.flock(file, kind)
         yield

@@ -64,7 +64,7 @@ def full_name(image: str) -> str:
     """Returns an image's name with its tag; the tag is ``latest`` if the name has none.
 
     Raises:
-        InvalidArgumentError: It is not a valid name.
+        InvalidArgumentError: ``image`` is not a valid name.
     """
     if not _NAME.fullmatch(image) or not image.isascii() or ".." in PurePosixPath(image).parts:
         raise InvalidArgumentError(
@@ -125,8 +125,8 @@ def read_manifest(layout: Path) -> Manifest:
     """Returns the configuration and layers of the image in a layout folder.
 
     Raises:
-        InvalidArgumentError: It is malformed, a digest is wrong, it is for another kind of machine,
-            or there is not exactly one image.
+        InvalidArgumentError: The layout is malformed, has a wrong digest, is for another kind of
+            machine, or does not hold exactly one image.
     """
     try:
         index = json.loads((layout / "index.json").read_bytes())
@@ -196,8 +196,8 @@ class ImageUser:
     """A user of an image.
 
     Attributes:
-        uid: Number inside.
-        gid: Group's number inside.
+        uid: User id in the sandbox.
+        gid: Group id in the sandbox.
         name: Its name in the image; the number if it has none.
     """
 
@@ -248,7 +248,7 @@ def _rows(text: bytes, num_fields: int) -> list[list[str]]:
 def read_etc(layers: Sequence[Path], name: str) -> bytes:
     """Returns a file of ``/etc`` of the layers' overlay; empty if it is missing.
 
-    Symbolic links, which might lead to the host's files, are not followed. The layers are final.
+    Symbolic links, which may lead to the host's files, are not followed. The layers must be final.
     """
     for layer in layers:
         etc = layer / "etc"

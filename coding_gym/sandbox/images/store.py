@@ -71,7 +71,7 @@ if ((status[0])); then
 fi
 chmod -R u+rwX .
 """
-# Messages of a full disk; the third is that of tar for a write that ends early.
+# Messages of a full disk; the third is tar's for a write that ends early.
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "Wrote only")
 _NO_PROGRAM = 127
 
@@ -135,7 +135,7 @@ def unpack_image(image: str, backend: SandboxBackend) -> Image:
         InvalidArgumentError: There is no such image, or it is broken, hostile, or for another kind
             of machine.
         SandboxUnavailableError: The cache cannot hold layers, or a program is missing.
-        SandboxError: It cannot be unpacked for another reason, such as a full disk.
+        SandboxError: The image cannot be unpacked for another reason, such as a full disk.
     """
     try:
         return _unpack(find_image(image), backend)
@@ -234,7 +234,7 @@ def _convert_whiteouts(folder: Path) -> None:
             _convert_whiteout(Path(parent), name)
         if whiteouts:
             os.utime(parent, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    os.utime(folder, (_DATE_S, _DATE_S))  # which most layers do not contain
+    os.utime(folder, (_DATE_S, _DATE_S))  # most layers have no entry for it
 
 
 def _convert_whiteout(parent: Path, name: str) -> None:

@@ -5,20 +5,20 @@ Modules here import only the standard library and each other: `__main__` runs un
 
     __main__   imports the modules of this folder without the package around it
     owner      a zygote's connection to its owner: requests, detection of the owner's end
-    request    the request for a sandbox, as both sides have it
-    server     the zygote of namespaces: leaves those of the host, clones a sandbox for each
+    request    the requests for sandboxes, for the owner and the processes here
+    server     the zygote of ``namespace``: leaves the host's namespaces, clones a sandbox for each
                request, and runs the steps of its set-up
     preloaded  modules imported in advance, and Python runs as forks of the first process
     host_folders the allow-listed parts of a sandbox's root, and folders mounted on request
     mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, requested mounts
-    image_root the same for an image
+    image_root the mounts of a sandbox with an image
     lockdown   restrictions of init: name, network, capabilities, limits, seccomp
     serving    pid 1 of one sandbox: answers its owner, runs commands, kills what they leave running
     commands   one command: the start of its bash, its output, its end and limits
     processes  lists, reaps and kills the sandbox's processes, and checks their memory
     files      reading and writing one file, removing folders
     packing    writes a sandbox's changed files to the owner's file, and restores them
-    syscalls   the system calls that Python lacks, the numbers of all, named steps of a set-up
+    syscalls   system calls that Python lacks, numbers of system calls, named steps of a set-up
     seccomp    the filters on system calls
     wire       messages between owner, server and init; long ones in chunks
     folder_server    the zygote of ``landlock``, and both processes of each of its sandboxes

@@ -21,7 +21,7 @@ def _stand_in(name: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    # Without ``-I`` the first one is the folder of this file.
+    # Without ``-I`` the first entry is the folder of this file.
     sys.path[:] = [path for path in sys.path if path != str(_FOLDER)]
     _BASE = sys.path[:]
     _stand_in("coding_gym", _FOLDER.parents[1])

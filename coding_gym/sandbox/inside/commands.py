@@ -16,14 +16,14 @@ from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.processes import MemoryWatch, all_but_first
 
 BASH = "/bin/bash"
-# $0, with which error messages begin.
+# $0; bash's error messages begin with it.
 NAME = b"bash"
 # Grace period after the shell's exit, for process substitutions such as `tee >(wc)`; a process that
 # keeps the output open for longer is a background process.
 GRACE_S = 0.05
 _READ_BYTES = 1 << 16
 _REAP_INTERVAL_S = 1.0
-_TIMEOUT_EXIT_CODE = 124  # as of `timeout`
+_TIMEOUT_EXIT_CODE = 124  # that of `timeout`
 _OUT_OF_MEMORY_EXIT_CODE = 137
 
 # A header and a body.
@@ -31,7 +31,7 @@ Reply = tuple[dict[str, Any], bytes]
 
 
 class Launcher:
-    """Starts bash by posix_spawn: from a small process it costs less than half of a fork."""
+    """Starts bash by posix_spawn, which takes a small process less than half the time of a fork."""
 
     def start(
         self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
@@ -76,7 +76,7 @@ class Enclosure:
     open_file: Opener
 
 
-# For an inner server that is the first process of a pid namespace.
+# For a server that is the first process of a pid namespace.
 NAMESPACE = Enclosure(
     launcher=Launcher(),
     list_pids=all_but_first,
@@ -111,11 +111,11 @@ class BoundedOutput:
         num_left = self._max_head - len(self._head)
         self._head += chunk[:num_left]
         self._tail += chunk[num_left:]
-        if len(self._tail) > 2 * self._max_tail:  # rarely: each removal moves the rest
+        if len(self._tail) > 2 * self._max_tail:  # rarely, because each removal moves the rest
             del self._tail[: len(self._tail) - self._max_tail]
 
     def parts(self) -> tuple[bytes, bytes]:
-        """Returns head and tail; if no bytes were omitted, they join to the whole."""
+        """Returns head and tail; if no bytes were omitted, they join to the whole output."""
         return bytes(self._head), bytes(self._tail[max(0, len(self._tail) - self._max_tail) :])
 
 
@@ -126,8 +126,8 @@ class Command:
         launcher: Starts bash.
         arguments: The arguments of bash after its name.
         env: All environment variables of bash.
-        request: Of the owner: ``file`` is the descriptor of the standard input, below 0 for empty
-            input; ``max_output_bytes``.
+        request: The owner's request. ``file`` is the descriptor of the standard input, below 0 for
+            empty input; ``max_output_bytes`` is the limit of the output.
         started: The time of the start, on the clock of ``time.monotonic``.
 
     Attributes:
@@ -168,7 +168,7 @@ class Command:
             os.close(null)
 
     def close(self) -> None:
-        """Closes its output."""
+        """Closes the pipe of its output."""
         self._let_output_end()
         os.close(self._reader)
 
@@ -212,7 +212,7 @@ class Command:
             self.reap()
 
     def _let_output_end(self) -> None:
-        """Closes our write end; end-of-file follows the last writer's exit. Idempotent."""
+        """Closes the write end here; end-of-file follows the last writer's exit. Idempotent."""
         if self._writer >= 0:
             os.close(self._writer)
             self._writer = -1

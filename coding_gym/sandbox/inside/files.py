@@ -25,7 +25,7 @@ def read(path: str, max_bytes: int, opener: Opener = os.open) -> bytes:
     try:
         _require_regular(descriptor, path)
         data = bytearray()
-        # Until the end, not to the size, which is 0 for files of /proc.
+        # Reads until end-of-file, because the size of files in /proc is 0.
         while chunk := os.read(descriptor, _CHUNK_BYTES):
             data += chunk
             if len(data) > max_bytes:
@@ -75,7 +75,7 @@ def _make_folders(folder: str, opener: Opener) -> None:
     if missing and folder:
         os.close(opener(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0))
     for name in reversed(missing):
-        with contextlib.suppress(FileExistsError):  # as `..` of a folder that was missing too
+        with contextlib.suppress(FileExistsError):  # such as `..` of a folder that was missing too
             os.mkdir(name)
 
 
@@ -90,9 +90,9 @@ def _require_regular(descriptor: int, path: str) -> None:
 def remove_tree(folder: str) -> None:
     """Removes a folder and all in it, as far as possible; does nothing if it does not exist.
 
-    An overlay's work folder has no permissions, and a policy can remove those of its folders,
-    so each folder gets them first. A policy may also nest folders deeper than the longest path or
-    than the stack: one is open at a time, and ``..`` leads back.
+    An overlay's work folder has no permissions, and a policy can remove those of its folders, so
+    each folder gets permissions first. A policy may also nest folders deeper than a path or the
+    stack can be: only one folder is open at a time, and ``..`` leads back to its parent.
     Entries that cannot be removed, or that another process removes in that time, are skipped.
     """
     with contextlib.suppress(OSError):
@@ -131,7 +131,7 @@ def _enter(name: str, parent: int | None = None) -> int:
     except PermissionError:
         os.chmod(name, 0o700, dir_fd=parent)
         return os.open(name, _FOLDER_FLAGS, dir_fd=parent)
-    with contextlib.suppress(PermissionError):  # of another user, whose mode may allow it
+    with contextlib.suppress(PermissionError):  # another user owns it; its mode may allow access
         os.chmod(descriptor, 0o700)  # not by name, which may be a symbolic link by now
     return descriptor
 

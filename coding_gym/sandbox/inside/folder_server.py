@@ -38,7 +38,7 @@ from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# The server also detects these ends; it gets this long to kill its processes.
+# The server also detects the end of the owner; it has this long to kill its processes.
 _PATIENCE_S = 2.0
 # The server lists processes in /proc; commands, in a nested domain, may not.
 _INIT_ALONE = [("read", "/proc")]
@@ -96,7 +96,7 @@ def _run_watchdog(channel: socket.socket, control: socket.socket, watched: int) 
 def _watch_over(channel: socket.socket, watched: int) -> None:
     """Starts the server; when it, the owner or the channel ends, removes processes and files.
 
-    This process keeps the channel open until then, so that its end tells the owner.
+    This process keeps the channel open until then: the channel's end tells the owner.
     """
     message, _ = wire.receive_request(channel)
     request: FolderRequest = message["request"]
@@ -134,12 +134,12 @@ def _end_user(uid: int) -> None:
 
 
 def _serve(control: socket.socket, request: FolderRequest) -> None:
-    """Confines this process, reports it, and serves until the owner closes the channel."""
+    """Confines this process, reports success, and serves until the owner closes the channel."""
     try:
         with step("become the subreaper of commands"):
             sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
         inner = _confine(request)
-        # The watchdog ended, or a user sent it: kill all processes in both cases.
+        # Sent if the watchdog ends, or by a user: in both cases, kill all processes.
         signal.signal(signal.SIGTERM, lambda *_: _end())
         gc.freeze()
         runner = Commands(
@@ -153,7 +153,7 @@ def _serve(control: socket.socket, request: FolderRequest) -> None:
                 open_file=_opener([path for _, path in request.grants]),
             ),
         )
-        # Opened before a command can remove permissions. The order is that of a tmpfs; on other
+        # Opened before a command can remove permissions. Newest first is a tmpfs's order; on other
         # file systems the order of creation has no effect.
         changes = packing.opened(request.writable, newest_first=True)
         control.sendall(wire.pack({}))
@@ -178,19 +178,19 @@ def _end() -> None:
 
 
 def _confine(request: FolderRequest) -> int:
-    """Drops all rights but those granted; returns the rules of commands, a nested domain."""
+    """Drops all rights but those granted; returns the ruleset of the commands' nested domain."""
     grants = request.grants
     with step("prepare the Landlock rules", "landlock"):
         inner = landlock_rules.make_ruleset(request.abi, grants)
         outer = landlock_rules.make_ruleset(request.abi, (*grants, *_INIT_ALONE))
     with step("change the user", "users"):
         for capability in range(lockdown.num_capabilities()):
-            with contextlib.suppress(OSError):  # one that this process may not drop
+            with contextlib.suppress(OSError):  # a capability that this process may not drop
                 sc.prctl(sc.PR_CAPBSET_DROP, capability)
         sc.set_user(request.uid, request.gid)
     with step("drop privileges"):
         sc.raise_oom_score(lockdown.OOM_SCORE)
-        with contextlib.suppress(PermissionError):  # Docker's filter refuses it: addresses vary
+        with contextlib.suppress(PermissionError):  # if Docker's filter refuses it, addresses vary
             sc.personality(lockdown.NO_RANDOMIZATION)
         sc.set_capabilities(0, 0)
         sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
@@ -198,7 +198,7 @@ def _confine(request: FolderRequest) -> int:
         sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGTERM)
     with step("set limits"):
         for kind, value in lockdown.limit_values(request.limits):
-            value += kind == resource.RLIMIT_NPROC  # this process
+            value += kind == resource.RLIMIT_NPROC  # plus this process
             resource.setrlimit(kind, (value, value))
     with step("enforce the Landlock rules", "landlock"):
         landlock_rules.enforce(outer)

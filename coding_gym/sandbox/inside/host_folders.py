@@ -1,4 +1,4 @@
-"""Folders of the host in the server's root, from which sandboxes get them.
+"""Folders of the host in the server's root, which sandboxes mount from there.
 
 The allow-list is the same for all sandboxes and prepared once: no other host path exists inside.
 Its folders are mounted read-only; the files of ``/etc`` are copies or written here; folders with
@@ -48,9 +48,9 @@ COPIED_ETC = (
 MOUNTED_ETC = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl")
 # Settings of Debian's JDKs, which do not start without them.
 MOUNTED_ETC_PATTERN = "java-*-openjdk"
-# The keys among the certificates, which a group of the host's user may be allowed to read.
+# Folders of private keys, which the host's user may read as a member of a group.
 _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
-# A sandbox with the host's network has the host's hosts and resolv.conf over these.
+# In a sandbox with the host's network, the host's hosts and resolv.conf replace these.
 _WRITTEN = {
     "passwd": (
         "root:x:0:0:root:/root:/bin/sh\n"
@@ -182,8 +182,8 @@ class MountedFolders:
 
     The server's own mount namespace holds no host files but these and the allow-list. When a folder
     is first requested, it is taken from the mount namespace of the server's parent, which still
-    sees the host. It is unmounted when newer ones exceed the capacity; sandboxes have copies of the
-    mounts and keep them.
+    sees the host. It is unmounted when newer folders exceed the capacity; sandboxes keep their own
+    copies of the mounts.
     """
 
     def __init__(self, host_mounts: int, own_mounts: int, hidden: Iterable[str]) -> None:
@@ -213,7 +213,7 @@ class MountedFolders:
             name = self._names.pop(source)
             with step(f"unmount {MOUNTED}/{name}"):
                 sc.unmount(f"{MOUNTED}/{name}")
-            # Not removed, which would remove the mount from sandboxes that are being set up.
+            # The mount point stays: its removal would unmount it in sandboxes during their set-up.
             self._free[os.path.isdir(f"{MOUNTED}/{name}")].append(name)
 
     def _fetch(self, source: Source) -> str:

@@ -132,7 +132,7 @@ class DomainLauncher(Launcher):
             enforce(self._ruleset)
             for number, source in descriptors.items():
                 os.dup2(source, number)
-                os.set_inheritable(number, True)  # if both are equal
+                os.set_inheritable(number, True)  # also if both numbers are equal
             os.execve(BASH, arguments, env)  # noqa: S606 - a shell is wanted
         except OSError as error:
             os.write(writer, b"%d" % (error.errno or errno.EIO))

@@ -1,6 +1,6 @@
 """Restrictions of init before it serves: name, network, privileges, limits.
 
-Commands inherit all of it.
+Commands inherit these restrictions.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ _AF_INET, _DATAGRAM = 2, 2
 _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
 # Minimum, default and maximum; the kernel's defaults are some MiB per connection.
 _BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 262144"}
-# Under init's filter it only shows init the processes that `hidepid` hides.
+# Init's filter refuses tracing: this only shows init the processes that `hidepid` hides.
 _CAP_SYS_PTRACE = 19
-# NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, these and KEEP_CAPS (off) locked.
+# NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE on, KEEP_CAPS off, all four locked.
 _SECUREBITS_LOCKED = 0xEF
 NO_RANDOMIZATION = 0x0040000  # a personality
-OOM_SCORE = 900  # the kernel's first choice, well before the trainer
+OOM_SCORE = 900  # the kernel kills sandboxes first, well before the trainer
 # A limit of 0 stops dumps to files, but the crash handler still runs, as root, where the core
-# pattern is a pipe; with 1 it does not (fs/coredump.c). The filter ignores every change of it.
+# pattern is a pipe; with 1 it does not (fs/coredump.c). The filter ignores changes of the limit.
 _CORE_BYTES = 1
 _MEMLOCK_BYTES = 1 << 16
 _PENDING_SIGNALS = 1024  # queued; all sandboxes of a user share one counter
@@ -85,7 +85,7 @@ def drop_privileges(limits: Mapping[str, int]) -> None:
         sc.prctl(sc.PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
         for capability in range(num_capabilities()):
             sc.prctl(sc.PR_CAPBSET_DROP, capability)
-        # All stay permitted.
+        # All capabilities stay permitted.
         sc.set_capabilities(1 << _CAP_SYS_PTRACE, (1 << num_capabilities()) - 1)
         sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
     with sc.step("set limits"):

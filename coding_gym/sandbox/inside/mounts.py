@@ -32,7 +32,7 @@ MountNames = Mapping[Source, str]
 EPISODE = "/episode"
 OLD = "/.old"
 QUIET = sc.NOSUID | sc.NODEV
-# A folder of that tmpfs, its path inside, its mode.
+# A folder of the sandbox's tmpfs, its path inside, its mode.
 _WRITABLE = (("tmp", "/tmp", 0o1777), ("home", "/home/agent", 0o755), ("shm", "/dev/shm", 0o1777))  # noqa: S108
 # A snapshot may fill the limits. Until the set-up ends, the tmpfs has this much more, for the files
 # of the set-up and for mount points that a policy moved away.
@@ -44,7 +44,7 @@ _MAX_COUNTS = {
     "max_inotify_instances": 16,
     "max_inotify_watches": 8192,
 }
-# They show the host kernel's command line, the user's keys, and locks of all processes.
+# These files show the host kernel's command line, the user's keys, and locks of all processes.
 _HIDDEN_FILES = ("/proc/cmdline", "/proc/keys", "/proc/locks")
 _FOLDERS = (
     *("/workspace", "/home", "/home/agent", "/tmp", "/proc", "/var", "/run", "/opt"),  # noqa: S108
@@ -179,7 +179,7 @@ def _mount_folders(request: SandboxRequest, mount_names: MountNames) -> None:
             folder = target if source.is_folder else os.path.dirname(target)
             if _is_writable(target):
                 if request.restores:
-                    # A policy can move a folder on its path, and put another one there.
+                    # A policy can replace a folder of the target's path, for example by a link.
                     make_real(folder)
                 # A symlink in a writable folder may lead out of the sandbox; links in system
                 # folders are trusted.
@@ -224,10 +224,10 @@ def limit_restored(request: SandboxRequest) -> None:
     limits = request.limits
     # A path at which the tmpfs is mounted, and which no requested mount can cover: with an image,
     # no mount may be at or below /dev.
-    mounted = "/" if request.image is None else "/dev/shm"  # noqa: S108 - as it is inside
+    mounted = "/" if request.image is None else "/dev/shm"  # noqa: S108 - inside the sandbox
     # First the limits plus the spare space: if the kernel refuses them, the snapshot is too
-    # large, an error. Then the exact limits: if the kernel refuses them (EINVAL), because the
-    # files of the set-up do not fit, the larger limits remain.
+    # large, which is an error. Then the exact limits: if the kernel refuses them (EINVAL), because
+    # the files of the set-up do not fit, the larger limits remain.
     for code, num_bytes, num_inodes in ((0, _SPARE_BYTES, _SPARE_INODES), (errno.EINVAL, 0, 0)):
         size, count = limits["disk_bytes"] + num_bytes, limits["num_inodes"] + num_inodes
         with step("fit the snapshot into the limits", "request"):
@@ -262,8 +262,8 @@ def lists_newest_first() -> bool:
 def overlay_works_on_tmpfs() -> bool:
     """Tests whether this kernel's overlay works with its changes on a tmpfs.
 
-    It replaces a folder of a lower layer, which needs user extended attributes on the upper one.
-    The version is not sufficient: distributions backport the change to older kernels.
+    The test replaces a folder of a lower layer, which needs user extended attributes on the upper
+    one. The kernel's version does not decide: distributions backport the change to older kernels.
     """
     sc.mount("tmpfs", EPISODE, QUIET, "mode=0700,size=1m")
     try:

@@ -25,7 +25,7 @@ def connect() -> tuple[socket.socket, dict[str, Any]]:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.umask(0o022)  # of all new folders, and of the sandboxes' commands
+    os.umask(0o022)  # for all new folders, and for the sandboxes' commands
     config, _ = wire.receive_request(channel)
     return channel, config
 
@@ -51,7 +51,7 @@ def serve(
             Returns descriptors for the owner: its end of the channel and, for ``landlock``, the
             watchdog, which the owner kills if it hangs.
     """
-    # Descriptors in transit are counted per uid: this limit must be above that of the sandboxes.
+    # Descriptors in transit are counted per uid: this limit must be above the sandboxes' limit.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     poller = select.poll()

@@ -89,8 +89,8 @@ def opened(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
 def send(changes: Changes, request: Mapping[str, Any], channel: socket.socket) -> None:
     """Writes all changes to the owner's file, closes it, and replies with their size.
 
-    It writes through a mapping, to which the limit on file size does not apply. A failure is that
-    of the request: a policy can make a tree that has no snapshot, and the sandbox stays usable.
+    It writes through a mapping, to which the limit on file size does not apply. A failure concerns
+    only the request, and the sandbox stays usable: a policy can make a tree that has no snapshot.
     """
     descriptor = request["file"]
     size = os.fstat(descriptor).st_size
@@ -134,7 +134,7 @@ class _Packer:
         self._file = file
         self._root = root
         self._newest_first = newest_first
-        self._first_names: dict[int, str] = {}  # of files with several, by inode
+        self._first_names: dict[int, str] = {}  # of files with several names, by inode
 
     def pack(self, folder: int) -> None:
         top, pending = os.fstat(folder), ["."]
@@ -147,7 +147,7 @@ class _Packer:
                 if stat.S_ISDIR(facts.st_mode):
                     _open_up(path, facts, stat.S_IRWXU, cleanup)
                     names = os.listdir(path)
-                    # The last name of the list is the first that is made.
+                    # The last name in the list is created first.
                     names = names if self._newest_first else names[::-1]
                     pending += [f"{path}/{name}" for name in names]
                 self._add(path, facts)
@@ -245,7 +245,7 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
             made[entry.root, entry.path] = entry
     if missing := [root for root in folders if (root, ".") not in made]:
         raise ValueError(f"it lacks {' and '.join(missing)}")
-    # Last: entries change the times of their folder, and a mode may exclude even its owner.
+    # Folders come last: new entries change a folder's time, and its mode may exclude its owner.
     for entry in reversed(made.values()):
         os.fchdir(folders[entry.root])
         if entry.target:
@@ -299,7 +299,7 @@ def _make_file(file: BinaryIO, entry: Entry, mode: int) -> None:
                     data = data[num_written:]
         if not entry.extents or sum(entry.extents[-1]) < entry.size:
             os.truncate(descriptor, entry.size)
-        if mode & ~0o777:  # writing takes these away
+        if mode & ~0o777:  # writing clears these bits
             os.chmod(descriptor, mode)
         _set_time(descriptor, entry)
     finally:

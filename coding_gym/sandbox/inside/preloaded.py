@@ -2,8 +2,8 @@
 
 The zygote of such a sandbox runs under the interpreter of its spec, and imports the modules before
 it opens the first sandbox: they must be as trustworthy as this package. The first process never
-reads the source or input of a run, which the forks of later runs would inherit: they
-are in a file that the fork reads.
+reads the source or input of a run, which the forks of later runs would inherit: only the fork reads
+the file that holds them.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ def import_modules(preload: Preload, mounted: MountedFolders) -> None:
     """Imports modules at the paths that they have in sandboxes.
 
     Raises:
-        SetupError: One of them cannot be imported, or started a thread, which a fork does not copy.
+        SetupError: A module cannot be imported, or started a thread, which a fork does not copy.
     """
     host, path = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), sys.path[:]
     with step("mount the modules"):
@@ -97,7 +97,7 @@ class ForkLauncher(Launcher):
         self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
     ) -> int:
         """Forks; see `Launcher.start`. Standard input is the file that `run` reads."""
-        del arguments  # those of bash
+        del arguments  # they are for bash
         pid = os.fork()
         if pid == 0:
             for number, source in descriptors.items():
@@ -144,7 +144,7 @@ def run(forked: Forked, base: list[str]) -> None:
             raise
         print(end.code, file=sys.stderr)  # noqa: T201 - before buffered standard output
         sys.exit(1)
-    except BaseException as error:  # noqa: BLE001 - shown as the interpreter would
+    except BaseException as error:  # noqa: BLE001 - shown as by the interpreter
         trace = error.__traceback__ and error.__traceback__.tb_next
         error.__traceback__ = trace  # without the frame of this program
         sys.excepthook(type(error), error, trace)

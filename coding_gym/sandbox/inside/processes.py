@@ -93,7 +93,7 @@ class MemoryWatch:
         self._pids = pids
 
     def begin(self, now: float) -> None:
-        """Starts the checks of a command, which runs alone."""
+        """Schedules the first check of a new command."""
         self.next_check = now + _FIRST_CHECK_S
 
     def is_exceeded(self, now: float) -> bool:
@@ -110,7 +110,7 @@ class MemoryWatch:
 
 
 def _status_of(process: str) -> tuple[str, bytes]:
-    """Returns the folder in /proc of a process's memory, and the status there.
+    """Returns the folder in /proc with a process's memory status, and this status.
 
     If its first thread has ended, the status of another thread is returned.
     """
@@ -146,7 +146,7 @@ def _share(folder: str, status: bytes, held: int) -> int:
             return _total(_SHARES, file.read()) + _total(_TABLES, status)
     except PermissionError:
         return held
-    except OSError:  # it ended
+    except OSError:  # the process ended
         return 0
 
 

@@ -15,7 +15,7 @@ class Source:
     Attributes:
         path: Its path on the host, without symbolic links.
         device: Number of its file system.
-        inode: Number of its inode; a new one at the same path is another source.
+        inode: Number of its inode; another inode at the same path is another source.
         is_folder: Whether it is a folder.
         writable: Whether commands may write to it.
         hides_packages: Whether third-party packages in it are hidden.
@@ -45,7 +45,7 @@ class ImageRequest:
 
     Attributes:
         folder: Holds the folders of its layers.
-        layers: Names of these, the topmost first.
+        layers: Names of these folders, the topmost first.
         uid: User id of commands.
         gid: Group id of commands.
     """
@@ -62,7 +62,7 @@ class SandboxRequest:
 
     Attributes:
         layers: The folders whose union is the workspace, the topmost first.
-        workspace_time_ns: The date of the workspace; None for that of the other folders.
+        workspace_time_ns: The date of the workspace; None for the fixed date of other folders.
         mounts: Further mounts.
         upper: A folder on disk for the changes; None for a tmpfs.
         image: The root; None for the allow-list of the host's folders.
@@ -89,7 +89,7 @@ class SandboxRequest:
     restores: bool
 
     def sources(self) -> tuple[Source, ...]:
-        """Returns all that the sandbox needs of the host."""
+        """Returns all folders and files of the host that the sandbox mounts."""
         single = (self.upper, self.image and self.image.folder)
         mounted = (mount.source for mount in self.mounts)
         return (*self.layers, *mounted, *(source for source in single if source))

@@ -15,7 +15,7 @@ Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-
 - reading the state of the page cache, and eviction from it (together they send bytes to later
   sandboxes).
 
-System calls that are newer than this list do not exist inside.
+System calls that are newer than this list fail with ENOSYS.
 
 `landlock_program` is a second filter, of ``landlock`` sandboxes only.
 """
@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping
 from coding_gym.sandbox.inside.syscalls import numbers
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-# Also those of the x32 interface, which have bit 30 set.
+# Unknown numbers start here; those of the x32 interface, with bit 30 set, are above it.
 _FIRST_UNKNOWN = 470
 
 _REFUSED = {
@@ -47,8 +47,8 @@ _REFUSED = {
     "NUMA placement, and pages in pipes": "mbind set_mempolicy migrate_pages move_pages vmsplice",
     "old interfaces": "ioperm iopl modify_ldt uselib ustat sysfs _sysctl",
 }
-# The first two would write out all unwritten data of the machine; no file of a sandbox has to last.
-# The others only advise, and evict or load pages of files that sandboxes share.
+# The first two would write out all unwritten data of the machine; sandboxes need no durable files.
+# The other two only give advice, and evict or load pages of files that sandboxes share.
 _IGNORED = ("sync", "syncfs", "fadvise64", "readahead")
 # Unmapped memory of such a file counts for no process, so no limit could bound it.
 _MEMORY_FILES = ("memfd_create", "memfd_secret")
@@ -95,7 +95,7 @@ def program(machine: str) -> bytes:
 def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
     """Returns the filter of calls that Landlock cannot control.
 
-    Of sockets it allows only pairs of connected UNIX sockets. There is no private network
+    It allows no sockets except pairs of connected UNIX sockets. There is no private network
     namespace, and Landlock up to ABI 7 controls neither datagrams nor UNIX sockets with paths, such
     as that of a container engine. A pair of datagram sockets is refused too, because each end could
     still send to any path. Changes of extended attributes are refused as some file systems do.
@@ -120,7 +120,7 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
 def _inspections() -> dict[str, _Block]:
     """Returns the checks of the arguments of calls that are allowed in part."""
     checks: dict[str, _Block] = {
-        # glibc falls back to clone, whose flags can be read here; those of clone3 cannot.
+        # glibc falls back to clone: a filter can read clone's flags, but not clone3's.
         "clone3": [(_RETURN, 0, 0, _ENOSYS)],
         # A parent that waits as in vfork must share its memory, as `MemoryWatch` assumes.
         "clone": [
@@ -161,7 +161,7 @@ def _inspections() -> dict[str, _Block]:
         ],
         "ioctl": [_argument(1), *_refuse(_TERMINAL_CHANGES, _EPERM)],
         "fcntl": [_argument(1), *_refuse((_SET_LEASE,), _EPERM)],
-        # A flag makes it fail without waiting for the disk, which reveals cached pages.
+        # With a flag it fails instead of waiting for the disk, which reveals cached pages.
         "preadv2": [_argument(5), *_require((0,), _EOPNOTSUPP)],
         "madvise": [_argument(2), *_refuse(_EVICTIONS, _DONE)],
         # Requests to change a buffer size succeed and have no effect.
@@ -183,7 +183,7 @@ def _answers(names: Iterable[str], answer: int) -> dict[str, _Block]:
 def _argument(index: int, *, high: bool = False) -> _Instruction:
     """Returns the instruction that loads half of an argument, the low one by default.
 
-    Of arguments that are not pointers the kernel reads only the low half.
+    The kernel reads only the low half of these arguments unless they are pointers.
     """
     return (_LOAD, 0, 0, 16 + 8 * index + (4 if high != (sys.byteorder == "big") else 0))
 
@@ -201,7 +201,7 @@ def _refuse(values: tuple[int, ...], answer: int) -> _Block:
 
 
 def _assembled(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALLOW) -> bytes:
-    """Returns a program that kills calls of another architecture and allows what has no rule.
+    """Returns a program that kills calls of another architecture and allows calls without a rule.
 
     The kernel does not run it for calls that it always allows, so a list of tests is fast enough.
 

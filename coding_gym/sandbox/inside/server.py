@@ -35,8 +35,8 @@ from coding_gym.sandbox.inside.request import Preload, SandboxRequest
 from coding_gym.sandbox.inside.serving import Commands, Operation, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# Below that of sandboxes, which are killed first, and above all other processes. The kernel takes a
-# score written by root as a lower bound for all descendants, so commands cannot lower theirs.
+# Below the score of sandboxes, which are killed first, and above all other processes. A score that
+# root writes is a lower bound for all descendants, so commands cannot lower theirs.
 _OOM_SCORE = 800
 _LOOPBACK = "127.0.0.1"
 _NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS
@@ -125,7 +125,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
         os._exit(1)
     # The kernel reaps the ended sandboxes.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    # Everything is loaded. In a sandbox, a policy may write to the folders of this path.
+    # All modules are loaded. In a sandbox, a policy may write to the folders of this path.
     sys.path.clear()
     on_tmpfs = mounts.overlay_works_on_tmpfs()
     for cached in (host_folders.allowed_folders, mounts.hidden_files, mounts.lists_newest_first):
@@ -180,7 +180,7 @@ def _switch_user(uid: int, gid: int) -> None:
     with step("change the user"):
         sc.prctl(sc.PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP)
         sc.set_user(uid, gid)  # dumpable: children must be able to write their own uid_map
-        # Cleared by the change.
+        # The change clears this setting.
         sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -233,14 +233,14 @@ def _run_init(
         channel.sendall(wire.pack(error.to_json()))
     except BaseException as error:  # noqa: BLE001 - no exception may reach the server's code in this process
         channel.sendall(wire.pack(SetupError("serve the sandbox", 0, repr(error)).to_json()))
-    # No other process runs between requests, and the mounts end with this one.
+    # No other process runs between requests, and the mounts end with this process.
     os._exit(0)
 
 
 def _set_up(
     request: SandboxRequest, mount_names: MountNames, user: tuple[int, int], channel: socket.socket
 ) -> Changes:
-    """Makes this process, just cloned, the first of a sandbox; returns its changes."""
+    """Makes this newly cloned process the first of a sandbox; returns the folders of changes."""
     with step("close the server's descriptors"):
         sc.call("close_range", channel.fileno() + 1, 0x7FFFFFFF, 0)
         sc.reset_signal(signal.SIGCHLD)

@@ -117,7 +117,7 @@ class Commands:
             os.close(folder)
 
     def _watch(self, command: Command, timeout_s: float, started: float) -> Reply:
-        """Waits for a command and kills all that it started."""
+        """Waits for a command and kills all processes that it started."""
         try:
             self._memory.begin(started)
             outcome = command.wait(timeout_s, self._channel, self._memory)

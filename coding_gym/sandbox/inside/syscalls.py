@@ -119,8 +119,8 @@ class SetupError(Exception):
         step: The attempted step, such as ``"mount the overlay"``.
         errno: The system's error number, 0 without one.
         reason: The system's message, one line.
-        kind: Tells the owner what a failure of the step depends on, such as ``"request"``; see
-            `coding_gym.sandbox.setup_errors`. "" for this machine.
+        kind: The thing that causes failures of the step, such as ``"request"``; "" for this
+            machine. `coding_gym.sandbox.setup_errors` converts it to an error.
     """
 
     def __init__(self, step: str, errno: int, reason: str, kind: str = "") -> None:
@@ -139,7 +139,7 @@ class SetupError(Exception):
         """Returns the error that the ``error`` of such a header describes.
 
         Raises:
-            ValueError: It is malformed.
+            ValueError: ``data`` is malformed.
         """
         try:
             return cls(*(data[name] for name in ("step", "errno", "reason", "kind")))
@@ -174,7 +174,7 @@ def call(name: str, *arguments: object, tolerates: int = 0) -> int:
         tolerates: The number of an error that is not a failure; the result is then -1.
 
     Raises:
-        OSError: It failed.
+        OSError: The call failed.
     """
     values = [a.encode("utf-8", "surrogateescape") if type(a) is str else a for a in arguments]
     result: int = _libc.syscall(number(name), *values, *_ZEROS[len(values) :])
@@ -185,7 +185,7 @@ def call(name: str, *arguments: object, tolerates: int = 0) -> int:
 
 
 def write_text(path: str, text: str) -> None:
-    """Writes a small file in one system call, as the kernel's own files need."""
+    """Writes a small file in one system call, as files of /proc require."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         os.write(file, text.encode())
@@ -282,7 +282,7 @@ def enter_mounts(descriptor: int) -> None:
 
 
 def make_slaves() -> None:
-    """Makes every mount a slave: unmounts of the host propagate here, and none to the host."""
+    """Makes every mount a slave: unmounts of the host propagate here, but not in reverse."""
     call("mount", 0, "/", 0, _SLAVE | _RECURSIVE, 0)
 
 
@@ -317,7 +317,7 @@ def reset_signal(number: int) -> None:
 
 
 def personality(value: int) -> int:
-    """Sets the execution domain, which commands inherit, and returns the one before."""
+    """Sets the execution domain, which commands inherit, and returns the previous one."""
     return call("personality", value)
 
 

@@ -48,7 +48,7 @@ def receive(
     Raises:
         EOFError: The other side closed the channel.
         TimeoutError: The deadline passed.
-        ProtocolError: Not a message, or too long a body.
+        ProtocolError: The bytes are not a message, or its body is too long.
     """
     data = _some(channel, _SMALL_BYTES, deadline)  # usually the whole message
     text, body = _message(channel, data, max_body_bytes, deadline)

@@ -70,7 +70,7 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
     """Returns the JSON value at ``start``, after optional white space, and its end.
 
     Raises:
-        FormatError: The text has no such value, or it cannot be serialized again.
+        FormatError: The text has no such value, or the value cannot be serialized again.
     """
     blank = _SPACE.match(text, start)
     try:
@@ -90,7 +90,7 @@ def checked(value: Any) -> Any:
     """Returns a value if JSON and UTF-8 can represent it (finite numbers, no surrogates).
 
     Raises:
-        FormatError: They cannot, or the value is nested too deeply.
+        FormatError: JSON or UTF-8 cannot represent it, or it is nested too deeply.
     """
     try:
         to_json(value).encode()
@@ -127,7 +127,7 @@ def to_json(value: Any) -> str:
 
 
 def typed(text: str, schema: Mapping[str, Any]) -> Any:
-    """Converts the text of an argument to the type in its schema, unknown if that is empty.
+    """Converts the text of an argument to its schema's type, unknown if the schema is empty.
 
     If strings are allowed or the type is unknown, the text is not changed. Otherwise it is parsed
     as JSON (or Python's True, False and None); if that fails, the text is returned and the tool

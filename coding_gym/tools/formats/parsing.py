@@ -60,7 +60,7 @@ class ReplyParser:
         tool_format: One of `TOOL_FORMATS`.
         schemas: The tools, as OpenAI function schemas; formats without types use their types.
         text_formats: Additional formats of ``auto``; see `Toolset.text_formats`.
-        tokenizer: The policy's, for the format ``template``.
+        tokenizer: The policy's tokenizer, for the format ``template``.
 
     Raises:
         UnknownNameError: There is no such format.
@@ -124,7 +124,7 @@ class ReplyParser:
             raise FormatError(_EMPTY)
         ids, calls = set(taken), []
         for call in parsed.calls:
-            if not call.name:  # servers refuse such a call in later requests
+            if not call.name:  # servers refuse a call without a name in later requests
                 raise FormatError(call.error or "a call has no name")
             call_id, number = call.call_id, len(ids)
             while not call_id or call_id in ids:

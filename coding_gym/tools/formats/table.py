@@ -93,7 +93,7 @@ _TABLE: tuple[Format, ...] = (
         opens=r"<function_calls>\s*(?=[^\W\d][\w.-]*\()",
         example='<function_calls>TOOL_NAME(ARGUMENT="VALUE")</function_calls>',
     ),
-    _invoke("minimax_m2", "", "minimax:tool_call"),  # after olmo3, whose <function_calls> it reads
+    _invoke("minimax_m2", "", "minimax:tool_call"),  # after olmo3: both read <function_calls>
     replace(
         _python("pythonic", "<|python_start|>", "<|python_end|>"),
         is_bare=True,
@@ -193,7 +193,7 @@ TOOL_FORMATS = (AUTO, *FORMATS)
 
 
 def row_of(tool_format: str) -> Format:
-    """Returns the row of a format; for ``auto`` that of ``json``.
+    """Returns the row of a format; for ``auto``, the row of ``json``.
 
     Raises:
         UnknownNameError: There is no such format.

@@ -2,7 +2,7 @@
 
 A value has the type in the tool's schema. In formats with values on separate lines, one line end on
 each side is part of the tags, as in the ``qwen3_coder`` parsers of vLLM and SGLang. OpenHands and
-SWE-agent strip all white space, and so the indentation of an edit.
+SWE-agent strip all white space, including the indentation of an edit.
 """
 
 import re
@@ -41,7 +41,7 @@ def _read_arguments(
     """Returns the arguments of a call, and the position after them.
 
     A value ends at the first closing tag that is followed by another tag or the end of the text.
-    If a line of the value begins with the tag of another argument, its closing tag is missing.
+    If a line of the value begins with the tag of another argument, the closing tag is missing.
     """
     following = rf"\s*+(?:{row.argument}|{row.closes}|\Z)"
     end = re.compile(rf"{row.argument_closes}(?={following})")

@@ -1,4 +1,4 @@
-"""An attacker's sandbox, a sibling and a host that must stay unharmed, and the attacker's words."""
+"""Runs attacks in a sandbox, and asserts that the host and another sandbox are unharmed."""
 
 import json
 import os
@@ -21,7 +21,7 @@ import coding_gym
 from coding_gym.calls import ExecResult
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits, SandboxSpec, default_interpreter
 
-# Small enough that an attack on them is over soon.
+# Small limits, so that an attack reaches them soon.
 TIGHT = SandboxLimits(
     disk_bytes=16 << 20,
     num_inodes=2000,
@@ -36,8 +36,8 @@ import ctypes, errno, fcntl, glob, json, mmap, os, pty, re, resource, select, si
 import stat, struct, subprocess, sys, termios, threading, time
 from contextlib import suppress
 """
-# An attempt has a name and the results that it may have, with "|" between them. It prints these and
-# its result: "DONE" and a value, "nothing" for an empty value, or the error that stopped it.
+# Functions of attack scripts. `attempt` takes a name and the allowed results, separated by "|". It
+# prints them and the result: "DONE" and a value, "nothing" for an empty value, or an error.
 WORDS = """
 NUMBERS, FACTS = json.loads({numbers!r}), json.loads({facts!r})
 libc = ctypes.CDLL(None, use_errno=True)
@@ -115,7 +115,7 @@ def daemon(prepare=lambda: None):
     os.waitpid(first, 0)
     return int(os.read(ready, 20))
 def count(take, most=5000):
-    "Takes something as often as possible, but at most so often."
+    "Takes something as often as possible, at most `most` times."
     got = []
     with suppress(OSError):
         while len(got) < most:
@@ -124,7 +124,7 @@ def count(take, most=5000):
 def below(got, most):
     return False if len(got) <= most else len(got)
 def hold():
-    "Lets the test look around while the attack is at its height."
+    "Waits while the test checks the host during the attack."
     os.write(HERE, b"x")
     os.read(GO, 1)
 with suppress(OSError):
@@ -133,14 +133,14 @@ with suppress(OSError):
 
 
 class Host:
-    """A folder, a process and listeners that the sandboxes' user may use outside of a sandbox.
+    """A folder, a process and listeners that the sandboxes' user may use outside a sandbox.
 
     Attributes:
         marker: Text that no sandbox may ever read.
         folder: Holds all files; ``secrets/key`` is the marker.
         layer: The workspace of attacker and sibling.
-        shown: Mounted read-only in both.
-        gate: Mounted writable; its pipes tell the test when an attack is at its height.
+        shown: A folder that both mount read-only.
+        gate: A folder that the attacker mounts writable; its pipes tell the test about ``hold``.
     """
 
     def __init__(self, closing: ExitStack) -> None:
@@ -165,7 +165,7 @@ class Host:
         self._before = self._state()
 
     def facts(self) -> dict[str, Any]:
-        """Returns what an attacker knows: all but the marker, which is reversed."""
+        """Returns facts for the attacker; the marker is reversed, so a search does not find it."""
         return {
             "marker": self.marker[::-1],
             "folder": str(self.folder),
@@ -180,7 +180,7 @@ class Host:
         }
 
     def assert_unharmed(self) -> None:
-        """Asserts that files, processes and mounts are as before, and that no call came."""
+        """Asserts that files, processes and mounts are as before, and that nothing connected."""
         assert self._victim.poll() is None
         before, self._before = self._before, self._state()
         keys = before.keys() | self._before.keys()
@@ -188,7 +188,7 @@ class Host:
         assert select.select(self._listeners, [], [], 0)[0] == []
 
     def _make(self, name: str, files: dict[str, str]) -> Path:
-        """Makes a folder of the sandboxes' user that everybody may write."""
+        """Makes a folder of the sandboxes' user that every user may write to."""
         folder = self.folder / name
         folder.mkdir()
         write_files(folder, files)
@@ -242,11 +242,11 @@ class Host:
 
 
 class Arena:
-    """Runs attacks, each in a sandbox of its own, and looks at what they left behind.
+    """Runs attacks, each in a new sandbox, and checks for damage.
 
     Attributes:
-        host: Must not be harmed.
-        spec: Of attackers.
+        host: The host, which must not be harmed.
+        spec: The spec of attackers.
         sibling: A sandbox of the same layer that must not be harmed.
     """
 
@@ -270,12 +270,12 @@ class Arena:
         meanwhile: Callable[[], None] = lambda: None,
         limits: SandboxLimits | None = None,
     ) -> None:
-        """Runs a script in a sandbox of its own and asserts that its attempts were stopped.
+        """Runs a script in a new sandbox and asserts that its attempts were stopped.
 
         Args:
             script: Python, with `WORDS`.
-            meanwhile: Asserts something while an attack that calls ``hold`` is at its height.
-            limits: Of the attacker; None for the default ones.
+            meanwhile: Assertions to run while an attack waits in ``hold``.
+            limits: The attacker's limits; None for those of the spec.
         """
         spec = replace(self.spec, limits=limits or self.spec.limits)
         with BACKEND.open(spec) as attacker:
@@ -296,20 +296,20 @@ class Arena:
 
     @contextmanager
     def open(self, **changes: Any) -> Iterator[Sandbox]:
-        """Opens an attacker for what is no single script; looks at the damage in the end."""
+        """Opens an attacker for an attack of several calls; checks for damage at the end."""
         with BACKEND.open(replace(self.spec, **changes)) as attacker:
             yield attacker
             assert_alone(attacker)
         self.assert_unharmed()
 
     def assert_unharmed(self) -> None:
-        """Asserts that host and sibling are as they were, and that the sibling works."""
+        """Asserts that host and sibling are unchanged, and that the sibling works."""
         assert self._list_sibling() == self._listing
         self.host.assert_unharmed()
 
     def wait_for_attack(self) -> None:
         """Waits until a script has called ``hold``."""
-        assert select.select([self.host.here], [], [], _TIMEOUT_S)[0], "no attack at its height"
+        assert select.select([self.host.here], [], [], _TIMEOUT_S)[0], "no call of hold"
         os.read(self.host.here, 1)
 
     def _list_sibling(self) -> str:
@@ -333,13 +333,13 @@ class Arena:
 
 
 def source(host: Host, script: str) -> str:
-    """Returns a script between `IMPORTS` and `WORDS`, and a line that says that it has ended."""
+    """Returns a script after `IMPORTS` and `WORDS`, with a last line that prints ``end``."""
     words = WORDS.format(numbers=json.dumps(NUMBERS), facts=json.dumps(host.facts()))
     return f"{IMPORTS}{words}{textwrap.dedent(script)}\nprint('end')\n"
 
 
 def assert_report(got: str) -> None:
-    """Asserts that a script came to its end, and each of its attempts to an expected result."""
+    """Asserts that a script ended, and that each of its attempts had an allowed result."""
     *attempts, end = got.splitlines()
     assert (bool(attempts), end) == (True, "end"), got
     for line in attempts:
@@ -348,7 +348,7 @@ def assert_report(got: str) -> None:
 
 
 def assert_alone(attacker: Sandbox) -> None:
-    """Asserts that a sandbox works, and that its first process has no children, seen from here."""
+    """Asserts that a sandbox works, and that its first process has no children on the host."""
     assert attacker.run("echo alive").output == "alive\n"
     first = first_pid(attacker)
     assert Path(f"/proc/{first}/task/{first}/children").read_text(encoding="ascii") == ""
@@ -361,7 +361,7 @@ def _sandbox_user() -> dict[str, Any]:
 
 
 def _rights(pid: int) -> tuple[object, ...]:
-    """Returns what one process may take from another of the same user."""
+    """Returns the properties that a process may change in another process of the same user."""
     status = _content(Path(f"/proc/{pid}/status")).decode()
     tracer = next(line for line in status.splitlines() if line.startswith("TracerPid"))
     nice = os.getpriority(os.PRIO_PROCESS, pid)
@@ -374,7 +374,7 @@ def _content(path: Path) -> bytes:
 
 
 def _outside_address() -> str:
-    """Returns the address of this machine for others; that of the loopback without any."""
+    """Returns this machine's address for other machines; the loopback address without one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # sends nothing

@@ -19,7 +19,7 @@ from coding_gym.sandbox import Mount, default_interpreter
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Repeats the attacks, in nightly tests, beside the endpoint of a command-line agent."""
+    """Repeats the attacks, in nightly tests, in sandboxes with the endpoint of an agent."""
     marks = metafunc.definition.iter_markers("parametrize")
     if "arena" in metafunc.fixturenames and not any(one.args[0] == "arena" for one in marks):
         kinds = ["", pytest.param("harness", marks=pytest.mark.nightly)]
@@ -45,7 +45,7 @@ def arena(
 
 @contextmanager
 def _running_endpoint() -> Iterator[CaptureEndpoint]:
-    """Gives an endpoint whose event loop runs in a thread."""
+    """Yields an endpoint whose event loop runs in a thread."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

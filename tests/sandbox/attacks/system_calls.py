@@ -1,12 +1,12 @@
 """Numbers of the system calls that the filter refuses, written independently of the filter.
 
-They are those of the kernel's headers: of x86_64 and of aarch64, None where that lacks the call.
+They are copied from the kernel's headers for x86_64 and aarch64; None if aarch64 lacks the call.
 """
 
 import platform
 
 MACHINES = ("x86_64", "aarch64")
-FIRST_UNKNOWN = 470  # calls from here on are younger than the table
+FIRST_UNKNOWN = 470  # calls from here on are newer than the table
 
 Rows = dict[str, tuple[int | None, int | None]]
 
@@ -16,7 +16,7 @@ def _rows(text: str) -> Rows:
     return {name: (int(x86), None if arm == "-" else int(arm)) for name, x86, arm in rows}
 
 
-# EPERM, whatever the arguments are.
+# Calls that fail with EPERM for all arguments.
 REFUSED = _rows("""
     ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271,
     process_madvise 440 440, pidfd_getfd 438 438, kcmp 312 272, mount 165 40, umount2 166 39,
@@ -36,7 +36,7 @@ REFUSED = _rows("""
     lsm_set_self_attr 460 460, ioperm 173 -, iopl 172 -, modify_ldt 154 -, uselib 134 -,
     ustat 136 -, sysfs 139 -, _sysctl 156 -
 """)
-# Their answer is another one, or depends on the arguments.
+# Calls with another result, or one that depends on the arguments.
 _INSPECTED = _rows("""
     sync 162 81, syncfs 306 267, memfd_create 319 279, memfd_secret 447 447,
     clone 56 220, clone3 435 435, socket 41 198, socketpair 53 199, setrlimit 160 164,
@@ -44,7 +44,7 @@ _INSPECTED = _rows("""
     mincore 27 232, readahead 187 213, cachestat 451 451, fadvise64 221 223, madvise 28 233
 """)
 FILTERED = {**REFUSED, **_INSPECTED}
-# Allowed, and made by some attack.
+# Allowed calls that attacks use.
 _ALLOWED = _rows("""
     ioprio_set 251 30, process_mrelease 448 448, rt_sigqueueinfo 129 138, tgkill 234 131,
     pidfd_open 434 434, pidfd_send_signal 424 424

@@ -46,7 +46,7 @@ def test_forged_replies_reach_no_descriptor(arena: Arena) -> None:
     )
 
 
-def test_own_output_cannot_be_read_back(arena: Arena) -> None:
+def test_a_command_cannot_read_its_own_output(arena: Arena) -> None:
     arena.assert_refused(
         """
         back = os.open('/proc/self/fd/1', os.O_RDONLY | os.O_NONBLOCK)

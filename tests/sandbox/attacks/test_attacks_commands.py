@@ -1,4 +1,4 @@
-"""Commands that kill whatever they can, fork without end or park descriptors."""
+"""Commands that kill all processes they can, fork endlessly or park descriptors."""
 
 import os
 import resource
@@ -33,7 +33,7 @@ with open(sys.argv[1], "rb") as secret:
 pytestmark = pytest.mark.slow
 
 _SUICIDAL = {
-    "kills everybody": ("kill -9 -1; echo after", 0),
+    "kills every process": ("kill -9 -1; echo after", 0),
     "kills itself": ("kill -9 $$", 137),
     "kills its parent": ("kill -9 $PPID; kill -STOP $PPID; kill -SEGV 1; exit 3", 3),
     "kills its group": ("kill -9 0", 137),
@@ -42,7 +42,7 @@ _SUICIDAL = {
 
 
 @pytest.mark.parametrize(("command", "code"), _SUICIDAL.values(), ids=_SUICIDAL.keys())
-def test_a_killing_command_harms_itself_alone(command: str, code: int, arena: Arena) -> None:
+def test_a_killing_command_harms_only_itself(command: str, code: int, arena: Arena) -> None:
     with arena.open() as attacker:
         assert attacker.run(command).exit_code == code
 
@@ -56,7 +56,7 @@ _BOMBS = {
 @pytest.mark.parametrize("bomb", _BOMBS.values(), ids=_BOMBS.keys())
 def test_a_bomb_ends_with_its_command(bomb: str, arena: Arena) -> None:
     with arena.open(limits=TIGHT) as attacker:
-        # The shell itself forks no more: without a free process it would end early.
+        # `exec`, because a shell that forks would end early without a free process.
         assert attacker.run(f"{{ {bomb}; }} & exec sleep 60", timeout_s=0.5).timed_out
 
 
@@ -80,7 +80,7 @@ os.read(go, 1)
 """
 
 
-def test_parked_descriptors_do_not_keep_others_from_opening(arena: Arena) -> None:
+def test_parked_descriptors_do_not_block_other_sandboxes(arena: Arena) -> None:
     def run(attacker: Sandbox) -> None:
         with suppress(SandboxError):
             attacker.run("python park.py")
@@ -109,7 +109,7 @@ _BUSY = "for i in {1..60}; do while :; do :; done & done; wait"
 
 
 @pytest.mark.nightly
-def test_siblings_work_and_open_under_bombs(arena: Arena) -> None:
+def test_siblings_open_and_work_during_bombs(arena: Arena) -> None:
     bombs = (_SESSIONS, _STOPPED, _BUSY)
     with ExitStack() as opened, ThreadPoolExecutor() as threads:
         attackers = [opened.enter_context(arena.open(limits=TIGHT)) for _ in bombs]
@@ -146,7 +146,7 @@ def test_a_damaged_shell_state_harms_only_its_sandbox(arena: Arena, command: str
     with BACKEND.open(spec) as attacker:
         attacker.run("echo begin")
         attacker.run(command, timeout_s=0.5)
-        # What its own shell prints may be spoilt, but it prints something.
+        # The output of this shell may be wrong, but the call returns.
         assert isinstance(attacker.run("echo next", timeout_s=0.5), ExecResult)
         attacker.run("chmod 755 /workspace", cwd="/")
         own = attacker.run("echo own; set -- /proc/[0-9]*; echo $#; exit 5", env={"OWN": "1"})

@@ -23,7 +23,7 @@ _HEADERS = {
 }
 # A machine-code function: int 0x80, the entry for 32-bit programs, with getpid's number there.
 _INT_80 = "b814000000cd80c3"
-# Root has rights that no sandbox has.
+# Drops the rights of root, which no sandbox has.
 _STEP_DOWN = """
 if os.geteuid() != {0}:
     os.setgroups([]); os.setresgid({1}, {1}, {1}); os.setresuid({0}, {0}, {0})
@@ -34,7 +34,7 @@ ATTACKS = {
     for number in {_REFUSED}:
         attempt(f'{{number}} EPERM', lambda: call(number, 0, 0, 0, 0, 0, 0))
     """,
-    "younger system calls do not exist": f"""
+    "newer system calls fail with ENOSYS": f"""
     for number in {[*range(FIRST_UNKNOWN, FIRST_UNKNOWN + 60), 2**31 - 1]}:
         attempt(f'{{number}} ENOSYS', lambda: call(number, 0, 0, 0, 0, 0, 0))
     for name in ('memfd_create', 'memfd_secret', 'clone3'):

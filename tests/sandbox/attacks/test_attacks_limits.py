@@ -1,4 +1,4 @@
-"""Attacks that use up what sandboxes, the machine or a user share."""
+"""Attacks that exhaust resources which sandboxes share."""
 
 import pytest
 from arena import TIGHT, Arena
@@ -36,7 +36,7 @@ ATTACKS = {
                 os.setxattr(f'/tmp/{file}', f'user.{number}', bytes(1 << 10))
     attempt('attributes ENOSPC|EOPNOTSUPP', attributes)
     """,
-    "deep folders and long names end": """
+    "deep folders and long names are bounded": """
     def deep():
         for _ in range(3000):
             os.mkdir('d' * 200)
@@ -73,7 +73,7 @@ ATTACKS = {
     kept = count(lambda: os.open('/dev/null', 0))
     hold()
     """,
-    "stores of a user are not used up": """
+    "counters of a user are not exhausted": """
     signal.pthread_sigmask(signal.SIG_BLOCK, [40])
     def terminal(): return os.open('/dev/ptmx', os.O_RDWR)
     def watch():
@@ -89,14 +89,14 @@ ATTACKS = {
     attempt('signals nothing', lambda: below(count(queue), 1024))
     hold()
     """,
-    "memory without an owner is refused": """
+    "memory that no process maps is refused": """
     def queue():
         if libc.mq_open(b'/x', os.O_CREAT | os.O_RDWR, 0o600, 0) < 0:
             raise OSError(ctypes.get_errno(), 'mq_open')
     attempt('posix EMFILE|ENOSYS', queue)
     attempt('locked nothing', lambda: libc.mlockall(3) == 0)
     """,
-    "locks on shared files stop nobody": """
+    "locks on shared files block no sandbox": """
     file = open('/opt/shown/file')
     attempt('flock DONE', lambda: fcntl.flock(file, fcntl.LOCK_EX))
     attempt('read DONE', lambda: fcntl.lockf(file, fcntl.LOCK_SH))

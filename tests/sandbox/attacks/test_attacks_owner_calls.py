@@ -1,4 +1,4 @@
-"""Attacks that make calls of the owner do harm: paths, links, races, the first process."""
+"""Attacks on the owner's calls, by paths, links, races and files of the first process."""
 
 import errno
 
@@ -16,7 +16,7 @@ _READS = [
 ]
 _WRITABLE = ("mem", "oom_score_adj", "comm", "clear_refs", "uid_map", "coredump_filter")
 _WRITES = [f"{folder}/{name}" for folder in ("/proc/self", "/proc/1") for name in _WRITABLE]
-# Its links to what it has open: folders below those that are mounted.
+# Its links to open folders, over which others are mounted.
 _LINKS = [f"/proc/{who}/fd/{number}" for who in ("self", "1") for number in range(3, 12)]
 _LINKS += ["/proc/self/cwd", "/proc/self/root", "/proc/1/root/workspace", "/dev/fd/4"]
 
@@ -37,7 +37,7 @@ def _write_error(attacker: Sandbox, path: str) -> type[OSError] | None:
     return None
 
 
-def test_files_of_the_first_process_stay_closed(arena: Arena) -> None:
+def test_proc_files_of_the_first_process_cannot_be_opened(arena: Arena) -> None:
     with arena.open() as attacker:
         for path in _READS:
             assert _read_error(attacker, path) is PermissionError, path
@@ -46,7 +46,7 @@ def test_files_of_the_first_process_stay_closed(arena: Arena) -> None:
 
 
 def _is_entered(attacker: Sandbox, link: str) -> bool:
-    """Tries to get into a folder by the owner's calls, also through a link to it."""
+    """Tries to enter a folder by the owner's calls, also through a link to it."""
     attacker.run(f"ln -sfn {link} link")
     entered = []
     for place in (link, "link"):
@@ -58,7 +58,7 @@ def _is_entered(attacker: Sandbox, link: str) -> bool:
     return any(entered)
 
 
-def test_open_folders_of_the_first_process_lead_nowhere(arena: Arena) -> None:
+def test_folder_links_of_the_first_process_cannot_be_used(arena: Arena) -> None:
     with arena.open() as attacker:
         for link in _LINKS:
             assert not _is_entered(attacker, link), link
@@ -75,11 +75,11 @@ _TRAPS = {
     "to a pipe": "mkfifo x",
     "to a folder": "mkdir x",
     "to a host folder": "ln -s {folder}/secrets/key x",
-    "up and away": "ln -s ../../../../../../../../{folder}/secrets/key x",
+    "by a relative path": "ln -s ../../../../../../../../{folder}/secrets/key x",
 }
 
 
-def test_no_link_leads_the_owner_to_other_files(arena: Arena) -> None:
+def test_links_do_not_lead_the_owner_to_other_files(arena: Arena) -> None:
     with arena.open() as attacker:
         for name, trap in _TRAPS.items():
             assert attacker.run("rm -rf x y; " + trap.format(**arena.host.facts())).ok
@@ -89,7 +89,7 @@ def test_no_link_leads_the_owner_to_other_files(arena: Arena) -> None:
         assert attacker.read_file("x") == b"shared"
 
 
-def test_standard_input_can_neither_grow_nor_change(arena: Arena) -> None:
+def test_standard_input_cannot_grow_or_change(arena: Arena) -> None:
     script = "(for file in /dev/stdin /dev/fd/0; do echo more 1<> $file; : > $file; done; cat) 2>&-"
     with arena.open() as attacker:
         assert attacker.run(script, stdin=b"as it was").output == "as it was"

@@ -97,7 +97,7 @@ def test_a_fork_sees_nothing_of_earlier_runs(forks: Arena) -> None:
             assert sandbox.run_python(_LOOK).output == expected
 
 
-def test_no_file_of_a_sandbox_acts_before_the_seal(forks: Arena) -> None:
+def test_files_of_a_sandbox_do_not_affect_the_start_of_python(forks: Arena) -> None:
     env = {"PYTHONSTARTUP": "/workspace/sitecustomize.py", "PYTHONHOME": "/tmp"}
     with forks.open(env={**forks.spec.env, **env}) as attacker:
         for name in ("sitecustomize.py", "usercustomize.py", "x.pth", "encodings.py"):

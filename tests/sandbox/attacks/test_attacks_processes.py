@@ -1,5 +1,5 @@
-"""Attacks that outlive a command, its time limit or its sandbox, stop others, or spoil the first
-process of a sandbox, which has the uid of every command.
+"""Attacks that outlive a command, its time limit or its sandbox, or that stop other processes, such
+as the first process of a sandbox, which has the uid of every command.
 """
 
 import sys
@@ -67,7 +67,7 @@ ATTACKS = {
         return True
     attempt('linked DONE', lambda: [linked() for _ in range(5)])
     """,
-    "signals to everybody reach own processes alone": """
+    "signals to all reach only own processes": """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     own = {os.getpid(), daemon()}
     pids = {int(p) for p in os.listdir('/proc') if p.isdecimal()}
@@ -133,7 +133,7 @@ FIRST_PROCESS = {
     attempt('madvise EPERM', lambda: call('process_madvise', init, 0, 0, 21, 0))
     attempt('reap EINVAL|EPERM|ENOSYS', lambda: call('process_mrelease', init, 0))
     """,
-    "priorities by user change own processes alone": """
+    "priorities by user change only own processes": """
     def mine(): return os.getpriority(os.PRIO_PROCESS, 0)
     lower = min(mine() + 5, 19)
     with suppress(PermissionError):

@@ -43,7 +43,7 @@ ATTACKS = {
     places = [*walk('/proc', '/usr', sys.base_prefix), *os.listdir(packages)]
     attempt('name nothing', lambda: [p for p in places if 'coding_gym' in p.lower()])
     """,
-    "places that a sandbox is built from are hidden": """
+    "host sources of a sandbox are hidden": """
     for name in ('.old', 'shown', 'episode', 'parts', 'host', 'sys', 'boot', 'mnt'):
         attempt(f'{name} ENOENT', lambda: os.stat('/' + name))
     """,
@@ -105,5 +105,5 @@ def test_files_and_secrets_of_the_host_are_hidden(arena: Arena, script: str) -> 
 
 
 @pytest.mark.parametrize("arena", ["image root"], indirect=True)
-def test_places_of_construction_are_hidden_from_an_image(arena: Arena) -> None:
-    arena.assert_refused(ATTACKS["places that a sandbox is built from are hidden"])
+def test_host_sources_are_hidden_from_an_image(arena: Arena) -> None:
+    arena.assert_refused(ATTACKS["host sources of a sandbox are hidden"])

@@ -21,7 +21,7 @@ from coding_gym.sandbox.namespace import NamespaceBackend
 pytestmark = pytest.mark.slow
 
 _SECRET = os.urandom(12)
-_STEP = 4 << 12  # a bit per page, and pages between them that no read ahead fills
+_STEP = 4 << 12  # one bit per page, with pages between them that read-ahead does not fill
 _BITS = [byte >> i & 1 for byte in _SECRET for i in range(8)]
 _SPEC = SandboxSpec(python=default_interpreter())
 _SEND = """
@@ -73,7 +73,7 @@ def backend(request: pytest.FixtureRequest) -> SandboxBackend:
 
 @pytest.fixture
 def shared() -> Iterator[int]:
-    """A large file that all sandboxes see; whatever the tests leave in its cache is harmless."""
+    """A large file that all sandboxes see; the tests may change its cached pages."""
     path = max(Path("/usr/lib").glob("*/*.so*"), key=lambda one: one.stat().st_size)
     with path.open("rb") as file:
         assert os.fstat(file.fileno()).st_size > _STEP * len(_BITS)
@@ -115,7 +115,7 @@ def test_page_cache_of_shared_files_sends_no_bytes(
     assert _run(backend, _script(shared, _READERS[reader] + _PRINT_CACHED)) == answer
 
 
-def test_no_advice_evicts_pages_of_shared_files(backend: SandboxBackend, shared: int) -> None:
+def test_advice_does_not_evict_shared_pages(backend: SandboxBackend, shared: int) -> None:
     for i in range(len(_BITS)):
         os.pread(shared, 1, i * _STEP)
     _run(backend, _script(shared, _SEND))
@@ -168,7 +168,7 @@ def test_reading_shared_files_changes_no_access_time(tmp_path: Path) -> None:
     folder = write_files(tmp_path / "layer", {"file": "text", "folder/file": "text"})
     paths = [folder, *folder.rglob("*")]
     for path in paths:
-        os.utime(path, (1, 2))  # older than the change: the next read would date it
+        os.utime(path, (1, 2))  # older than the change, so that the next read would update it
     spec = replace(_SPEC, layers=(folder,), mounts=(Mount(source=folder, target="/opt/shown"),))
     with closing(NamespaceBackend().open(spec)) as sandbox:
         assert sandbox.run("ls -R . /opt/shown && cat file /opt/shown/folder/file").ok

@@ -1,4 +1,4 @@
-"""Attacks that change what belongs to the host, or gain rights."""
+"""Attacks that change files of the host, or gain rights."""
 
 from textwrap import dedent
 
@@ -107,7 +107,7 @@ ATTACKS = {
     attempt('grown nothing', lambda: os.listdir('mine'))
     attempt('work ENOENT', lambda: os.listdir('/workspace/work'))
     """,
-    "removing everything leaves the host whole": """
+    "removing everything does not change the host": """
     roots = [f'/{n}' for n in os.listdir('/') if n not in ('usr', 'proc', 'root', 'opt')]
     args = ['rm', '-rf', *roots, '/usr/bin', '/opt/shown']
     attempt('all nothing', lambda: subprocess.run(args, capture_output=True).returncode == 0)
@@ -205,7 +205,7 @@ ATTACKS = {
     attempt('dump nothing', lambda: [n for n in os.listdir('.') if n.startswith('core')])
     """,
 }
-# Those that root of an image tries too.
+# Attacks that root of an image tries too.
 _OF_ROOT = (
     "kernel files are read only",
     "host device nodes cannot change",
@@ -220,11 +220,11 @@ def test_host_and_rights_stay_as_they_are(arena: Arena, script: str) -> None:
 
 @pytest.mark.parametrize("arena", ["image root"], indirect=True)
 @pytest.mark.parametrize("name", _OF_ROOT)
-def test_root_of_an_image_changes_and_gains_nothing(arena: Arena, name: str) -> None:
+def test_image_root_changes_no_host_file_and_gains_no_rights(arena: Arena, name: str) -> None:
     arena.assert_refused(ATTACKS[name])
 
 
-def test_attributes_of_the_overlay_hide_and_show_no_file(arena: Arena) -> None:
+def test_overlay_attributes_of_a_command_have_no_effect(arena: Arena) -> None:
     script = """
     import os
     for path in ("folder", "shared.txt", "."):
@@ -242,7 +242,7 @@ def test_attributes_of_the_overlay_hide_and_show_no_file(arena: Arena) -> None:
 
 
 @pytest.mark.parametrize("arena", ["image root"], indirect=True)
-def test_root_of_an_image_is_nobody_outside(arena: Arena) -> None:
+def test_root_of_an_image_is_unprivileged_on_the_host(arena: Arena) -> None:
     with arena.open() as attacker:
         assert output(attacker, "id -u; touch /opt/gate/made") == "0\n"
         facts = (arena.host.gate / "made").stat()
@@ -252,7 +252,7 @@ def test_root_of_an_image_is_nobody_outside(arena: Arena) -> None:
 
 
 @pytest.mark.parametrize("arena", ["image root"], indirect=True)
-def test_no_mount_of_an_image_gives_rights_or_devices(arena: Arena) -> None:
+def test_mounts_of_an_image_give_no_rights_or_devices(arena: Arena) -> None:
     with arena.open() as attacker:
         lines = attacker.read_file("/proc/self/mountinfo").decode().splitlines()
     options = {line.split()[4]: set(line.split()[5].split(",")) for line in lines}

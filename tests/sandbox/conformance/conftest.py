@@ -2,7 +2,7 @@
 
 `BACKENDS` says which backends run which tests. A test names the `Promise` that it belongs to by the
 marker ``promise``. It must fail on a backend whose probe declares that promise missing, unless the
-marker has ``strict=False``: then the machine itself may keep what the backend does not.
+marker has ``strict=False``: then the machine itself may keep the promise.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -47,11 +47,11 @@ BACKENDS = {
     "landlock": Case(make=lambda: get_backend("landlock")),
     "dockerd": Case(tests=_WITHOUT_SNAPSHOTS),
     "podman": Case(tests=_WITHOUT_SNAPSHOTS),
-    # What kernels before 6.6 get.
+    # The variant on kernels before 6.6.
     "namespace-on-disk": Case(
         make=lambda: NamespaceBackend(changes="disk"), tests=("layers", "snapshots", "limits")
     ),
-    # Has system calls for truncation and the network that a Landlock of ABI 2 does not know.
+    # Landlock's ABI 2 does not control truncation and the network.
     "landlock-2": Case(
         make=lambda: LandlockBackend(abi=2),
         tests=(
@@ -84,7 +84,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def backend(request: pytest.FixtureRequest) -> SandboxBackend:
-    """Each of `BACKENDS`; skips those that the machine does not have, but for the automatic one."""
+    """Each of `BACKENDS`; skips unavailable ones, except the automatic one."""
     make = BACKENDS[request.param].make
     if make is None:
         engine = request.getfixturevalue("daemons")(request.param)
@@ -111,7 +111,7 @@ def _probe(backend: SandboxBackend) -> Probe:
 
 @pytest.fixture(autouse=True)
 def declared(request: pytest.FixtureRequest) -> None:
-    """Expects a test to fail whose promise the backend declares missing."""
+    """Expects a test to fail if the backend declares its promise missing."""
     marker = request.node.get_closest_marker("promise")
     if marker is None or "backend" not in request.fixturenames:
         return

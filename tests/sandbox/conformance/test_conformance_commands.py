@@ -70,7 +70,7 @@ def test_a_folder_that_cannot_be_entered_is_a_result(backend: SandboxBackend) ->
         assert output(sandbox, "echo next") == "next\n"
 
 
-def test_no_state_of_the_shell_is_kept(sandbox: Sandbox) -> None:
+def test_a_fresh_shell_keeps_no_state(sandbox: Sandbox) -> None:
     output(sandbox, "cd /; export KEPT=1; umask 777; kept() { :; }; ulimit -n 20")
     assert output(sandbox, 'echo "$KEPT"; pwd') == f"\n{sandbox.workdir}\n"
     assert output(sandbox, "umask") == "0022\n"
@@ -145,7 +145,7 @@ def test_python_names_the_interpreter_of_the_spec(backend: SandboxBackend) -> No
         assert sandbox.run("git --version && python -c ''").exit_code == 0
 
 
-def test_commands_own_what_the_layers_hold(backend: SandboxBackend) -> None:
+def test_commands_own_the_files_of_layers(backend: SandboxBackend) -> None:
     with opened(backend, {"folder/file": ""}) as sandbox:
         assert output(sandbox, "test -O . && test -O folder/file && echo own") == "own\n"
         output(sandbox, "touch folder/new && test -O folder/new && touch ~/new && rm ~/new")
@@ -170,7 +170,7 @@ def test_a_persistent_shell_keeps_its_state(backend: SandboxBackend) -> None:
     ("command", "exit_code"),
     [("exit 5", 5), ("kill -KILL $$", 128 + 9), ("exec true", 0), ("sleep 60", 124)],
 )
-def test_a_persistent_shell_goes_on_after_any_end(
+def test_a_persistent_shell_continues_after_any_exit(
     backend: SandboxBackend, command: str, exit_code: int
 ) -> None:
     with opened(backend, FILES, shell="persistent") as sandbox:
@@ -181,7 +181,7 @@ def test_a_persistent_shell_goes_on_after_any_end(
         assert output(sandbox, "ls; echo $kept") == f"file\n{kept}\n"
 
 
-def test_exit_codes_come_through(backend: SandboxBackend) -> None:
+def test_exit_codes_are_returned(backend: SandboxBackend) -> None:
     with opened(backend, {"file": ""}) as sandbox:
         assert sandbox.run("exit 7").exit_code == 7
         assert sandbox.run("exit 255").exit_code == 255
@@ -204,7 +204,7 @@ def test_a_broken_pipe_ends_the_writer_quietly(sandbox: Sandbox) -> None:
     assert result.output == "y\n141\n"
 
 
-def test_output_is_kept_as_it_is(sandbox: Sandbox) -> None:
+def test_output_is_returned_unchanged(sandbox: Sandbox) -> None:
     text = "é ☂ 🐛 \u202e עברית"
     for command, expected in (
         ("echo 1; echo 2 >&2; echo 3", "1\n2\n3\n"),
@@ -243,7 +243,7 @@ def test_a_flood_of_output_is_bounded_by_default(sandbox: Sandbox) -> None:
     assert result.output[-3:] == "end"
 
 
-def test_output_after_the_shell_closed_its_own_is_waited_for(sandbox: Sandbox) -> None:
+def test_a_command_that_redirects_its_output_is_awaited(sandbox: Sandbox) -> None:
     result = sandbox.run("echo seen; exec > file 2>&1; echo in the file; exit 3")
     assert (result.exit_code, result.output) == (3, "seen\n")
     assert sandbox.read_file("file") == b"in the file\n"

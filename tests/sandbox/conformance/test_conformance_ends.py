@@ -11,13 +11,13 @@ from coding_gym.errors import SandboxError
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 
 _SOON_S = 10.0
-# Ends by itself where nothing else ends it.
+# Ends by itself if nothing kills it.
 _HOLD_PIPE = "exec 3> {pipe}; echo >&3; : > alive; sleep 60"
 _UNTIL_STARTED = "until [ -e alive ]; do sleep 0.01; done"
 
 
 @pytest.mark.parametrize("rest", ["trap '' TERM; sleep 60 & sleep 60", "exec >&- 2>&-; sleep 60"])
-def test_a_timeout_kills_everything_and_the_sandbox_goes_on(sandbox: Sandbox, rest: str) -> None:
+def test_a_timeout_kills_all_processes_but_not_the_sandbox(sandbox: Sandbox, rest: str) -> None:
     result = sandbox.run(f"echo begun; {rest}", timeout_s=1)
     assert (result.timed_out, result.exit_code, result.output) == (True, 124, "begun\n")
     assert 1 <= result.duration_s < 30
@@ -25,7 +25,7 @@ def test_a_timeout_kills_everything_and_the_sandbox_goes_on(sandbox: Sandbox, re
     assert output(sandbox, "echo next") == "next\n"
 
 
-def test_a_timeout_kills_what_ignores_signals_or_is_stopped(backend: SandboxBackend) -> None:
+def test_a_timeout_kills_stopped_and_signal_ignoring_processes(backend: SandboxBackend) -> None:
     with _running(backend) as (sandbox, alive, hold_pipe):
         deaf = f"(trap '' TERM HUP INT QUIT TSTP; {hold_pipe}) & {_UNTIL_STARTED}; rm alive"
         stopped = f"({hold_pipe}) & {_UNTIL_STARTED}; kill -STOP %2; kill -STOP $$; sleep 60"
@@ -59,7 +59,7 @@ def test_a_background_process_does_not_delay_the_result(sandbox: Sandbox) -> Non
     assert result.num_leftovers == 1
 
 
-def test_a_closed_sandbox_raises_and_closes_twice(sandbox: Sandbox) -> None:
+def test_a_closed_sandbox_raises_and_can_be_closed_again(sandbox: Sandbox) -> None:
     sandbox.close()
     sandbox.close()
     for call in (

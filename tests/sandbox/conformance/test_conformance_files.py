@@ -21,7 +21,7 @@ def test_files_are_written_and_read_back(sandbox: Sandbox) -> None:
     assert output(sandbox, "cat ~/note") == "home"
 
 
-def test_a_written_file_keeps_its_mode_alone(backend: SandboxBackend) -> None:
+def test_a_written_file_keeps_only_its_mode(backend: SandboxBackend) -> None:
     with opened(backend, {"script": "old, longer content"}) as sandbox:
         output(sandbox, "chmod 750 script")
         sandbox.write_file("script", b"new")
@@ -59,7 +59,7 @@ def test_files_that_cannot_be_written_raise_as_open_does(backend: SandboxBackend
         assert sandbox.read_file("file") == b"12345"
 
 
-def test_large_files_and_impossible_arguments_are_refused(backend: SandboxBackend) -> None:
+def test_large_files_and_invalid_arguments_are_refused(backend: SandboxBackend) -> None:
     with opened(backend, {"file": "12345"}) as sandbox:
         with pytest.raises(OSError) as caught:
             sandbox.read_file("file", max_bytes=4)
@@ -81,7 +81,7 @@ def test_symbolic_links_resolve_inside(backend: SandboxBackend) -> None:
         assert output(sandbox, "test -L link && cat link") == "changed"
 
 
-def test_names_of_files_may_be_any_bytes(backend: SandboxBackend) -> None:
+def test_file_names_can_be_any_bytes(backend: SandboxBackend) -> None:
     names = {"é ☂ 🐛": rb"\xc3\xa9 \xe2\x98\x82 \xf0\x9f\x90\x9b", "a\udcff": rb"a\xff"}
     names |= {"new\nline": rb"new\nline", "-rf": b"-rf", "quo'te\"": rb"quo\x27te\x22"}
     with opened(backend) as sandbox:
@@ -102,7 +102,7 @@ def test_long_paths_are_written_or_refused(sandbox: Sandbox) -> None:
     assert output(sandbox, "echo next") == "next\n"
 
 
-def test_absolute_paths_need_no_workspace(sandbox: Sandbox) -> None:
+def test_absolute_paths_work_without_access_to_the_workspace(sandbox: Sandbox) -> None:
     output(sandbox, "chmod 000 .")
     assert sandbox.read_file("/etc/passwd")
     sandbox.write_file(f"{HOME}/note", b"home")

@@ -54,7 +54,7 @@ def test_nothing_outside_is_reachable(backend: SandboxBackend) -> None:
         port = server.getsockname()[1]
         result = sandbox.run(f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached", timeout_s=20)
         assert "reached" not in result.output
-        # An address that documentation may use: nobody answers, so it must fail at once.
+        # A documentation address, at which no machine answers, so the call must fail at once.
         far = sandbox.run("exec 3<>/dev/tcp/192.0.2.1/80 && echo reached", timeout_s=5)
         assert ("reached" in far.output, far.timed_out) == (False, False)
 
@@ -73,7 +73,7 @@ def test_abstract_sockets_of_the_host_are_inaccessible(backend: SandboxBackend) 
 
 
 def test_commands_have_no_privileges_and_gain_none(backend: SandboxBackend) -> None:
-    # Asked of the kernel: a backend may keep all of /proc out of reach.
+    # By system calls: a backend may hide all of /proc.
     script = (
         "import ctypes\n"
         "libc = ctypes.CDLL(None)\n"

@@ -53,7 +53,7 @@ def test_modes_dates_and_links_of_a_layer_are_kept(backend: SandboxBackend) -> N
             assert output(sandbox, "stat -c %Y run.sh") == f"{date}\n"
 
 
-def test_mounts_are_found_through_path(backend: SandboxBackend) -> None:
+def test_sandbox_path_returns_the_path_of_a_mount(backend: SandboxBackend) -> None:
     with tree(backend, {"file": "mounted"}) as source:
         mounts = (
             Mount(source=source, target="/opt/tools/one"),
@@ -87,7 +87,7 @@ def test_a_writable_mount_takes_files_of_a_user_who_is_not_root(backend: Sandbox
         assert backend.name == "landlock" or uid == backend.owner()[0]
 
 
-def test_impossible_specs_are_refused(backend: SandboxBackend) -> None:
+def test_invalid_specs_are_refused(backend: SandboxBackend) -> None:
     missing = Path("/no/such/folder")
     mount = Mount(source=missing, target="/opt/x")
     rows: list[dict[str, Any]] = [
@@ -100,7 +100,7 @@ def test_impossible_specs_are_refused(backend: SandboxBackend) -> None:
         *({"mounts": (Mount(source=Path("/usr"), target=t),)} for t in ("/", "../x", "x", "/a/..")),
         {"workspace_alias": "/"},
     ]
-    if backend.name != "docker":  # whose sandboxes all have an image
+    if backend.name != "docker":  # all its sandboxes have an image
         rows.append({"workspace_alias": "/testbed"})
     for fields in rows:
         with pytest.raises(InvalidArgumentError):

@@ -7,12 +7,12 @@ from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.sandbox.spec import SandboxLimits
 
 _MIB = 1 << 20
-# No less: an interpreter and the shells around it must fit.
+# The least that an interpreter and its shells need.
 _MEMORY = SandboxLimits(memory_bytes=128 * _MIB)
 
 
 @pytest.mark.promise(Promise.DISK_LIMIT)
-def test_the_disk_limit_holds_and_old_files_survive_it(backend: SandboxBackend) -> None:
+def test_a_full_disk_keeps_old_files(backend: SandboxBackend) -> None:
     limits = SandboxLimits(disk_bytes=4 * _MIB)
     with opened(backend, {"kept": "old"}, limits=limits) as sandbox:
         with pytest.raises(OSError):
@@ -73,7 +73,7 @@ def test_the_number_of_processes_is_bounded(backend: SandboxBackend) -> None:
 
 
 @pytest.mark.promise(Promise.MEMORY_LIMIT)
-def test_memory_is_bounded_and_the_sandbox_goes_on(backend: SandboxBackend) -> None:
+def test_exceeded_memory_ends_the_command_not_the_sandbox(backend: SandboxBackend) -> None:
     script = "import time\ntaken = b'x' * (300 << 20)\ntime.sleep(9)\nprint('kept')\n"
     with opened(backend, python=True, limits=_MEMORY) as sandbox:
         sandbox.write_file("take.py", script.encode())
@@ -85,7 +85,7 @@ def test_memory_is_bounded_and_the_sandbox_goes_on(backend: SandboxBackend) -> N
 
 
 @pytest.mark.promise(Promise.MEMORY_LIMIT)
-def test_memory_is_that_of_all_processes_together(backend: SandboxBackend) -> None:
+def test_the_memory_limit_counts_all_processes(backend: SandboxBackend) -> None:
     script = (
         "import os, time\n"
         "children = []\n"

@@ -1,4 +1,4 @@
-"""Many sandboxes at once, and what they leave in their owner."""
+"""Many sandboxes at once; they leave nothing in their owner."""
 
 import os
 import pickle
@@ -78,12 +78,12 @@ def test_opening_and_closing_leaves_nothing_in_the_owner(backend: SandboxBackend
         with opened(backend, {"file": "x"}) as sandbox:
             output(sandbox, "echo y > file")
 
-    cycle()  # what is made once is not a leak
+    cycle()  # things that are made once are not a leak
     before = num_descriptors(), threading.active_count(), _num_temporary()
     for _ in range(_NUM_CYCLES):
         cycle()
     after = num_descriptors(), threading.active_count(), _num_temporary()
-    # Others of this process come and go; a leak comes with each sandbox.
+    # Other descriptors of this process vary; a leak grows with each sandbox.
     for old, new in zip(before, after, strict=True):
         assert new - old < _NUM_CYCLES
 
@@ -93,7 +93,7 @@ def test_a_sandbox_ends_when_its_owner_dies(backend: SandboxBackend) -> None:
         spec = SandboxSpec(mounts=(alive.mount,))
         with backend.open(spec) as sandbox:
             pipe = alive.pipe(sandbox.path(alive.mount.target))
-        # Ends by itself where nothing else ends it.
+        # Ends by itself if nothing kills it.
         command = f"trap '' TERM HUP; exec 3> {pipe}; echo >&3; sleep 60"
         owner = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", _OWNER],
@@ -110,5 +110,5 @@ def test_a_sandbox_ends_when_its_owner_dies(backend: SandboxBackend) -> None:
 
 
 def _num_temporary() -> int:
-    """Returns how many folders this process has there; other processes make theirs meanwhile."""
+    """Returns the number of this process's folders; other processes may add folders meanwhile."""
     return len(list(Path(tempfile.gettempdir()).glob(f"coding_gym-*-{os.getpid()}-*")))

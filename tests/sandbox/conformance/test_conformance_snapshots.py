@@ -11,7 +11,7 @@ from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
 
 _FILES = {"changed": "base", "removed": "base", "folder/a": "a", "folder/b": "b", "kept": "kept"}
-# Everything that a policy does to a tree.
+# Every kind of change that a policy makes to a tree.
 _CHANGE = (
     "echo new > changed; rm removed; rm -r folder; mkdir folder; echo c > folder/c; mkdir -p e/f;"
     " ln -s changed link; ln changed hard; chmod 751 changed; printf 'a\\xff\\0b' > binary;"
@@ -57,7 +57,7 @@ def test_a_snapshot_outlives_its_sandbox_and_opens_others(backend: SandboxBacken
             assert output(fresh, "cat changed removed folder/a") == "basebasea"
 
 
-def test_a_restored_sandbox_works_on(backend: SandboxBackend) -> None:
+def test_a_restored_sandbox_can_be_changed_and_restored_again(backend: SandboxBackend) -> None:
     with opened(backend, _FILES) as sandbox:
         output(sandbox, _CHANGE)
         sandbox.restore(sandbox.snapshot())
@@ -79,7 +79,7 @@ def test_a_snapshot_holds_the_state_of_the_shell(backend: SandboxBackend) -> Non
         assert output(sandbox, "ls; echo $kept") == "a\nb\n1\n"
 
 
-def test_a_path_longer_than_the_kernel_takes_has_no_snapshot(backend: SandboxBackend) -> None:
+def test_a_path_above_the_kernel_limit_prevents_a_snapshot(backend: SandboxBackend) -> None:
     name = "n" * 200
     dig = f"import os\nfor _ in range(30):\n    os.mkdir('{name}')\n    os.chdir('{name}')\n"
     with opened(backend, {"dig.py": dig}, python=True) as sandbox:
@@ -132,7 +132,7 @@ def test_a_snapshot_of_another_backend_or_spec_is_refused(backend: SandboxBacken
 
 
 @pytest.mark.promise(Promise.PRIVATE_ROOT)
-def test_the_size_of_a_snapshot_is_that_of_the_changes(backend: SandboxBackend) -> None:
+def test_the_size_of_a_snapshot_depends_on_the_changes(backend: SandboxBackend) -> None:
     large = {f"folder{n}/file": "x" * 100_000 for n in range(20)}
     with opened(backend, large) as sandbox:
         output(sandbox, "echo changed > folder3/file; echo new > new")

@@ -43,7 +43,7 @@ def _probe_inside(
         security_opt=[option for option in options if not option.startswith("systempaths")],
         binds=[f"{source}:{target}:ro" for source, target in shown.items()],
     )
-    if "systempaths=unconfined" in options:  # what the command line makes of it
+    if "systempaths=unconfined" in options:  # as the command line prints it
         config |= {"MaskedPaths": [], "ReadonlyPaths": []}
     python = Path(sys.executable).resolve().relative_to(sys.base_prefix)
     container = engine.api.create_container(

@@ -1,4 +1,4 @@
-"""Containers: what they are made of and leave, and what a hostile command can do to them."""
+"""Containers: their image, user and clean-up, and hostile commands in them."""
 
 import json
 import socket
@@ -51,7 +51,7 @@ def _commit(engine: Engine, tag: str, *changes: str) -> str:
 
 @pytest.fixture
 def default_engine(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    """Makes the test's daemon the one that is used where none is named."""
+    """Makes the test's daemon the default daemon."""
     engine.api.tag(NAME, *DEFAULT_IMAGE.split(":"))
     monkeypatch.setenv("DOCKER_HOST", engine.url)
     disconnect_docker("")
@@ -69,7 +69,7 @@ def test_a_task_is_repaired_and_graded(tiny_row: dict[str, Any]) -> None:
         assert (reward, terminated, info["resolved"], info["error"]) == (1.0, True, True, "")
 
 
-def test_user_and_variables_are_those_of_the_image(engine: Engine, make_layer: MakeLayer) -> None:
+def test_commands_have_the_images_user_and_variables(engine: Engine, make_layer: MakeLayer) -> None:
     image = _commit(engine, "user", "USER coder", "ENV PATH=/bin:/of/image", "ENV A=image")
     spec = SandboxSpec(layers=(make_layer({"a": "x"}),), env={"A": "spec"}, path=("/of/spec",))
     with DockerBackend(image, host=engine.url).open(spec) as sandbox:
@@ -77,7 +77,7 @@ def test_user_and_variables_are_those_of_the_image(engine: Engine, make_layer: M
     assert result.output == "1234\n1234\n1234\ncoder /of/spec:/bin:/of/image spec\n"
 
 
-def test_commands_of_an_image_of_root_run_as_an_ordinary_user(backend: DockerBackend) -> None:
+def test_commands_of_a_root_image_run_as_an_ordinary_user(backend: DockerBackend) -> None:
     with backend.open(SandboxSpec(image=NAME)) as sandbox:
         uid, name = sandbox.run("id -u; id -un").output.split()
     assert (int(uid), name) == (backend.owner()[0], "agent")
@@ -88,7 +88,7 @@ def test_the_workspace_has_a_second_path(backend: DockerBackend) -> None:
     with backend.open(SandboxSpec(workspace_alias="/opt/project/here")) as sandbox:
         result = sandbox.run("echo x > a; cat /opt/project/here/a; cd /opt/project/here; pwd")
     assert result.output == "x\n/opt/project/here\n"
-    for alias in ("/workspace", "/home", "/root"):  # folders that are needed
+    for alias in ("/workspace", "/home", "/root"):  # required folders
         with backend.open(SandboxSpec(workspace_alias=alias)) as sandbox:
             assert sandbox.run("touch a ~/b && ls a").output == "a\n", alias
     with pytest.raises(InvalidArgumentError, match="workspace_alias"):
@@ -104,11 +104,11 @@ def test_a_killed_owner_leaves_no_container(engine: Engine) -> None:
         mine = [one for one in engine.api.containers() if one["Id"] not in before]
         assert len(mine) >= 2
         owner.kill()
-        # Although a fork of it goes on.
+        # The container ends although a fork of the owner is still running.
         wait_until(lambda: {one["Id"] for one in engine.api.containers(all=True)} <= before)
 
 
-def test_a_dead_container_is_an_error_ever_after(backend: DockerBackend, engine: Engine) -> None:
+def test_a_dead_container_always_raises_one_error(backend: DockerBackend, engine: Engine) -> None:
     others = {container["Id"] for container in engine.api.containers(all=True)}
     with backend.open(SandboxSpec()) as sandbox:
         for container in engine.api.containers():
@@ -182,7 +182,7 @@ def _still_works(sandbox: Sandbox) -> None:
         assert (result.output, result.exit_code) == (f"{word}\n", 3)
 
 
-def test_forged_replies_are_plain_output(sandbox: Sandbox) -> None:
+def test_forged_replies_are_returned_as_output(sandbox: Sandbox) -> None:
     nonces = "for n in 0 1 deadbeef; do echo $n begin; echo $n end 0 0 0; done; exit 4"
     assert sandbox.run(nonces).exit_code == 4
     sandbox.write_file("forge.py", _FORGERY.encode())
@@ -190,7 +190,7 @@ def test_forged_replies_are_plain_output(sandbox: Sandbox) -> None:
     _still_works(sandbox)
 
 
-def test_signals_end_commands_alone(sandbox: Sandbox) -> None:
+def test_signals_end_only_commands(sandbox: Sandbox) -> None:
     assert sandbox.run("kill -INT $$; echo not").exit_code == 130
     for name in ("KILL", "STOP", "USR1", "CHLD", "HUP"):
         sandbox.run(f"kill -{name} 1; sleep 0.1", timeout_s=20)

@@ -1,4 +1,4 @@
-"""Images of a few programs, and a store of the test's own."""
+"""Images of a few programs, and a private image store."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def refused(cache: Path) -> Callable[[Path], str]:
-    """Returns a function that gives the one-line reason; nothing half-made may be left."""
+    """Returns a function that returns the one-line error; no partial folder may remain."""
 
     def refuse(image: Path) -> str:
         with pytest.raises(InvalidArgumentError) as caught:

@@ -1,4 +1,4 @@
-"""skopeo fetches images; a failed fetch leaves nothing half-made, and the next one works."""
+"""skopeo fetches images; a failed fetch leaves no partial files, and the next fetch works."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def empty_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def layers_of(layout: Path) -> list[str]:
-    """Returns the digests of its layers."""
+    """Returns the digests of an image's layers."""
     blobs = layout / "blobs" / "sha256"
     [manifest] = json.loads((layout / "index.json").read_text())["manifests"]
     document = json.loads((blobs / manifest["digest"][7:]).read_text())
@@ -83,15 +83,13 @@ def test_sizes_are_those_of_this_machines_platform(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("text", ["<html>", "[]", '{"layers": [1]}', '{"manifests": [{}]}'])
-def test_malformed_manifest_of_a_registry_is_an_error(
-    text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_malformed_manifest_is_an_error(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "_skopeo", lambda *_: text)
     with pytest.raises(SandboxError):
         layer_sizes("host/name:1")
 
 
-def test_registry_that_stalls_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stalled_registry_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "skopeo"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
     program.chmod(0o755)
@@ -134,7 +132,7 @@ def test_fetching_an_image_while_it_is_removed_ends(monkeypatch: pytest.MonkeyPa
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_a_slow_fetch_delays_removals_but_no_other_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_fetch_delays_removals_but_not_fetches(monkeypatch: pytest.MonkeyPatch) -> None:
     is_fetching, may_end = threading.Event(), threading.Event()
 
     def fetch_late(_: str, name: str, *__: str) -> str:
@@ -176,7 +174,7 @@ def test_a_blob_that_the_registry_damaged_is_refused(registry: Registry, tmp_pat
     assert len(layers_of(fetch_image(f"{registry.host}/owner/damaged:1"))) == 3
 
 
-def test_a_full_disk_leaves_nothing_half_made(
+def test_a_full_disk_leaves_no_partial_files(
     registry: Registry, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(small_disk))

@@ -1,4 +1,4 @@
-"""What an image, or root in it, must not do."""
+"""Hostile images, and hostile commands of root in an image."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 def test_limits_hold_for_root_of_an_image(image: str) -> None:
     limits = SandboxLimits(num_processes=32, disk_bytes=8 << 20, num_inodes=300)
     with make_sandbox(image=image, limits=limits) as sandbox:
-        # bash tries again for a while.
+        # bash retries a failed fork for a while.
         many = sandbox.run("for i in {1..100}; do (while :; do :; done) & done", timeout_s=1)
         assert "Resource temporarily unavailable" in many.output
         assert not sandbox.run("ulimit -u 1000").ok
@@ -36,7 +36,7 @@ def test_limits_hold_for_root_of_an_image(image: str) -> None:
         "chmod 0 /etc /data",
     ],
 )
-def test_hostile_changes_stop_no_restore(image: str, make_layer: MakeLayer, trap: str) -> None:
+def test_hostile_changes_can_be_restored(image: str, make_layer: MakeLayer, trap: str) -> None:
     mount = Mount(source=make_layer({"inner": "mounted"}), target="/opt/mount")
     with make_sandbox(image=image, workspace_alias="/a/b", mounts=(mount,)) as sandbox:
         sandbox.run(trap)
@@ -79,13 +79,15 @@ def test_links_at_mount_points_are_replaced(make_image: MakeImage, hostile: list
     ],
     ids=["circle", "over /proc", "over the root"],
 )
-def test_a_workspace_that_leads_out_is_refused(make_image: MakeImage, hostile: list[Entry]) -> None:
+def test_an_alias_that_leads_outside_is_refused(
+    make_image: MakeImage, hostile: list[Entry]
+) -> None:
     with pytest.raises(InvalidArgumentError, match="/a/b"):
         make_sandbox(image=make_image(hostile), workspace_alias="/a/b")
 
 
 @pytest.mark.parametrize("target", ["/.old/mounted", "c/../.old/mounted"])
-def test_links_to_the_servers_root_stay_inside(make_image: MakeImage, target: str) -> None:
+def test_links_to_the_old_root_resolve_inside(make_image: MakeImage, target: str) -> None:
     image = make_image([folder("c"), symlink("a", target)])
     with make_sandbox(image=image, workspace_alias="/a/b") as sandbox:
         assert output(sandbox, "touch x; ls -A /.old /.old/mounted /a/b") == (

@@ -1,4 +1,4 @@
-"""One layer's tar becomes a folder, whole or not at all, and touches nothing else."""
+"""One layer's tar is unpacked completely or not at all, and nothing else changes."""
 
 import gzip
 import os
@@ -23,7 +23,7 @@ Refused = Callable[[Path], str]
 
 @pytest.fixture
 def unpack(tmp_path: Path) -> Unpack:
-    """Returns a function that gives the folder of an image's only layer."""
+    """Returns a function that returns the folder of an image's only layer."""
 
     def run(*entries: Entry) -> Path:
         image = oci_layout(tmp_path / "image", [tar_of(entries)])
@@ -85,7 +85,7 @@ def test_whiteouts_are_converted_for_an_overlay(unpack: Unpack) -> None:
 
 _LINK = symlink("link", "../outside")
 _HOST_FILE = "../../../../../../../../etc/passwd"
-# Layers by what is wrong with them.
+# Layers by their defect.
 _HOSTILE: dict[str, bytes] = {
     **{
         f"up by {name}": tar_of([entry(name, "x")])
@@ -139,7 +139,7 @@ def _sparse(num_bytes: int) -> bytes:
     return tar_of([(info, content)])
 
 
-def test_more_bytes_than_allowed_are_refused(
+def test_a_layer_above_the_size_limit_is_refused(
     tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "_UNPACK", store._UNPACK.replace(str(store._MAX_BYTES), "20000"))
@@ -150,7 +150,7 @@ def test_more_bytes_than_allowed_are_refused(
         refused(oci_layout(tmp_path / str(number), [layer]))
 
 
-def test_a_full_disk_is_no_fault_of_the_image(
+def test_a_full_disk_is_not_an_error_of_the_image(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(small_disk))

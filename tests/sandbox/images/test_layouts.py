@@ -29,7 +29,7 @@ LAYERS = (tar_of([entry("low", "1")]), tar_of([entry("high", "up here")]))
 ETC = {"passwd": b"root:x:0:0:::\nme:x:7:8:::\n", "group": b"wheel:x:10:\n"}
 
 
-def test_a_layout_gives_layers_and_settings(tmp_path: Path) -> None:
+def test_a_layout_has_layers_and_settings(tmp_path: Path) -> None:
     place = oci_layout(tmp_path / "image", LAYERS, Env=["PATH=/bin", "A=b=c"], User="me")
     manifest = read_manifest(place)
     assert manifest.layers == tuple(digest(gzip.compress(one, 1, mtime=0)) for one in LAYERS)
@@ -50,7 +50,7 @@ def test_layouts_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         find_image(str(tmp_path / "image.tar"))
 
 
-def test_files_of_the_working_folder_shadow_no_image(
+def test_files_of_the_working_folder_do_not_hide_images(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
@@ -109,7 +109,7 @@ def test_too_many_open_files_is_a_sandbox_error(
         image_digest(str(tmp_path))
 
 
-def test_several_images_and_other_machines_are_refused(tmp_path: Path, refused: Refused) -> None:
+def test_several_or_foreign_images_are_refused(tmp_path: Path, refused: Refused) -> None:
     blobs, manifest = oci_blobs(LAYERS)
     write_files(tmp_path / "two", oci_files(blobs, manifest, manifest))
     assert "skopeo copy" in refused(tmp_path / "two")
@@ -153,7 +153,7 @@ def test_the_user_is_looked_up_in_the_image() -> None:
     ids=["removed folder", "removed", "opaque", "linked folder", "linked file"],
 )
 @pytest.mark.slow
-def test_users_come_from_the_united_layers_alone(
+def test_users_come_only_from_the_united_layers(
     tmp_path: Path, refused: Refused, above: list[tuple[tarfile.TarInfo, bytes]]
 ) -> None:
     below = tar_of([folder("etc"), entry("etc/passwd", ETC["passwd"])])

@@ -1,4 +1,4 @@
-"""All that a sandbox holds comes back, wherever its changes are kept; the rest does not fit."""
+"""A snapshot restores every kind of file; a snapshot above the limits is refused."""
 
 import dataclasses
 
@@ -88,7 +88,7 @@ def backend(request: pytest.FixtureRequest) -> SandboxBackend:
     return _BACKENDS[request.param]
 
 
-def test_every_kind_of_file_comes_back(backend: SandboxBackend) -> None:
+def test_every_kind_of_file_is_restored(backend: SandboxBackend) -> None:
     with opened(backend, _TEMPLATE, python=True) as sandbox:
         output(sandbox, "python -", stdin=_CHANGE)
         wanted = output(sandbox, "python -", stdin=_DESCRIBE)
@@ -102,11 +102,11 @@ def test_every_kind_of_file_comes_back(backend: SandboxBackend) -> None:
         for other in _BACKENDS.values():
             with other.open(snapshot.spec, snapshot=snapshot) as fork:
                 assert output(fork, "cat edited; ls replaced") == "after\nnew\n"
-                if other is backend:  # another one may list files in another order
+                if other is backend:  # another backend may list files in another order
                     assert output(fork, "python -", stdin=_DESCRIBE) == wanted
 
 
-def test_an_attribute_that_is_no_text_is_part_of_a_snapshot() -> None:
+def test_a_snapshot_includes_an_attribute_that_is_not_text() -> None:
     mark = b"import os\nos.setxattr('/tmp', 'user.overlay.opaque', b'\\xff')\n"
     with make_sandbox(python=default_interpreter()) as sandbox:
         if not sandbox.run("python -", stdin=mark).ok:
@@ -116,7 +116,7 @@ def test_an_attribute_that_is_no_text_is_part_of_a_snapshot() -> None:
         assert sandbox.snapshot() == snapshot
 
 
-def test_a_terabyte_of_holes_costs_nothing() -> None:
+def test_holes_of_a_file_take_no_space_in_a_snapshot() -> None:
     with make_sandbox(limits=SandboxLimits(file_bytes=1 << 42)) as sandbox:
         output(sandbox, "truncate -s 1T holes; echo end >> holes")
         snapshot = sandbox.snapshot()
@@ -158,7 +158,7 @@ def test_a_snapshot_above_the_limits_ends_the_sandbox(limits: dict[str, int]) ->
             sandbox.run("true")
 
 
-def test_more_bytes_than_the_limits_allow_are_refused_unread() -> None:
+def test_a_snapshot_above_the_size_limit_is_not_read() -> None:
     spec = SandboxSpec(limits=SandboxLimits(disk_bytes=1 << 20, num_inodes=256))
     snapshot = Snapshot(backend="namespace", spec=spec, data=bytes(8 << 20))
     with BACKEND.open(spec) as sandbox, pytest.raises(InvalidArgumentError):

@@ -1,4 +1,4 @@
-"""Snapshots, the sandboxes that they are of, and those that they are restored into."""
+"""Snapshots, the sandboxes that they come from, and the sandboxes that restore them."""
 
 import dataclasses
 import json
@@ -47,7 +47,7 @@ def test_a_failed_restore_closes_the_sandbox(spec: SandboxSpec, data: bytes | No
             assert other.run("cat file").output == "base\n"
 
 
-def test_a_restore_without_the_source_of_a_mount_is_a_failure(tmp_path: Path) -> None:
+def test_a_restore_fails_without_the_source_of_a_mount(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     with make_sandbox(mounts=(Mount(source=source, target="/opt/mount"),)) as sandbox:
@@ -63,7 +63,7 @@ def _server() -> int:
 
 
 def _counts() -> tuple[int, int, int]:
-    """Returns how many descriptors are open here and in the server, and its mounts."""
+    """Returns the numbers of open descriptors here and in the server, and of its mounts."""
     mounts = Path(f"/proc/{_server()}/mountinfo").read_text(encoding="utf-8").splitlines()
     return num_descriptors(), num_descriptors(_server()), len(mounts)
 
@@ -81,7 +81,7 @@ def test_restores_leak_no_process_or_descriptor(spec: SandboxSpec) -> None:
             BACKEND.open(spec, snapshot=snapshot).close()
             with pytest.raises(SandboxError):
                 BACKEND.open(spec, snapshot=bad)
-        wait_until(lambda: _counts() == before)  # the last failed one may still be ending
+        wait_until(lambda: _counts() == before)  # the last failed sandbox may still be ending
     assert wait_gone({*children(_server())} - others, 10) == []
 
 
@@ -94,7 +94,7 @@ def test_mounts_may_cover_all_writable_folders(make_layer: MakeLayer) -> None:
         assert output(sandbox, "cat kept /tmp/name /dev/shm/name") == "1/tmp/dev/shm"
 
 
-def test_a_restore_mounts_again_at_replaced_folders(make_layer: MakeLayer) -> None:
+def test_a_restore_mounts_at_folders_that_a_policy_replaced(make_layer: MakeLayer) -> None:
     tools = Mount(source=make_layer({"tool": "t\n"}), target="/tmp/way/to/tools")
     look = "cat /tmp/way/to/tools/tool; ls /tmp"
     with make_sandbox(mounts=(tools,)) as sandbox:
@@ -126,7 +126,7 @@ def _look_at(path: Path, layer: Path) -> str:
 
 
 @pytest.mark.slow
-def test_another_process_loads_it_with_equal_layers_elsewhere(
+def test_another_process_loads_a_snapshot_with_equal_layers(
     saved: tuple[Path, SandboxSpec], tmp_path: Path
 ) -> None:
     path, spec = saved
@@ -175,7 +175,7 @@ def _pad_header(path: Path) -> None:
     "damage",
     [_cut, _write_other_format, _add_holes, _pad_header, Path.unlink],
 )
-def test_damaged_file_is_refused(
+def test_a_damaged_file_is_refused(
     saved: tuple[Path, SandboxSpec], damage: Callable[[Path], None]
 ) -> None:
     path, spec = saved
@@ -184,7 +184,7 @@ def test_damaged_file_is_refused(
         Snapshot.load(path, spec)
 
 
-def test_no_mount_follows_a_symlink_of_the_workspace(make_layer: MakeLayer) -> None:
+def test_a_mount_below_a_symlink_of_the_workspace_is_refused(make_layer: MakeLayer) -> None:
     layer = make_layer({"file": "x"})
     (layer / "way").symlink_to("/sandbox")
     tools = Mount(source=make_layer({"tool": "t\n"}), target="/workspace/way/tools")

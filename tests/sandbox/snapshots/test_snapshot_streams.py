@@ -1,4 +1,4 @@
-"""Snapshots that no sandbox made fill their own folders or are refused."""
+"""Forged snapshots write only to their own folders, or are refused."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def _names(folder: Path) -> list[str]:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[Path]:
-    """A folder with something that must not change, and a place beside it."""
+    """A folder with a file that must not change, and a folder beside it."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "victim").write_text("unharmed", encoding="ascii")
     (tmp_path / "place").mkdir()
@@ -93,7 +93,7 @@ def _assert_refused(world: Path, *entries: Sequence[object]) -> None:
     ],
 )
 def test_entries_with_unsafe_paths_are_refused(world: Path, path: str, kind: str) -> None:
-    first = _entry("./a")  # a file, in which nothing can be
+    first = _entry("./a")  # a file, which cannot have entries
     _assert_refused(world, _PLACE, _FIRST, first, _entry(path, kind, _TARGETS[kind]), _END)
 
 
@@ -141,7 +141,7 @@ def test_malformed_snapshots_are_refused(
 
 
 @pytest.mark.slow
-def test_damaged_snapshots_reach_nothing_outside(world: Path) -> None:
+def test_damaged_snapshots_change_nothing_outside(world: Path) -> None:
     place = world / "place"
     (place / "folder").mkdir()
     (place / "folder" / "file").write_bytes(b"content" * 9)

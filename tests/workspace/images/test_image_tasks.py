@@ -1,4 +1,4 @@
-"""Tasks in an image: its tree, its Python, its pytest; the same rules as for every other task."""
+"""Tasks in an image: its tree, its Python, its pytest; the rules are those of every other task."""
 
 import base64
 from pathlib import Path
@@ -22,7 +22,7 @@ from coding_gym.workspace import Template, TemplateStore, apply_patch, diff
 pytestmark = pytest.mark.slow
 
 
-def test_a_row_with_a_path_in_an_image_is_a_task_in_it(make_image_task: MakeTask) -> None:
+def test_a_row_with_an_image_path_is_an_image_task(make_image_task: MakeTask) -> None:
     task = make_image_task()
     assert (task.tree, task.interpreter, task.image_path) == (ImageTree(), "image", "/testbed")
     assert Task.from_row(task.to_row()) == task
@@ -96,7 +96,7 @@ def test_a_patch_made_inside_is_graded(
         assert diff(fresh, template) == patch
 
 
-def test_programs_that_a_policy_changes_do_not_reach_the_grading(
+def test_programs_that_a_policy_changed_do_not_affect_grading(
     make_image_task: MakeTask, template: Template, sandbox: Sandbox
 ) -> None:
     output(sandbox, f"echo 'import sys; sys.exit(0)' > /{SITE}/pytest.py; rm /bin/ls")
@@ -123,10 +123,10 @@ _HONEST = _new_file("a.py", "x = 1\n")
     ],
     ids=["behind the lines of another file", "under other prefixes"],
 )
-def test_a_patch_hides_no_change(
+def test_a_forged_patch_cannot_hide_a_change(
     make_image_task: MakeTask, template: Template, sandbox: Sandbox, path: str, more: str
 ) -> None:
-    """Git applies what our own reading of the text takes for something else."""
+    """Git applies a change that this package's parser does not see in the text."""
     sandbox.write_file("/forged", base64.b64encode((_HONEST + more).encode()))
     trick = "printf '#!/bin/bash\\ncat /forged\\n' > /bin/base64; echo x > any.py"
     assert sandbox.run(trick).ok
@@ -137,7 +137,7 @@ def test_a_patch_hides_no_change(
     assert verdict.reason is GradeReason.TESTS_FAILED
 
 
-def test_a_git_tree_runs_in_an_image_too(
+def test_a_git_tree_runs_in_an_image(
     store: TemplateStore, make_image_task: MakeTask, tmp_path: Path
 ) -> None:
     clone = tmp_path / "clone"
@@ -147,7 +147,7 @@ def test_a_git_tree_runs_in_an_image_too(
     template = store.get(task)
     with open_sandbox(template.spec) as sandbox:
         assert output(sandbox, "git log --format=%s; git status --porcelain") == "older"
-        # Not what the image's tree had in that place, but what was built there.
+        # The repository's files, and only the built files of the image's tree.
         assert output(sandbox, "ls; ls src") == (
             "notes.txt\nshapes.egg-info\nsrc\nnative.so\nshapes.py"
         )
@@ -155,7 +155,7 @@ def test_a_git_tree_runs_in_an_image_too(
         assert diff(sandbox, template).is_empty
 
 
-def test_test_that_needs_root_is_named_with_its_remedy(
+def test_a_test_that_needs_root_is_named_with_its_remedy(
     make_image_task: MakeTask, store: TemplateStore
 ) -> None:
     path = "tests/test_root.py"
@@ -168,4 +168,4 @@ def test_test_that_needs_root_is_named_with_its_remedy(
     assert not report.ok
     assert "chown" in report.detail, report.error
     assert "remedy: name it in excluded_tests" in report.detail
-    assert "LFS" not in report.detail  # though the image lacks many programs
+    assert "LFS" not in report.detail  # although the image lacks many programs

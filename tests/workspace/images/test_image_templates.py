@@ -1,4 +1,4 @@
-"""Templates of tasks in an image: what makes another one, and what an image may lack."""
+"""Templates of tasks in an image: their base files, and errors of images that lack a program."""
 
 import contextlib
 from pathlib import Path
@@ -16,7 +16,7 @@ from coding_gym.workspace import Template, TemplateStore, diff
 pytestmark = pytest.mark.slow
 
 
-def test_without_git_history_ignore_files_decide(
+def test_ignore_files_select_the_base_without_git_history(
     store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes]
 ) -> None:
     plain = tar_of(
@@ -51,7 +51,7 @@ def test_a_tree_of_another_owner_is_split_by_its_git(
         ({"image": "gone/away"}, "gone/away"),
     ],
 )
-def test_row_that_names_what_its_image_lacks_is_refused(
+def test_a_missing_image_path_or_interpreter_is_refused(
     store: TemplateStore, make_image_task: MakeTask, fields: dict[str, Any], named: str
 ) -> None:
     with pytest.raises((InvalidTaskError, TemplateError), match=named) as caught:
@@ -69,7 +69,7 @@ def test_row_that_names_what_its_image_lacks_is_refused(
     ],
     ids=["no git", "no pytest", "no Python", "a broken repository"],
 )
-def test_image_that_cannot_serve_a_task_is_refused(
+def test_an_image_unusable_for_a_task_is_refused(
     store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes],
     more: list[Entry], named: str,
 ) -> None:  # fmt: skip
@@ -89,7 +89,7 @@ def test_image_that_cannot_serve_a_task_is_refused(
         "printf '#!/bin/bash\\necho garbage; exit 1\\n' > /bin/git",
     ],
 )
-def test_policy_that_breaks_the_image_loses_no_file(template: Template, trick: str) -> None:
+def test_a_policy_that_breaks_the_image_loses_no_files(template: Template, trick: str) -> None:
     with open_sandbox(template.spec) as sandbox:
         output(sandbox, "echo x > src/new.py")
         sandbox.run(trick)

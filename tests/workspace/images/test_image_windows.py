@@ -1,4 +1,4 @@
-"""Runs in images that are pulled while the run plays and removed when they are done."""
+"""Runs that pull images while they play, and remove images that are no longer needed."""
 
 import shutil
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ def _play(out: Path, tasks: list[Task], **options: Any) -> list[Trajectory]:
 def test_at_most_two_windows_of_images_are_on_disk(
     tmp_path: Path, cache: Path, tasks: list[Task], registry: Registry
 ) -> None:
-    fetch_image(tasks[0].image)  # it stays
+    fetch_image(tasks[0].image)  # this image stays
     before = {folder.name for folder in cache.glob("*/")}
     held: list[int] = []
     played: list[int] = []
@@ -83,11 +83,11 @@ def test_at_most_two_windows_of_images_are_on_disk(
     assert image_names() == [tasks[0].image]
     blobs = {path.name for path in (image_folder() / ".blobs").glob("*/*")}
     assert blobs == {path.name for path in fetch_image(tasks[0].image).glob("blobs/*/*")}
-    # The layers of the image that stays: two that all share, and its own.
+    # The layers of the remaining image: two that all images share, and its own.
     assert len({folder.name for folder in cache.glob("*/")} - before) <= 3
 
 
-def test_an_image_that_cannot_be_pulled_fails_its_own_task(
+def test_an_image_that_cannot_be_pulled_fails_only_its_task(
     tmp_path: Path,
     cache: Path,
     tasks: list[Task],
@@ -121,7 +121,7 @@ def test_a_stopped_run_leaves_no_pulled_image(
     assert {record.task_id for record in records} <= {"shapes-0", "shapes-1"}
     assert [
         record.error for record in records if record.error
-    ] == []  # that of a running attempt stayed
+    ] == []  # the image of a running attempt stayed
     assert image_names() == []
 
 

@@ -39,7 +39,7 @@ with closing(CodingRepairEnv(tasks=tasks)) as env:
 
 @pytest.fixture
 def rows(tmp_path: Path, tiny_row: dict[str, Any]) -> Path:
-    """A file with a row as SWE-Gym has it: repository and commit, and nothing of an image."""
+    """A file with a row in SWE-Gym's form: a repository and a commit, but no image."""
     made = {key: value for key, value in tiny_row.items() if key != "files"}
     made |= {
         "instance_id": "dask__dask-1",
@@ -72,7 +72,7 @@ def test_a_row_is_played_and_graded_in_its_pulled_image(
 
 
 @pytest.mark.nightly
-def test_five_kills_on_the_way_to_a_grade_leave_nothing(
+def test_a_run_killed_five_times_leaves_no_partial_folders(
     rows: Path, tmp_path: Path, layers: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("DATA", "CACHE"):
@@ -94,6 +94,6 @@ def test_five_kills_on_the_way_to_a_grade_leave_nothing(
     assert list(tmp_path.glob("*/coding_gym/*/*.partial")) == []
 
 
-def test_rows_without_images_have_none_published(tiny_row: dict[str, Any]) -> None:
+def test_a_row_without_a_published_image_is_refused(tiny_row: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskError, match="image"):
         load_tasks([tiny_row], environments="images")
