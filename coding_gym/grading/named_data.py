@@ -1,150 +1,178 @@
-"""Finds the files that Python tests read, from the paths that their string literals name."""
+"""Finds the data files of Python tests, from the paths that their source names."""
 
+import ast
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Self
+from functools import cache, lru_cache
+
+from coding_gym import syntax
 
 _SOURCES = (".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".lark", ".g4")
-_LITERAL = re.compile(r"""(["'])((?:(?!\1)[^\\\n]|\\.)+)\1""")
-_JOIN = re.compile(r"[)\s]*(?:[/,]|\.joinpath\()\s*[rf]?")  # between two literals of one path
-_WORD = re.compile(r"\w+")
-_PATTERN = re.compile(r"[{*?%\[]")  # the start of the variable part of a path
-_MAX_JOINED = 6
-_MAX_BEFORE = 200
-_IN_PATH = re.compile(
-    r"(?:/|\b(?:\w*Path|open|join|joinpath|listdir|scandir|walk|r?glob)\()\s*[rf]?$"
-)
-_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w[\w.]*)", re.MULTILINE)
-# Code that starts or imports the program whose path comes next.
-_START = (
-    r"""(?:(?:sys\.executable|["']python[\d.]*["'])\s*,"""
-    r"|\b(?:subprocess\.\w+|Popen|check_output|check_call|run_path|import_\w+)\(\s*\[?"
-    r"|\b(?:spec_from_file_location|\w+Loader)\([^,\n]*,"
-    r"|\bsys\.path\b[^\n]*)[\w\s(./]*"
-)
-_STARTED = re.compile(_START)
-_ASSIGNED = re.compile(r"(\w+)\s*=[\w\s(./]*$")
+_UNKNOWN = "\0"  # a part of a path that the source does not show
+_VARIABLE = re.compile(r"[\0{*?%\[]")
+_LITERAL = re.compile(r"""["']([^"'\\\n]{1,200})["']""")
+_JOINING = {"Path", "PurePath", "join", "joinpath"}
+_SAME = {"str", "fspath", "abspath", "realpath", "resolve"}
+_READING = {"open", "read_text", "read_bytes", "glob", "rglob", "iterdir"}
+_READING |= {"listdir", "scandir", "walk"}
+_MAX_NAME = 400
 
 
-@dataclass(frozen=True, slots=True)
-class NamedData:
-    """The paths that tests name, relative to the tree or to a test.
+@dataclass(slots=True)
+class _Names(ast.NodeVisitor):
+    """The paths in one source text.
 
     Attributes:
-        names: Every literal and every sequence of joined literals.
-        paths: The names that are written as paths, without the programs that tests start.
-        modules: The modules that tests import, as paths without suffix.
+        paths: All paths and words, with `_UNKNOWN` in place of expressions.
+        read: The paths of files and folders that the code reads.
+        modules: The modules that it imports, as paths without suffix.
+        values: The paths of variables.
     """
 
-    names: set[str] = field(default_factory=set)
     paths: set[str] = field(default_factory=set)
+    read: set[str] = field(default_factory=set)
     modules: set[str] = field(default_factory=set)
+    values: dict[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, texts: Iterable[str], paths: Iterable[str]) -> Self:
-        """Reads the source texts of tests, which can be parts of files.
+    def visit(self, node: ast.AST) -> None:
+        """Records a path, or visits the parts of another node."""
+        if (path := self._path(node)) is not None:
+            self.paths.add(path)
+        else:
+            self.generic_visit(node)
 
-        Args:
-            texts: The texts.
-            paths: The paths that `find` will search; other names are skipped.
-        """
-        data, started = cls(), set[str]()
-        parts = {part for path in paths for part in path.split("/")}
-        parts |= {posixpath.splitext(part)[0] for part in parts} | {".", ".."}
-        for text in texts:
-            data.modules.update(name.replace(".", "/") for name in _IMPORT.findall(text))
-            starts = [match.group() for match in _STARTED.finditer(text)]
-            variables = {word for start in starts for word in _WORD.findall(start)}
-            for before, name, is_path in _names(text, parts):
-                data.names.add(name)
-                if is_path:
-                    data.paths.add(name)
-                    started |= {name} if _is_started(before, variables) else set()
-        data.paths.difference_update(started)
-        return data
+    def read_module(self, tree: ast.Module) -> None:
+        """Records what a module names."""
+        for node in ast.walk(tree):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    if (path := self._path(value)) is not None:
+                        self.values[name] = path
+                case ast.Import(names=names):
+                    self.modules.update(one.name.replace(".", "/") for one in names)
+                case ast.ImportFrom(module=str(module), level=0):
+                    self.modules.add(module.replace(".", "/"))
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(func=ast.Attribute(value=owner, attr=name), args=args):
+                    self._add_read(name, [owner, *args[:1]])
+                case ast.Call(func=ast.Name(id=name), args=args):
+                    self._add_read(name, args[:1])
+        self.visit(tree)
 
-    def find(
-        self, paths: Iterable[str], test_files: Collection[str], changed_by_gold: Collection[str]
-    ) -> set[str]:
-        """Returns the data of the tests among some paths.
+    def _add_read(self, name: str, nodes: Iterable[ast.expr]) -> None:
+        if name in _READING:
+            self.read.update(path for node in nodes if (path := self._path(node)) is not None)
 
-        A name is relative to the root or to the folder of a test file; with a slash, also to any
-        folder above a test file. It protects a file, the files of the same folder and stem, and
-        everything below a folder. If tests import a folder, or the gold patch changes a source file
-        below it, the folder is part of the program and its name protects nothing. Source files are
-        data only if their name is written as a path and they are not directly in such a folder.
+    def _path(self, node: ast.AST) -> str | None:
+        """Returns the path that an expression makes; None if it contains no text."""
+        match node:
+            case ast.Constant(value=str(text)) if text and len(text) <= _MAX_NAME:
+                return text
+            case ast.Name(id=name):
+                return self.values.get(name)
+            case ast.JoinedStr(values=parts):
+                return self._joined("", parts)
+            case ast.BinOp(left=left, op=ast.Div(), right=right):
+                return self._joined("/", [left, right])
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return self._joined("", [left, right])
+            case ast.Call(func=ast.Attribute(value=owner, attr=name), args=args):
+                return self._called(name, args, owner)
+            case ast.Call(func=ast.Name(id=name), args=args):
+                return self._called(name, args, None)
+        return None
 
-        Args:
-            paths: The paths.
-            test_files: The files of the tests.
-            changed_by_gold: The files that the gold patch changes.
-        """
-        near = {"", *map(posixpath.dirname, test_files)}
-        above = {parent for folder in near for parent in _parents(folder)} - near
-        sources = [path for path in changed_by_gold if path.endswith(_SOURCES)]
-        program = (*sources, *(f"{module}/" for module in self.modules))
-        stems = {posixpath.splitext(name)[0] for name in self.paths}
+    def _called(self, name: str, args: list[ast.expr], owner: ast.expr | None) -> str | None:
+        if name in _SAME:
+            same = args[0] if args else owner
+            return self._path(same) if same else None
+        if name not in _JOINING:
+            return None
+        return self._joined("/", [owner, *args] if name == "joinpath" and owner else args)
 
-        def is_program(folder: str) -> bool:
-            start = folder.removeprefix("src/") + "/"
-            return not folder or any(part.startswith((f"{folder}/", start)) for part in program)
+    def _joined(self, separator: str, nodes: Iterable[ast.AST]) -> str | None:
+        parts = [self._path(node) for node in nodes]
+        if not any(parts):
+            return None
+        return separator.join(part or _UNKNOWN for part in parts)[-_MAX_NAME:]
 
-        def is_data(path: str) -> bool:
-            is_source = path.endswith(_SOURCES)
-            if is_source and is_program(posixpath.dirname(path)):
-                return False
-            names = self.paths if is_source else self.names
-            for folder in near | above:
-                file = posixpath.relpath(f"/{path}", f"/{folder}")
-                stem = posixpath.splitext(file)[0]
-                if "/" not in file and folder in above:
-                    continue
-                if file in names or (stem in stems and not is_source):
-                    return True
-                for parent in _parents(file):
-                    is_known = parent in names and ("/" in parent or folder in near)
-                    whole = posixpath.normpath(posixpath.join(folder, parent))
-                    if is_known and not is_program(whole):
-                        return True
+
+@lru_cache(maxsize=64)
+def _names(source: str) -> _Names:
+    """Returns the paths in the source of a test, or in a part of it that is not valid Python."""
+    names = _Names()
+    try:
+        names.read_module(syntax.parse(source))
+    except (SyntaxError, ValueError, RecursionError):
+        names.paths.update(_LITERAL.findall(source))
+    return names
+
+
+def data_of_tests(
+    paths: Iterable[str],
+    sources: Iterable[str],
+    test_files: Collection[str],
+    changed_by_gold: Collection[str],
+) -> set[str]:
+    """Returns the data of the tests among some paths.
+
+    A path in a test is relative to the root or to the folder of a test file; if it has a slash,
+    also to a folder above one. It protects a file, files that differ only in their suffix, and
+    everything below a folder. A folder is part of the program, so that its name protects nothing,
+    if tests import it or the gold patch changes a source file below it. A source file is data only
+    if tests read it, or a folder above it, and if it is not directly in such a folder.
+
+    Args:
+        paths: The paths.
+        sources: The source texts of tests.
+        test_files: The files of the tests.
+        changed_by_gold: The files that the gold patch changes.
+    """
+    paths, found = list(paths), [_names(source) for source in sources]
+    parts = {part for path in paths for part in path.split("/")}
+    parts |= {posixpath.splitext(part)[0] for part in parts}
+    near = {"", *map(posixpath.dirname, test_files)}
+    above = {parent for folder in near for parent in _parents(folder)} - near
+    program = [path for path in changed_by_gold if path.endswith(_SOURCES)]
+    program += [f"{module}/" for names in found for module in names.modules]
+
+    def places(texts: Iterable[str]) -> Iterator[str]:
+        for name in {_relative_name(text) for text in texts}:
+            if posixpath.splitext(posixpath.basename(name))[0] in parts:  # else no path has it
+                for folder in (*near, *above) if "/" in name else near:
+                    yield posixpath.normpath(posixpath.join(folder, name))
+
+    named = set(places(path for names in found for path in names.paths | names.read))
+    read = set(places(path for names in found for path in names.read))
+    stems = {posixpath.splitext(place)[0] for place in named if "/" in place}
+
+    @cache
+    def is_program(folder: str) -> bool:
+        start = folder.removeprefix("src/") + "/"
+        return not folder or any(part.startswith((f"{folder}/", start)) for part in program)
+
+    def is_data(path: str) -> bool:
+        is_source = path.endswith(_SOURCES)
+        if is_source and is_program(posixpath.dirname(path)):
             return False
+        known = read if is_source else named
+        is_file = path in known or (not is_source and posixpath.splitext(path)[0] in stems)
+        return is_file or any(p in known and not is_program(p) for p in _parents(path))
 
-        return {path for path in paths if is_data(path)}
-
-
-def _names(text: str, parts: Collection[str]) -> Iterator[tuple[str, str, bool]]:
-    """Yields the text before each name, the name, and whether it is written as a path."""
-    literals = list(_LITERAL.finditer(text))
-    for number, first in enumerate(literals):
-        name, end = "", first.start()
-        before = text[max(0, end - _MAX_BEFORE) : end]
-        is_path = _IN_PATH.search(before) is not None
-        for literal in literals[number : number + _MAX_JOINED]:
-            joint = text[end : literal.start()]
-            if name and not _JOIN.fullmatch(joint):
-                break
-            part = literal[2].lstrip("/")
-            is_path |= "/" in joint or "/" in part
-            end = literal.end()
-            if variable := _PATTERN.search(part):
-                part = part[: variable.start()].rpartition("/")[0]
-            name = posixpath.normpath(posixpath.join(name, part))
-            if posixpath.splitext(posixpath.basename(name))[0] not in parts:
-                break
-            yield before, name, is_path
-            if variable:
-                break
+    return {path for path in paths if is_data(path)}
 
 
-def _is_started(before: str, variables: Collection[str]) -> bool:
-    """Whether the text before a path starts it, or assigns it to one of the variables."""
-    assigned = _ASSIGNED.search(before)
-    is_started = any(match.end() == len(before) for match in _STARTED.finditer(before))
-    return is_started or bool(assigned and assigned[1] in variables)
+def _relative_name(text: str) -> str:
+    """Returns the known part of a path; "" for an absolute one, such as that of a URL."""
+    name = text.removeprefix(_UNKNOWN).lstrip("/") if text.startswith(_UNKNOWN) else text
+    if variable := _VARIABLE.search(name):
+        name = name[: variable.start()].rpartition("/")[0]
+    return "" if name.startswith("/") else posixpath.normpath(name)
 
 
 def _parents(path: str) -> Iterator[str]:
-    """Yields the folders above a relative path, without the root and folders that end in ``..``."""
-    while (path := posixpath.dirname(path)) and not path.endswith(".."):
+    while path := posixpath.dirname(path):
         yield path

@@ -3,10 +3,12 @@
 import fnmatch
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from coding_gym.grading.named_data import NamedData
+from coding_gym.errors import PatchError
+from coding_gym.grading.named_data import data_of_tests
 from coding_gym.patch import FileChange, Patch
 from coding_gym.task import Task
 
@@ -35,7 +37,7 @@ def select(
     *,
     test_files: Iterable[str],
     patterns: Iterable[str],
-    texts: Iterable[str] = (),
+    texts: Mapping[str, str] = MappingProxyType({}),
     is_challenged: bool = True,
 ) -> Selection:
     """Drops the changes of tests and of their configuration from a patch.
@@ -43,7 +45,7 @@ def select(
     It drops changes of files that ``test_patch`` touches, that hold expected tests, that match the
     runner's patterns of tests and their configuration, that are in a test folder (the outermost
     ``test`` or ``tests`` folder above an expected test), that Python tests name as their data (see
-    `NamedData`), or that Python itself reads at start.
+    `data_of_tests`), or that Python itself reads at start.
     It keeps files that the gold patch touches, except for Python files of expected tests that are
     challenged. A rename is dropped if either path is.
 
@@ -52,7 +54,7 @@ def select(
         patch: The policy's patch.
         test_files: The files that hold the expected tests.
         patterns: The runner's patterns, see `path_matcher`.
-        texts: The contents of test files at base.
+        texts: The contents of test files at base, by path.
         is_challenged: Whether expected tests are challenged, so their files must stay the same.
 
     Raises:
@@ -64,10 +66,11 @@ def select(
     tests = test_files | {_normal(path) for path in hidden.paths}
     folders = _test_folders(tests)
     if changed := {_normal(path) for path in patch.paths} - gold:
-        modules = [path for path in tests if path.endswith(".py")]
-        diffs = [change.text for change in hidden.files if change.path.endswith(".py")]
-        data = NamedData.of([*map(_without_marks, diffs), *texts], changed)
-        tests |= data.find(changed, modules, gold)
+        modules = {path: texts.get(path, "") for path in tests if path.endswith(".py")}
+        for change in hidden.files:
+            if change.path in modules:
+                modules[change.path] = _after(change, modules[change.path])
+        tests |= data_of_tests(changed, modules.values(), modules, gold)
     if is_challenged:
         gold -= {path for path in test_files if path.endswith(".py")}
     matches = path_matcher(patterns)
@@ -126,8 +129,12 @@ def _is_read_at_startup(path: str) -> bool:
     )
 
 
-def _without_marks(diff: str) -> str:
-    return "\n".join(line[1:] for line in diff.splitlines())
+def _after(change: FileChange, text: str) -> str:
+    """Returns a test file after the test patch, or its new lines if only git can apply it."""
+    try:
+        return change.apply(text)
+    except PatchError:
+        return "\n".join(line[1:] for line in change.text.split("\n") if line.startswith("+"))
 
 
 def _normal(path: str) -> str:

@@ -81,14 +81,14 @@ class TestTree:
             return Selection(Patch(), ())
         with open_sandbox(self.spec, backend=self._backend) as sandbox:
             change = normalize(sandbox, self._template, patch)
-            tests = read_files(sandbox, self.paths).values() if self.is_negatable else ()
+            tests = read_files(sandbox, self.paths) if self.is_negatable else {}
         patterns = self._runner.patterns(self._task)
         return select(
             self._task,
             change,
             test_files=self.paths,
             patterns=patterns,
-            texts=[text.decode("utf-8", "replace") for text in tests],
+            texts={path: data.decode("utf-8", "replace") for path, data in tests.items()},
             is_challenged=is_challenged and self.is_negatable,
         )
 
