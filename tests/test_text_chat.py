@@ -96,22 +96,14 @@ def test_a_notice_after_the_last_reply_is_added(chat: Chat, start: list[dict[str
     assert growing.ids(10_000).tolist() == transcript(chat, [*start, notice], sampled)
 
 
-<<<<<<< HEAD
 def test_a_long_chat_keeps_its_newest_ids(chat: Chat) -> None:
-=======
-def test_truncation_keeps_the_tail_and_the_generation_prompt(chat: Chat) -> None:
->>>>>>> wa
     messages = [*OPENING, REPLY, *ANSWERS]
     whole = transcript(chat, messages, [None])
     for max_tokens in (1, 2, 10, len(whole)):
         assert transcript(chat, messages, [None], max_tokens=max_tokens) == whole[-max_tokens:]
 
 
-<<<<<<< HEAD
 def test_a_vocabulary_without_chat_tokens_is_extended(monkeypatch: pytest.MonkeyPatch) -> None:
-=======
-def test_a_vocabulary_without_turn_tokens_is_extended(monkeypatch: pytest.MonkeyPatch) -> None:
->>>>>>> wa
     register_bytes(monkeypatch, "bytes_and_end", 258)
     chat = chat_of(get_tokenizer("bytes_and_end"))
     ids = transcript(chat, [{"role": "user", "content": "<|im_end|>"}], [])

@@ -102,9 +102,10 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     }
     stable = [test for test, results in passes.items() if all(results)]
     flaky = [t for t, results in passes.items() if any(results) and t not in stable]
+    unstable = [test for test in flaky if test in task.fail_to_pass]
     if not stable:
         return Plan()
-    calibration.find_slots(stable, flaky, runs[-1])
+    calibration.find_slots(stable, unstable, runs[-1])
     is_alone = False
     if calibration.slots:
         calibration.choose_units(stable)
@@ -112,8 +113,8 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     return Plan(
         is_calibrated=True,
         challenge=calibration.final_challenge(),
-        excluded=tuple(test for test in flaky if test not in task.fail_to_pass),
-        unstable=tuple(test for test in flaky if test in task.fail_to_pass),
+        excluded=tuple(test for test in flaky if test not in unstable),
+        unstable=tuple(unstable),
         xfailing=tuple(
             test
             for test in task.expected_tests
@@ -189,53 +190,67 @@ class _Calibration:
         return replace(self.challenge, units=units)
 
     def drop_failing_checks(self) -> list[Run]:
-        """Drops checks that fail or are not executed with the gold patch; returns two runs.
-
-        If a test that passed as written fails, the cause can be the new ids of rows, the option
-        ``--assert=plain`` or its checks. They are dropped in this order.
-        """
+        """Drops checks that fail or are not executed with the gold patch; returns two runs."""
         if not self._records:
             return [self._tree.run(self._gold), self._tree.run(self._gold)]
         run = self._run(())
         for _ in range(_MAX_TRIES):
-            failing = {
-                number
-                for reports in self._reports(run).values()
-                for number, report in reports.items()
-                if report.num_failed
-            }
-            broken = self._function_ids(
-                test
-                for test in self._task.expected_tests
-                if self._first.status(test) is TestStatus.PASSED
-                and run.status(self.name(test, run)) is not TestStatus.PASSED
-            )
-            if failing:
-                self.checks = [pair for n, pair in enumerate(self.checks) if n not in failing]
-            elif not broken:
+            if not self._drop_cause(run):
                 break
-            elif not self._drop_tables(broken):
-                if not self.is_plain:
-                    self.checks = [
-                        (function, check)
-                        for function, check in self.checks
-                        if broken.isdisjoint(function.ids)
-                    ]
-                self.is_plain = False
             run = self._run(())
         executed = {number for reports in self._reports(run).values() for number in reports}
         self.checks = [pair for n, pair in enumerate(self.checks) if n in executed]
         return [run, self._run(())]
 
-    def find_slots(self, stable: Sequence[str], flaky: Sequence[str], run: Run) -> None:
+    def _drop_cause(self, run: Run) -> bool:
+        """Drops failing checks, or else one cause of failures of tests that passed as written.
+
+        The cause can be the new ids of rows, the option ``--assert=plain`` or the checks of the
+        test; they are dropped in this order. A second run distinguishes such a test from a flaky
+        one.
+
+        Returns:
+            Whether something was dropped.
+        """
+        failing = {
+            number
+            for reports in self._reports(run).values()
+            for number, report in reports.items()
+            if report.num_failed
+        }
+        if failing:
+            self.checks = [pair for n, pair in enumerate(self.checks) if n not in failing]
+            return True
+        if not self._broken(run):
+            return False
+        broken = self._function_ids(self._broken(run) & self._broken(self._run(())))
+        if not broken or self._drop_tables(broken):
+            return bool(broken)
+        if not self.is_plain:
+            num_checks = len(self.checks)
+            self.checks = [pair for pair in self.checks if broken.isdisjoint(pair[0].ids)]
+            return len(self.checks) < num_checks
+        self.is_plain = False
+        return True
+
+    def _broken(self, run: Run) -> set[str]:
+        """Returns the tests that passed as written and do not pass in a run."""
+        return {
+            test
+            for test in self._task.expected_tests
+            if self._first.status(test) is TestStatus.PASSED
+            and run.status(self.name(test, run)) is not TestStatus.PASSED
+        }
+
+    def find_slots(self, stable: Sequence[str], unstable: Sequence[str], run: Run) -> None:
         """Finds the slots and the candidates of each.
 
         Args:
             stable: The tests that pass in every run.
-            flaky: The other tests; no run can verify units of their functions.
+            unstable: The flaky fail-to-pass tests. No run can verify units that only they reach.
             run: A run of the original checks.
         """
-        tests = [*stable, *flaky]
+        tests = [*stable, *unstable]
         if self._records:
             reports = self._reports(run)
             self.reached = {test: tuple(sorted(reports.get(test, ()))) for test in tests}
@@ -246,10 +261,9 @@ class _Calibration:
             for number in numbers:
                 tests_by_check.setdefault(number, []).append(test)
         base = self._reports_of_base()
-        unverifiable = self._function_ids(flaky)
         for function, checks in self._checks_by_function().items():
-            if unverifiable.isdisjoint(function.ids):
-                self.slots += self._slots_of(function, checks, tests_by_check, base)
+            slots = self._slots_of(function, checks, tests_by_check, base)
+            self.slots += [slot for slot in slots if not {*unstable}.issuperset(slot.unit.tests)]
 
     def choose_units(self, stable: Sequence[str]) -> None:
         """Rejects units until runs with the gold patch end as expected.

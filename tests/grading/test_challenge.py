@@ -605,6 +605,17 @@ def test_units_of_unstable_tests_are_not_used() -> None:
     assert [unit.tests for unit in plan.challenge.units] == [bug[:1]]
 
 
+def test_a_flaky_row_does_not_end_the_challenge_of_the_other_rows() -> None:
+    tree = _OneFlaky()
+    (bug, _, flaky) = (f"test_x.py::test_{name}" for name in _NAMES)
+    ids = {bug: ("test_x.py::test_b",), flaky: ("test_x.py::test_b",)}
+    with mock.patch.object(_OneFlaky, "function_ids", return_value=ids):
+        task = replace(TASK, fail_to_pass=(bug,), pass_to_pass=(flaky,))
+        plan = calibrate(task, cast("Any", tree), Patch(), Random(1))
+    assert plan.excluded == (flaky,)
+    assert [unit.tests for unit in plan.challenge.units] == [(bug,)]
+
+
 def test_tests_that_need_other_pass_to_pass_tests_do_not_refuse_a_repair(
     store: TemplateStore,
 ) -> None:
