@@ -63,7 +63,8 @@ _NAMESPACE_FLAGS = 0x7E020000
 _SHARES_MEMORY, _VFORK = 0x100, 0x4000  # CLONE_VM, CLONE_VFORK
 _AF_UNIX, _AF_NETLINK = 1, 16
 _INTERNET = (2, 10)  # AF_INET, AF_INET6
-_STREAM, _DATAGRAM, _TYPE_BITS = 1, 2, 0xF  # SOCK_STREAM, SOCK_DGRAM, below flags
+_STREAM, _DATAGRAM, _PACKETS = 1, 2, 5  # SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET
+_TYPE_BITS = 0xF  # below flags
 _PROTOCOLS = (0, 6, 17)  # the type's own, TCP, UDP
 _TERMINAL_CHANGES = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
 _CORE_LIMIT = 4  # RLIMIT_CORE
@@ -97,8 +98,9 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
 
     It allows no sockets except pairs of connected UNIX sockets. There is no private network
     namespace, and Landlock up to ABI 7 controls neither datagrams nor UNIX sockets with paths, such
-    as that of a container engine. A pair of datagram sockets is refused too, because each end could
-    still send to any path. Changes of extended attributes are refused as some file systems do.
+    as that of a container engine. A pair of datagram sockets, which SOCK_RAW makes too, is refused
+    because each end could still send to any path. Changes of extended attributes are refused as
+    some file systems do.
 
     Args:
         machine: The architecture.
@@ -107,7 +109,7 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
             refuses this. It cannot read the flags of openat2, so that call does not exist.
     """
     rules = _answers(_SOCKETS, _EACCES) | _answers(_ATTRIBUTES, _EOPNOTSUPP)
-    pair = [_argument(1), (_AND, 0, 0, _TYPE_BITS), *_refuse((_DATAGRAM,), _EACCES)]
+    pair = [_argument(1), (_AND, 0, 0, _TYPE_BITS), *_require((_STREAM, _PACKETS), _EACCES)]
     rules["socketpair"] = [*pair, _ALLOWED]
     if not has_truncation_right:
         rules |= _answers(["truncate"], _EACCES) | _answers(["openat2"], _ENOSYS)
@@ -203,7 +205,8 @@ def _refuse(values: tuple[int, ...], answer: int) -> _Block:
 def _assembled(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALLOW) -> bytes:
     """Returns a program that kills calls of another architecture and allows calls without a rule.
 
-    The kernel does not run it for calls that it always allows, so a list of tests is fast enough.
+    Since Linux 5.11 the kernel does not run it for calls that it always allows, so a list of tests
+    is fast enough.
 
     Args:
         machine: The architecture.
