@@ -141,10 +141,10 @@ class SetupError(Exception):
         Raises:
             ValueError: ``data`` is malformed.
         """
-        try:
-            return cls(*(data[name] for name in ("step", "errno", "reason", "kind")))
-        except (LookupError, TypeError) as error:
-            raise ValueError(f"malformed error {data!r:.99}") from error
+        match data:
+            case {"step": str(name), "errno": int(errno), "reason": str(reason), "kind": str(kind)}:
+                return cls(name, errno, reason, kind)
+        raise ValueError(f"malformed error {data!r:.99}")
 
 
 class step:  # noqa: N801 - reads as a statement; a generator would touch more memory
