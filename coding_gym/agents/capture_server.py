@@ -6,7 +6,7 @@ import http.client
 import json
 import logging
 import secrets
-import socket
+import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -34,6 +34,8 @@ _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 _MAX_BODY_BYTES = 8 << 20
 _MAX_DIGITS = 20  # of a Content-Length that are parsed; longer numbers exceed every limit
 _MAX_CONNECTIONS = 64
+# From Python 3.13 on, closing a server removes its socket, by a path that is no longer valid here.
+_KEEP_SOCKET: dict[str, Any] = {} if sys.version_info < (3, 13) else {"cleanup_socket": False}
 _MAX_READ = 4  # requests read at the same time; parsed JSON takes 20 times its size
 # Fields of a response that are recorded but not sent to the harness.
 _RECORDED = ("prompt_token_ids", "token_ids", "response_token_ids", "meta_info")
@@ -76,10 +78,10 @@ class CaptureEndpoint:
 
     async def start(self) -> None:
         """Opens the socket."""
-        listener = socket.socket(socket.AF_UNIX)
         with short_path(self.path) as name:
-            listener.bind(name)
-        self._server = await asyncio.start_unix_server(self._connect, sock=listener, backlog=128)
+            self._server = await asyncio.start_unix_server(
+                self._connect, name, backlog=128, **_KEEP_SOCKET
+            )
 
     async def close(self) -> None:
         """Cancels the pending requests, and closes the socket."""
