@@ -21,7 +21,6 @@ _WITHOUT_CHANGE = (
     GradeReason.TAMPERED,
 )
 _ROUNDING = 1e-9
-_NEGATING_RUNNERS = ("pytest", "swebench")
 _WITHOUT_FILE = re.compile(r"\w+")  # the names in SWE-bench's rows of SymPy
 
 
@@ -157,7 +156,8 @@ def _why_never_verified(task: Task) -> str:
 
     Then every result could be forged. The grader can find other reasons in the tests themselves.
     """
-    if task.language != "python" or task.runner not in _NEGATING_RUNNERS:
+    is_python = task.runner == "swebench" and task.language == "python"
+    if not is_python and task.runner != "pytest":
         return ""
     if not task.gold_patch.strip():
         return "it has no gold patch ('patch'), so its tests cannot be negated"

@@ -158,7 +158,8 @@ def test_a_task_without_the_compared_fields_is_a_problem() -> None:
         ({"runner": "swebench", "fail_to_pass": ("test_f",)}, "'test_f'"),  # as SymPy's rows
         ({"gold_patch": ""}, "gold patch"),
         ({"gold_patch": "", "runner": "junit"}, ""),
-        ({"gold_patch": "", "language": "go"}, ""),
+        ({"gold_patch": "", "language": "go"}, "no gold patch"),
+        ({"gold_patch": "", "runner": "swebench", "language": "go"}, ""),
     ],
 )
 def test_task_whose_tests_are_never_verified_is_a_problem(changes: Any, problem: str) -> None:
