@@ -249,8 +249,9 @@ class Trajectory(JsonRecord):
         - ``exact``: for each reply, whether its ids are the sampled ids.
         - ``weight_versions``: for each reply, the version of the weights that sampled it, or None.
 
-        If the record has the ids of the model's prompts, the example has exactly these ids, and
-        replies without ids have mask 0. Otherwise the tokenizer of the record makes the prompts.
+        If the record has the ids of the model's prompts, the example has exactly these ids up to
+        the last recorded reply; other replies have mask 0, also with ``include_inexact``.
+        Otherwise the tokenizer of the record makes the prompts.
 
         Args:
             include_inexact: Whether the mask is 1 also on replies whose ids are an encoding of
@@ -315,7 +316,7 @@ class Trajectory(JsonRecord):
         turns = [turn for turn in self.turns if turn.model_call is not None]
         return {
             **samples[0],
-            "exact": [turn.exact for turn in turns],
+            "exact": [turn.has_prompt_ids for turn in turns],
             "weight_versions": [turn.weight_version for turn in turns],
         }
 

@@ -119,6 +119,8 @@ class RepairServer(GymnasiumServer):
         if session is None:
             raise InvalidArgumentError(f"no session {session_id!r}; call /reset first")
         async with self._locks.setdefault(session_id, asyncio.Lock()):
+            if self.session_state.get(session_id) is not session:
+                raise InvalidArgumentError(f"session {session_id!r} was closed before this step")
             self._used_at.pop(session_id, None)  # a session that plays is not idle
             try:
                 if not session.ended:  # it has ended if no sandbox could be opened
