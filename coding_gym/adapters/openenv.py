@@ -30,7 +30,7 @@ try:
 except ImportError as error:
     raise missing_extra("OpenEnv", "openenv") from error
 
-# OpenEnv also counts sessions that POST /mcp opens; only this timeout ends abandoned ones.
+# Sessions opened by POST /mcp count towards the maximum; only this timeout ends abandoned ones.
 _DETACHED_TIMEOUT_S = 600.0
 
 

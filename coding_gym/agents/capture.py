@@ -136,7 +136,7 @@ class CapturedRequests:
         self.replies.append(action)
 
     def _count(self, reply: Reply, num_ids: int, num_calls: int) -> None:
-        """Counts a reply as used."""
+        """Adds a reply's turn, tool calls, tokens and cost to the usage of the episode."""
         call, usage, bounds = reply.call, self._live.episode.usage, self._live.episode.bounds
         num_prompt = call.prompt_tokens or len(reply.prompt_ids)
         num_sampled = call.completion_tokens or num_ids

@@ -1,7 +1,8 @@
 """Finds the checks of test functions, and the units that can negate them.
 
-Checks are assert statements, calls of assert methods and ``with raises`` blocks. The wrapper of a
-check is on its line, and is the same if the check is negated, so it does not reveal the negation.
+Checks are assert statements, calls of assert methods and ``with raises`` blocks. `Challenge`
+inserts ``with __checks__[n]:`` on the line of a check, in both versions, so it does not reveal the
+negation.
 """
 
 import ast

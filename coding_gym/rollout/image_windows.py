@@ -73,7 +73,7 @@ class ImageWindows:
         self._pulls = [self._puller.submit(self._pull, number) for number in range(len(self._done))]
 
     def __iter__(self) -> Iterator[Attempt]:
-        """Yields each attempt when its image is pulled or the run is over."""
+        """Yields each attempt after the pulls of its window have ended, or the run is over."""
         for task, attempt in self._attempts:
             if self._pulls:
                 self._pulls[self._window_of[task.task_id]].result()

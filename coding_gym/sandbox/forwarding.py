@@ -1,4 +1,4 @@
-"""Forwards connections to loopback ports of one sandbox to UNIX sockets of the host.
+"""Relays connections from loopback ports of one sandbox to UNIX sockets of the host.
 
 The listening sockets belong to the sandbox's network namespace, and this process accepts their
 connections: no process inside is involved, so commands cannot end the forwarding.

@@ -63,8 +63,8 @@ class LandlockBackend:
 
     Covered: the host's files (those outside an allow-list cannot be read; their names, sizes and
     dates are visible), signals, memory and environment of the host's processes, the network (no
-    sockets at all), privileges, system calls, memory, the number of processes. Not covered: the
-    promises in `Probe.missing`.
+    sockets except connected pairs), privileges, system calls, memory, the number of processes. Not
+    covered: the promises in `Probe.missing`.
     The workspace is a copy, so the time of opening and of a snapshot grows with its files.
 
     Args:

@@ -65,7 +65,7 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
     """Applies a patch's text to the base and returns the change in the form of `diff`.
 
     It is applied as SWE-bench's harness does (``run_evaluation.py``, ``GIT_APPLY_CMDS``): by git,
-    else by the program ``patch`` with less context, from a clean tree each time. Unlike SWE-bench,
+    else by ``patch --fuzz=5``, from a clean tree each time. Unlike SWE-bench,
     it does not reverse a hunk that seems to be applied already. New files that install commands
     made are not part of the change. The program ``patch`` chooses its target itself, so the
     returned patch, not the text, shows which files change.

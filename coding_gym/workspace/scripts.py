@@ -170,8 +170,8 @@ fi
 
 DIFF = _BEGIN + _EXCLUDE + _LIST + _INDEX + _PRINT
 
-# Applies a patch to the index as SWE-bench's harness applies it to a tree: by git, else by the
-# program `patch` with less context; from a clean state each time. A hunk is never reversed, as
+# Applies a patch to the index as SWE-bench's harness applies it to a tree: by git, else by
+# `patch --fuzz=5`, from a clean state each time. A hunk is never reversed, as
 # `patch --batch` alone would do. New files of the environment's build are not part of the patch.
 _APPLY_TO_INDEX = """\
 apply_to_index() {

@@ -8,7 +8,8 @@
 | `MenuActions` | replaces text actions by a menu of repair steps |
 | `RecordTrajectory` | writes every finished episode to a folder |
 
-The env's argument ``limits`` sets other limits; ``info["text"]`` is the text of an observation.
+Limits of turns, time and cost are the env's argument ``limits``. The text of an observation is
+``info["text"]``.
 """
 
 from coding_gym.wrappers.menu_actions import MenuActions

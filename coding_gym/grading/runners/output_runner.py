@@ -188,9 +188,10 @@ def _is_path(text: str) -> bool:
 
 
 def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
-    """Raises an error if the command's program is missing; no code under test has run before.
+    """Raises an error if the command's program is missing.
 
-    A program in the tree is not checked: a policy that removes it makes all tests fail.
+    This runs before the code under test, which therefore cannot cause the error. A program in the
+    tree is not checked: a policy that removes it makes all tests fail.
     """
     words = [word for word in command.split() if "=" not in word]
     program = words[0] if words else ""

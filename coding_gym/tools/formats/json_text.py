@@ -127,9 +127,9 @@ def to_json(value: Any) -> str:
 
 
 def typed(text: str, schema: Mapping[str, Any]) -> Any:
-    """Converts the text of an argument to its schema's type, unknown if the schema is empty.
+    """Converts the text of an argument to the type in its schema; an empty schema has none.
 
-    If strings are allowed or the type is unknown, the text is not changed. Otherwise it is parsed
+    If strings are allowed or there is no type, the text is not changed. Otherwise it is parsed
     as JSON (or Python's True, False and None); if that fails, the text is returned and the tool
     refuses the wrong type.
     """
