@@ -471,7 +471,10 @@ class _Calibration:
         rejected: set[int] = set()
         is_expected = run.is_whole
         if not run.is_whole and active:
-            rejected.add(self._breaking_unit(ordered))
+            number = self._breaking_unit(self._units_of_hanging_test(run, active) or ordered)
+            if run.timed_out:  # its other candidates would take the time limit, too
+                del self.slots[number].candidates[1:]
+            rejected.add(number)
         for test in tests if run.is_whole else ():
             outcome = challenge.outcome(test, run, active)
             is_expected = is_expected and outcome.status is TestStatus.PASSED
@@ -485,6 +488,15 @@ class _Calibration:
         for number in rejected:
             del self.slots[number].candidates[0]
         return is_expected and not rejected
+
+    def _units_of_hanging_test(self, run: Run, active: Collection[int]) -> list[int]:
+        """Returns the negated units of the test that a time limit ended; [] if it is not known."""
+        started = [
+            test
+            for test in self.reached
+            if run.timed_out and run.statuses.get(self.name(test, run)) is TestStatus.MISSING
+        ]
+        return [number for number in self.challenge.unit_numbers(started) if number in active]
 
     def _breaking_unit(self, active: Sequence[int]) -> int:
         """Returns a unit with which a run does not complete or changes the test files."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import resources
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -16,6 +17,7 @@ from grading_fixtures import FIXED, TASK, graded, graded_gold, with_hidden
 from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade, new_plan
+from coding_gym.grading.report import Run
 from coding_gym.grading.selection import Selection
 from coding_gym.grading.supervision import TestRunner
 from coding_gym.grading.tree import TestTree
@@ -82,6 +84,31 @@ def test_first_run_of_a_plan_limits_the_other_runs(store: TemplateStore) -> None
     first, *others = [call.kwargs["timeout_s"] for call in running.call_args_list]
     assert first >= 1800
     assert 10 < min(others) == max(others) < most_s
+
+
+@pytest.mark.slow
+def test_calibration_takes_few_time_limits_if_a_negation_hangs(store: TemplateStore) -> None:
+    others = "".join(f"def test_{n}():\n    assert total([{n}], 2) == {n - 2}\n" for n in range(20))
+    tests = (
+        "import time\nfrom cart import total\n"
+        "def check_soon(make, value):\n    while make() != value:\n        time.sleep(0.01)\n"
+        f"def test_all():\n    check_soon(lambda: total([9]), 9)\n{others}"
+    )
+    waiting, *broken = with_hidden(
+        tests, "test_all", *(f"test_{n}" for n in range(20))
+    ).fail_to_pass
+    task = replace(with_hidden(tests), fail_to_pass=tuple(broken), pass_to_pass=(waiting,))
+    runs: list[Run] = []
+
+    def run(tree: TestTree, *args: Any, **options: Any) -> Run:
+        runs.append(run_tests(tree, *args, **options))
+        return runs[-1]
+
+    run_tests = TestTree.run
+    with mock.patch.object(TestTree, "run", run):
+        plan = new_plan(task, store.get(task))
+    assert sum(run.timed_out for run in runs) == 1
+    assert plan.counts(task.expected_tests) == {"value": 20, "structure": 1}
 
 
 def test_concurrent_grades_of_a_process_are_limited(
