@@ -118,7 +118,7 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
         xfailing=tuple(
             test
             for test in task.expected_tests
-            if all(run.status(test) is TestStatus.XFAILED for run in runs)
+            if all(run.status(calibration.name(test, run)) is TestStatus.XFAILED for run in runs)
         ),
         is_plain=calibration.is_plain,
         is_alone=is_alone,

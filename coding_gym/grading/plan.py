@@ -18,7 +18,7 @@ from coding_gym.grading.challenge import Challenge
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 
-_VERSION = 13
+_VERSION = 14
 """Version of the plan format; a new number invalidates all stored plans."""
 
 

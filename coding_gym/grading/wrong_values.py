@@ -1,9 +1,10 @@
 """Makes near misses: wrong expected values that look like right ones.
 
 A near miss has the type and the format of the right value, and differs from it in a part that is
-also wrong in the base's output. The near miss and the right value have the same distance from that
-output, on opposite sides: an object that equals everything near this output passes both versions
-and is detected; the output itself passes neither.
+also wrong in the base's output. A number lies on the other side of that output at the same
+distance, or on the same side at another distance. So neither the distance nor the side tells which
+value is right, an object that equals everything near this output passes both versions and is
+detected, and the output itself passes neither.
 """
 
 import ast
@@ -43,8 +44,8 @@ Place = tuple[int, int]  # the number of a line, and a column in bytes
 Edit = tuple[Place, Place, str]
 Leaf = ast.Constant | ast.JoinedStr
 Lines = tuple[int, int]
-NearMiss = tuple[tuple[Edit, ...], bool]
-"""The edits that write a near miss, and whether it is a bit."""
+NearMiss = tuple[tuple[Edit, ...], bool, int]
+"""The edits that write a near miss, whether it is a bit, and its `Unit.side`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def near_misses(
         rng: Source of random choices.
     """
     base = _wrong_output(expected, outputs)
-    orders = [(edits, False) for edits in _orders(source, expected, base)]
+    orders = [(edits, False, 0) for edits in _orders(source, expected, base)]
     if orders:  # an object that equals any order passes both versions, which is detected
         return rng.sample(orders, len(orders))
     is_right = ast.unparse(expected) in outputs
@@ -125,13 +126,13 @@ def near_misses(
     for leaf, output in _leaves(expected, base):
         part = _Part(leaf, source.segment(leaf), output)
         around = _surroundings(source, scope, leaf, outputs)
-        for texts in _at_same_distance(part):
+        for texts, side in _groups(part):
             text, is_as_probable = around.drawn(part.text, texts, rng)
             is_bit = is_as_probable and part.is_wrong and not is_right
             if _is_other(part, text):
-                ranked.append((not is_bit, (part.replaced(text), is_bit)))
+                ranked.append((not is_bit, (part.replaced(text), is_bit, side)))
         others = [text for text in _others(part, rng) if _is_other(part, text)]
-        ranked += [(2, (part.replaced(text), False)) for text in others]
+        ranked += [(2, (part.replaced(text), False, 0)) for text in others]
     rng.shuffle(ranked)
     return [near_miss for _, near_miss in sorted(ranked, key=lambda pair: pair[0])]
 
@@ -151,26 +152,35 @@ def _orders(source: SourceText, expected: ast.expr, base: Any) -> Iterator[tuple
             yield tuple((start_of(node), end_of(node), text) for node, text in pairs)
 
 
-def _at_same_distance(part: _Part) -> Iterator[list[str]]:
-    """Yields groups of literals at the same distance from the base's value as the expected one.
+def _groups(part: _Part) -> Iterator[tuple[list[str], int]]:
+    """Yields groups of literals that a reader may take for the right one, each with a `Unit.side`.
 
-    A number lies on the other side of the base's number. If that is not known, a group holds all
-    numbers that differ in one digit.
+    If the base's number is not known, a group holds all numbers that differ in one digit.
     """
     value, text = part.value, part.text
     if isinstance(value, str):
         if isinstance(part.output, str) and part.is_verbatim:
-            others = [*_lenient(value, part.output), *_with_mirrored_numbers(value, part.output)]
-            yield from ([text[0] + other + text[0]] for other in others)
+            yield from (([text[0] + t + text[0]], 0) for t in _lenient(value, part.output))
+            mirrored = _with_mirrored_numbers(value, part.output)
+            yield from (([text[0] + t + text[0]], side) for t, side in mirrored)
     elif type(value) in (int, float) and _DECIMAL.fullmatch(text):
         decimals = len(text.partition(".")[2])
         output = part.output
         if type(output) in (int, float) and output != value and abs(output) < _MAX_NUMBER:
-            other = 2 * output - value
-            yield [f"{other:.{decimals}f}" if decimals else str(int(other))]
+            side = 1 if value > output else -1
+            yield [_formatted(2 * output - value, decimals)], side
+            distance = round(abs(value - output) * 10**decimals)
+            steps = {distance // 2, distance - 1, distance + 1, 2 * distance, 3 * distance}
+            numbers = [output + side * n / 10**decimals for n in sorted(steps - {0, distance})]
+            if same_side := [_formatted(n, decimals) for n in numbers if n >= 0]:
+                yield same_side, 0
         else:
             places = [n for n in range(len(text)) if text[n] in "123456789" or text == "0"]
-            yield from (_with_other_digits(text, place) for place in places)
+            yield from ((_with_other_digits(text, place), 0) for place in places)
+
+
+def _formatted(number: float, decimals: int) -> str:
+    return f"{number:.{decimals}f}" if decimals else str(int(number))
 
 
 def _with_other_digits(text: str, place: int) -> list[str]:
@@ -178,8 +188,8 @@ def _with_other_digits(text: str, place: int) -> list[str]:
     return [f"{text[:place]}{digit}{text[place + 1 :]}" for digit in digits]
 
 
-def _with_mirrored_numbers(value: str, base: str) -> Iterator[str]:
-    """Yields texts with one number mirrored at the base's number."""
+def _with_mirrored_numbers(value: str, base: str) -> Iterator[tuple[str, int]]:
+    """Yields texts with one number mirrored at the base's number, each with a `Unit.side`."""
     numbers, others = [*_DIGITS.finditer(value)], [*_DIGITS.finditer(base)]
     if _DIGITS.sub("", value) != _DIGITS.sub("", base) or len(numbers) != len(others):
         return
@@ -188,7 +198,8 @@ def _with_mirrored_numbers(value: str, base: str) -> Iterator[str]:
     for number, other in zip(numbers, others, strict=True):
         mirrored = 2 * int(other[0]) - int(number[0])
         if mirrored >= 0 and number[0] != other[0]:
-            yield f"{value[: number.start()]}{mirrored:0{len(number[0])}}{value[number.end() :]}"
+            text = f"{value[: number.start()]}{mirrored:0{len(number[0])}}{value[number.end() :]}"
+            yield text, 1 if int(number[0]) > int(other[0]) else -1
 
 
 def _others(part: _Part, rng: Random) -> Iterator[str]:

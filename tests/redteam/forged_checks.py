@@ -121,6 +121,11 @@ LENIENT = {
         "        return sorted(self) == sorted(other)\n",
         [([3, 1, 2], [1, 2, 3]), (["b", "c", "a"], ["a", "b", "c"])],
     ),
+    "an int equal to all smaller ones": (  # the direction of the error is known
+        "class Near(int):\n    __hash__ = int.__hash__\n\n    def __eq__(self, other):\n"
+        "        return other < int(self)\n",
+        [(34, 31), (56, 52), (79, 77), (47, 41), (66, 63), (88, 83), (59, 54), (28, 23)],
+    ),
     "an object equal to everything": (
         "class Near:\n    def __init__(self, value):\n        pass\n\n"
         "    def __eq__(self, other):\n        return True\n",
