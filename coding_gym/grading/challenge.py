@@ -87,6 +87,12 @@ class Challenge:
     digests: Mapping[str, str] = field(default_factory=dict)
     is_recorded: bool = True
 
+    @property
+    def is_consistent(self) -> bool:
+        """Whether all numbers of checks are those of `checks`; a stored plan can be damaged."""
+        numbers = [*self.reached.values(), *(unit.checks for unit in self.units)]
+        return all(0 <= number < len(self.checks) for checks in numbers for number in checks)
+
     def level(self, test: str) -> Level:
         """Returns the level of the strongest unit of a test."""
         levels = {unit.level for unit in self.units_of([test])}

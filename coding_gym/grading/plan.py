@@ -78,7 +78,8 @@ class Plan:
             version, stored_key, plan = _STORED.validate_json(text)
         except ValidationError:
             return None
-        return plan if version == _VERSION and key in ("", stored_key) else None
+        is_known = version == _VERSION and key in ("", stored_key)
+        return plan if is_known and plan.challenge.is_consistent else None
 
 
 _STORED = TypeAdapter(tuple[int, str, Plan])

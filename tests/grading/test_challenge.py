@@ -16,7 +16,7 @@ from coding_gym.grading import grade, grader, new_plan
 from coding_gym.grading.calibration import calibrate
 from coding_gym.grading.challenge import Challenge, Unit
 from coding_gym.grading.negation import CheckPlace
-from coding_gym.grading.plan import plan_key
+from coding_gym.grading.plan import Plan, plan_key
 from coding_gym.grading.report import CheckReport, Run
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
@@ -594,6 +594,15 @@ def test_challenge_does_not_depend_on_the_language_of_a_row(store: TemplateStore
     assert grade(task, store.get(task), Patch(task.gold_patch)).is_verified
     forger = "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"
     assert not grade(task, store.get(task), _patch(BASE["cart.py"] + forger)).resolved
+
+
+def test_plan_with_an_unknown_check_is_ignored() -> None:
+    for reached, is_read in ((0, True), (1, False)):
+        challenge = Challenge(
+            checks=(CheckPlace(path="t.py", place=(2, 4)),), reached={"t.py::test_a": (reached,)}
+        )
+        text = Plan(is_calibrated=True, challenge=challenge).to_text("key")
+        assert (Plan.from_text(text) is not None) is is_read
 
 
 def test_units_of_unstable_tests_are_not_used() -> None:
