@@ -165,6 +165,7 @@ class _Calibration:
             (change.path, line)
             for change in Patch(task.test_patch).files
             for line in _new_lines(change, first.files.get(change.path, b""))
+            if line not in task.problem_statement
         }
 
     def name(self, test: str, run: Run) -> str:
@@ -458,7 +459,7 @@ class _Calibration:
         ]
 
     def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
-        """Whether the test patch adds every line that a unit edits; policies see other lines."""
+        """Whether the policy sees no line that a unit edits, in its tree or in the issue."""
         lines = (file.source.line(start[0]).strip() for start, _, _ in unit.edits)
         return all((file.path, line) in self._hidden for line in lines)
 

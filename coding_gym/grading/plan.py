@@ -87,13 +87,14 @@ _uncalibrated: dict[Path, Plan] = {}
 
 
 def plan_key(task: Task, template: Template) -> str:
-    """Returns a digest of base, patches, tests, environment and `_VERSION`, which determine a plan.
+    """Returns a digest of what determines a plan: base, patches, tests, issue and environment.
 
     It is the same on every machine, so a plan can be distributed with its task.
     """
     facts = [_VERSION, template.base_commit, task.gold_patch, task.test_patch]
     facts += [task.fail_to_pass, task.pass_to_pass, task.runner, task.test_command]
     facts += [task.test_report, task.interpreter, task.image, task.install_commands]
+    facts.append(task.problem_statement)
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 

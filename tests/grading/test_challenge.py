@@ -467,10 +467,12 @@ def test_assertions_that_pass_at_base_are_no_bits(store: TemplateStore) -> None:
     rows = "test_rows[5100-2-5105]", "test_rows[5237-2-5242]"
     task = with_hidden(hidden, "test_two", "test_shown", *rows)
     plan = new_plan(task, store.get(task))
-    bits = {test.partition("::")[2]: plan.challenge.num_bits([test]) for test in task.fail_to_pass}
+    units = {test.partition("::")[2]: plan.challenge.units_of([test]) for test in task.fail_to_pass}
+    bits = {test: sum(unit.is_bit for unit in units[test]) for test in units}
     assert bits == {"test_two": 2, "test_shown": 0} | dict.fromkeys(rows, 1)
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
-    assert (verdict.resolved, verdict.bits, verdict.weakest_bits) == (True, 4, 0)
+    assert (verdict.resolved, verdict.weakest_bits) == (True, 0)
+    assert verdict.bits == plan.num_bits(task.fail_to_pass) <= 4
 
 
 def test_tests_that_need_others_before_them_are_run_with_them(store: TemplateStore) -> None:
@@ -499,6 +501,14 @@ def test_tests_in_the_tree_have_no_bits(store: TemplateStore) -> None:
     )
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert (verdict.resolved, verdict.levels, verdict.bits) == (True, {"value": 1}, 0)
+
+
+def test_lines_in_the_issue_are_no_bits(store: TemplateStore) -> None:
+    line = "    assert total([3000, 8], 2) == 3006\n"
+    task = with_hidden(f"from cart import total\n\n\ndef test_it():\n{line}", "test_it")
+    shown = replace(task, problem_statement=f"This fails:\n\n    >>> {line.strip()}\n")
+    bits = [new_plan(one, store.get(one)).num_bits(one.fail_to_pass) for one in (task, shown)]
+    assert bits == [1, 0]
 
 
 def test_lines_that_the_test_patch_adds_elsewhere_are_no_bits(store: TemplateStore) -> None:
