@@ -222,9 +222,10 @@ class _Calibration:
         if failing:
             self.checks = [pair for n, pair in enumerate(self.checks) if n not in failing]
             return True
-        if not self._broken(run):
-            return False
-        broken = self._function_ids(self._broken(run) & self._broken(self._run(())))
+        tests = self._broken(run)
+        if tests:
+            tests &= self._broken(self._run(()))
+        broken = self._function_ids(tests)
         if not broken or self._drop_tables(broken):
             return bool(broken)
         if not self.is_plain:

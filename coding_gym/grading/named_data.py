@@ -15,9 +15,18 @@ _VARIABLE = re.compile(r"[\0{*?%\[]")
 _LITERAL = re.compile(r"""["']([^"'\\\n]{1,200})["']""")
 _JOINING = {"Path", "PurePath", "join", "joinpath"}
 _SAME = {"str", "fspath", "abspath", "realpath", "resolve"}
-_READING = {"open", "read_text", "read_bytes", "glob", "rglob", "iterdir"}
-_READING |= {"listdir", "scandir", "walk"}
-_MAX_NAME = 400
+_READING = {
+    "open",
+    "read_text",
+    "read_bytes",
+    "glob",
+    "rglob",
+    "iterdir",
+    "listdir",
+    "scandir",
+    "walk",
+}
+_MAX_NAME = 400  # characters of a text that can be a path
 
 
 @dataclass(slots=True)

@@ -2,9 +2,9 @@
 
 A near miss has the type and the format of the right value, and differs from it in a part that is
 also wrong in the base's output. A number lies on the other side of that output at the same
-distance, or on the same side at another distance. So neither the distance nor the side tells which
-value is right, an object that equals everything near this output passes both versions and is
-detected, and the output itself passes neither.
+distance, or on the same side at another distance. So the side does not tell which value is right,
+and the distance tells it only to a program that knows the size of the error. An object that equals
+everything near the output passes both versions and is detected; the output itself passes neither.
 """
 
 import ast

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -246,7 +245,6 @@ def test_steps_of_a_session_are_played_one_after_the_other(
 
     def play_alone(server: RepairServer, *arguments: Any) -> None:
         was_free.append(is_free.acquire(blocking=False))
-        time.sleep(0.2)
         play(server, *arguments)
         is_free.release()
 

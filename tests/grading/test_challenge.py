@@ -606,6 +606,46 @@ def test_challenge_does_not_depend_on_the_language_of_a_row(store: TemplateStore
     assert not grade(task, store.get(task), _patch(BASE["cart.py"] + forger)).resolved
 
 
+_OPEN = """\
+import unittest
+
+import pytest
+
+from cart import total
+
+
+class TestIt(unittest.TestCase):
+    def test_bug(self):
+        self.assertGreater(total([9], -2), 8)
+        self.assertIn(total([9], -2), [10, 11, 12])
+
+
+def test_error():
+    with pytest.raises(Exception):
+        total(None)
+
+
+@pytest.mark.xfail
+@pytest.mark.parametrize("price, want", [(9, 100), (8, 200)])
+def test_rows(price, want):
+    assert total([price]) == want
+"""
+
+
+def test_a_repair_with_another_value_or_error_resolves(store: TemplateStore) -> None:
+    task = with_hidden(_OPEN, "TestIt::test_bug")
+    kept = ("test_error", "test_rows[9-100]", "test_rows[8-200]")
+    task = replace(task, pass_to_pass=tuple(f"tests/test_hidden.py::{name}" for name in kept))
+    template = store.get(task)
+    other = FIXED.replace(
+        "    return sum", "    if not prices:\n        raise OSError\n    return sum"
+    )
+    other = other.replace("- discount", "- discount + (discount < 0)")
+    for patch in (Patch(task.gold_patch), *[_patch(other)] * 4):
+        verdict = grade(task, template, patch)
+        assert verdict.resolved, verdict.detail
+
+
 def test_plan_with_an_unknown_check_is_ignored() -> None:
     for reached, is_read in ((0, True), (1, False)):
         challenge = Challenge(
