@@ -72,7 +72,7 @@ def show(
         int | None, typer.Argument(help="The number of the attempt; by default the first.")
     ] = None,
 ) -> None:
-    """Print one episode turn by turn, with colours and a pager.
+    """Print one episode, its patch and its grade, with a pager.
 
     Example: coding-gym show runs/a ledgerline-month-overlap
     """

@@ -79,8 +79,8 @@ def seen_text(messages: Sequence[Message]) -> str:
 def render(messages: Sequence[Message], footer: str = "") -> str:
     """Returns the chat as text for people, with its control characters escaped.
 
-    A shell command is displayed as ``$ command``, another call as ``▶ name arguments``; the results
-    are indented below.
+    A shell command is displayed as ``$ command``, another call as ``▶ name arguments``, after the
+    text of the reply; the results are indented below.
     """
     blocks = [_block(message) for message in messages if message["role"] != "system"]
     text = "\n\n".join([*blocks, footer] if footer else blocks)
@@ -94,7 +94,9 @@ def _block(message: Message) -> str:
     if message["role"] == "tool":
         return textwrap.indent(content, "  ") or "  (no output)"
     calls = [_call_text(**call["function"]) for call in message.get("tool_calls", ())]
-    return "\n\n".join(calls or [f"── policy, no tool call ──\n{content}"])
+    if not calls:
+        return f"── policy, no tool call ──\n{content}"
+    return "\n\n".join([content, *calls] if content else calls)
 
 
 def _call_text(name: str, arguments: str) -> str:
