@@ -25,6 +25,7 @@ _REMEDIES = {
         "calls of unknown tools": "choose the --toolset that the model was trained with",
     },
     "attempts": {
+        "attempts without a tool call": "let the server parse calls, or name their --tool-format",
         "lost sandboxes": "run fewer episodes at once (-c), or see coding-gym doctor",
         "lost grades": "grade with more memory or time, or validate the tasks",
         "errors of the agent": "see the error: coding-gym show RUN TASK",
@@ -79,6 +80,9 @@ def health_counts(record: Trajectory) -> Counter[str]:
         if message["role"] == "assistant" and not message.get("tool_calls")
     )
     counts["prompts that rewrite history"] = record.num_prefix_breaks or 0
+    has_model = any(turn.model_call for turn in record.turns)
+    if has_model and not any(turn.calls for turn in record.turns):
+        counts["attempts without a tool call"] = 1
     if record.error_class:
         counts[_OF_ERRORS.get(record.error_class, "lost requests")] = 1
     return counts

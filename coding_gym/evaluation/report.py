@@ -79,7 +79,7 @@ class Report(JsonRecord):
         return self.config["agent"]["model"] or "-"
 
     def summary(self) -> str:
-        """Returns the agent, the rates with their intervals, and the caveats, as lines."""
+        """Returns the agent, the rates with their intervals, caveats and failures, as lines."""
         agent, num_tasks = self.config["agent"], len(self.values("resolved"))
         player = f"{agent['name']} {agent['model']}".rstrip()
         facts = []
@@ -101,7 +101,8 @@ class Report(JsonRecord):
             for name, value, interval, _ in _rates(self)
             if value != "-"
         )
-        return "\n".join((first, *rates, *self.caveats))
+        failures = (f"{s.name}: {s.count} of {s.total}; remedy: {s.remedy}" for s in self.health)
+        return "\n".join((first, *rates, *self.caveats, *failures))
 
     def values(self, metric: str) -> dict[str, list[float]]:
         """Returns the values of a measure by task id; attempts without the measure are excluded."""
@@ -258,13 +259,6 @@ def _episodes(
             f"{unchallenged} attempts are resolved by tests that were not negated "
             f"({Level.STRUCTURE}): these successes may be forged."
         )
-    calls = any(episode["tool_calls"] for episode in episodes)
-    if episodes and not calls and run.config["agent"]["name"] in ("chat", "hf"):
-        tool_format = run.config.get("episode", {}).get("tool_format", "auto")
-        remedy = f"none is in the format {tool_format}, which small models often cannot write."
-        if tool_format == "auto":
-            remedy = "let the server parse the model's calls, or name their format (--tool-format)."
-        caveats.append(f"No reply has a tool call: {remedy}")
     return episodes
 
 

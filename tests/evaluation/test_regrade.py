@@ -220,20 +220,22 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
         Trajectory(task_id="one", error="x", error_class=error_class)
         for error_class in ("sandbox", "verifier", "timeout", "agent")
     )
-    totals = sum(map(health_counts, (good, sick, *errors)), Counter[str]())
+    silent = replace(good, turns=(Turn(action="I see.", model_call=ModelCall()),))
+    totals = sum(map(health_counts, (good, sick, silent, *errors)), Counter[str]())
     results = symptoms(totals)
     counts = {one.name: (one.count, one.total) for one in results}
     assert counts == {
-        "empty replies": (1, 4),
-        "replies cut by length": (1, 4),
+        "empty replies": (1, 5),
+        "replies cut by length": (1, 5),
         "calls that could not be read": (2, 5),
         "calls of unknown tools": (1, 5),
-        "calls in reasoning": (2, 4),
-        "prompts that rewrite history": (3, 4),
-        "lost sandboxes": (1, 6),
-        "lost grades": (1, 6),
-        "errors of the agent": (1, 6),
-        "lost requests": (1, 6),
+        "calls in reasoning": (2, 5),
+        "prompts that rewrite history": (3, 5),
+        "attempts without a tool call": (1, 7),
+        "lost sandboxes": (1, 7),
+        "lost grades": (1, 7),
+        "errors of the agent": (1, 7),
+        "lost requests": (1, 7),
     }
     assert all(one.remedy for one in results)
 

@@ -62,7 +62,6 @@ def test_errors_are_excluded_from_rates(make_run: MakeRun, tasks: list[Task]) ->
 @pytest.mark.parametrize(
     ("changes", "num_new"),
     [
-        ({"turns": ()}, 1),
         ({"grade": Grade(resolved=True, reason=GradeReason.RESOLVED, levels={"structure": 3})}, 1),
         (
             {
@@ -85,20 +84,6 @@ def test_suspicious_attempts_add_caveats(
         writer.add(replace(record, **changes))
     known = set(report(run, tasks).caveats)
     assert len({*report(other, tasks).caveats} - known) == num_new
-
-
-@pytest.mark.parametrize(
-    ("tool_format", "remedy"), [("auto", "--tool-format"), ("json", "in the format json")]
-)
-def test_a_run_without_calls_has_a_remedy(
-    tool_format: str, remedy: str, make_run: MakeRun, tasks: list[Task]
-) -> None:
-    run = make_run("a", {"task-00": ""})
-    run.config["episode"]["tool_format"] = tool_format
-    (record,) = make_run("b", {"task-00": "R"}).trajectories()
-    with run.writer() as writer:
-        writer.add(replace(record, turns=()))
-    assert any(remedy in caveat for caveat in report(run, tasks).caveats)
 
 
 def test_report_survives_json(make_run: MakeRun, tasks: list[Task]) -> None:
