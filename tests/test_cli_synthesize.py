@@ -64,10 +64,10 @@ def one_task(project: Project) -> tuple[Task, ...]:
 def test_existing_files_and_folders_are_refused(repo: Path, tmp_path: Path) -> None:
     out = tmp_path / "tasks.jsonl"
     out.write_text("mine\n")
-    for place in (["--out", out], ["--out", out / "tasks.jsonl"], ["--force", "--out", tmp_path]):
-        result = run("--repo", repo, *place)
-        assert isinstance(result.exception, InvalidArgumentError)
-        assert str(place[-1]) in str(result.exception)
+    for place in (out, out / "tasks.jsonl", tmp_path):
+        refused = run("--repo", repo, "--out", place).exception
+        assert isinstance(refused, InvalidArgumentError)
+        assert str(place) in str(refused)
     assert out.read_text() == "mine\n"
 
 
@@ -76,19 +76,6 @@ def test_unknown_operator_is_refused(repo: Path) -> None:
     refused = run("--repo", repo, "--operator", "comparisons").exception
     assert isinstance(refused, UnknownNameError)
     assert "comparison" in str(refused)
-
-
-def test_force_replaces_the_file_only_once_there_are_tasks(
-    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "tasks.jsonl"
-    out.write_text("mine\n")
-    making(monkeypatch, lambda _: ())
-    assert run("--repo", repo, "--force", "--out", out).exit_code == 1
-    assert out.read_text() == "mine\n"
-    making(monkeypatch, one_task)
-    assert run("--repo", repo, "--force", "--out", out).exit_code == 0
-    assert [task.task_id for task in load_tasks(out)] == ["shop__one"]
 
 
 DROPPED = [("1a2b3c4 Fix area", "a merge"), ("a.py:3 loop", "a merge"), ("5d6e7f8", "a\nb")]
@@ -156,10 +143,6 @@ def test_tasks_made_before_a_stop_are_kept(
     assert (str(out) in result.output) == (exit_code == 130)
     (task,) = load_tasks(out)
     assert Path(task.tree.folder).parent == out.parent / "tasks-trees"  # type: ignore[union-attr]
-
-    out.write_text("mine\n")
-    run("--repo", repo, "--out", out, "--force")
-    assert out.read_text() == "mine\n"
 
 
 def test_an_interrupted_copy_leaves_no_partial_tree(

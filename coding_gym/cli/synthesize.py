@@ -39,9 +39,6 @@ def synthesize_tasks(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="The new JSONL file; the trees are next to it.")
     ] = Path("tasks.jsonl"),
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an existing --out if any task is made.")
-    ] = False,
     from_history: Annotated[
         bool, typer.Option("--from-history", help="Use bug-fix commits of --repo, not new bugs.")
     ] = False,
@@ -96,23 +93,23 @@ def synthesize_tasks(
             **run,
         )
 
-    progress = _written(make, out, num_tasks, replaces=force, names_dropped=from_history)
+    progress = _written(make, out, num_tasks, names_dropped=from_history)
     console = terminal()
     console.print(f"{len(progress.tasks)} of {num_tasks} tasks in {out}")
     console.print(f"check them:  coding-gym validate {shlex.quote(str(out))}")
 
 
-def _written(make: _Make, out: Path, n: int, *, replaces: bool, names_dropped: bool) -> Progress:
+def _written(make: _Make, out: Path, num_tasks: int, *, names_dropped: bool) -> Progress:
     """Makes and writes tasks, and returns the final progress.
 
-    After an interrupt or a failure, a new file contains the tasks made so far.
+    After an interrupt or a failure, the file contains the tasks made so far.
 
     Raises:
-        typer.Exit: No task was made.
+        typer.Exit: No task was made, or Ctrl-C was pressed.
     """
     errors = terminal(stderr=True)
-    last, is_complete = Progress(), False
-    with staging(out, replaces=replaces) as trees, LineProgress(errors, n) as bar:
+    last, is_interrupted = Progress(), False
+    with staging(out) as trees, LineProgress(errors, num_tasks) as bar:
 
         def keep(progress: Progress) -> None:
             nonlocal last
@@ -124,18 +121,16 @@ def _written(make: _Make, out: Path, n: int, *, replaces: bool, names_dropped: b
 
         try:
             make(trees, keep)
-            is_complete = True
         except KeyboardInterrupt:
-            _print_dropped(errors, last, by_name=names_dropped)
-            kept = f"the {len(last.tasks)} tasks so far are in {out}"
-            if not last.tasks or out.exists():
-                kept = f"nothing was written to {out}"
-            errors.print(f"interrupted; {kept}; to make all tasks: the same command with --force")
-            raise typer.Exit(INTERRUPTED) from None
+            is_interrupted = True
         finally:
-            if last.tasks and (is_complete or not out.exists()):
+            if last.tasks:
                 write_staged(last.tasks, out, trees)
     _print_dropped(errors, last, by_name=names_dropped)
+    if is_interrupted:
+        kept = f"{len(last.tasks)} tasks are in {out}" if last.tasks else "nothing was written"
+        errors.print(f"interrupted; {kept}")
+        raise typer.Exit(INTERRUPTED)
     if not last.tasks:
         cause = "" if last.dropped else ": no bug of these kinds can be inserted into this project"
         errors.print(f"no task was made, so nothing was written{cause}")

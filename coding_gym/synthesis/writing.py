@@ -13,22 +13,19 @@ from coding_gym.task import FolderTree, Task
 
 
 @contextmanager
-def staging(out: Path, *, replaces: bool = False) -> Iterator[Path]:
+def staging(out: Path) -> Iterator[Path]:
     """Yields a temporary folder for trees, on the file system of the future file of rows.
 
     Args:
         out: The JSONL file.
-        replaces: Whether the file may exist already.
 
     Raises:
         InvalidArgumentError: The file exists already, or cannot be written.
     """
     if out.is_dir():
         raise InvalidArgumentError(f"--out must be a file, got the folder {out}")
-    if out.exists() and not replaces:
-        raise InvalidArgumentError(
-            f"{out} exists already; give another --out, or --force to replace it"
-        )
+    if out.exists():
+        raise InvalidArgumentError(f"{out} exists already; remove it, or give another --out")
     parent = next(folder for folder in out.absolute().parents if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise InvalidArgumentError(f"cannot write to {out}: {parent} is not a writable folder")
