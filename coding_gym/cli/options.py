@@ -179,7 +179,4 @@ def outcome(trajectory: Trajectory) -> str:
         return f"✘ {name} {trajectory.error_class}: {last_line(trajectory.error)}"
     if grade.resolved:
         return f"✔ {name} {grade.detail}"
-    replies = [turn for turn in trajectory.turns if turn.token_ids or not turn.exact]  # no `Stop`
-    has_calls = not replies or any(turn.calls for turn in replies)
-    no_calls = "" if has_calls else f"; none of {len(replies)} replies has a tool call"
-    return f"✘ {name} {grade.detail or grade.reason}{no_calls}"
+    return f"✘ {name} {grade.detail or grade.reason}"

@@ -82,8 +82,7 @@ def test_patch_that_does_not_apply_is_graded_as_not_applied(patch: str, tmp_path
 
 
 def test_show_prints_graded_predictions_and_eval_refuses_them(tmp_path: Path) -> None:
-    result = run("grade", predictions(tmp_path / "predictions.jsonl", "no patch"))
-    assert "tool call" not in result.output
+    run("grade", predictions(tmp_path / "predictions.jsonl", "no patch"))
     graded = tmp_path / "predictions.graded"
     assert GradeReason.PATCH_NOT_APPLIED in run("show", graded).output
     assert "coding-gym grade" in str(run("eval", "--out", graded, "--resume").exception)
