@@ -41,7 +41,6 @@ class Learner:
         self._env = make_vec_env(
             _NUM_ENVS,
             wrappers=[MENU],
-            seed=seed,
             tasks=str(tasks),
             sampler="shuffled",
             **ENV_KWARGS,

@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from coding_gym.arguments import at_least
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import missing_extra
 from coding_gym.vector import CodingRepairVectorEnv, make_vec
@@ -31,7 +30,6 @@ def make_vec_env(
     num_envs: int = 1,
     *,
     wrappers: Sequence[WrapperEntry] = (),
-    seed: int | None = None,
     **env_kwargs: Any,
 ) -> "CodingRepairVecEnv":
     """Returns ``CodingRepair-v0`` as a ``VecEnv`` of Stable-Baselines3.
@@ -43,18 +41,12 @@ def make_vec_env(
         num_envs: The number of envs.
         wrappers: As for `coding_gym.vector.make_vec`, innermost first:
             ``[{"name": "MenuActions", "kwargs": {"num_candidates": 48}}]``.
-        seed: Seeds the choice of tasks at the first `reset`; an algorithm with a seed replaces it.
         **env_kwargs: Further arguments of `CodingRepairVectorEnv` and `CodingRepairEnv`.
 
     Raises:
         InvalidArgumentError, UnknownNameError: An argument cannot be used.
     """
-    if seed is not None:
-        at_least(0, "seed", seed)
-    env = CodingRepairVecEnv(make_vec(num_envs, wrappers=wrappers, **env_kwargs))
-    if seed is not None:
-        env.seed(seed)
-    return env
+    return CodingRepairVecEnv(make_vec(num_envs, wrappers=wrappers, **env_kwargs))
 
 
 class CodingRepairVecEnv(VecEnv):

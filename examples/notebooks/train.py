@@ -34,7 +34,6 @@ env = VecMonitor(
         max_turns=12,
         max_obs_tokens=64,  # the policy reads numbers, not text
         grading="cached",  # grades each patch once
-        seed=0,
     )
 )
 observation = env.reset()
