@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
 grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 
 from grpo_step import make_trainer, restored, teach  # noqa: E402
@@ -108,19 +107,6 @@ def train(taught: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
         yield make
 
 
-def gradient(loss: Any, model: Any) -> Any:
-    """Returns the gradient of a loss as one vector; the loss can be used again."""
-    parameters = [value for value in model.parameters() if value.requires_grad]
-    parts = torch.autograd.grad(loss, parameters, retain_graph=True)
-    return torch.cat([part.flatten() for part in parts])
-
-
-def logprob(model: Any, prompt: list[int], reply: list[int]) -> Any:
-    """Returns the log-probability of a reply after its prompt."""
-    logits = model(torch.tensor([[*prompt, *reply]])).logits[0, len(prompt) - 1 : -1]
-    return logits.log_softmax(-1).gather(1, torch.tensor(reply)[:, None]).sum()
-
-
 def test_a_step_trains_on_the_sampled_ids(train: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sampled: list[tuple[list[int], list[int]]] = []
     seeds: set[int] = set()
@@ -134,22 +120,17 @@ def test_a_step_trains_on_the_sampled_ids(train: Any, monkeypatch: pytest.Monkey
         return reply
 
     batches: list[Any] = []
-    gradients: list[Any] = []
     compute_loss = grpo.GRPOTrainer.compute_loss
 
     def watched(trainer: Any, model: Any, inputs: Any, *rest: Any, **options: Any) -> Any:
         batches.append(inputs)
-        loss = compute_loss(trainer, model, inputs, *rest, **options)
-        gradients.append(gradient(loss, model))
-        return loss
+        return compute_loss(trainer, model, inputs, *rest, **options)
 
     monkeypatch.setattr(HuggingFaceAgent, "reply", noted)
     monkeypatch.setattr(grpo.GRPOTrainer, "compute_loss", watched)
     played: list[Trajectory] = []
     trainer = train(on_done=played.append)
-    model = trainer.model
-    with restored(model):
-        trainer.train()
+    trainer.train()
 
     by_attempt = sorted(played, key=lambda one: one.attempt)
     result = trainer.rollout_func.result
@@ -162,15 +143,12 @@ def test_a_step_trains_on_the_sampled_ids(train: Any, monkeypatch: pytest.Monkey
     prompts = [ids[mask.bool()].tolist() for ids, mask in rows]
     rows = zip(batch["completion_ids"], batch["completion_mask"], batch["tool_mask"], strict=True)
     seen = []
-    expected = 0.0  # the loss computed here, up to its scale
-    for prompt, advantage, (ids, mask, own) in zip(prompts, batch["advantages"], rows, strict=True):
+    for prompt, (ids, mask, own) in zip(prompts, rows, strict=True):
         text = [*prompt, *ids[mask.bool()].tolist()]
         flags = [0] * len(prompt) + own[mask.bool()].tolist()
         starts = [i for i, flag in enumerate(flags) if flag and not flags[i - 1]]
         ends = [i for i, flag in enumerate(flags, 1) if flag and not [*flags, 0][i]]
-        replies = [(text[:start], text[start:end]) for start, end in zip(starts, ends, strict=True)]
-        expected -= advantage * sum(logprob(model, *reply) for reply in replies)
-        seen += replies
+        seen += [(text[:start], text[start:end]) for start, end in zip(starts, ends, strict=True)]
     assert sorted(seen) == sorted(sampled)
     assert len(sampled) >= 2 * GROUP
     assert len(seeds) == GROUP
@@ -179,8 +157,6 @@ def test_a_step_trains_on_the_sampled_ids(train: Any, monkeypatch: pytest.Monkey
     (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]
     assert float(logged["harness/trained"]) == 1.0
     assert set(rewards) == {0.0, 1.0}
-    by_hand = gradient(expected, model)
-    assert torch.cosine_similarity(gradients[0], by_hand, dim=0) > 0.999
 
 
 def test_example_trains(
