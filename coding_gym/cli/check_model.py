@@ -18,7 +18,6 @@ from coding_gym.agents.model_client import get_client
 from coding_gym.agents.model_reply import Reply
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
-from coding_gym.cli.options import MODEL, SAMPLING, option
 from coding_gym.errors import CodingGymError
 from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
@@ -40,18 +39,18 @@ _REPORTS = (
 def check_model(
     model: Annotated[
         str,
-        option(MODEL, "--model", "-m", help="The model's name on the server; with --hf a folder."),
+        typer.Option("--model", "-m", help="The model's name on the server; with --hf a folder."),
     ],
     base_url: options.BaseUrl = None,
     hf: Annotated[
-        bool, option(MODEL, "--hf", help="Load the model in this process with transformers.")
+        bool, typer.Option("--hf", help="Load the model in this process with transformers.")
     ] = False,
     toolset: options.Toolset = "compact",
     tool_format: Annotated[
         list[str] | None,
-        option(MODEL, help=f"Only this format; may be repeated. By default {_FORMATS}."),
+        typer.Option(help=f"Only this format; may be repeated. By default {_FORMATS}."),
     ] = None,
-    max_tokens: Annotated[int, option(SAMPLING, min=1, help="Maximum tokens of a reply.")] = 128,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of a reply.")] = 128,
 ) -> None:
     """Print which tool formats a model writes, how fast, and which command evaluates it.
 

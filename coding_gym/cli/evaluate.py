@@ -10,7 +10,6 @@ from coding_gym.agents.harness import harness_names
 from coding_gym.agents.players import player_names
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
-from coding_gym.cli.options import LIMITS, MODEL, OUTPUT, RUN, option
 from coding_gym.cli.runs import print_result
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
@@ -24,11 +23,10 @@ _WITH_RESUME |= {"max_lost", "ray", "images_window"}
 
 def eval_(
     context: typer.Context,
-    out: Annotated[Path, option(OUTPUT, "--out", "-o", help="The folder of the run.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the run.")],
     resume: Annotated[
         bool,
-        option(
-            OUTPUT,
+        typer.Option(
             "--resume",
             help="Continue the run in --out with the settings of its config.json. Only -c, --ray, "
             "--images-window, --max-cost, --max-tokens, --max-lost and a larger --attempts apply.",
@@ -36,8 +34,7 @@ def eval_(
     ] = False,
     agent: Annotated[
         str | None,
-        option(
-            MODEL,
+        typer.Option(
             "--agent",
             "-a",
             help=f"One of {', '.join(player_names())}, or a JSONL file of actions; by default "
@@ -46,9 +43,8 @@ def eval_(
     ] = None,
     harness: Annotated[
         str | None,
-        option(
-            MODEL,
-            help=f"A program in the sandbox: {', '.join(harness_names())}, or a TOML file.",
+        typer.Option(
+            help=f"A program in the sandbox: {', '.join(harness_names())}, or a TOML file."
         ),
     ] = None,
     model: options.Model = "",
@@ -56,17 +52,14 @@ def eval_(
     sampling: options.Sampling = None,
     prices: Annotated[
         str | None,
-        option(
-            MODEL,
+        typer.Option(
             help="Prices per million tokens, such as input=0.4,output=1.6,cached_input=0.1; by "
-            "default the cost that the server reports.",
+            "default the cost that the server reports."
         ),
     ] = None,
     model_timeout: Annotated[
         float | None,
-        option(
-            MODEL, min=1, help="Time limit of a reply in seconds, with retries; 600 by default."
-        ),
+        typer.Option(min=1, help="Time limit of a reply in seconds, with retries; 600 by default."),
     ] = None,
     toolset: options.Toolset = "nano",
     tool_format: options.ToolFormat = "auto",
@@ -79,34 +72,33 @@ def eval_(
     max_turns: options.MaxTurns = 50,
     limits: options.Limits = None,
     max_cost: Annotated[
-        float | None,
-        option(LIMITS, min=0, help="Start no more episodes after this total cost."),
+        float | None, typer.Option(min=0, help="Start no more episodes after this total cost.")
     ] = None,
     max_tokens: Annotated[
         int | None,
-        option(LIMITS, min=0, help="Start no more episodes after this total number of tokens."),
+        typer.Option(min=0, help="Start no more episodes after this total number of tokens."),
     ] = None,
     max_lost: Annotated[
         int | None,
-        option(
-            LIMITS,
-            min=1,
-            help="Start no more episodes after this many consecutive errors; 25 by default.",
+        typer.Option(
+            min=1, help="Start no more episodes after this many consecutive errors; 25 by default."
         ),
     ] = None,
     attempts: Annotated[
         int | None,
-        option(RUN, "--attempts", "-k", min=1, help="Attempts per task, for pass@k; 1 by default."),
+        typer.Option(
+            "--attempts", "-k", min=1, help="Attempts per task, for pass@k; 1 by default."
+        ),
     ] = None,
     concurrency: Annotated[
         int | None,
-        option(RUN, "--concurrency", "-c", min=1, help="Episodes at the same time; 8 by default."),
+        typer.Option("--concurrency", "-c", min=1, help="Episodes at the same time; 8 by default."),
     ] = None,
-    seed: Annotated[int, option(RUN, help="Seed of the run and of all its attempts.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the run and of all its attempts.")] = 0,
     sandbox: options.Sandbox = "auto",
-    ray: Annotated[str | None, option(RUN, help="Address of a Ray cluster, or 'auto'.")] = None,
+    ray: Annotated[str | None, typer.Option(help="Address of a Ray cluster, or 'auto'.")] = None,
     images_window: Annotated[
-        int | None, option(RUN, min=1, help="Number of images to pull at a time.")
+        int | None, typer.Option(min=1, help="Number of images to pull at a time.")
     ] = None,
 ) -> None:
     """Play an agent on many tasks and report how many it resolves.

@@ -10,7 +10,6 @@ import typer
 from coding_gym.agents.players import get_player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
-from coding_gym.cli.options import OUTPUT, RUN, option
 from coding_gym.episode import EpisodeConfig, transcript
 from coding_gym.errors import InfrastructureError, InvalidArgumentError, PatchError
 from coding_gym.rollout import Runner
@@ -24,7 +23,7 @@ _LIMITS = {"max_tool_calls": 50, "max_tokens": 32768, "max_seconds": 600}
 def fix(
     problem: Annotated[str, typer.Argument(help="A description of the bug.")],
     repo: Annotated[
-        Path, option(RUN, exists=True, file_okay=False, help="A folder of the git repository.")
+        Path, typer.Option(exists=True, file_okay=False, help="A folder of the git repository.")
     ] = Path(),
     model: options.Model = "",
     base_url: options.BaseUrl = None,
@@ -33,7 +32,7 @@ def fix(
     limits: options.Limits = None,
     sandbox: options.Sandbox = "auto",
     apply: Annotated[
-        bool, option(OUTPUT, "--apply", help="Apply the change; the tree must be clean.")
+        bool, typer.Option("--apply", help="Apply the change; the tree must be clean.")
     ] = False,
 ) -> None:
     """Let a model repair a copy of your repository in a sandbox, and print the change as a diff.

@@ -12,20 +12,12 @@ from coding_gym.errors import InvalidArgumentError, last_line
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.trajectory import Trajectory
 
-MODEL, TASKS, SAMPLING, LIMITS = "Model", "Tasks", "Sampling", "Limits"
-RUN, OUTPUT = "Run", "Output"
 NUM_CORES = os.cpu_count() or 1
-
-
-def option(heading: str, *names: str, **settings: Any) -> Any:
-    """Returns an option that ``--help`` lists under a heading; settings as for `typer.Option`."""
-    return typer.Option(*names, rich_help_panel=heading, **settings)
 
 
 Source = Annotated[
     str,
-    option(
-        TASKS,
+    typer.Option(
         "--tasks",
         help="'bundled', 'polyglot', a path to rows or task folders, harbor:FOLDER, or a "
         "Hugging Face dataset as owner/name.",
@@ -33,39 +25,35 @@ Source = Annotated[
 ]
 Sandbox = Annotated[
     str,
-    option(
-        RUN,
+    typer.Option(
         help='Sandbox backend, or JSON such as \'{"limits": {"num_open_files": 99}}\'; see '
-        "docs/sandboxes.md.",
+        "docs/sandboxes.md."
     ),
 ]
-Model = Annotated[str, option(MODEL, "--model", "-m", help="The model's name on the server.")]
+Model = Annotated[str, typer.Option("--model", "-m", help="The model's name on the server.")]
 BaseUrl = Annotated[
     str | None,
-    option(
-        MODEL,
+    typer.Option(
         help="Address of an OpenAI-compatible server, such as http://localhost:8000/v1 of vLLM or "
-        "llama.cpp on this machine; by default OpenAI's. Its key is OPENAI_API_KEY.",
+        "llama.cpp on this machine; by default OpenAI's. Its key is OPENAI_API_KEY."
     ),
 ]
 Sampling = Annotated[
     str | None,
-    option(
-        SAMPLING,
+    typer.Option(
         help="Parameters such as temperature=0.7,top_p=0.95,max_tokens=2048, or a JSON object; "
         "also top_k, min_p, reasoning_effort, thinking, and extra for other fields of the request. "
-        "The default of max_tokens is 4096 per reply.",
+        "The default of max_tokens is 4096 per reply."
     ),
 ]
-Toolset = Annotated[str, option(MODEL, help="The tools of the agent; see docs/tools.md.")]
+Toolset = Annotated[str, typer.Option(help="The tools of the agent; see docs/tools.md.")]
 ToolFormat = Annotated[
-    str, option(MODEL, help="How the agent writes tool calls; see docs/tools.md.")
+    str, typer.Option(help="How the agent writes tool calls; see docs/tools.md.")
 ]
-MaxTurns = Annotated[int, option(LIMITS, min=1, help="Maximum actions of an episode.")]
+MaxTurns = Annotated[int, typer.Option(min=1, help="Maximum actions of an episode.")]
 TasksPerCore = Annotated[
     int,
-    option(
-        RUN,
+    typer.Option(
         "--concurrency",
         "-c",
         min=1,
@@ -73,35 +61,30 @@ TasksPerCore = Annotated[
         help="Number of tasks that run at the same time.",
     ),
 ]
-Folder = Annotated[Path | None, option(OUTPUT, "--out", "-o", help="The folder of the run.")]
-Split = Annotated[str | None, option(TASKS, help="Only tasks of this split, such as test.")]
+Folder = Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")]
+Split = Annotated[str | None, typer.Option(help="Only tasks of this split, such as test.")]
 TaskIds = Annotated[
-    list[str] | None, option(TASKS, "--task", "-t", help="Only this task; may be repeated.")
+    list[str] | None, typer.Option("--task", "-t", help="Only this task; may be repeated.")
 ]
 NumTasks = Annotated[
-    int | None, option(TASKS, "--num-tasks", "-n", min=1, help="Only the first n tasks.")
+    int | None, typer.Option("--num-tasks", "-n", min=1, help="Only the first n tasks.")
 ]
 Repositories = Annotated[
     Path | None,
-    option(
-        TASKS,
-        help="A folder of local clones for the rows' repositories; by default GitHub.",
-    ),
+    typer.Option(help="A folder of local clones for the rows' repositories; by default GitHub."),
 ]
 Environments = Annotated[
     Path | None,
-    option(
-        TASKS,
+    typer.Option(
         help="A JSONL file with interpreter and install_commands by instance_id; 'swebench' for "
-        "the tables of SWE-bench's harness, 'images' for the images that datasets publish.",
+        "the tables of SWE-bench's harness, 'images' for the images that datasets publish."
     ),
 ]
 Limits = Annotated[
     str | None,
-    option(
-        LIMITS,
+    typer.Option(
         help="Other limits of an episode, such as max_tool_calls=100,max_seconds=1200, or a JSON "
-        "object; command_timeout_s limits one command. See docs/wrappers.md.",
+        "object; command_timeout_s limits one command. See docs/wrappers.md."
     ),
 ]
 

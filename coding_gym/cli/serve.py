@@ -4,11 +4,10 @@ import socket
 from ipaddress import ip_address
 from typing import Annotated
 
+import typer
+
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
-from coding_gym.cli.options import LIMITS, option
-
-_SERVER = "Server"
 
 
 def serve(
@@ -18,17 +17,16 @@ def serve(
     tool_format: options.ToolFormat = "auto",
     max_turns: options.MaxTurns = 50,
     max_sessions: Annotated[
-        int, option(LIMITS, min=1, help="Maximum connections; more are refused.")
+        int, typer.Option(min=1, help="Maximum connections; more are refused.")
     ] = 8,
     host: Annotated[
         str,
-        option(
-            _SERVER,
+        typer.Option(
             help="Address to listen on. There is no authentication: keep 127.0.0.1, and let other "
-            "machines use an SSH tunnel or a reverse proxy that authenticates.",
+            "machines use an SSH tunnel or a reverse proxy that authenticates."
         ),
     ] = "127.0.0.1",
-    port: Annotated[int, option(_SERVER, min=1, max=65535, help="Port to listen on.")] = 8000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
 ) -> None:
     """Serve episodes to OpenEnv clients over WebSockets; see docs/serve.md.
 

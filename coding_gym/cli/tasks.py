@@ -76,9 +76,7 @@ def show_task(
 
 @app.command("export")
 def export_tasks(
-    out: Annotated[
-        Path, options.option(options.OUTPUT, "--out", "-o", help="The JSONL file to write.")
-    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The JSONL file to write.")],
     source: options.Source = "bundled",
     task: options.TaskIds = None,
     split: options.Split = None,
