@@ -1,6 +1,6 @@
 """Reports on a run: rates with intervals, measures, stop reasons, errors and caveats."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,6 @@ class Report(JsonRecord):
         num_hacked: Number of attempts at impossible tasks that were graded as passed.
         num_errors: Number of attempts that ended with an error; rates and means exclude them.
         resolved: The resolved rate, pass@1; None without a verdict.
-        by_difficulty: The resolved rate by the difficulty of the tasks, a label of their source.
         pass_at_k: pass@k by k, for powers of two and the number of attempts.
         pass_hat_k: pass^k by k.
         metrics: Means over tasks of each measure of `METRICS` and of `tool_usage`, by name.
@@ -57,7 +56,6 @@ class Report(JsonRecord):
     num_hacked: int
     num_errors: int
     resolved: Estimate | None
-    by_difficulty: Mapping[str, Estimate]
     pass_at_k: Mapping[str, Estimate]
     pass_hat_k: Mapping[str, Estimate]
     metrics: Mapping[str, Estimate]
@@ -176,10 +174,6 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     outcomes = _by_task(episodes, "resolved")
     most = max(map(len, outcomes.values()), default=0)
     ks = sorted({*(2**power for power in range(most.bit_length())), most} - {0})
-    by_difficulty = defaultdict[str, dict[str, list[float]]](dict)
-    for task_id, scores in outcomes.items():
-        label = getattr(tasks_by_id.get(task_id), "difficulty", "") or "unknown"
-        by_difficulty[label][task_id] = scores
     return Report(
         config=run.config,
         num_attempts=sum("resolved" in episode for episode in episodes),
@@ -188,7 +182,6 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         num_hacked=sum(episode.get("hacked") == 1 for episode in episodes),
         num_errors=classes.total(),
         resolved=resolved_rate(outcomes) if outcomes else None,
-        by_difficulty={label: resolved_rate(part) for label, part in by_difficulty.items()},
         pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in ks},
         pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in ks},
         metrics=_means(episodes),
@@ -368,8 +361,6 @@ def _rates(report: Report) -> Iterator[tuple[object, ...]]:
     others = {f"pass@{k}": rate for k, rate in report.pass_at_k.items() if k != "1"}
     others |= {f"pass^{k}": rate for k, rate in report.pass_hat_k.items() if k != "1"}
     others |= {name: report.metrics[name] for name in RATES[1:] if name in report.metrics}
-    if len(report.by_difficulty) > 1:
-        others |= {f"resolved, {label}": rate for label, rate in report.by_difficulty.items()}
     for name, rate in others.items():
         yield name, *cells(rate, percent), rate.num_tasks
 

@@ -24,14 +24,7 @@ Attempts = Mapping[str, str]
 
 @pytest.fixture
 def tasks() -> list[Task]:
-    """Twelve tasks of two repositories and two levels."""
-    levels = [("easy", "one"), ("hard", "one"), ("hard", "two")]
-    return [
-        made_task(
-            f"task-{n:02}", BASE, FIXED, HIDDEN, difficulty=levels[n % 3][0], repo=levels[n % 3][1]
-        )
-        for n in range(12)
-    ]
+    return [made_task(f"task-{n:02}", BASE, FIXED, HIDDEN) for n in range(12)]
 
 
 def turn(*commands: str) -> Turn:
