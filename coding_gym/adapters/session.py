@@ -45,7 +45,6 @@ class Session:
         env: The wrapped environment.
         info: The environment's last info; at the end it names hidden tests. Empty before `start`.
         ended: Whether the episode is over.
-        reward_parts: The parts that sum to the rewards so far, by name.
         terminated: Whether the policy ended the episode.
         failure: The infrastructure failure that `start` or a wrapper raised.
 
@@ -78,7 +77,6 @@ class Session:
         self.ended = self.terminated = False
         self.failure: InfrastructureError | None = None
         self._reward = self._total = 0.0
-        self.reward_parts: dict[str, float] = {}
 
     @property
     def unwrapped(self) -> CodingRepairEnv:
@@ -167,8 +165,6 @@ class Session:
             return
         self._reward = float(reward)
         self._total += self._reward
-        for name, part in self.info["reward_parts"].items():
-            self.reward_parts[name] = self.reward_parts.get(name, 0.0) + part
         self.ended = self.terminated or truncated
         if self.info["mask_sample"]:
             _log_failure(self.info["task_id"], self.info["error"])

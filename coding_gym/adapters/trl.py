@@ -155,26 +155,6 @@ def environment_factory(
     return make
 
 
-def reward_part(name: str) -> Callable[..., list[float | None]]:
-    """Returns a reward function for ``GRPOTrainer(reward_funcs=…)``: one part of the reward.
-
-    TRL logs it as ``rewards/NAME/mean``. The reward of the environment already contains the part,
-    so set its weight in ``reward_weights`` to 0, unless the part should count more.
-
-    Args:
-        name: A key of ``info["reward_parts"]``, such as ``"resolved"`` or ``"patch_similarity"``.
-    """
-
-    def part(*, environments: Sequence[Rollout], **_: Any) -> list[float | None]:
-        return [
-            None if one.get_reward() is None else one._session.reward_parts.get(name, 0.0)
-            for one in environments
-        ]
-
-    part.__name__ = name
-    return part
-
-
 def prompt_rows(
     tasks: str | Path | Sequence[Any] = "bundled",
     *,

@@ -13,7 +13,7 @@ from episodes import raising
 from sandbox_fixtures import left_by_dropping
 
 from coding_gym import load_tasks
-from coding_gym.adapters.trl import environment_factory, prompt_rows, reward_part
+from coding_gym.adapters.trl import environment_factory, prompt_rows
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import (
     EpisodeError,
@@ -55,26 +55,6 @@ def test_a_repair_that_is_submitted_is_rewarded(make: Make) -> None:
     assert rollout.submit() == "submitted"
     assert rollout.get_reward() == 1.0
     assert rollout.info["stop_reason"] == "submitted"
-
-
-def test_a_part_of_the_reward_is_a_reward_function(make: Make) -> None:
-    parts = [{"name": "patch_similarity", "weight": 0.5}]
-    wrapper = {"name": "ShapedReward", "kwargs": {"parts": parts, "gamma": 1.0}}
-    rollouts = [make(wrappers=[wrapper]) for _ in range(2)]
-    for rollout, search in zip(rollouts, ["width + height", "width"], strict=True):
-        rollout.reset(task_id="shapes-area")
-        replace = "width * height" if search == "width + height" else "height"
-        rollout.apply_patch(search=search, replace=replace, file="shapes.py")
-    resolved, similar = (
-        reward_part(name)(environments=rollouts, prompts=[])
-        for name in ("resolved", "patch_similarity")
-    )
-    assert resolved == [1.0, 0.0]
-    assert similar[0] is not None
-    assert similar[0] > 0
-    for one, rollout in enumerate(rollouts):
-        assert rollout.get_reward() == pytest.approx(resolved[one] + similar[one])
-    assert reward_part("resolved").__name__ == "resolved"
 
 
 def test_get_reward_stops_and_grades_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
