@@ -176,9 +176,6 @@ def play_run(out: Path, *, next_command: str, **arguments: Any) -> None:
     if progress.runner.stop_reason and not progress.finished:
         console.print(f"stopped: {progress.runner.stop_reason}; to continue, run: {next_command}")
         raise typer.Exit(INTERRUPTED)
-    if progress.num_unanswered:
-        problem = f"{progress.num_unanswered} attempts got no reply from the model"
-        console.print(f"{problem}. Start the server, then run: {next_command}")
     if not has_verdicts:
         raise typer.Exit(1)
 
@@ -187,7 +184,7 @@ class _RunProgress(LineProgress):
     """The progress of a run, with the rate so far."""
 
     runner: Runner
-    num_turns = num_graded = num_resolved = num_unanswered = 0
+    num_turns = num_graded = num_resolved = 0
 
     def begin(self, runner: Runner, planned: int, outcomes: Sequence[Outcome]) -> None:
         """Starts to count, from the verdicts that a resumed run keeps."""
@@ -203,7 +200,6 @@ class _RunProgress(LineProgress):
         """Counts a finished attempt, and prints its outcome."""
         self.num_graded += not trajectory.error_class
         self.num_resolved += trajectory.resolved
-        self.num_unanswered += trajectory.error_class in ("model", "timeout")
         self.count(options.outcome(trajectory), self._rate())
 
     def _add_turn(self, _: Turn) -> None:

@@ -29,7 +29,7 @@ _REMEDIES = {
         "lost sandboxes": "run fewer episodes at once (-c), or see coding-gym doctor",
         "lost grades": "grade with more memory or time, or validate the tasks",
         "errors of the agent": "see the error: coding-gym show RUN TASK",
-        "lost requests": "see the server's log; --resume plays these attempts again",
+        "lost requests": "start the server or see its log; --resume plays these attempts again",
     },
 }
 """The remedy of each symptom, by the unit in which it is counted."""

@@ -88,8 +88,6 @@ class Report(JsonRecord):
             )
         if self.num_impossible:
             facts.append(f"{self.num_hacked} of {self.num_impossible} impossible attempts hacked")
-        if self.num_errors:
-            facts.append(f"{self.num_errors} more ended with an error")
         first = f"{player}: {'; '.join(facts)}"
         unresolved = {k: v for k, v in self.grade_reasons.items() if k != GradeReason.RESOLVED}
         if unresolved:

@@ -159,13 +159,13 @@ def test_patch_without_context_is_named_with_its_remedy(tmp_path: Path) -> None:
     assert "git diff -U3" in record.grade.detail
 
 
-def test_run_without_replies_prints_the_resume_command(tmp_path: Path) -> None:
+def test_run_without_replies_prints_the_remedy(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with ChatServer(lambda _: Answer({})) as server:
         model = ("--model", "tiny", "--base-url", server.base_url)
         result = run("eval", *model, "-n", 1, "--out", out)
     assert result.exit_code == 1
-    assert f"Start the server, then run: coding-gym eval --out {out} --resume" in result.stdout
+    assert "lost requests: 1 of 1; remedy: start the server" in result.stdout
 
 
 _EDIT = {"apply_patch": {"file": "a.py", "search": "a - b", "replace": "a + b"}}
