@@ -166,12 +166,6 @@ class EpisodeRollouts:
         names = examples[0]
         return {"logprobs": None} | {name: [e[name] for e in examples] for name in names}
 
-    def _sample(self, trajectory: Trajectory) -> dict[str, Any]:
-        """Returns an episode as token ids, and the fraction of the sampled ids among them."""
-        if self._harness is None:
-            return {**trajectory.to_training_example(), "trained_part": 1.0}
-        return longest_segment(trajectory)
-
     def _attempt(self, prompt: Sequence[Mapping[str, str]], accelerator: Any) -> tuple[str, int]:
         name = prompt[-1]["content"]
         if name not in self._tasks:
@@ -187,7 +181,7 @@ class EpisodeRollouts:
         if trajectory.error_class in LASTING_ERROR_CLASSES:
             raise ModelError(trajectory.error, trajectory.error_class)
         has_failed = bool(trajectory.error_class)
-        example = {} if has_failed else self._sample(trajectory)
+        example = {} if has_failed else longest_segment(trajectory)
         if not example.get("completion_ids"):  # TRL takes no empty completion
             end = self._tokenizer.pad_id
             example = {"prompt_ids": [end], "completion_ids": [end], "env_mask": [0]}
