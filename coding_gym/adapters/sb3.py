@@ -78,9 +78,6 @@ class CodingRepairVecEnv(VecEnv):
         self._begin_next = np.zeros((1, *(action_space.shape or ())), action_space.dtype)
         super().__init__(env.num_envs, env.single_observation_space, action_space)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.num_envs} of {self.env.envs[0]})"
-
     def reset(self) -> Observations:
         """Starts new episodes in all envs, with the values of `seed` and `set_options`.
 

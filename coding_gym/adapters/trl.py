@@ -21,9 +21,7 @@ from typing import Any
 
 from coding_gym.action import Completion
 from coding_gym.adapters.session import Session, refuse_sampler, task_options
-from coding_gym.arguments import unknown_name
 from coding_gym.calls import ToolCall
-from coding_gym.episode.config import GRADINGS
 from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxUnavailableError
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.tasks import load_tasks
@@ -182,8 +180,6 @@ def prompt_rows(
     keeps_shell = SandboxOptions.parse(sandbox).keeps_shell
     system = system_prompt(get_toolset(toolset), _FORMAT, keeps_shell=keeps_shell)
     prompt = [{"role": "system", "content": system}, {"role": "user", "content": INSTRUCTION}]
-    if grading not in GRADINGS:
-        raise unknown_name("grading", grading, GRADINGS)
     needs_tests = grading != "none"
     chosen = load_tasks(tasks, task_ids=task_ids, split=split, needs_tests=needs_tests)
     return [{"prompt": deepcopy(prompt), "task_id": task.task_id} for task in chosen]

@@ -158,7 +158,6 @@ def test_prompt_rows_hold_a_task_but_not_the_report(tiny_row: dict[str, Any]) ->
     for rows, arguments, error in (
         ([tiny_row], {"split": "dev"}, UnknownTaskError),
         ([untested], {}, InvalidTaskError),
-        ([tiny_row], {"grading": "some"}, UnknownNameError),
     ):
         with pytest.raises(error):
             prompt_rows(rows, **arguments)
