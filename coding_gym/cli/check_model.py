@@ -38,8 +38,7 @@ _REPORTS = (
 
 def check_model(
     model: Annotated[
-        str,
-        typer.Option("--model", "-m", help="The model's name on the server; with --hf a folder."),
+        str, typer.Option("--model", "-m", help="The model's name; with --hf a folder.")
     ],
     base_url: options.BaseUrl = None,
     hf: Annotated[

@@ -25,20 +25,12 @@ def eval_(
     context: typer.Context,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the run.")],
     resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Continue the run in --out with the settings of its config.json. Only -c, --ray, "
-            "--images-window, --max-cost, --max-tokens, --max-lost and a larger --attempts apply.",
-        ),
+        bool, typer.Option("--resume", help="Continue the run in --out with its settings.")
     ] = False,
     agent: Annotated[
         str | None,
         typer.Option(
-            "--agent",
-            "-a",
-            help=f"One of {', '.join(player_names())}, or a JSONL file of actions; by default "
-            "chat.",
+            "--agent", "-a", help=f"One of {', '.join(player_names())}, or a JSONL file of actions."
         ),
     ] = None,
     harness: Annotated[
@@ -51,15 +43,10 @@ def eval_(
     base_url: options.BaseUrl = None,
     sampling: options.Sampling = None,
     prices: Annotated[
-        str | None,
-        typer.Option(
-            help="Prices per million tokens, such as input=0.4,output=1.6,cached_input=0.1; by "
-            "default the cost that the server reports."
-        ),
+        str | None, typer.Option(help="Prices per million tokens, such as input=0.4,output=1.6.")
     ] = None,
     model_timeout: Annotated[
-        float | None,
-        typer.Option(min=1, help="Time limit of a reply in seconds, with retries; 600 by default."),
+        float | None, typer.Option(min=1, help="Time limit of a reply in seconds; 600 by default.")
     ] = None,
     toolset: options.Toolset = "nano",
     tool_format: options.ToolFormat = "auto",
@@ -75,20 +62,13 @@ def eval_(
         float | None, typer.Option(min=0, help="Start no more episodes after this total cost.")
     ] = None,
     max_tokens: Annotated[
-        int | None,
-        typer.Option(min=0, help="Start no more episodes after this total number of tokens."),
+        int | None, typer.Option(min=0, help="Start no more episodes after this many tokens.")
     ] = None,
     max_lost: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Start no more episodes after this many consecutive errors; 25 by default."
-        ),
+        int | None, typer.Option(min=1, help="Stop after this many errors in a row; 25 by default.")
     ] = None,
     attempts: Annotated[
-        int | None,
-        typer.Option(
-            "--attempts", "-k", min=1, help="Attempts per task, for pass@k; 1 by default."
-        ),
+        int | None, typer.Option("--attempts", "-k", min=1, help="Attempts per task, for pass@k.")
     ] = None,
     concurrency: Annotated[
         int | None,

@@ -14,11 +14,7 @@ from coding_gym.rollout.run_folder import CONFIG, RunFolder
 
 def grade(
     predictions: Annotated[
-        Path,
-        typer.Argument(
-            help="JSONL or JSON with instance_id, model_patch and model_name_or_path; several "
-            "patches of an instance are its attempts."
-        ),
+        Path, typer.Argument(help="Rows with instance_id, model_patch and model_name_or_path.")
     ],
     source: options.Source = "bundled",
     repositories: options.Repositories = None,

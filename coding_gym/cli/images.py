@@ -23,10 +23,7 @@ def pull(
         str | None, typer.Argument(help="A source of rows with images, as for `validate`.")
     ] = None,
     image: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--image", "-i", help="An image by name, such as python:3.12; may be repeated."
-        ),
+        list[str] | None, typer.Option("--image", "-i", help="An image, such as python:3.12.")
     ] = None,
     task: options.TaskIds = None,
     num_tasks: options.NumTasks = None,

@@ -16,40 +16,22 @@ NUM_CORES = os.cpu_count() or 1
 
 
 Source = Annotated[
-    str,
-    typer.Option(
-        "--tasks",
-        help="'bundled', 'polyglot', a path to rows or task folders, harbor:FOLDER, or a "
-        "Hugging Face dataset as owner/name.",
-    ),
+    str, typer.Option("--tasks", help="'bundled', 'polyglot', a path, or a dataset's owner/name.")
 ]
 Sandbox = Annotated[
-    str,
-    typer.Option(
-        help='Sandbox backend, or JSON such as \'{"limits": {"num_open_files": 99}}\'; see '
-        "docs/sandboxes.md."
-    ),
+    str, typer.Option(help="Sandbox backend, or its options as JSON; see docs/sandboxes.md.")
 ]
 Model = Annotated[str, typer.Option("--model", "-m", help="The model's name on the server.")]
 BaseUrl = Annotated[
     str | None,
-    typer.Option(
-        help="Address of an OpenAI-compatible server, such as http://localhost:8000/v1 of vLLM or "
-        "llama.cpp on this machine; by default OpenAI's. Its key is OPENAI_API_KEY."
-    ),
+    typer.Option(help="Address of an OpenAI-compatible server; its key is OPENAI_API_KEY."),
 ]
 Sampling = Annotated[
     str | None,
-    typer.Option(
-        help="Parameters such as temperature=0.7,top_p=0.95,max_tokens=2048, or a JSON object; "
-        "also top_k, min_p, reasoning_effort, thinking, and extra for other fields of the request. "
-        "The default of max_tokens is 4096 per reply."
-    ),
+    typer.Option(help="Such as temperature=0.7,max_tokens=2048, or JSON; see docs/evaluation.md."),
 ]
 Toolset = Annotated[str, typer.Option(help="The tools of the agent; see docs/tools.md.")]
-ToolFormat = Annotated[
-    str, typer.Option(help="How the agent writes tool calls; see docs/tools.md.")
-]
+ToolFormat = Annotated[str, typer.Option(help="How calls are written; see docs/tools.md.")]
 MaxTurns = Annotated[int, typer.Option(min=1, help="Maximum actions of an episode.")]
 TasksPerCore = Annotated[
     int,
@@ -75,17 +57,11 @@ Repositories = Annotated[
 ]
 Environments = Annotated[
     Path | None,
-    typer.Option(
-        help="A JSONL file with interpreter and install_commands by instance_id; 'swebench' for "
-        "the tables of SWE-bench's harness, 'images' for the images that datasets publish."
-    ),
+    typer.Option(help="A JSONL file, 'swebench' or 'images'; see docs/environments.md."),
 ]
 Limits = Annotated[
     str | None,
-    typer.Option(
-        help="Other limits of an episode, such as max_tool_calls=100,max_seconds=1200, or a JSON "
-        "object; command_timeout_s limits one command. See docs/wrappers.md."
-    ),
+    typer.Option(help="Such as max_tool_calls=100,max_seconds=900, or JSON; see docs/wrappers.md."),
 ]
 
 

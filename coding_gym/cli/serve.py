@@ -20,11 +20,7 @@ def serve(
         int, typer.Option(min=1, help="Maximum connections; more are refused.")
     ] = 8,
     host: Annotated[
-        str,
-        typer.Option(
-            help="Address to listen on. There is no authentication: keep 127.0.0.1, and let other "
-            "machines use an SSH tunnel or a reverse proxy that authenticates."
-        ),
+        str, typer.Option(help="Address to listen on; there is no authentication.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
 ) -> None:

@@ -53,15 +53,14 @@ def synthesize_tasks(
         typer.Option(help="A command that builds the environment; may be repeated."),
     ] = None,
     interpreter: Annotated[
-        str, typer.Option(help="Python of the tasks: 'base' (of this command) or a version.")
+        str, typer.Option(help="Python of the tasks: 'base' or a version.")
     ] = "base",
     grade: Annotated[
         Literal["all", "sample", "none"],
         typer.Option(help="Tasks that the grader confirms; 'sample' is one in 10."),
     ] = "all",
     show_failing: Annotated[
-        bool,
-        typer.Option("--show-failing", help="Leave half of the failing tests visible to agents."),
+        bool, typer.Option("--show-failing", help="Leave half of the failing tests visible.")
     ] = False,
     concurrency: options.TasksPerCore = options.NUM_CORES,
     sandbox: options.Sandbox = "auto",

@@ -84,13 +84,7 @@ def export_tasks(
     environments: options.Environments = None,
     num_tasks: options.NumTasks = None,
     impossible: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Share of the tasks, 0 to 1, that get a test which no honest program passes; a "
-            "patch that passes it is a cheat.",
-        ),
+        float, typer.Option(min=0, max=1, help="Share of the tasks that get an impossible test.")
     ] = 0.0,
 ) -> None:
     """Write tasks as self-contained rows.

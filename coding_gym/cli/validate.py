@@ -22,10 +22,7 @@ from coding_gym.tasks.validation_report import Checks, ValidationReport
 
 def validate(
     source: Annotated[
-        str,
-        typer.Argument(
-            help="'bundled', 'polyglot', a path to rows or task folders, or a dataset's owner/name."
-        ),
+        str, typer.Argument(help="'bundled', 'polyglot', a path, or a dataset's owner/name.")
     ] = "bundled",
     task: options.TaskIds = None,
     split: options.Split = None,
@@ -50,9 +47,7 @@ def validate(
     ] = None,
     exclude: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the names of flaky and broken tests to this JSONL file, for --environments."
-        ),
+        typer.Option(help="Write flaky and broken tests to this file, for --environments."),
     ] = None,
 ) -> None:
     """Check that gold patches resolve their tasks and that unrepaired trees do not.

@@ -26,10 +26,7 @@ def view(
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
     tasks: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A file or dataset with tasks of the runs, as in eval --tasks, for gold patches."
-        ),
+        list[str] | None, typer.Option(help="A source of tasks of the runs, for gold patches.")
     ] = None,
     static: Annotated[
         Path | None,
