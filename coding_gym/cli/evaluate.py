@@ -17,9 +17,6 @@ from coding_gym.rollout.run_folder import Outcome
 from coding_gym.rollout.runner import Runner
 from coding_gym.trajectory import Trajectory, Turn
 
-_WITH_RESUME = {"out", "resume", "attempts", "concurrency", "max_cost", "max_tokens"}
-_WITH_RESUME |= {"max_lost", "ray", "images_window"}
-
 
 def eval_(
     context: typer.Context,
@@ -92,7 +89,7 @@ def eval_(
     bounds["images_window"] = images_window
     next_command = f"coding-gym eval --out {out} --resume"
     if resume:
-        _refuse_settings(context)
+        _refuse_settings(context, {"out", "resume", *bounds})
         play_run(out, next_command=next_command, resume=True, **bounds)
         return
     player = {
@@ -121,13 +118,13 @@ def eval_(
     )
 
 
-def _refuse_settings(context: typer.Context) -> None:
-    """Raises an error for options whose values ``config.json`` determines."""
+def _refuse_settings(context: typer.Context, allowed: set[str]) -> None:
+    """Raises an error for other options, whose values ``config.json`` determines."""
     refused = [
         parameter.opts[0]
         for parameter in context.command.params
-        if parameter.name not in _WITH_RESUME
-        and parameter.name
+        if parameter.name
+        and parameter.name not in allowed
         and getattr(context.get_parameter_source(parameter.name), "name", "") == "COMMANDLINE"
     ]
     if refused:

@@ -25,7 +25,6 @@ def pull(
     image: Annotated[
         list[str] | None, typer.Option("--image", "-i", help="An image, such as python:3.12.")
     ] = None,
-    task: options.TaskIds = None,
     num_tasks: options.NumTasks = None,
 ) -> None:
     """Download the images of rows with skopeo; complete layers are not downloaded again.
@@ -38,7 +37,7 @@ def pull(
         raise InvalidArgumentError("name a source of rows, or images by --image NAME")
     names = list(image or ())
     if source is not None:
-        tasks = load_tasks(source, task_ids=task or None, limit=num_tasks, needs_tests=False)
+        tasks = load_tasks(source, limit=num_tasks, needs_tests=False)
         names += [one.image for one in tasks if one.image]
         if not names:
             raise InvalidArgumentError(f"no row of {source!r} names an image")
