@@ -1,7 +1,6 @@
 """Runs an agent on tasks, and records every attempt in a run folder."""
 
 import hashlib
-import inspect
 import json
 import logging
 import platform
@@ -17,7 +16,7 @@ from typing import Any
 
 from coding_gym.agents.live_episode import Player
 from coding_gym.agents.players import get_player
-from coding_gym.arguments import at_least_one, check_arguments, is_integer, is_number
+from coding_gym.arguments import at_least_one, is_integer, is_number
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
@@ -111,8 +110,6 @@ def evaluate(
         raise InvalidArgumentError("images_window and ray cannot be combined; remove one of them")
     tasks = {"source": tasks} if isinstance(tasks, str) else tasks
     if isinstance(tasks, Mapping):
-        known = inspect.signature(load_tasks).parameters.keys() - {"needs_tests"}
-        check_arguments("tasks", tasks, sorted(known))
         tasks = {"source": BUNDLED, **tasks}
     if not resume:
         source = {"source": BUNDLED} if tasks is None else tasks
