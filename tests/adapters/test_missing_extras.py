@@ -4,7 +4,6 @@ import sys
 from importlib import import_module
 
 import pytest
-from episodes import run_command
 
 from coding_gym.adapters import rllib
 from coding_gym.errors import MissingDependencyError
@@ -16,6 +15,8 @@ from coding_gym.errors import MissingDependencyError
         ("nemo_gym", "nemo_gym.base_resources_server", "nemo-gym"),
         ("openenv", "openenv.core.env_server", "openenv"),
         ("sb3", "stable_baselines3.common.env_util", "sb3"),
+        ("verifiers", "verifiers.v1", "verifiers"),
+        ("verl", "verl.experimental.agent_loop.agent_loop", "verl"),
     ],
 )
 def test_an_adapter_names_its_missing_extra(
@@ -31,11 +32,3 @@ def test_rllib_names_its_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray.tune.registry", None)
     with pytest.raises(MissingDependencyError, match=r"pip install .*\[rllib\]"):
         rllib.register()
-
-
-def test_serve_names_its_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openenv.core.env_server", None)
-    monkeypatch.delitem(sys.modules, "coding_gym.adapters.openenv", raising=False)
-    text = run_command("serve", code=2)
-    assert "pip install" in text
-    assert "[openenv]" in text

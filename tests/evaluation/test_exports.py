@@ -86,15 +86,11 @@ def test_missing_package_names_its_extra(
         export(run, "inspect", tmp_path / "out")
 
 
-@pytest.fixture
-def samples(run: Path, tmp_path: Path) -> dict[tuple[str, int], Any]:
+@pytest.mark.nightly
+def test_inspect_reads_verdicts_messages_calls_and_usage(run: Path, tmp_path: Path) -> None:
     log = pytest.importorskip("inspect_ai.log", reason="needs the extra `inspect`")
     (path,) = export(run, "inspect", tmp_path / "out")
-    return {(sample.id, sample.epoch): sample for sample in log.read_eval_log(path).samples}
-
-
-@pytest.mark.nightly
-def test_inspect_reads_every_attempt_and_its_verdict(samples: dict[Any, Any]) -> None:
+    samples = {(sample.id, sample.epoch): sample for sample in log.read_eval_log(path).samples}
     ids = ("shapes-area", "empty", "wrong", "lost")
     assert samples.keys() == {(task_id, epoch) for task_id in ids for epoch in (1, 2)}
     assert samples["shapes-area", 1].scores["resolved"].value == 1.0
@@ -103,10 +99,6 @@ def test_inspect_reads_every_attempt_and_its_verdict(samples: dict[Any, Any]) ->
     assert not samples["lost", 1].scores
     assert samples["lost", 1].error.message == "x"
     assert "test_hidden" not in samples["shapes-area", 1].model_dump_json()
-
-
-@pytest.mark.nightly
-def test_inspect_reads_messages_and_calls_unchanged(samples: dict[Any, Any]) -> None:
     _, user, reply, result, error, last, _ = samples["shapes-area", 1].messages
     assert (user.role, user.text) == ("user", "It adds. \ufffd")
     assert (reply.content[0].reasoning, reply.text) == ("Hm.", "Look.")
@@ -118,10 +110,6 @@ def test_inspect_reads_messages_and_calls_unchanged(samples: dict[Any, Any]) -> 
     assert (result.tool_call_id, result.function, result.text) == ("a", "shell", "shapes.py")
     assert (error.tool_call_id, last.text) == ("b", "")
     assert samples["wrong", 1].metadata["patch"] == "diff \ufffd"
-
-
-@pytest.mark.nightly
-def test_inspect_reads_rewards_and_usage(samples: dict[Any, Any]) -> None:
     sample = samples["shapes-area", 1]
     assert sample.metadata["rewards"] == [0.0, 1.0]
     assert sample.model_usage["owner/model"].total_cost == 0.5
