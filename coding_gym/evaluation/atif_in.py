@@ -14,6 +14,9 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout import RunFolder
 from coding_gym.trajectory import Message, ModelCall, StopReason, Trajectory, Turn
 
+_MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""Errors of reading a JSON object of another form."""
+
 
 def import_atif(
     paths: Iterable[str | Path], out: str | Path, tasks: str | Mapping[str, Any] = "bundled"
@@ -67,36 +70,29 @@ def from_atif(value: Mapping[str, Any]) -> Trajectory:
     """Converts an ATIF trajectory, a JSON object, to an episode without a grade.
 
     Steps of the agent become turns. Token ids, rewards and verdicts are ignored; the patch can be
-    graded.
-
-    Raises:
-        ValueError: The object is not an ATIF trajectory.
+    graded. A malformed object raises one of `_MALFORMED`.
     """
-    try:
-        agent, steps = value["agent"], value["steps"]
-        extra = {**(value.get("extra") or {})}
-        metrics = value.get("final_metrics") or {}
-        reason = (metrics.get("extra") or {}).get("stop_reason")
-        messages: list[Message] = []
-        turns = []
-        for step in steps:
-            messages += (read := _messages(step))
-            if step["source"] == "agent":
-                turns.append(_turn(step, read))
-        return Trajectory(
-            task_id=str(extra.get("task_id", "")),
-            attempt=int(extra.get("attempt", 0)),
-            agent=str(agent["name"]),
-            model=str(agent.get("model_name") or ""),
-            messages=tuple(messages),
-            tools=tuple(agent.get("tool_definitions") or ()),
-            turns=tuple(turns),
-            stop_reason=StopReason(reason) if reason in list(StopReason) else None,
-            patch=str(extra.get("patch", "")),
-            started_at=str(steps[0].get("timestamp") or ""),
-        )
-    except (LookupError, TypeError, AttributeError, OverflowError) as problem:
-        raise ValueError(f"not in the form of ATIF ({type(problem).__name__}: {problem})") from None
+    agent, steps = value["agent"], value["steps"]
+    extra = {**(value.get("extra") or {})}
+    metrics = value.get("final_metrics") or {}
+    reason = (metrics.get("extra") or {}).get("stop_reason")
+    messages: list[Message] = []
+    turns = []
+    for step in steps:
+        messages += (read := _messages(step))
+        if step["source"] == "agent":
+            turns.append(_turn(step, read))
+    return Trajectory(
+        task_id=str(extra.get("task_id", "")),
+        agent=str(agent["name"]),
+        model=str(agent.get("model_name") or ""),
+        messages=tuple(messages),
+        tools=tuple(agent.get("tool_definitions") or ()),
+        turns=tuple(turns),
+        stop_reason=StopReason(reason) if reason in list(StopReason) else None,
+        patch=str(extra.get("patch", "")),
+        started_at=str(steps[0].get("timestamp") or ""),
+    )
 
 
 def _files(path: Path) -> list[Path]:
@@ -108,8 +104,8 @@ def _read(file: Path, numbers: Mapping[str, int]) -> Trajectory:
         record = from_atif(json.loads(file.read_bytes()))
         record = Trajectory.from_json(record.to_json())  # fails now, not in later commands
         _ = [tool["function"]["name"] for tool in record.tools]  # raises for a malformed tool
-    except (OSError, ValueError, RecursionError, LookupError, TypeError) as problem:
-        raise InvalidArgumentError(f"{file} is not an ATIF trajectory: {problem}") from None
+    except (OSError, *_MALFORMED) as problem:
+        raise InvalidArgumentError(f"{file} is not an ATIF trajectory: {problem!r}") from None
     task_id = record.task_id or _task_of_trial(file)
     return replace(record, task_id=task_id, attempt=numbers.get(task_id, 0))
 
@@ -120,7 +116,7 @@ def _task_of_trial(file: Path) -> str:
     try:
         task = json.loads((trial / "config.json").read_bytes())["task"]
         return PurePath(task.get("path") or task["name"]).name
-    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
+    except (OSError, *_MALFORMED):
         return trial.name
 
 
