@@ -109,9 +109,7 @@ def eval_(
         out,
         next_command=next_command,
         player={name: value for name, value in player.items() if value is not None},
-        tasks=options.task_source(
-            source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
-        ),
+        tasks=options.task_source(source, repositories, environments, split, task, num_tasks),
         episode=episode,
         seed=seed,
         **bounds,

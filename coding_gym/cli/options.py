@@ -66,14 +66,21 @@ Limits = Annotated[
 
 
 def task_source(
-    source: str, repositories: Path | None, environments: Path | None, **others: Any
+    source: str,
+    repositories: Path | None,
+    environments: Path | None,
+    split: str | None = None,
+    task_ids: list[str] | None = None,
+    num_tasks: int | None = None,
 ) -> dict[str, Any]:
     """Returns the arguments of `load_tasks` that are set, with absolute paths."""
     arguments = {
         "source": absolute_source(source),
         "repositories": repositories and absolute(repositories),
         "environments": environments and absolute(environments, reserved=("swebench", "images")),
-        **others,
+        "split": split,
+        "task_ids": task_ids or None,
+        "limit": num_tasks,
     }
     return {name: value for name, value in arguments.items() if value is not None}
 

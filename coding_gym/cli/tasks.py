@@ -93,12 +93,8 @@ def export_tasks(
 
     Example: coding-gym tasks export --impossible 1 --out impossible.jsonl
     """
-    loaded = load_tasks(
-        **options.task_source(
-            source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
-        )
-    )
-    loaded = with_impossible(loaded, impossible)
+    wanted = options.task_source(source, repositories, environments, split, task, num_tasks)
+    loaded = with_impossible(load_tasks(**wanted), impossible)
     text = "".join(json.dumps(task.to_row()) + "\n" for task in loaded)
     out.write_text(text, encoding="utf-8")
     terminal().print(f"{len(loaded)} tasks in {out}")

@@ -56,11 +56,8 @@ def validate(
 
     Example: coding-gym validate rows.jsonl --environments swebench --out report.jsonl
     """
-    tasks = load_tasks(
-        **options.task_source(
-            source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
-        )
-    )
+    wanted = options.task_source(source, repositories, environments, split, task, num_tasks)
+    tasks = load_tasks(**wanted)
     if exclude is not None:
         exclude.touch()  # a path that cannot be written is an error now, not at the end
     checks = Checks(
