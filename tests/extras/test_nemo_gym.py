@@ -22,17 +22,11 @@ from responses_api_agents.gymnasium_agent.app import GymnasiumAgent, GymnasiumAg
 
 from coding_gym.adapters.nemo_gym import RepairServer, RepairServerConfig, rows
 from coding_gym.errors import EpisodeError, InvalidTaskError, SandboxError
-from coding_gym.patch import Patch
 
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 REPAIR = "sed -i s/+/*/ shapes.py; cat shapes.py"
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
-ROW = {
-    "problem_statement": "It fails.",
-    "test_patch": Patch.between({}, {"test_a.py": "def test_a():\n    assert 1\n"}).text,
-    "FAIL_TO_PASS": ["test_a.py::test_a"],
-}
 REQUEST = {"input": [{"role": "user", "content": "Repair it."}]}
 
 
@@ -298,16 +292,8 @@ def test_a_session_in_use_is_not_idle(
     assert (server.session_state, server._used_at) == ({}, {})
 
 
-def test_refused_rows_leave_no_session(server: RepairServer) -> None:
-    refused = {"instance_id": "refused", "files": {"a": "", "a/b": ""}}
-
-    async def play() -> str | None:
-        for number in range(17):
-            with pytest.raises(InvalidTaskError):
-                await server.reset({**ROW, **refused}, f"session {number}")
-        assert server.session_state == {}
-        observation, _ = await server.reset({"task_id": "shapes-area"}, "last")
-        await server.close_session("last")
-        return observation
-
-    assert asyncio.run(asyncio.wait_for(play(), 120))
+def test_a_refused_row_leaves_no_session(server: RepairServer, tiny_row: dict[str, Any]) -> None:
+    refused = tiny_row | {"instance_id": "refused", "files": {"a": "", "a/b": ""}}
+    with pytest.raises(InvalidTaskError):
+        asyncio.run(server.reset(refused, "one"))
+    assert server.session_state == {}
