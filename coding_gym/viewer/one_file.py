@@ -19,8 +19,6 @@ from urllib.parse import quote, urlencode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.viewer.pages import Json, Runs, compare, dumps
 
-MAX_EPISODES = 2_000
-
 _ASSETS = files("coding_gym.viewer") / "assets"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=async |function |class |const |let )", re.MULTILINE)
@@ -40,19 +38,11 @@ def write_static_report(folders: Sequence[Path], path: Path, sources: Sequence[s
         sources: Sources of tasks that may be read, besides the tasks of this package.
 
     Raises:
-        InvalidArgumentError: The folders contain no run, or more than 2,000 episodes.
+        InvalidArgumentError: The folders contain no run.
     """
     runs = Runs(folders, sources)
     if not runs.by_id:
         raise InvalidArgumentError(f"no run in {', '.join(map(str, folders))}")
-    for run in runs.by_id.values():
-        run.index.update()
-    num_episodes = sum(len(run.index.rows) for run in runs.by_id.values())
-    if num_episodes > MAX_EPISODES:
-        raise InvalidArgumentError(
-            f"a file can contain at most {MAX_EPISODES:,} episodes, got {num_episodes:,}; name "
-            "fewer runs, or omit --static"
-        )
     content = {
         address: base64.b64encode(gzip.compress(dumps(page).encode())).decode()
         for address, page in _pages(runs)
@@ -60,7 +50,7 @@ def write_static_report(folders: Sequence[Path], path: Path, sources: Sequence[s
     temporary = path.with_name(f"{path.name}.part")
     temporary.write_text(_document(json.dumps(content)), encoding="utf-8", newline="\n")
     temporary.replace(path)
-    return num_episodes
+    return sum(len(run.index.rows) for run in runs.by_id.values())
 
 
 def _pages(runs: Runs) -> Iterator[tuple[str, Json]]:

@@ -14,8 +14,6 @@ from urllib.parse import quote
 import pytest
 from synthetic_runs import GOLD, HOSTILE_TASK, TASK, make_hostile_run, make_run
 
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.viewer import one_file
 from coding_gym.viewer.one_file import write_static_report
 
 
@@ -62,15 +60,6 @@ def test_report_loads_nothing_and_runs_only_its_script(report: Path) -> None:
     assert not re.search(r'(?:src|href)="(?!data:|#)', document)
     assert not re.search(r"^(?:import|export)\b", document, re.MULTILINE)
     assert "window.attacked" not in document
-
-
-def test_report_refuses_too_many_episodes(
-    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(one_file, "MAX_EPISODES", 33)
-    with pytest.raises(InvalidArgumentError, match="34"):
-        write_static_report([report.parent], tmp_path / "report.html")
-    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.slow
