@@ -137,27 +137,13 @@ def test_replies_are_sampled_with_the_trainers_settings(
     assert seen == [{"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_tokens": 120}]
 
 
-def test_processes_play_different_attempts(trainer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_play_different_attempts(taught: tuple[Any, Any]) -> None:
     numbers = []
-
-    async def play(_: Runner, attempts: list[tuple[Any, int]], *__: Any) -> None:
-        numbers.extend(number for _, number in attempts)
-
-    monkeypatch.setattr(Runner, "run", play)
     for index in range(2):
-        rollouts = EpisodeRollouts(trainer.processing_class, **EPISODE)
-        monkeypatch.setattr(
-            trainer,
-            "accelerator",
-            SimpleNamespace(
-                num_processes=2,
-                process_index=index,
-                unwrap_model=lambda model: model,
-                state=SimpleNamespace(deepspeed_plugin=None),
-            ),
-        )
-        with pytest.raises(KeyError):  # nothing was played
-            rollouts([rollouts.rows()[0]["prompt"]] * 4, trainer)
+        rollouts = EpisodeRollouts(taught[0], **EPISODE)
+        process = SimpleNamespace(num_processes=2, process_index=index)
+        (row,) = rollouts.rows()
+        numbers += [rollouts._attempt(row["prompt"], process)[1] for _ in range(4)]
     assert sorted(numbers) == list(range(8))
 
 
