@@ -138,8 +138,8 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 def leaderboard(reports: Iterable[Report]) -> str:
     """Returns a Markdown table of runs, ranked by resolved rate, then by code similarity.
 
-    Similarities are means and standard deviations over tasks of nano-agent's score
-    (`patch_similarity`); tokens and tool calls are means over tasks.
+    Similarities are nano-agent's score (`patch_similarity`); they, tokens and tool calls are means
+    over tasks.
 
     Args:
         reports: Reports of runs.
@@ -170,16 +170,8 @@ def _row(report: Report) -> tuple[object, ...]:
         report.config["versions"].get("coding-gym", "-"),
         report.model,
         *cells(report.resolved, percent),
-        _with_deviation(report, "code_similarity"),
-        _with_deviation(report, "test_similarity"),
+        number(_mean(report, "code_similarity")),
+        number(_mean(report, "test_similarity")),
         f"{number(tokens)} / {number(limits.get('max_tokens'))}",
         f"{number(_mean(report, 'tool_calls'))} / {number(limits.get('max_tool_calls'))}",
     )
-
-
-def _with_deviation(report: Report, name: str) -> str:
-    estimate = report.metrics.get(name)
-    if estimate is None or estimate.std_error is None:
-        return "-" if estimate is None else f"{estimate.value:.3f}"
-    deviation = estimate.std_error * estimate.num_tasks**0.5
-    return f"{estimate.value:.3f} ± {deviation:.3f}"
