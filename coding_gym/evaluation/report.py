@@ -39,6 +39,7 @@ class Report(JsonRecord):
         resolved: The resolved rate, pass@1; None without a verdict.
         pass_at_k: pass@k by k, for powers of two and the number of attempts.
         pass_hat_k: pass^k by k.
+        bootstrap: Percentile bootstrap interval of the resolved rate over tasks.
         metrics: Means over tasks of each measure of `METRICS` and of `tool_usage`, by name.
         stop_reasons: Number of attempts with a verdict by stop reason.
         grade_reasons: Number of the same attempts by the reason of their grade.
@@ -58,6 +59,7 @@ class Report(JsonRecord):
     resolved: Estimate | None
     pass_at_k: Mapping[str, Estimate]
     pass_hat_k: Mapping[str, Estimate]
+    bootstrap: tuple[float, ...]
     metrics: Mapping[str, Estimate]
     stop_reasons: Mapping[str, int]
     error_classes: Mapping[str, int]
@@ -172,6 +174,7 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     outcomes = _by_task(episodes, "resolved")
     most = max(map(len, outcomes.values()), default=0)
     ks = sorted({*(2**power for power in range(most.bit_length())), most} - {0})
+    rates = task_rates(outcomes)
     return Report(
         config=run.config,
         num_attempts=sum("resolved" in episode for episode in episodes),
@@ -182,6 +185,7 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         resolved=resolved_rate(outcomes) if outcomes else None,
         pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in ks},
         pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in ks},
+        bootstrap=statistics.bootstrap_interval(rates) if len(rates) > 1 else (),
         metrics=_means(episodes),
         stop_reasons=_counts(episodes, "stop_reason"),
         grade_reasons=_counts(episodes, "grade_reason"),
@@ -355,7 +359,10 @@ def _listed(settings: Mapping[str, object]) -> str:
 
 
 def _rates(report: Report) -> Iterator[tuple[object, ...]]:
-    yield "resolved (pass@1)", *cells(report.resolved, percent), len(report.values("resolved"))
+    tasks = len(report.values("resolved"))
+    yield "resolved (pass@1)", *cells(report.resolved, percent), tasks
+    if report.bootstrap:
+        yield "resolved, bootstrap", "-", " to ".join(map(percent, report.bootstrap)), tasks
     others = {f"pass@{k}": rate for k, rate in report.pass_at_k.items() if k != "1"}
     others |= {f"pass^{k}": rate for k, rate in report.pass_hat_k.items() if k != "1"}
     others |= {name: report.metrics[name] for name in RATES[1:] if name in report.metrics}

@@ -32,6 +32,7 @@ CONFIDENCE = 0.95
 Values = Sequence[float] | NDArray[np.float64]
 
 _ROUNDING = 1e-12
+_NUM_RESAMPLES, _BATCH = 10_000, 1000  # a batch bounds memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +177,28 @@ def _of_draws(outcomes: Outcomes, k: int, value: Callable[[int, int], float]) ->
     if not counts:
         raise InvalidArgumentError(f"no task has {k} attempts")
     return rate_estimate([value(n, c) for n, c in counts], sum(n for n, _ in counts))
+
+
+def bootstrap_interval(values: Values, *, seed: int = 0) -> tuple[float, float]:
+    """Returns the percentile bootstrap interval of a mean, resampling whole tasks 10,000 times.
+
+    Args:
+        values: One value per task, shape (num_tasks,); at least two.
+        seed: Seed of the resamples.
+    """
+    from scipy.stats import bootstrap
+
+    result = bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=_NUM_RESAMPLES,
+        batch=_BATCH,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        random_state=np.random.default_rng(seed),
+    )
+    low, high = result.confidence_interval
+    return float(low), float(high)
 
 
 def cohens_d(a: Values, b: Values) -> float | None:
