@@ -44,17 +44,6 @@ def test_examples_without_their_extra_name_the_pip_line() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("notebook", "printed"),
-    [("evaluate", "return self.end is None or date < self.end"), ("make_tasks", "4 tasks in ")],
-)
-def test_notebook_runs_from_first_to_last_cell(
-    notebook: str, printed: str, run_example: Callable[..., list[str]]
-) -> None:
-    assert printed in "\n".join(run_example(f"notebooks/{notebook}.py"))
-
-
-@pytest.mark.slow
 def test_best_of_six_branches_repairs_the_bug(run_example: Callable[..., list[str]]) -> None:
     lines = run_example("tree_search.py", "--branches", "6", "--rollouts", "2")
     assert "candidate 5: score +1.00" in lines
