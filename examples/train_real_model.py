@@ -339,30 +339,8 @@ class Recipe:
         for name, by_program in zip(models, outcomes, strict=True):
             values = [value for attempts in by_program.values() for value in attempts]
             print(f"{name}: {sum(values):.0f} of {len(values)} attempts are resolved")
-        self._draw_curve()
-        print(f"curve: {self.work / 'curve.svg'}")
+        print(f"loss and reward of each update: {self.work / 'curve.jsonl'}")
         print(f"compare attempts: coding-gym view {self.work}")
-
-    def _draw_curve(self) -> None:
-        """Plots the loss of SFT and the mean reward of GRPO's episodes, as means of ten updates."""
-        lines = (self.work / "curve.jsonl").read_text(encoding="utf-8").splitlines()
-        points = [json.loads(line) for line in lines]
-        drawn = [f'<path d="M40 10V190H{40 + 4 * len(points)}" fill="none" stroke="#888"/>']
-        drawn += [f'<text x="8" y="{194 - 120 * mark}">{mark}</text>' for mark in (0, 0.5, 1, 1.5)]
-        x = 40
-        for stage, name, color in (("sft", "loss", "#888"), ("grpo", "reward", "#06c")):
-            values = [point[name] for point in points if point["stage"] == stage]
-            means = [float(np.mean(values[max(0, n - 9) : n + 1])) for n in range(len(values))]
-            line = " ".join(
-                f"{x + 4 * n},{190 - 120 * min(m, 1.5):.0f}" for n, m in enumerate(means)
-            )
-            drawn.append(f'<polyline points="{line}" fill="none" stroke="{color}"/>')
-            label = f"{stage}: {name}, {len(values)} updates"
-            drawn.append(f'<text x="{x}" y="208" fill="{color}">{label}</text>')
-            x += 4 * len(values)
-        size = f'viewBox="0 0 {x + 180} 215" font-family="sans-serif" font-size="12"'
-        text = "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', *drawn, "</svg>\n"])
-        (self.work / "curve.svg").write_text(text, encoding="utf-8")
 
     def _outcomes(self, name: str, model: str | Path) -> dict[str, list[float]]:
         """Returns the outcomes of a model by program, from one or more attempts per held-out bug.
