@@ -85,7 +85,6 @@ class Task:
         excluded_tests: Unreliable tests, which are not in the two lists.
         repo: ``owner/name``, or the program's name.
         base_commit: The commit to start from; "" for trees without history.
-        hints_text: Discussion from the issue tracker; never part of an observation.
         version: The project's version, part of the environment's key.
         environment_setup_commit: As in SWE-bench, part of the environment's key.
         created_at: ISO 8601 date of the issue; the date of every file and of the base commit.
@@ -131,7 +130,6 @@ class Task:
     excluded_tests: tuple[str, ...] = ()
     repo: str = ""
     base_commit: str = ""
-    hints_text: str = ""
     version: str = ""
     environment_setup_commit: str = ""
     created_at: str = ""

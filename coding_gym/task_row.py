@@ -150,7 +150,6 @@ class TaskRow(EnvironmentRow):
     pass_to_pass: TestIds | None = _either("PASS_TO_PASS", "pass_to_pass")
     repo: Text | None = None
     base_commit: Text | None = None
-    hints_text: FreeText | None = None
     version: Annotated[Text | None, BeforeValidator(_number_text)] = None
     environment_setup_commit: Text | None = None
     created_at: Annotated[Text | None, BeforeValidator(_date_text)] = None
