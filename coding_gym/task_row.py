@@ -182,18 +182,17 @@ _TREE_FIELDS = {"files", "folder", "repository", "reverse_patch"}
 _Model = TypeVar("_Model", bound=EnvironmentRow)
 
 
-def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
+def read_task(row: Row, where: str) -> Task:
     """Returns the task of a row.
 
     Args:
         row: The JSON object.
         where: Names the row in errors, such as ``tasks.jsonl line 3``.
-        is_closed: Whether every unknown key is an error, not only misspelt ones.
 
     Raises:
         InvalidTaskError: A field is missing or malformed; the message has row, field and value.
     """
-    model = parse(TaskRow, row, where, is_closed=is_closed)
+    model = parse(TaskRow, row, where)
     tree = model.tree()
     if tree is None:
         others = "'files', 'folder', 'repository', 'image_path'"
@@ -213,6 +212,8 @@ def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
 
 def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False) -> _Model:
     """Returns a row as a model; fields that are None count as missing.
+
+    With ``is_closed`` every unknown key is an error, not only misspelt ones.
 
     Raises:
         InvalidTaskError: The first error, with row, field and value.
