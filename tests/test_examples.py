@@ -45,11 +45,10 @@ def test_examples_without_their_extra_name_the_pip_line() -> None:
 
 @pytest.mark.slow
 def test_best_of_six_branches_repairs_the_bug(run_example: Callable[..., list[str]]) -> None:
-    lines = run_example("tree_search.py", "--branches", "6", "--rollouts", "2")
+    lines = run_example("tree_search.py", "--branches", "6")
     assert "candidate 5: score +1.00" in lines
     assert "best is candidate 5 (+1.00); hidden tests: resolved" in lines
     assert "best of 6 from the snapshot: reward 1.40" in lines
-    assert len(lines[9].split()) == 3  # advantages
 
 
 (TASK,) = load_tasks("bundled", task_ids=["cronwise-working-days"])
