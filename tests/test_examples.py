@@ -113,21 +113,6 @@ printf '127.0.0.1\\n127.0.0.1\\n'
 """
 
 
-def manifest() -> list[dict[str, Any]]:
-    yaml = pytest.importorskip("yaml")
-    return list(yaml.safe_load_all((CLUSTER / "kubernetes.yaml").read_text(encoding="utf-8")))
-
-
-def test_workers_have_what_the_namespace_backend_needs() -> None:
-    _, head, worker = manifest()
-    pod = worker["spec"]["template"]["spec"]
-    assert pod["hostUsers"] is False
-    context = pod["containers"][0]["securityContext"]
-    assert context["procMount"] == "Unmasked"
-    assert context["seccompProfile"] == context["appArmorProfile"] == {"type": "Unconfined"}
-    assert "securityContext" not in head["spec"]["template"]["spec"]["containers"][0]
-
-
 @pytest.mark.trainer
 def test_slurm_job_plays_a_run_on_its_nodes(tmp_path: Path) -> None:
     pytest.importorskip("ray")

@@ -31,13 +31,13 @@ def grade() -> Grade:
 
 def trajectory() -> Trajectory:
     turn = Turn(
-        action="hi \udcff",
+        action="hi \udcff\n\u2028é",
         token_ids=(1, 2),
         exact=True,
-        logprobs=(-0.1, -0.2),
+        logprobs=(-0.1, float("-inf")),
         calls=(ToolCall("shell", {"cmd": "ls"}, "call_0"), ToolCall("x", {}, "call_1", "bad")),
         results=(ToolResult("out", ok=False, call_id="call_0"),),
-        observation="out",
+        observation="\x00",
         reward=1.0,
         reward_parts={"resolved": 1.0},
         duration_s=0.1,
