@@ -150,7 +150,7 @@ class Trajectory(JsonRecord):
     """One whole episode.
 
     Attributes:
-        schema_version: Version of the record format; 0 for records without a version.
+        schema_version: Version of the record format.
         task_id: The task.
         agent: Name of the agent, or "".
         model: Name of the agent's model, or "".
@@ -217,8 +217,6 @@ class Trajectory(JsonRecord):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Trajectory":
         """Rebuilds a trajectory from the object that `to_json` returned, of any version."""
-        if isinstance(data, Mapping):
-            data = {"schema_version": 0, **data}
         trajectory = read_record(cls, data)
         for number, message in enumerate(trajectory.messages):
             read_record(_Message, message, f"{cls.__name__}.messages[{number}]")
