@@ -29,7 +29,6 @@ from coding_gym.json_record import first_problem
 from coding_gym.task import FilesTree, FolderTree, GitTree, ImageTree, Task, Tree, default_url
 
 _MAX_NAME = 200  # bytes; a file name with its suffix has at most 255
-_MAX_PROBLEM = 400
 _MILLISECONDS = 10**11  # a larger integer date is in milliseconds, any other in seconds
 
 Row = Mapping[str, Any]
@@ -248,8 +247,7 @@ def value_of(row: Row, key: str, kind: Any, where: str, default: Any = None) -> 
 
 def row_error(row: Row, where: str, key: str, problem: str) -> InvalidTaskError:
     """Returns the error of a field; the message has the row's position, its id and the field."""
-    cut = problem if len(problem) <= _MAX_PROBLEM else f"{problem[:_MAX_PROBLEM]}…"
-    return InvalidTaskError(f"{row_label(row, where)}: field {key!r} {cut}")
+    return InvalidTaskError(f"{row_label(row, where)}: field {key!r} {problem}")
 
 
 def row_label(row: Row, where: str) -> str:
