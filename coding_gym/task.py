@@ -1,7 +1,7 @@
 """One software bug to repair, in SWE-bench's schema with some additional fields."""
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -186,7 +186,8 @@ class Task:
             if spec.name == "tree":
                 row |= _tree_to_row(value)
             else:
-                row[_key(spec)] = list(value) if isinstance(value, tuple) else value
+                key = _ROW_KEYS.get(spec.name, spec.name)
+                row[key] = list(value) if isinstance(value, tuple) else value
         return row
 
     @classmethod
@@ -213,10 +214,6 @@ class Task:
 def default_url(repo: str) -> str:
     """Returns the GitHub URL of ``owner/name``."""
     return f"https://github.com/{repo}"
-
-
-def _key(spec: Field[Any]) -> str:
-    return _ROW_KEYS.get(spec.name, spec.name)
 
 
 def _tree_to_row(tree: Tree) -> dict[str, Any]:
