@@ -30,7 +30,6 @@ _PORT = 8765
 _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
 _UNSUPPORTED = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors")
 _TIMEOUT_S = 3600.0  # time limit of an episode without `max_seconds`
-_GRACE_S = 30.0  # seconds between the first refused request and the kill of the harness
 _START_S = 60.0  # the longest time that one starting harness delays the next one
 _TAIL_CHARS = 4096  # characters of the harness's output in the record
 _MISSING_REMEDY = (
@@ -66,7 +65,7 @@ class HarnessPlayer(Player):
 
     Each episode has its own endpoint and token. The model's sampling settings replace those of the
     harness. When a limit is reached or the model fails, all requests get errors, and
-    30 seconds later the harness is killed. The default of ``max_seconds`` is an hour. At
+    ``grace_s`` seconds later the harness is killed. The default of ``max_seconds`` is an hour. At
     the end the tree is graded. Chat, tools and turns of the record come from the requests.
 
     Args:
@@ -74,6 +73,7 @@ class HarnessPlayer(Player):
         client: A client of the model's server, or a local model, such as the agent ``hf``.
         model: The model's name on the server; ignored for a local model.
         sampling: Sampling settings for a server; the setting of the harness replaces None.
+        grace_s: Seconds between the first refused request and the kill of the harness.
     """
 
     def __init__(
@@ -83,11 +83,13 @@ class HarnessPlayer(Player):
         *,
         model: str = "",
         sampling: Sampling | None = None,
+        grace_s: float = 30.0,
     ) -> None:
         self.model = model if isinstance(client, OpenAIClient) else client.model
         self.name = harness.name
         self._harness, self._client = harness, client
         self._sampling = sampling or Sampling()
+        self._grace_s = grace_s
         self._endpoints: dict[LiveEpisode, CaptureEndpoint] = {}
 
     def describe(self) -> Mapping[str, Any]:
@@ -185,7 +187,7 @@ class HarnessPlayer(Player):
         harness = self._harness.filled(values)
         command = harness.shell_command(live.task.problem_statement)
         bound_s = live.episode.bounds.max_seconds
-        timeout_s = _TIMEOUT_S if bound_s is None else bound_s + _GRACE_S
+        timeout_s = _TIMEOUT_S if bound_s is None else bound_s + self._grace_s
         script = _SCRIPT.format(api_key=endpoint.api_key, command=command)
         endpoint.requests.begin()
         with live.episode.access() as context:
@@ -197,9 +199,9 @@ class HarnessPlayer(Player):
         return replace(result, output=result.output.replace(endpoint.api_key, "[key]"))
 
     async def _end(self, endpoint: CaptureEndpoint) -> None:
-        """Ends the harness `_GRACE_S` seconds after the first refused request."""
+        """Ends the harness ``grace_s`` seconds after the first refused request."""
         await endpoint.requests.refused.wait()
-        await asyncio.sleep(_GRACE_S)
+        await asyncio.sleep(self._grace_s)
         endpoint.ending.set()
 
     def _reason(self, requests: CapturedRequests, result: ExecResult | None) -> StopReason:
