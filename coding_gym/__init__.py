@@ -11,8 +11,6 @@ Importing it registers the environment with Gymnasium:
     observation, reward, terminated, truncated, info = env.step(action)
 """
 
-from typing import TYPE_CHECKING, Any
-
 from coding_gym.action import Completion, Stop
 from coding_gym.envs import register_envs
 from coding_gym.envs.chat_request import chat_request
@@ -24,9 +22,6 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import StopReason, Trajectory, Turn
-
-if TYPE_CHECKING:
-    from coding_gym.evaluation import evaluate
 
 __version__ = "0.2.0"
 
@@ -44,7 +39,6 @@ __all__ = [
     "Trajectory",
     "Turn",
     "chat_request",
-    "evaluate",
     "load_tasks",
     "restore",
     "resume_from",
@@ -52,11 +46,3 @@ __all__ = [
 ]
 
 register_envs()
-
-
-def __getattr__(name: str) -> Any:
-    if name == "evaluate":  # imported on first use, because an env does not need it
-        from coding_gym.evaluation import evaluate
-
-        return evaluate
-    raise AttributeError(f"module 'coding_gym' has no attribute {name!r}")

@@ -78,17 +78,12 @@ class Completion(str):
 
 
 class Stop(str):
-    """An action of the caller that ends the episode; the current tree is graded."""
+    """An action of the caller that ends the episode; the current tree is graded.
+
+    The text of the action is the reason, for the record.
+    """
 
     __slots__ = ()
-
-    def __new__(cls, reason: str = "stopped by the caller") -> Self:
-        """Creates the action.
-
-        Args:
-            reason: The reason, for the record; it is the text of the action.
-        """
-        return super().__new__(cls, reason)
 
 
 def _checked(call: ToolCall) -> ToolCall:

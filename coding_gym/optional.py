@@ -26,10 +26,5 @@ def import_extra(module: str, extra: str, hint: str = "") -> Any:
 def missing_extra(name: str, extra: str, hint: str = "") -> MissingDependencyError:
     """Returns the error that `import_extra` raises for a package with this name."""
     return MissingDependencyError(
-        f"{name} is not installed; run: pip install {requirement(extra)}{hint}"
+        f"{name} is not installed; run: pip install 'coding-gym[{extra}]'{hint}"
     )
-
-
-def requirement(extra: str) -> str:
-    """Returns the argument of ``pip install`` that adds an extra to this package."""
-    return f"'coding-gym[{extra}]'"

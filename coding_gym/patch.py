@@ -14,8 +14,7 @@ from typing import NamedTuple
 from coding_gym.errors import PatchError
 
 _NO_NEWLINE = "\\ No newline at end of file"
-_HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_MAX_DIGITS = 18  # int() refuses numbers with thousands of digits
+_HUNK = re.compile(r"^@@ -(\d{1,18})(?:,(\d{1,18}))? \+(\d{1,18})(?:,(\d{1,18}))? @@")
 _GIT_FILE = re.compile(r"^diff --git ", re.MULTILINE)
 _PLAIN_FILE = re.compile(r"^--- .*\n\+\+\+ .*\n@@ ", re.MULTILINE)  # as ``diff -u`` writes it
 _HEADER_FIELD = re.compile(
@@ -74,8 +73,7 @@ class FileChange:
         """Yields the hunks.
 
         Raises:
-            PatchError: A hunk is shorter than the number in its header, or a number has too many
-                digits.
+            PatchError: A hunk is shorter than the number in its header.
         """
         lines = self.text.split("\n")
         index = 0
@@ -84,12 +82,8 @@ class FileChange:
             index += 1
             if not match:
                 continue
-            numbers = [number or "1" for number in match.groups()]  # a count may be missing
-            if (digits := max(map(len, numbers))) > _MAX_DIGITS:
-                raise PatchError(
-                    f"patch for {self.path} has a hunk header with a {digits}-digit number"
-                )
-            old_start, old_left, new_start, new_left = map(int, numbers)
+            counts = (int(number or 1) for number in match.groups())  # a count may be missing
+            old_start, old_left, new_start, new_left = counts
             body: list[str] = []
             while index < len(lines) and (
                 old_left > 0 or new_left > 0 or lines[index] == _NO_NEWLINE
@@ -178,8 +172,7 @@ def quote(name: str) -> str:
     """Quotes a path with control characters, quotes or backslashes as git does."""
     if not _UNUSUAL.search(name):
         return name
-    letters = {chr(code): f"\\{key.decode()}" for key, code in _ESCAPED.items()}
-    return '"' + _UNUSUAL.sub(lambda m: letters.get(m[0], f"\\{ord(m[0]):03o}"), name) + '"'
+    return '"' + _UNUSUAL.sub(lambda m: f"\\{ord(m[0]):03o}", name) + '"'
 
 
 def _diff(path: str, old: str | None, new: str | None) -> str:

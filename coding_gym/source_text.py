@@ -69,7 +69,7 @@ class SourceText:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._lines = _LINE.findall(text)
+        self._lines: list[str] = _LINE.findall(text)
         self._starts = [0]
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line))
@@ -83,8 +83,7 @@ class SourceText:
 
     def line(self, number: int) -> str:
         """Returns a line, counted from 1, with its end."""
-        text: str = self._lines[number - 1]
-        return text
+        return self._lines[number - 1]
 
     def line_span(self, first: int, last: int) -> tuple[int, int]:
         """Returns the span of whole lines, the last line's end included."""

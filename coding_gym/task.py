@@ -1,7 +1,7 @@
 """One software bug to repair, in SWE-bench's schema with some additional fields."""
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -85,7 +85,6 @@ class Task:
         excluded_tests: Unreliable tests, which are not in the two lists.
         repo: ``owner/name``, or the program's name.
         base_commit: The commit to start from; "" for trees without history.
-        hints_text: Discussion from the issue tracker; never part of an observation.
         version: The project's version, part of the environment's key.
         environment_setup_commit: As in SWE-bench, part of the environment's key.
         created_at: ISO 8601 date of the issue; the date of every file and of the base commit.
@@ -131,7 +130,6 @@ class Task:
     excluded_tests: tuple[str, ...] = ()
     repo: str = ""
     base_commit: str = ""
-    hints_text: str = ""
     version: str = ""
     environment_setup_commit: str = ""
     created_at: str = ""
@@ -188,7 +186,8 @@ class Task:
             if spec.name == "tree":
                 row |= _tree_to_row(value)
             else:
-                row[_key(spec)] = list(value) if isinstance(value, tuple) else value
+                key = _ROW_KEYS.get(spec.name, spec.name)
+                row[key] = list(value) if isinstance(value, tuple) else value
         return row
 
     @classmethod
@@ -215,10 +214,6 @@ class Task:
 def default_url(repo: str) -> str:
     """Returns the GitHub URL of ``owner/name``."""
     return f"https://github.com/{repo}"
-
-
-def _key(spec: Field[Any]) -> str:
-    return _ROW_KEYS.get(spec.name, spec.name)
 
 
 def _tree_to_row(tree: Tree) -> dict[str, Any]:

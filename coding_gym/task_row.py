@@ -29,7 +29,6 @@ from coding_gym.json_record import first_problem
 from coding_gym.task import FilesTree, FolderTree, GitTree, ImageTree, Task, Tree, default_url
 
 _MAX_NAME = 200  # bytes; a file name with its suffix has at most 255
-_MAX_PROBLEM = 400
 _MILLISECONDS = 10**11  # a larger integer date is in milliseconds, any other in seconds
 
 Row = Mapping[str, Any]
@@ -150,7 +149,6 @@ class TaskRow(EnvironmentRow):
     pass_to_pass: TestIds | None = _either("PASS_TO_PASS", "pass_to_pass")
     repo: Text | None = None
     base_commit: Text | None = None
-    hints_text: FreeText | None = None
     version: Annotated[Text | None, BeforeValidator(_number_text)] = None
     environment_setup_commit: Text | None = None
     created_at: Annotated[Text | None, BeforeValidator(_date_text)] = None
@@ -183,18 +181,17 @@ _TREE_FIELDS = {"files", "folder", "repository", "reverse_patch"}
 _Model = TypeVar("_Model", bound=EnvironmentRow)
 
 
-def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
+def read_task(row: Row, where: str) -> Task:
     """Returns the task of a row.
 
     Args:
         row: The JSON object.
         where: Names the row in errors, such as ``tasks.jsonl line 3``.
-        is_closed: Whether every unknown key is an error, not only misspelt ones.
 
     Raises:
         InvalidTaskError: A field is missing or malformed; the message has row, field and value.
     """
-    model = parse(TaskRow, row, where, is_closed=is_closed)
+    model = parse(TaskRow, row, where)
     tree = model.tree()
     if tree is None:
         others = "'files', 'folder', 'repository', 'image_path'"
@@ -214,6 +211,8 @@ def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
 
 def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False) -> _Model:
     """Returns a row as a model; fields that are None count as missing.
+
+    With ``is_closed`` every unknown key is an error, not only misspelt ones.
 
     Raises:
         InvalidTaskError: The first error, with row, field and value.
@@ -248,8 +247,7 @@ def value_of(row: Row, key: str, kind: Any, where: str, default: Any = None) -> 
 
 def row_error(row: Row, where: str, key: str, problem: str) -> InvalidTaskError:
     """Returns the error of a field; the message has the row's position, its id and the field."""
-    cut = problem if len(problem) <= _MAX_PROBLEM else f"{problem[:_MAX_PROBLEM]}…"
-    return InvalidTaskError(f"{row_label(row, where)}: field {key!r} {cut}")
+    return InvalidTaskError(f"{row_label(row, where)}: field {key!r} {problem}")
 
 
 def row_label(row: Row, where: str) -> str:

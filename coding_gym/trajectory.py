@@ -13,7 +13,7 @@ from uuid import uuid4
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InfrastructureError, InvalidArgumentError
 from coding_gym.grade import Grade
-from coding_gym.json_record import JsonRecord, read_record
+from coding_gym.json_record import JsonRecord
 
 _log = logging.getLogger(__name__)
 
@@ -33,14 +33,6 @@ LASTING_ERROR_CLASSES = ("model", "agent", "refused")
 Message = dict[str, Any]
 """One chat message in OpenAI's form: ``role``, ``content``, and optionally ``tool_calls`` or
 ``tool_call_id``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Message(JsonRecord):
-    """The fields that every `Message` has."""
-
-    role: str
-    content: str
 
 
 class StopReason(StrEnum):
@@ -150,7 +142,7 @@ class Trajectory(JsonRecord):
     """One whole episode.
 
     Attributes:
-        schema_version: Version of the record format; 0 for records without a version.
+        schema_version: Version of the record format.
         task_id: The task.
         agent: Name of the agent, or "".
         model: Name of the agent's model, or "".
@@ -213,16 +205,6 @@ class Trajectory(JsonRecord):
     def total_reward(self) -> float:
         """Sum of the rewards of all turns."""
         return sum(turn.reward for turn in self.turns)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Trajectory":
-        """Rebuilds a trajectory from the object that `to_json` returned, of any version."""
-        if isinstance(data, Mapping):
-            data = {"schema_version": 0, **data}
-        trajectory = read_record(cls, data)
-        for number, message in enumerate(trajectory.messages):
-            read_record(_Message, message, f"{cls.__name__}.messages[{number}]")
-        return trajectory
 
     def with_rewards(self, rewards: Sequence[tuple[float, Mapping[str, float]]]) -> "Trajectory":
         """Returns the trajectory with other rewards and reward parts for its last turns.

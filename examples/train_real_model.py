@@ -8,8 +8,8 @@ A trial of all stages takes about 12 minutes of processor time; its model repair
 
     python examples/train_real_model.py --bench bench --sft-steps 20 --grpo-steps 5 --held-out 1
 
-Each stage continues where a killed run stopped, and a completed stage is skipped. To run only one
-stage, name it (``demos``, ``sft``, ``grpo``, ``report``). Half of the programs are held out.
+A completed stage is skipped; a killed one starts again. To run only one stage, name it (``demos``,
+``sft``, ``grpo``, ``report``). Half of the programs are held out.
 
 On a CPU the time of an episode grows with its tokens, so episodes are as short as possible. The
 issue displays six numbered lines, one of them faulty. The reply is one call of the tool ``edit``
@@ -70,7 +70,6 @@ MUTANTS_PER_FILE = 10
 NOT_LIBRARY = re.compile("test|site-packages|dist-packages|idlelib|lib2to3|turtledemo")
 BATCH = 8  # demonstrations in an update of SFT
 GROUPS, ATTEMPTS = 4, 8  # tasks in an update of GRPO, and episodes of each
-SAVE_STEPS = 5  # updates between two saved states
 SAMPLING = Sampling(temperature=1.0, top_p=1.0, top_k=0, max_tokens=48)
 
 
@@ -275,32 +274,21 @@ class Recipe:
     def _train(
         self, stage: str, start: str | Path, update: Callable[[int, Any], dict[str, float]]
     ) -> None:
-        """Trains all weights; a killed stage continues from its last saved state.
+        """Trains all weights.
 
         The learning rate rises during the first fifteenth of the updates, then falls to zero.
         ``update`` adds the gradient of an update, and returns values for the curve.
         """
         steps, learning_rate = (vars(self.args)[f"{stage}_{n}"] for n in ("steps", "learning_rate"))
-        out, saved = self.work / stage, self.work / f"{stage}-state.pt"
+        out = self.work / stage
         if out.exists():
             print(f"{out} already exists")
             return
         model = load(start, torch.float32)
         optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.0)
-        state = torch.load(saved) if saved.exists() else {"step": 0}
-        if state["step"]:
-            model.load_state_dict(state["model"])
-            optimizer.load_state_dict(state["optimizer"])
-        curve = self.work / "curve.jsonl"
-        curve.touch()
-        lines = curve.read_text(encoding="utf-8").splitlines(keepends=True)
-        rows = [json.loads(line) for line in lines if line.endswith("\n")]
-        kept = [row for row in rows if row["stage"] != stage or row["step"] < state["step"]]
-        text = "".join(json.dumps(row) + "\n" for row in kept)
-        curve.with_suffix(".part").write_text(text, encoding="utf-8")
-        curve.with_suffix(".part").rename(curve)
-        with LineProgress(terminal(), steps, state["step"]) as progress:
-            for step in range(state["step"], steps):
+        curve = self.work / f"{stage}-curve.jsonl"
+        with curve.open("w", encoding="utf-8") as file, LineProgress(terminal(), steps) as progress:
+            for step in range(steps):
                 for group in optimizer.param_groups:
                     group["lr"] = learning_rate * min(14 * (step + 1), steps - step) / steps
                 optimizer.zero_grad()
@@ -309,17 +297,11 @@ class Recipe:
                 optimizer.step()
                 shown = ", ".join(f"{name} {value:.3f}" for name, value in figures.items())
                 progress.count(f"{stage}, {shown}")
-                with curve.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"stage": stage, "step": step, **figures}) + "\n")
-                if (step + 1) % SAVE_STEPS == 0:
-                    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-                    torch.save({**state, "step": step + 1}, f"{saved}.part")
-                    Path(f"{saved}.part").rename(saved)
+                print(json.dumps({"step": step, **figures}), file=file, flush=True)
         partial = out.with_suffix(".part")
         model.save_pretrained(partial)  # in float32: 16 bits would lose updates of GRPO
         AutoTokenizer.from_pretrained(self.base).save_pretrained(partial)
         partial.rename(out)
-        saved.unlink(missing_ok=True)
 
     def report(self) -> None:
         """Plays the held-out programs with the three models, and prints two comparisons.
@@ -339,30 +321,8 @@ class Recipe:
         for name, by_program in zip(models, outcomes, strict=True):
             values = [value for attempts in by_program.values() for value in attempts]
             print(f"{name}: {sum(values):.0f} of {len(values)} attempts are resolved")
-        self._draw_curve()
-        print(f"curve: {self.work / 'curve.svg'}")
+        print(f"loss and reward of each update: {self.work}/*-curve.jsonl")
         print(f"compare attempts: coding-gym view {self.work}")
-
-    def _draw_curve(self) -> None:
-        """Plots the loss of SFT and the mean reward of GRPO's episodes, as means of ten updates."""
-        lines = (self.work / "curve.jsonl").read_text(encoding="utf-8").splitlines()
-        points = [json.loads(line) for line in lines]
-        drawn = [f'<path d="M40 10V190H{40 + 4 * len(points)}" fill="none" stroke="#888"/>']
-        drawn += [f'<text x="8" y="{194 - 120 * mark}">{mark}</text>' for mark in (0, 0.5, 1, 1.5)]
-        x = 40
-        for stage, name, color in (("sft", "loss", "#888"), ("grpo", "reward", "#06c")):
-            values = [point[name] for point in points if point["stage"] == stage]
-            means = [float(np.mean(values[max(0, n - 9) : n + 1])) for n in range(len(values))]
-            line = " ".join(
-                f"{x + 4 * n},{190 - 120 * min(m, 1.5):.0f}" for n, m in enumerate(means)
-            )
-            drawn.append(f'<polyline points="{line}" fill="none" stroke="{color}"/>')
-            label = f"{stage}: {name}, {len(values)} updates"
-            drawn.append(f'<text x="{x}" y="208" fill="{color}">{label}</text>')
-            x += 4 * len(values)
-        size = f'viewBox="0 0 {x + 180} 215" font-family="sans-serif" font-size="12"'
-        text = "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', *drawn, "</svg>\n"])
-        (self.work / "curve.svg").write_text(text, encoding="utf-8")
 
     def _outcomes(self, name: str, model: str | Path) -> dict[str, list[float]]:
         """Returns the outcomes of a model by program, from one or more attempts per held-out bug.

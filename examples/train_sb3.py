@@ -7,8 +7,6 @@ files of tasks whose bugs are single edits.
 import argparse
 import math
 import os
-import time
-from collections import deque
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the network is too small for more threads
 
@@ -18,45 +16,13 @@ from coding_gym.optional import missing_extra
 try:
     from menu_policy import MenuPolicy
     from sb3_contrib import MaskablePPO
-    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.vec_env import VecMonitor
 
     from coding_gym.adapters.sb3 import make_vec_env
 except ImportError:
     raise SystemExit(str(missing_extra("Stable-Baselines3", "sb3"))) from None
 
-REPORT_EVERY_S = 10.0
 ROLLOUT_STEPS = 512
-
-
-class Progress(BaseCallback):
-    """Prints the progress of training, about every ten seconds and at the end."""
-
-    def _on_training_start(self) -> None:
-        self.start_s = self.last_report = time.monotonic()
-        self.num_episodes = 0
-        self.recent: deque[bool] = deque(maxlen=100)
-
-    def _on_step(self) -> bool:
-        ended = [info["resolved"] for info in self.locals["infos"] if "resolved" in info]
-        self.num_episodes += len(ended)
-        self.recent.extend(ended)
-        if time.monotonic() - self.last_report >= REPORT_EVERY_S:
-            self.last_report = time.monotonic()
-            self.report("")
-        return True
-
-    def _on_training_end(self) -> None:
-        self.report("done: ")
-
-    def report(self, prefix: str) -> None:
-        """Prints one line."""
-        speed = self.num_timesteps / (time.monotonic() - self.start_s)
-        rate = sum(self.recent) / max(1, len(self.recent))
-        print(
-            f"{prefix}{self.num_timesteps} steps ({speed:.1f} per second), {self.num_episodes} "
-            f"episodes, resolved {rate:.1%} of the last {len(self.recent)}",
-            flush=True,
-        )
 
 
 def main() -> None:
@@ -76,8 +42,8 @@ def main() -> None:
     steps_each = max(2, math.ceil(min(ROLLOUT_STEPS, arguments.steps) / arguments.envs))
     rollout = steps_each * arguments.envs
     print(
-        f"training on {len(task_ids)} tasks, {arguments.envs} episodes at once; progress about "
-        f"every {REPORT_EVERY_S:.0f} s, the policy changes every {rollout} steps",
+        f"training on {len(task_ids)} tasks, {arguments.envs} episodes at once; the policy changes "
+        f"every {rollout} steps, and ep_rew_mean is the share of resolved episodes",
         flush=True,
     )
     env = make_vec_env(
@@ -91,7 +57,7 @@ def main() -> None:
     )
     model = MaskablePPO(
         MenuPolicy,
-        env,
+        VecMonitor(env),
         n_steps=steps_each,
         batch_size=min(256, rollout),
         learning_rate=2e-3,
@@ -100,8 +66,9 @@ def main() -> None:
         target_kl=0.03,
         seed=arguments.seed,
         device="cpu",
+        verbose=1,
     )
-    model.learn(arguments.steps, callback=Progress())  # then model.save("model.zip")
+    model.learn(arguments.steps)  # then model.save("model.zip")
     env.close()
 
 

@@ -44,23 +44,11 @@ def test_examples_without_their_extra_name_the_pip_line() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("notebook", "printed"),
-    [("evaluate", "return self.end is None or date < self.end"), ("make_tasks", "4 tasks in ")],
-)
-def test_notebook_runs_from_first_to_last_cell(
-    notebook: str, printed: str, run_example: Callable[..., list[str]]
-) -> None:
-    assert printed in "\n".join(run_example(f"notebooks/{notebook}.py"))
-
-
-@pytest.mark.slow
 def test_best_of_six_branches_repairs_the_bug(run_example: Callable[..., list[str]]) -> None:
-    lines = run_example("tree_search.py", "--branches", "6", "--rollouts", "2")
+    lines = run_example("tree_search.py", "--branches", "6")
     assert "candidate 5: score +1.00" in lines
     assert "best is candidate 5 (+1.00); hidden tests: resolved" in lines
     assert "best of 6 from the snapshot: reward 1.40" in lines
-    assert len(lines[9].split()) == 3  # advantages
 
 
 (TASK,) = load_tasks("bundled", task_ids=["cronwise-working-days"])
@@ -123,21 +111,6 @@ SCONTROL = """#!/bin/bash
 [[ $1 == show && $2 == hostnames && $3 == "127.0.0.[1,1]" ]] || exit 1
 printf '127.0.0.1\\n127.0.0.1\\n'
 """
-
-
-def manifest() -> list[dict[str, Any]]:
-    yaml = pytest.importorskip("yaml")
-    return list(yaml.safe_load_all((CLUSTER / "kubernetes.yaml").read_text(encoding="utf-8")))
-
-
-def test_workers_have_what_the_namespace_backend_needs() -> None:
-    _, head, worker = manifest()
-    pod = worker["spec"]["template"]["spec"]
-    assert pod["hostUsers"] is False
-    context = pod["containers"][0]["securityContext"]
-    assert context["procMount"] == "Unmasked"
-    assert context["seccompProfile"] == context["appArmorProfile"] == {"type": "Unconfined"}
-    assert "securityContext" not in head["spec"]["template"]["spec"]["containers"][0]
 
 
 @pytest.mark.trainer

@@ -1,13 +1,20 @@
 """Public names, imports without side effects, and errors."""
 
+import ast
 import importlib
 import pickle
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
+import pytest
 
 from coding_gym import errors
+from coding_gym.adapters import rllib
+from coding_gym.tasks import load_tasks
+from coding_gym.text.tokenizers import get_tokenizer
 
 SCRIPT = """
 import importlib, os, pkgutil, re, sys, threading
@@ -29,16 +36,16 @@ def state():
         has_children = False
     return sys.path[:], dict(os.environ), os.getcwd(), threading.active_count(), has_children
 
-before = state()
+before, doors = state(), set()
 names = [m.name for m in pkgutil.walk_packages(coding_gym.__path__, "coding_gym.")]
 for name in names:
     try:
         importlib.import_module(name)
     except MissingDependencyError as missing:  # the module subclasses a trainer's class
-        doors = ("coding_gym.adapters.", "coding_gym.evaluation.inspect_log")
-        assert name.startswith(doors), name
-        assert re.search(r"run: pip install .*\\[[a-z0-9-]+\\]", str(missing)), missing
+        extra = re.search(r"run: pip install .*\\[([a-z0-9-]+)\\]", str(missing))
+        doors.add((name.removeprefix("coding_gym."), extra[1]))
     assert state() == before, name
+print(doors)
 print(len(names), "coding_gym.grading.inside.supervisor" in names)
 """
 ALL = [
@@ -64,11 +71,38 @@ def test_importing_has_no_side_effect_and_loads_no_heavy_package() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    at_once, last = done.stdout.splitlines()
+    at_once, doors, last = done.stdout.splitlines()
     assert at_once == "at once: []"
+    assert ast.literal_eval(doors) == {
+        ("adapters.nemo_gym", "nemo-gym"),
+        ("adapters.openenv", "openenv"),
+        ("adapters.sb3", "sb3"),
+        ("adapters.verifiers", "verifiers"),
+        ("adapters.verifiers_plugin", "verifiers"),
+        ("adapters.verl", "verl"),
+        ("evaluation.inspect_log", "inspect"),
+    }
     count, has_supervisor = last.split()
     assert int(count) > 100
     assert has_supervisor == "True"
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "use"),
+    [
+        ("datasets", "datasets", lambda _: load_tasks("owner/dataset")),
+        ("pyarrow", "datasets", load_tasks),
+        ("ray.tune.registry", "rllib", lambda _: rllib.register()),
+        ("transformers", "hf", lambda path: get_tokenizer(f"hf:{path}")),
+    ],
+)
+def test_a_missing_package_names_its_extra(
+    package: str, extra: str, use: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+    with pytest.raises(errors.MissingDependencyError, match=rf"pip install .*\[{extra}\]"):
+        use(tmp_path / "rows.parquet")
 
 
 def test_every_error_is_built_from_one_message_and_pickles() -> None:

@@ -1,7 +1,6 @@
 """Tokenizers of tiktoken, and of local Hugging Face files."""
 
 import random
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from model_server import byte_backend, register_bytes, register_encoding
 
 from coding_gym.errors import (
     InvalidArgumentError,
-    MissingDependencyError,
     TokenizerError,
     UnknownNameError,
 )
@@ -90,12 +88,6 @@ def tokenizer_file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_missing_extra_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingDependencyError):
-        get_tokenizer(f"hf:{tmp_path}")
-
-
 @pytest.mark.slow
 def test_a_local_file_and_its_folder_load(tokenizer_file: Path) -> None:
     pytest.importorskip("transformers")

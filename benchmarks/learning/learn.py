@@ -21,23 +21,20 @@ import importlib
 import json
 import multiprocessing
 import os
-import platform
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from importlib.metadata import version
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from git import Repo
 from menu_episodes import Choose, Played, explore, in_order, play, random_choice
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "examples"))  # for menu_policy
+sys.path += [str(ROOT / "examples"), str(ROOT / "benchmarks")]  # for menu_policy and timing
 RESULTS = ROOT / "benchmarks" / "results" / "learn.jsonl"
 # Bugs that one edit of the menu can revert. Other bugs, such as a removed statement, can seldom be
 # repaired by an edit of the menu.
@@ -129,23 +126,12 @@ def run_seed(train: Path, test: Path, trainer: str, seed: int, steps: int) -> di
     }
 
 
-@cache
-def commit() -> str:
-    """Returns the commit at the first call; changes of the results file are ignored."""
-    repository = Repo(ROOT)
-    changed = repository.git.status("--porcelain", "--", ".", ":!benchmarks/results")
-    return repository.head.commit.hexsha[:7] + ("+changes" if changed else "")
-
-
 def machine(*packages: str) -> dict[str, Any]:
     """Returns the machine, the versions and the commit of a measurement."""
-    return {
-        "commit": commit(),
-        "cores": os.cpu_count(),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in ("gymnasium", "numpy", *packages)},
-    }
+    from timing import machine
+
+    names = ("gymnasium", "numpy", *packages)
+    return {**machine(), "versions": {name: version(name) for name in names}}
 
 
 def report(results: Path) -> None:
@@ -189,7 +175,6 @@ def rate(seeds: list[Counts]) -> tuple[float, float, float]:
 
 def run_all(options: argparse.Namespace) -> None:
     """Explores, plays the baselines, and trains; adds each line when it is complete."""
-    commit()
     train, test = (subset(options.bench, split, options.each) for split in SPLITS)
     keep(options.results, run_exploration(train, test))
     keep(options.results, run_baselines(test))

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.optional import missing_extra
+from coding_gym.optional import import_extra
 from coding_gym.vector import make_vec
 
 
@@ -80,9 +80,5 @@ def register(name: str = "CodingRepair") -> str:
     Raises:
         MissingDependencyError: RLlib is not installed.
     """
-    try:
-        from ray.tune.registry import register_env
-    except ImportError as error:
-        raise missing_extra("RLlib", "rllib") from error
-    register_env(name, make_vector_env)
+    import_extra("ray.tune.registry", "rllib").register_env(name, make_vector_env)
     return name

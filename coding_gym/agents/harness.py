@@ -27,7 +27,7 @@ from pathlib import Path
 
 from coding_gym.arguments import check_arguments, unknown_name
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.json_record import JsonRecord, read_record
+from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox import SandboxSpec, default_interpreter
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images import build_sandbox
@@ -167,7 +167,7 @@ def get_harness(name: str) -> Harness:
     except (OSError, ValueError) as problem:
         raise InvalidArgumentError(f"the harness {name} cannot be read: {problem}") from None
     check_arguments(f"harness {name}", data, [each.name for each in fields(Harness)])
-    return read_record(Harness, data, f"harness {name}")
+    return Harness.from_json(data, f"harness {name}")
 
 
 def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> SandboxSpec:

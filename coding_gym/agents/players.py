@@ -20,7 +20,6 @@ from coding_gym.arguments import check_arguments, unknown_name
 from coding_gym.envs.spaces import ActionText
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
-from coding_gym.json_record import read_record
 from coding_gym.tasks.rows import read_jsonl
 
 Settings = TypeVar("Settings", Sampling, Prices)
@@ -133,7 +132,7 @@ def _read(kind: type[Settings], name: str, values: Mapping[str, Any] | None) -> 
         return None
     record: Any = kind
     check_arguments(name, values, [each.name for each in fields(record)])
-    return read_record(kind, values, name)
+    return kind.from_json(values, name)
 
 
 def _read_script(path: Path) -> list[str]:

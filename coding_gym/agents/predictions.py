@@ -12,7 +12,7 @@ from coding_gym.agents.live_episode import LiveEpisode, Player
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError, PatchError
 from coding_gym.grade import GradeReason
-from coding_gym.json_record import JsonRecord, read_record
+from coding_gym.json_record import JsonRecord
 from coding_gym.patch import Patch
 from coding_gym.tasks.rows import read_json, read_jsonl
 from coding_gym.workspace import apply_patch, normalize
@@ -109,7 +109,7 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
     patches: dict[str, list[str]] = {}
     models = set()
     for location, row in _rows(path):
-        prediction = read_record(_Prediction, row, location)
+        prediction = _Prediction.from_json(row, location)
         patches.setdefault(prediction.instance_id, []).append(prediction.model_patch or "")
         models.add(prediction.model_name_or_path)
     if not patches:

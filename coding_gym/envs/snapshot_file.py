@@ -18,7 +18,7 @@ from coding_gym.envs.snapshot import EnvSnapshot, check_equal, settings_of
 from coding_gym.episode import EpisodeSnapshot, Usage
 from coding_gym.episode.config import EpisodeConfig, task_digest
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.json_record import JsonRecord, read_record
+from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox import Snapshot
 from coding_gym.sandbox.snapshot import read_members, write_members
 from coding_gym.task import Task
@@ -89,7 +89,7 @@ def _read(path: Path) -> _Document:
                 f"its format must be {_FORMAT}, got {data['format']!r}; save a new one with "
                 "this version"
             )
-        return read_record(_Document, data)
+        return _Document.from_json(data)
     except (ValueError, LookupError, TypeError) as problem:
         raise InvalidArgumentError(f"{path} is not a snapshot of an env: {problem}") from problem
 

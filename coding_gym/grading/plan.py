@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from coding_gym.grade import Level
 from coding_gym.grading.challenge import Challenge
 from coding_gym.task import Task
+from coding_gym.trajectory import write_whole
 from coding_gym.workspace import Template
 
 _VERSION = 14
@@ -117,9 +118,7 @@ def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Pla
         if (plan := _read(path, key) or _uncalibrated.get(path)) is None:
             plan = make()
             if plan.is_calibrated:
-                unfinished = path.with_suffix(".partial")
-                unfinished.write_text(plan.to_text(key), encoding="utf-8")
-                unfinished.rename(path)
+                write_whole(path, plan.to_text(key))
             else:
                 _uncalibrated[path] = plan
     return plan

@@ -253,7 +253,6 @@ class _Container(Channel):
 
     def __init__(self, engine: Engine, image: Image, spec: SandboxSpec) -> None:
         with engine.errors_as("start a container"), contextlib.ExitStack() as cleanup:
-            self._engine = engine
             options = _create_options(engine, image, spec)
             self._id = engine.api.create_container(image.name, **options)["Id"]
             cleanup.callback(engine.remove, self._id)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from coding_gym.errors import MissingDependencyError, UnknownTaskError
-from coding_gym.optional import requirement
+from coding_gym.errors import UnknownTaskError
+from coding_gym.optional import import_extra
 
 FILE_SUFFIXES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
 """A text that ends with one of these is a file name, even if the file does not exist."""
@@ -61,13 +61,7 @@ def _default_splits(dataset_id: str) -> Sequence[str]:
 @contextmanager
 def _library(dataset: str) -> Iterator[Any]:
     """Yields the module ``datasets``; converts its errors."""
-    try:
-        import datasets
-    except ImportError:
-        raise MissingDependencyError(
-            f"dataset {dataset!r} is on the Hugging Face hub, and the package datasets is not "
-            f"installed; run: pip install {requirement('datasets')}"
-        ) from None
+    datasets = import_extra("datasets", "datasets")
     try:
         yield datasets
     # Unreachable, missing and unreadable datasets raise OSError, an unknown split ValueError.

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from coding_gym.errors import InvalidTaskError, MissingDependencyError
-from coding_gym.optional import requirement
+from coding_gym.errors import InvalidTaskError
+from coding_gym.optional import import_extra
 
 Row = tuple[str, Any]  # the position, for errors, and the value
 
@@ -79,15 +79,10 @@ def read_json(path: Path) -> Iterator[Row]:
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:
+    pyarrow = import_extra("pyarrow", "datasets")
+    parquet = import_extra("pyarrow.parquet", "datasets")
     try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingDependencyError(
-            f"reading {path.name} needs pyarrow; run: pip install {requirement('datasets')}"
-        ) from None
-    try:
-        rows = pyarrow.parquet.read_table(path).to_pylist()
+        rows = parquet.read_table(path).to_pylist()
     except (pyarrow.ArrowException, OSError) as error:
         raise InvalidTaskError(f"{path}: not Parquet: {str(error).splitlines()[0]}") from None
     yield from ((f"{path} row {n}", row) for n, row in enumerate(rows, 1))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple, TypeVar
 
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError
-from coding_gym.optional import requirement
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.optional import missing_extra
 from coding_gym.process_cache import ProcessCache
 from coding_gym.text.neutral import token_starts
 from coding_gym.text.tokenizers import HuggingFaceTokenizer, Tokenizer
@@ -329,9 +329,7 @@ def _template_layout(tokenizer: HuggingFaceTokenizer, schemas: Schemas) -> Layou
                 tokenize=False,
             )
         except ImportError as error:
-            raise MissingDependencyError(
-                f"chat templates need jinja2; run: pip install {requirement('hf')} 'jinja2>=3.1.6'"
-            ) from error
+            raise missing_extra("jinja2", "hf", " 'jinja2>=3.1.6'") from error
         except Exception as error:  # a template is a program, and raises any exception
             roles = ", ".join(message["role"] for message in messages)
             raise InvalidArgumentError(

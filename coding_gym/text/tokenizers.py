@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.arguments import unknown_name
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError, TokenizerError
-from coding_gym.optional import requirement
+from coding_gym.errors import InvalidArgumentError, TokenizerError
+from coding_gym.optional import import_extra
 from coding_gym.text.truncate import well_formed
 
 if TYPE_CHECKING:
@@ -237,12 +237,7 @@ def _load_huggingface(name: str) -> HuggingFaceTokenizer:
     path = Path(target).expanduser()
     if target.startswith(("/", ".", "~")) and not path.exists():
         raise TokenizerError(f"{name}: {path} does not exist; name a folder or a tokenizer.json")
-    try:
-        import transformers
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"the tokenizer {name} needs transformers; run: pip install {requirement('hf')}"
-        ) from error
+    transformers = import_extra("transformers", "hf")
     try:
         if path.is_file():
             backend = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path))

@@ -58,7 +58,7 @@ class RayVectorEnv(CodingRepairVectorEnv):
         Raises:
             EpisodeError: The env has no running episode, or an action is pending.
         """
-        env = self._idle_slot("snapshot", index).env
+        env = self._idle_slot(index).env
         assert isinstance(env, RemoteEnv)  # noqa: S101 - all envs of this class are
         return env.snapshot()
 

@@ -177,7 +177,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         Raises:
             EpisodeError: The env has no running episode, or an action is pending.
         """
-        return snapshot(self._idle_slot("snapshot", index).env)
+        return snapshot(self._idle_slot(index).env)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Returns the results of a method, or the values of an attribute, of the N envs.
@@ -213,11 +213,11 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     ) -> list[Env]:
         return make_envs(num_envs, wrappers, env_kwargs)
 
-    def _idle_slot(self, name: str, index: int) -> Slot:
+    def _idle_slot(self, index: int) -> Slot:
         """Returns one slot; EpisodeError if an action is pending there."""
         self._check_open()
         (slot,) = self._chosen([index])
-        _check_idle(name, [slot])
+        _check_idle("snapshot", [slot])
         return slot
 
     def _check_open(self) -> None:

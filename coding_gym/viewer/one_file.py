@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.trajectory import write_whole
 from coding_gym.viewer.pages import Json, Runs, compare, dumps
 
 _ASSETS = files("coding_gym.viewer") / "assets"
@@ -47,9 +48,7 @@ def write_static_report(folders: Sequence[Path], path: Path, sources: Sequence[s
         address: base64.b64encode(gzip.compress(dumps(page).encode())).decode()
         for address, page in _pages(runs)
     }
-    temporary = path.with_name(f"{path.name}.part")
-    temporary.write_text(_document(json.dumps(content)), encoding="utf-8", newline="\n")
-    temporary.replace(path)
+    write_whole(path, _document(json.dumps(content)))
     return sum(len(run.index.rows) for run in runs.by_id.values())
 
 

@@ -31,23 +31,12 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     Args:
         env: A ``CodingRepair-v0`` env, which may be wrapped.
         folder: The folder; created if it is missing.
-        agent: Name of the agent, for the record.
-        model: Name of the agent's model, for the record.
-        run_id: Name of the run, for the record.
 
     Raises:
-        InvalidArgumentError: ``folder`` cannot be a folder, or a name is not a string.
+        InvalidArgumentError: ``folder`` cannot be a folder.
     """
 
-    def __init__(
-        self,
-        env: gym.Env[Any, Any],
-        folder: str | Path,
-        *,
-        agent: str = "",
-        model: str = "",
-        run_id: str = "",
-    ) -> None:
+    def __init__(self, env: gym.Env[Any, Any], folder: str | Path) -> None:
         core = core_env("RecordTrajectory", env)
         if not isinstance(folder, str | Path) or not str(folder):  # "" is the working directory
             raise InvalidArgumentError(f"folder must be the path of a folder, got {folder!r}")
@@ -57,13 +46,10 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             self._folder.mkdir(parents=True, exist_ok=True)
         except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: an unknown home folder
             raise InvalidArgumentError(f"folder {folder} cannot be created: {error}") from error
-        self._labels: dict[str, Any] = {"agent": agent, "model": model, "run_id": run_id}
-        for name, label in self._labels.items():
-            if not isinstance(label, str):
-                raise InvalidArgumentError(f"{name} must be a string, got {label!r}")
-        gym.utils.RecordConstructorArgs.__init__(self, folder=str(folder), **self._labels)
+        gym.utils.RecordConstructorArgs.__init__(self, folder=str(folder))
         gym.Wrapper.__init__(self, env)
         self._core = core
+        self._seed: int | None = None
         self._episode: Episode | None = None  # the episode of the rewards
         self._rewards: list[tuple[float, dict[str, float]]] = []
 
@@ -74,7 +60,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         rewards = state_in(options, self)
         started = super().reset(seed=seed, options=options)
         self._episode, self._rewards = self._core.episode, list(rewards or ())
-        self._labels["seed"] = seed
+        self._seed = seed
         return started
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -104,4 +90,4 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             if isinstance(layer, ShapedReward)
         ]
         settings = {**trajectory.settings, **({"wrappers": shaping} if shaping else {})}
-        write_trajectory(self._folder, replace(trajectory, settings=settings, **self._labels))
+        write_trajectory(self._folder, replace(trajectory, settings=settings, seed=self._seed))

@@ -1,14 +1,13 @@
 """Runs in the formats of other tools."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_runs import make_run
 
-from coding_gym.errors import MissingDependencyError, UnknownNameError
+from coding_gym.errors import UnknownNameError
 from coding_gym.evaluation import export
 from coding_gym.grade import GradeReason
 
@@ -75,15 +74,6 @@ def test_unknown_formats_are_refused(run: Path, tmp_path: Path) -> None:
 
 
 # -- Logs of Inspect ---------------------------------------------------------------------------
-
-
-def test_missing_package_names_its_extra(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(sys.modules, "coding_gym.evaluation.inspect_log", raising=False)
-    monkeypatch.setitem(sys.modules, "inspect_ai", None)
-    with pytest.raises(MissingDependencyError, match="inspect"):
-        export(run, "inspect", tmp_path / "out")
 
 
 @pytest.mark.nightly

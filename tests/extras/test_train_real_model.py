@@ -1,4 +1,4 @@
-"""examples/train_real_model.py: its gradient, its stages, and a stage that was killed."""
+"""examples/train_real_model.py: its gradient, its demonstrations and its stages."""
 
 import json
 import sys
@@ -96,7 +96,14 @@ def test_stages_make_two_models_and_a_comparison(
     monkeypatch.setattr(recipe, "ATTEMPTS", 2)
     run(monkeypatch, model_folder, "--bench", str(bench), "--work", str(work), *steps)
     names = {path.name for path in work.iterdir()}
-    assert {"demos.jsonl", "sft", "grpo", "eval-downloaded", "eval-grpo", "curve.svg"} <= names
+    assert {
+        "demos.jsonl",
+        "sft",
+        "grpo",
+        "eval-downloaded",
+        "eval-grpo",
+        "grpo-curve.jsonl",
+    } <= names
     table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     names_of_rows = [line.split(" | ")[0] for line in table[2:]]
     assert names_of_rows == [
@@ -106,7 +113,6 @@ def test_stages_make_two_models_and_a_comparison(
         "| grpo",
         "| grpo - sft",
     ]
-    assert "<polyline" in (work / "curve.svg").read_text(encoding="utf-8")
     splits = [load_tasks(str(work / f"{name}.jsonl")) for name in ("grpo", "test")]
     assert [len(tasks) for tasks in splits] == [2, 1]
     assert sorted(task.repo for tasks in splits for task in tasks) == ["one", "three", "two"]
@@ -129,7 +135,6 @@ def test_report_counts_only_patches_that_pass_the_hidden_tests(
     monkeypatch.setattr(recipe, "HuggingFaceAgent", play)
     monkeypatch.setattr(recipe, "load", lambda *_: None)
     recipe.write_tasks(bench, tmp_path)
-    (tmp_path / "curve.jsonl").touch()
     for _ in range(2):  # the second report reads the grades
         run(monkeypatch, model_folder, "report", "--work", str(tmp_path))
         table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
@@ -162,32 +167,3 @@ def test_demonstration_has_the_ids_of_a_played_episode(
     assert record.resolved
     example = recipe.demonstration(task.problem_statement, reply, tokenizer, "pythonic")
     assert example == record.to_training_example(include_inexact=True)
-
-
-def test_killed_stage_continues_from_its_saved_state(
-    model_folder: Path, bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    work = tmp_path / "work"
-    monkeypatch.setattr(recipe, "BATCH", 1)
-    monkeypatch.setattr(recipe, "SAVE_STEPS", 2)
-    arguments = ("--bench", str(bench), "--work", str(work), "--sft-steps", "4")
-    run(monkeypatch, model_folder, "demos", *arguments)
-    learn, calls = recipe.learn, []
-
-    def killed(*others: Any) -> float:
-        calls.append(others)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return learn(*others)
-
-    other = {"stage": "other", "step": 3}
-    (work / "curve.jsonl").write_text(json.dumps(other) + "\n", encoding="utf-8")
-    monkeypatch.setattr(recipe, "learn", killed)
-    with pytest.raises(KeyboardInterrupt):
-        run(monkeypatch, model_folder, "sft", *arguments)
-    assert not (work / "sft").exists()
-    run(monkeypatch, model_folder, "sft", *arguments)
-    rows = map(json.loads, (work / "curve.jsonl").read_text(encoding="utf-8").splitlines())
-    assert [row["step"] for row in rows] == [3, 0, 1, 2, 3]
-    assert len(calls) == 6  # the third and the fourth update
-    assert (work / "sft" / "config.json").exists()

@@ -11,10 +11,10 @@ from episodes import raising
 from rows import refusal, row
 from sandbox_fixtures import write_rows
 
-from coding_gym.errors import MissingDependencyError, UnknownTaskError
+from coding_gym.errors import UnknownTaskError
 from coding_gym.task import GitTree
 from coding_gym.tasks import load_tasks
-from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
+from coding_gym.tasks.hugging_face import is_dataset_id
 
 pytestmark = pytest.mark.slow
 
@@ -91,12 +91,6 @@ def test_unreadable_rows_are_an_error_of_the_dataset(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: rows())
     with pytest.raises(UnknownTaskError, match=r"owner/dataset:test.*damaged"):
         load_tasks(f"{DATASET}:test")
-
-
-def test_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install .*\[datasets\]"):
-        list(read_dataset(DATASET, ["test"]))
 
 
 HOST_PATHS = [

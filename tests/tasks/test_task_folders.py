@@ -69,7 +69,6 @@ def test_every_field_of_the_manifest_reaches_the_task(tmp_path):
     split = "test"
     difficulty = "hard"
     language = "python"
-    hints_text = "look at the sign"
     interpreter = "3.9"
     install_commands = ["python -m pip install -e ."]
     visible_test_command = "python -m pytest tests"

@@ -1,14 +1,12 @@
 """Rows in SWE-bench's schema, from files and lists."""
 
 import json
-import sys
 
 import git
 import numpy as np
 import pytest
 from rows import loaded, refusal, row
 
-from coding_gym.errors import MissingDependencyError
 from coding_gym.patch import Patch
 from coding_gym.rollout import RunFolder
 from coding_gym.task import FolderTree, GitTree, Task
@@ -144,13 +142,6 @@ def test_a_repeated_id_is_refused_with_both_places(tmp_path):
     found = refusal(path)
     assert f"{path} line 3" in found
     assert f"'owner__name-1' is already in {path} line 1" in found
-
-
-def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
-    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install .*\[datasets\]"):
-        load_tasks(tmp_path / "rows.parquet")
 
 
 TEST_PATCH = Patch.between(

@@ -30,7 +30,7 @@ PARTS = [
 # Arguments other than the defaults, by wrapper; `folder` stands for one of the test's own.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "MenuActions": {"num_candidates": 5},
-    "RecordTrajectory": {"folder": "folder", "run_id": "r1"},
+    "RecordTrajectory": {"folder": "folder"},
     "ShapedReward": {"parts": PARTS, "gamma": 0.99},
     "TokenBudget": {"max_tokens": 4000, "reserve_tokens": 100},
     "TranscriptObservation": {"max_tokens": 64},

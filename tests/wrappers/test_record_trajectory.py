@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from episodes import SUBMIT, Closing, MakeEnv, shell
@@ -32,14 +31,13 @@ def core(make_env: MakeEnv) -> CodingRepairEnv:
 def test_an_episode_is_one_file_with_all_that_is_sampled(
     core: CodingRepairEnv, folder: Path
 ) -> None:
-    env = RecordTrajectory(core, folder, agent="me", model="small", run_id="r1")
+    env = RecordTrajectory(core, folder)
     env.reset(seed=3)
     env.step(Completion(FIX, [3, 1, 2], [-0.5, -0.25, -1.0]))
     assert not any(folder.iterdir())
     env.step(SUBMIT)
     (trajectory,) = read_trajectories(folder)
-    labels: Any = {"agent": "me", "model": "small", "run_id": "r1", "seed": 3}
-    assert trajectory == replace(core.episode.trajectory(), **labels)
+    assert trajectory == replace(core.episode.trajectory(), seed=3)
     assert trajectory.tools == tuple(core.toolset.schemas)
     assert trajectory.usage == {"turns": 2, "tool_calls": 2}
     assert trajectory.cost is None
@@ -96,14 +94,6 @@ def test_an_invalid_folder_is_refused(core: CodingRepairEnv, tmp_path: Path) -> 
     for bad in (tmp_path / "file", tmp_path / "file" / "below", "", 3, "a\0b", "~nobody-here/file"):
         with pytest.raises(InvalidArgumentError):
             RecordTrajectory(core, bad)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("name", ["agent", "model", "run_id"])
-def test_a_label_that_is_not_a_string_is_refused(
-    name: str, core: CodingRepairEnv, folder: Path
-) -> None:
-    with pytest.raises(InvalidArgumentError, match=name):
-        RecordTrajectory(core, folder, **{name: None})  # type: ignore[arg-type]
 
 
 def test_a_record_that_cannot_be_written_raises(core: CodingRepairEnv, folder: Path) -> None:
