@@ -92,8 +92,8 @@ Environments = Annotated[
     Path | None,
     option(
         TASKS,
-        help="A JSONL file with interpreter and install_commands by instance_id; 'swebench' for "
-        "the tables of SWE-bench's harness, 'images' for the images that datasets publish.",
+        help="A JSONL file with interpreter and install_commands by instance_id; or 'images', for "
+        "the images that datasets publish.",
     ),
 ]
 Limits = Annotated[
@@ -113,7 +113,7 @@ def task_source(
     arguments = {
         "source": absolute_source(source),
         "repositories": repositories and absolute(repositories),
-        "environments": environments and absolute(environments, reserved=("swebench", "images")),
+        "environments": environments and absolute(environments, reserved=("images",)),
         **others,
     }
     return {name: value for name, value in arguments.items() if value is not None}

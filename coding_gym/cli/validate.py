@@ -59,7 +59,7 @@ def validate(
 
     With the same --out as before, the command continues where it stopped.
 
-    Example: coding-gym validate rows.jsonl --environments swebench --out report.jsonl
+    Example: coding-gym validate rows.jsonl --environments images --out report.jsonl
     """
     tasks = load_tasks(
         **options.task_source(

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coding_gym.arguments import hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.task import GitTree, ImageTree, Task, default_url
@@ -20,8 +19,8 @@ _ONLY_LISTS = re.compile(r"(python[\d.]* -m )?pip[\d.]* (list|freeze)\b[^;&|]*")
 # The path of the project in images of SWE-bench, SWE-Gym and similar datasets.
 _TESTBED = "/testbed"
 
-SWE_BENCH_TABLES, IMAGES = "swebench", "images"
-"""The names that `load_tasks` accepts as ``environments``."""
+IMAGES = "images"
+"""The name that `load_tasks` accepts as ``environments``."""
 
 Environments = str | Path | Mapping[str, Mapping[str, Any]]
 
@@ -119,8 +118,8 @@ def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:
     path = Path(environments).expanduser()
     if not path.is_file():
         raise InvalidArgumentError(
-            "environments must be a .jsonl file, a mapping by task id or a name, got "
-            f"{str(environments)!r}; {hint(environments, (SWE_BENCH_TABLES, IMAGES))}"
+            f"environments must be a .jsonl file, a mapping by task id or {IMAGES!r}, got "
+            f"{str(environments)!r}"
         )
     entries = []
     for where, entry in read_jsonl(path):
