@@ -1,17 +1,15 @@
 """Reads a source of tasks: a name, a path or a list of rows."""
 
 import difflib
-import hashlib
-import os
-import pickle
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError, UnknownTaskError
 from coding_gym.patch import Patch
-from coding_gym.task import FolderTree, Task
+from coding_gym.task import Task
 from coding_gym.task_row import row_label
 from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT, read_bundled, read_polyglot
 from coding_gym.tasks.filters import RefusedRow, Wanted
@@ -40,59 +38,26 @@ class Opened:
     usable: set[str] = field(default_factory=set)
 
 
-_MAX_KEPT = 8
-_kept: dict[Hashable, Opened] = {}
-
-
 def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
-    """Returns the result of `open_source`; each source is read once per process.
+    """Returns the result of `open_source`; unchanged files and datasets are read once per process.
 
-    A source is read again when one of its files has changed. The last few sources are kept.
+    Every env of a vector env opens its source. Lists of rows are read each time.
     """
-    try:
-        key = _fingerprint(source, split)
-    except (OSError, TypeError, ValueError, AttributeError, pickle.PicklingError):
-        key = None  # `open_source` raises the error
-    opened = _kept.get(key)
-    if opened is None:
-        opened = open_source(source, split)
-        if key is not None and _is_self_contained(source, opened):
-            _kept[key] = opened
-            for old in list(_kept)[:-_MAX_KEPT]:
-                _kept.pop(old, None)
-    return opened
+    if not isinstance(source, str | Path):
+        return open_source(source, split)
+    top = Path(_named(source)[1]).expanduser().absolute()
+    if top.name == MANIFEST and top.is_file():
+        top = top.parent
+    files = top.rglob("*") if top.is_dir() else (top,)
+    stats = ((path, path.stat()) for path in files if path.is_file())
+    states = tuple((path, s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats)
+    return _open_once(source, split if isinstance(split, str) else tuple(split or ()), top, states)
 
 
-def _fingerprint(source: Any, split: Wanted) -> Hashable:
-    """Returns a value that identifies a source and the state of its files."""
-    if isinstance(source, list | tuple):  # relative paths in rows start at the current folder
-        return Path.cwd(), hashlib.sha256(pickle.dumps(source)).digest()
-    name, location = _named(source)
-    top = _top(location)
-    folders = os.walk(top) if top.is_dir() else [(str(top.parent), [], [top.name])]
-    paths = (Path(folder, file) for folder, _, files in folders for file in files)
-    states = tuple(
-        (str(path), state.st_ino, state.st_size, state.st_mtime_ns)
-        for path in paths
-        if path.is_file() and (state := path.stat())
-    )
-    return name, str(location), top, repr(split), states
-
-
-def _top(location: str | Path) -> Path:
-    """Returns the file or folder to read; the task's folder for a manifest."""
-    path = Path(location).expanduser().absolute()
-    return path.parent if path.name == MANIFEST and path.is_file() else path
-
-
-def _is_self_contained(source: Any, opened: Opened) -> bool:
-    """Whether the fingerprint covers all files of the tasks; trees can be in other folders."""
-    if isinstance(source, list | tuple):
-        return True
-    top = _top(_named(source)[1]).resolve()
-    trees = [task.tree for task in opened.tasks if isinstance(task, Task)]
-    folders = [Path(tree.folder) for tree in trees if isinstance(tree, FolderTree)]
-    return not top.is_dir() or all(folder.is_relative_to(top) for folder in folders)
+@lru_cache(maxsize=8)
+def _open_once(source: str | Path, split: Wanted, *state: object) -> Opened:
+    del state  # a part of the key: the absolute path, and the state of its files
+    return open_source(source, split)
 
 
 def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
