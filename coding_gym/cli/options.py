@@ -27,7 +27,7 @@ Source = Annotated[
     option(
         TASKS,
         "--tasks",
-        help="'bundled', 'polyglot', a path to rows or task folders, harbor:FOLDER, or a "
+        help="'bundled', 'polyglot', a path to rows or task folders, or a "
         "Hugging Face dataset as owner/name.",
     ),
 ]
@@ -120,10 +120,7 @@ def task_source(
 
 
 def absolute_source(source: str) -> str:
-    """Returns a source of tasks with an absolute path; a prefix ``format:`` is kept."""
-    form, colon, path = source.partition(":")
-    if colon and "/" not in form and not Path(source).exists():
-        return f"{form}:{absolute(path)}"
+    """Returns a source of tasks with an absolute path; names do not change."""
     return absolute(source, reserved=("bundled", "polyglot"))
 
 

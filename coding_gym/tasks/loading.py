@@ -38,8 +38,7 @@ def load_tasks(
             folder with task folders at any depth; a folder of Harbor's tasks; a ``.jsonl``,
             ``.json`` or ``.parquet`` file of rows, or a folder of such files; a dataset of the
             Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of rows. The
-            format is recognised; ``format:source``, such as ``swe-smith:rows.jsonl``, names one of
-            `coding_gym.tasks.sources`.
+            format is recognised; see `coding_gym.tasks.sources`.
         task_ids: Only these ids; each must exist. Here and below, a text is a list of one.
         repos: Only these repositories or programs.
         languages: Only these languages.

@@ -58,8 +58,8 @@ def test_task_paths_become_absolute_and_names_do_not(
     monkeypatch.chdir(tmp_path)
     for name in ("jobs", "images", "bundled", "test"):
         Path(name).mkdir()
-    assert task_source("harbor:jobs", Path("jobs"), None) == {
-        "source": f"harbor:{tmp_path}/jobs",
+    assert task_source("jobs", Path("jobs"), None) == {
+        "source": f"{tmp_path}/jobs",
         "repositories": f"{tmp_path}/jobs",
     }
     for source in ("bundled", "owner/name:test"):

@@ -61,7 +61,6 @@ def test_splits_are_chosen_by_the_argument_or_in_the_name(hub: Path):
     assert loaded(DATASET, split="train") == [("1", "train"), ("2", "train")]
     assert loaded(DATASET, split=["test", "train"], limit=2) == [("3", "test"), ("1", "train")]
     assert loaded(f"{DATASET}:train", limit=1) == [("1", "train")]
-    assert loaded(f"swe-bench:{DATASET}:train", limit=1) == [("1", "train")]
 
 
 def test_missing_split_is_named(hub: Path):
@@ -132,9 +131,8 @@ def test_row_of_the_hub_cannot_name_a_host_path(
     serve: Callable[[dict[str, object]], None], field: str, value: str
 ):
     serve({field: value})
-    for source in (f"{DATASET}:test", f"swe-bench:{DATASET}:test"):
-        message = refusal(source)
-        assert message.startswith(f"{DATASET}:test row 1 (owner__name-1): field '{field}'")
+    message = refusal(f"{DATASET}:test")
+    assert message.startswith(f"{DATASET}:test row 1 (owner__name-1): field '{field}'")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from coding_gym.patch import Patch
 from coding_gym.task_row import Row, Text, Texts, row_error, value_of
 from coding_gym.tasks.sources.eval_script import read_eval_script
 from coding_gym.tasks.sources.languages import language_named, language_of
-from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.runner_choice import how_tests_run
 
 # pytest 9 shortens the ids of parameters; the datasets have the ids of older releases.
@@ -94,7 +93,8 @@ def with_pytest(commands: tuple[str, ...]) -> tuple[str, ...]:
     return (*commands, INSTALL_PYTEST)
 
 
-def _to_row(row: Row, where: str) -> Row:
+def to_row(row: Row, where: str) -> Row:
+    """Returns a row with missing fields inferred, and the name of a published image."""
     # A late import: it loads sandboxes, which importing the package must not do.
     from coding_gym.grading.formats.swebench import FORMAT_BY_REPO
 
@@ -103,6 +103,3 @@ def _to_row(row: Row, where: str) -> Row:
     if "image" not in row and str(row.get("repo")).lower() in FORMAT_BY_REPO:
         filled["image"] = image_name(str(row.get("instance_id")), "swebench", "_1776_")
     return filled
-
-
-SWE_BENCH = RowFormat(name="swe-bench", reads=lambda _: True, to_row=_to_row)

@@ -1,7 +1,6 @@
 """SWE-Gym and SWE-Gym Lite: SWE-bench's schema, with other projects and images."""
 
 from coding_gym.task_row import Row
-from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.swe_bench import fill_in, image_name
 
 _PROJECTS = frozenset(
@@ -13,16 +12,15 @@ _PROJECTS = frozenset(
 )  # fmt: skip
 
 
-def _reads(row: Row) -> bool:
+def reads(row: Row) -> bool:
+    """Whether the repository is one of SWE-Gym's."""
     repo = row.get("repo")
     return isinstance(repo, str) and repo in _PROJECTS and "instance_id" in row
 
 
-def _to_row(row: Row, where: str) -> Row:
+def to_row(row: Row, where: str) -> Row:
+    """Returns a row with missing fields inferred, and the name of its image."""
     filled = fill_in(row, where)
     if "image" not in row:
         filled["image"] = image_name(str(row.get("instance_id")), "xingyaoww", "_s_")
     return filled
-
-
-SWE_GYM = RowFormat(name="swe-gym", reads=_reads, to_row=_to_row)

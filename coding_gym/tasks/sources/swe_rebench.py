@@ -9,8 +9,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from coding_gym.task_row import Row, Text, Texts, row_error, value_of
-from coding_gym.tasks.sources.row_format import RowFormat
+from coding_gym.task_row import Row, Text, Texts, value_of
 from coding_gym.tasks.sources.runner_choice import how_tests_run
 from coding_gym.tasks.sources.swe_bench import fill_in, hidden_test_ids, with_pytest
 
@@ -25,10 +24,14 @@ _NEEDS_ROOT = re.compile(
 _NOT_SPLIT = re.compile(r"[(){}`\n;#]|\|\||(^|&& )\w+=\S*(?= &&)")
 
 
-def _to_row(row: Row, where: str) -> Row:
-    config = value_of(row, _CONFIG, dict[str, Any], where)
-    if config is None:
-        raise row_error(row, where, _CONFIG, "is missing")
+def reads(row: Row) -> bool:
+    """Whether a row has SWE-rebench's configuration."""
+    return _CONFIG in row
+
+
+def to_row(row: Row, where: str) -> Row:
+    """Returns a row of SWE-rebench in the common schema."""
+    config = value_of(row, _CONFIG, dict[str, Any], where, {})
     # Errors name these fields with the name of the object as prefix.
     inner = {f"{_CONFIG}.{key}": value for key, value in config.items()}
     inner["instance_id"] = row.get("instance_id")
@@ -93,6 +96,3 @@ def _replaced(command: str) -> str:
     if not _NEEDS_ROOT.search(command):
         return command
     return f"echo {shlex.quote(f'excluded, needs root or conda or has no effect: {command}')}"
-
-
-SWE_REBENCH = RowFormat(name="swe-rebench", reads=lambda row: _CONFIG in row, to_row=_to_row)
