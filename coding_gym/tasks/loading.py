@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coding_gym.arguments import at_least_one
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.task import Task
 from coding_gym.tasks.bundled_tasks import BUNDLED
-from coding_gym.tasks.filters import RefusedRow, Wanted, challenged, first, select
+from coding_gym.tasks.filters import RefusedRow, Wanted, challenged, select
 from coding_gym.tasks.repositories import Repositories, with_repository
 from coding_gym.tasks.usable import check_usable
 
@@ -78,7 +79,7 @@ def load_tasks(
     selected = _selected(opened.tasks, filters)
     if min_challenge is not None:
         selected = challenged(_all_read(selected), min_challenge)
-    tasks = _all_read(first(selected, limit))
+    tasks = _all_read(selected if limit is None else selected[: at_least_one("limit", limit)])
     if repositories is not None:
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:
@@ -88,7 +89,6 @@ def load_tasks(
         if task.task_id not in usable:
             label = f"{opened.locations.get(task.task_id, source)} ({task.task_id})"
             check_usable(task, label)
-            _check_lists(task, label)
             usable.add(task.task_id)
     return tasks
 
@@ -135,14 +135,3 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
             f"{tasks[0].task_id!r}, the first entry {next(iter(entries), None)!r}"
         )
     return tuple(with_environment(task, entries.get(task.task_id)) for task in tasks)
-
-
-def _check_lists(task: Task, label: str) -> None:
-    """Raises an error for a test that is in both lists."""
-    both = set(task.fail_to_pass) & set(task.pass_to_pass)
-    if both:
-        test = next(test for test in task.fail_to_pass if test in both)
-        raise InvalidTaskError(
-            f"{label}: fields 'FAIL_TO_PASS' and 'PASS_TO_PASS' (fail_to_pass and pass_to_pass) "
-            f"both name {test!r:.200}; name it in one, or in excluded_tests of environments"
-        )
