@@ -139,7 +139,7 @@ class Menu:
         if self._shortlist.baseline is None:
             return Trial(breaks_others=True)
         if not self._shortlist.baseline.failing:
-            return Trial(1.0, is_plausible=True)
+            return Trial(1.0)
         if self._in_place is None:
             return Trial()
         return self._program.trial(self._shortlist, self._in_place)

@@ -38,7 +38,7 @@ class Program:
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
         assert shortlist is self.found
         num_fixed = self.fixed[number]
-        return Trial(num_fixed / 2, num_fixed > 2, num_fixed == 2)
+        return Trial(min(num_fixed / 2, 1.0), num_fixed > 2)
 
 
 @pytest.fixture
