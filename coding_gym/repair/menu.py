@@ -12,7 +12,7 @@ from coding_gym.calls import ToolCall
 from coding_gym.patch import Patch
 from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.menu_features import Standing, add_standings, saturated
-from coding_gym.repair.shortlist import Shortlist
+from coding_gym.repair.program import Shortlist
 
 RUN_TESTS, SUBMIT, FIRST_CANDIDATE = range(3)
 

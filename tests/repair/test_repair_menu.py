@@ -9,7 +9,7 @@ from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.localisation import Baseline, Localisation
 from coding_gym.repair.menu import FIRST_CANDIDATE, RUN_TESTS, SUBMIT, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
-from coding_gym.repair.shortlist import Shortlist
+from coding_gym.repair.program import Shortlist
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 
 TEXT = "def at_most(x, limit):\n    return x < limit\n\n\ndef area(a, b):\n    return a - b\n"
