@@ -5,10 +5,18 @@ A module has ``reads(row)``, which recognises a row by its keys and values and m
 format, write a module here and add it to the list below.
 """
 
+from collections.abc import Callable
+
 from coding_gym.task_row import Row
 from coding_gym.tasks.sources import areno, nemo_gym, swe_bench, swe_gym, swe_rebench, swe_smith
 
-_FORMATS = (areno, swe_smith, swe_rebench, swe_gym)  # in the order of recognition
+_FORMATS: tuple[tuple[Callable[[Row], bool], Callable[[Row, str], Row]], ...] = (
+    (areno.reads, areno.to_row),  # in the order of recognition
+    (swe_smith.reads, swe_smith.to_row),
+    (swe_rebench.reads, swe_rebench.to_row),
+    (swe_gym.reads, swe_gym.to_row),
+    (lambda _: True, swe_bench.to_row),
+)
 
 
 def unified_row(row: Row, where: str) -> Row:
@@ -23,7 +31,5 @@ def unified_row(row: Row, where: str) -> Row:
     """
     if nemo_gym.reads(row):
         row = nemo_gym.inner_row(row, where)
-    for row_format in _FORMATS:
-        if row_format.reads(row):
-            return row_format.to_row(row, where)
-    return swe_bench.to_row(row, where)
+    to_row = next(to_row for reads, to_row in _FORMATS if reads(row))
+    return to_row(row, where)
