@@ -10,7 +10,7 @@ from rows import loaded, refusal, row
 from coding_gym.errors import InvalidTaskError
 from coding_gym.task import FilesTree, GitTree, ImageTree
 from coding_gym.tasks import load_tasks
-from coding_gym.tasks.sources import areno, swe_bench, swe_gym, swe_rebench, swe_smith
+from coding_gym.tasks.sources import areno, swe_bench, swe_rebench, swe_smith
 
 GOLD = """\
 diff --git a/pkg/core.py b/pkg/core.py
@@ -260,7 +260,7 @@ def test_malformed_values_raise_only_invalid_task_errors():
     messages = []
     for key in KEYS:
         for value in ODD:
-            for row_format in (areno, swe_bench, swe_gym, swe_rebench, swe_smith):
+            for row_format in (areno, swe_bench, swe_rebench, swe_smith):
                 try:
                     row_format.to_row({**dict.fromkeys(KEYS, "x"), key: value}, "row 1")
                 except InvalidTaskError as error:

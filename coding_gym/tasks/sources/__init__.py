@@ -8,13 +8,12 @@ format, write a module here and add it to the list below.
 from collections.abc import Callable
 
 from coding_gym.task_row import Row
-from coding_gym.tasks.sources import areno, nemo_gym, swe_bench, swe_gym, swe_rebench, swe_smith
+from coding_gym.tasks.sources import areno, nemo_gym, swe_bench, swe_rebench, swe_smith
 
 _FORMATS: tuple[tuple[Callable[[Row], bool], Callable[[Row, str], Row]], ...] = (
     (areno.reads, areno.to_row),  # in the order of recognition
     (swe_smith.reads, swe_smith.to_row),
     (swe_rebench.reads, swe_rebench.to_row),
-    (swe_gym.reads, swe_gym.to_row),
     (lambda _: True, swe_bench.to_row),
 )
 
