@@ -49,7 +49,9 @@ def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
     files = top.rglob("*") if top.is_dir() else (top,)
     stats = ((path, path.stat()) for path in files if path.is_file())
     states = tuple((path, s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats)
-    return _open_once(source, split if isinstance(split, str) else tuple(split or ()), top, states)
+    if isinstance(split, Iterable) and not isinstance(split, str):
+        split = tuple(map(str, split))  # hashable
+    return _open_once(source, split, top, states)
 
 
 @lru_cache(maxsize=8)

@@ -63,6 +63,7 @@ def test_filters_are_exact_and_keep_the_order(filters, left):
         ({"limit": True}, InvalidArgumentError),
         ({"limit": 1.5}, InvalidArgumentError),
         ({"repos": 3}, InvalidArgumentError),
+        ({"split": 3, "source": "bundled"}, InvalidArgumentError),
         ({"repos": [3]}, InvalidArgumentError),
         ({"task_ids": []}, InvalidArgumentError),
     ],
