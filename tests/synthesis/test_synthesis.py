@@ -300,5 +300,7 @@ def test_the_command_makes_tasks_that_the_grader_confirmed(tmp_path: Path) -> No
     )
     assert f"2 tasks in {out}" in printed
     made = load_tasks(out)
-    assert not any(Path(json.loads(row)["folder"]).is_absolute() for row in out.open())
+    assert not any(
+        Path(json.loads(row)["folder"]).is_absolute() for row in out.read_text().splitlines()
+    )
     assert all(isinstance(task.tree, FolderTree) for task in made)
