@@ -12,7 +12,8 @@ from coding_gym.synthesis.coverage_report import CoverageReport
 from coding_gym.synthesis.mutants import Mutant
 from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox, test_files
 
-_Item, _Result = TypeVar("_Item"), TypeVar("_Result")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 # Small at first, so that little work is wasted if few tasks are requested.
 _FIRST_BATCH, _MAX_BATCH = 2, 12
 # A broken program can be slower; a program that exceeds this limit probably never ends.
