@@ -120,15 +120,15 @@ class EnvironmentRow(BaseModel):
 
     image: Text | None = None
     image_path: Text | None = None
-    interpreter: Text | None = _either("interpreter", "python")
-    install_commands: Texts | None = _either("install_commands", "install_cmds")
-    environment_setup_commit: Text | None = _either("environment_setup_commit", "base_commit")
-    visible_test_command: Text | None = _either("visible_test_command", "test_cmd")
+    interpreter: Text | None = None
+    install_commands: Texts | None = None
+    environment_setup_commit: Text | None = None
+    visible_test_command: Text | None = None
     runner: Text | None = None
     test_command: Text | None = None
     test_report: Text | None = None
     grading_timeout_s: Annotated[_Seconds, Field(gt=0)] | None = None
-    excluded_tests: TestIds | None = _either("excluded_tests", "p2p_bad")
+    excluded_tests: TestIds | None = None
 
     @property
     def values(self) -> dict[str, Any]:
@@ -150,7 +150,6 @@ class TaskRow(EnvironmentRow):
     repo: Text | None = None
     base_commit: Text | None = None
     version: Annotated[Text | None, BeforeValidator(_number_text)] = None
-    environment_setup_commit: Text | None = None
     created_at: Annotated[Text | None, BeforeValidator(_date_text)] = None
     difficulty: Text | None = None
     language: Text | None = None

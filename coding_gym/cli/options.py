@@ -86,10 +86,7 @@ def task_source(
 
 
 def absolute_source(source: str) -> str:
-    """Returns a source of tasks with an absolute path; a prefix ``format:`` is kept."""
-    form, colon, path = source.partition(":")
-    if colon and "/" not in form and not Path(source).exists():
-        return f"{form}:{absolute(path)}"
+    """Returns a source of tasks with an absolute path; names do not change."""
     return absolute(source, reserved=("bundled", "polyglot"))
 
 

@@ -20,12 +20,15 @@ class Trial:
     Attributes:
         fraction_fixed: Fraction of the failing tests that passed, from 0 to 1.
         breaks_others: Whether another test no longer passed, if all were run.
-        is_plausible: Whether all failing tests passed, and no other test broke.
     """
 
     fraction_fixed: float = 0.0
     breaks_others: bool = False
-    is_plausible: bool = False
+
+    @property
+    def is_plausible(self) -> bool:
+        """Whether all failing tests passed, and no other test broke."""
+        return self.fraction_fixed == 1 and not self.breaks_others
 
 
 class CandidateTrials:
@@ -68,12 +71,7 @@ class CandidateTrials:
         passed = set() if run is None else set(run.passed)
         failing = self._baseline.failing
         fixed = passed.intersection(failing)
-        breaks = not passed.issuperset(others)
-        return Trial(
-            fraction_fixed=len(fixed) / len(failing),
-            breaks_others=breaks,
-            is_plausible=len(fixed) == len(failing) and not breaks,
-        )
+        return Trial(len(fixed) / len(failing), not passed.issuperset(others))
 
     def _files(self, candidate: Candidate) -> dict[str, bytes]:
         return {path: text.encode() for path, text in candidate.changed(self._texts).items()}

@@ -18,7 +18,7 @@ _TRACED_TEST_CPU_S = 2.0  # while lines are traced
 _ALONE_CPU_S = 20.0  # for the failing tests
 _CPU_S = 60.0  # for all tests
 _MAX_FAILING = 12
-_MAX_FAILING_CHARS = 20_000  # total length of the ids of the tests to repair
+_MAX_ID_CHARS = 2_000  # of a test to repair
 _MAX_LINES = 10_000
 _MAX_SOURCE_BYTES = 100_000
 # Size limit of the first file; it is higher than that of other files.
@@ -144,21 +144,15 @@ def _chosen(run: SuiteRun) -> tuple[str, ...]:
     failures = run.observation.failures
     hung = {test for test, failure in failures.items() if failure.kind == "TestTookTooLong"}
     # Tests that hang slow down a search, so they are used only if no other test fails.
-    quick = [test for test in run.failed if test not in hung] or run.failed
+    usable = [test for test in run.failed if len(test) <= _MAX_ID_CHARS and "\0" not in test]
+    quick = [test for test in usable if test not in hung] or usable
     first: dict[tuple[str, str], str] = {}
     for test in quick:
         failure = failures.get(test)
         if failure is not None:
             first.setdefault((failure.kind, failure.message), test)
     chosen = list(dict.fromkeys([*first.values(), *quick]))[:_MAX_FAILING]
-    num_left = _MAX_FAILING_CHARS
-    kept = []
-    for test in filter(chosen.__contains__, quick):
-        num_left -= len(test)
-        if num_left < 0 or "\0" in test:
-            break
-        kept.append(test)
-    return tuple(kept)
+    return tuple(test for test in quick if test in chosen)
 
 
 def _run_alone(

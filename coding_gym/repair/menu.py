@@ -12,7 +12,7 @@ from coding_gym.calls import ToolCall
 from coding_gym.patch import Patch
 from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.menu_features import Standing, add_standings, saturated
-from coding_gym.repair.shortlist import Shortlist
+from coding_gym.repair.program import Shortlist
 
 RUN_TESTS, SUBMIT, FIRST_CANDIDATE = range(3)
 
@@ -139,7 +139,7 @@ class Menu:
         if self._shortlist.baseline is None:
             return Trial(breaks_others=True)
         if not self._shortlist.baseline.failing:
-            return Trial(1.0, is_plausible=True)
+            return Trial(1.0)
         if self._in_place is None:
             return Trial()
         return self._program.trial(self._shortlist, self._in_place)

@@ -1,17 +1,57 @@
 """The repair candidates of a program and their trials, shared by the episodes of a process."""
 
-from collections.abc import Hashable, Sequence
+import logging
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
 
 from coding_gym.process_cache import ProcessCache
 from coding_gym.repair.candidate_trials import CandidateTrials, Trial
 from coding_gym.repair.candidates import Candidate
-from coding_gym.repair.shortlist import Shortlist, find_shortlist
+from coding_gym.repair.localisation import Baseline, Localisation, localise
+from coding_gym.repair.menu_features import CANDIDATE_FEATURES, static_features
 from coding_gym.synthesis.suite import SuiteSandbox
 from coding_gym.workspace import Template
 
+_log = logging.getLogger(__name__)
 _BLOCK = 8  # number of candidates that are tried together
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shortlist:
+    """The most likely candidates of one program, without its syntax trees.
+
+    Attributes:
+        baseline: The results of the visible tests; None if they could not be run.
+        candidates: The candidates, the most likely first.
+        features: Their `static_features`.
+        texts: The files that candidates change, by path.
+    """
+
+    baseline: Baseline | None
+    candidates: tuple[Candidate, ...]
+    features: NDArray[np.float32]
+    texts: Mapping[str, str]
+
+    @classmethod
+    def of(cls, localisation: Localisation | None, num_slots: int) -> "Shortlist":
+        """Returns the shortlist of a localisation, with at most ``num_slots`` candidates."""
+        if localisation is None:
+            nothing = np.zeros((num_slots, len(CANDIDATE_FEATURES)), np.float32)
+            return cls(None, (), nothing, {})
+        candidates = tuple(islice(localisation.candidates(), num_slots))
+        return cls(
+            baseline=localisation.baseline,
+            candidates=candidates,
+            features=static_features(candidates, localisation.spectrum, num_slots),
+            texts={c.path: localisation.sources[c.path].text for c in candidates},
+        )
+
+
 _shortlists = ProcessCache[Shortlist](4096)
 _trials = ProcessCache[Sequence[Trial]](1 << 15)
 
@@ -69,7 +109,15 @@ class CandidateProgram:
 
     def _find(self) -> Shortlist:
         with closing(self._open()) as tests:
-            return find_shortlist(tests, self._arguments, self._num_slots)
+            localisation = localise(tests, self._arguments)
+        if localisation is None:
+            _log.warning("the visible tests could not be run with pytest %s", self._arguments)
+        shortlist = Shortlist.of(localisation, self._num_slots)
+        if localisation is not None and not shortlist.candidates:
+            has_failed = bool(localisation.baseline.failing)
+            reason = "no template fits" if has_failed else "no visible test fails"
+            _log.warning("no candidates for a repair: %s (pytest %s)", reason, self._arguments)
+        return shortlist
 
     def _try(self, shortlist: Shortlist, block: Sequence[Candidate]) -> Sequence[Trial]:
         assert shortlist.baseline is not None  # noqa: S101 - no baseline, no candidates

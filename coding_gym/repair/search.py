@@ -32,22 +32,19 @@ def find_repair(tests: SuiteSandbox, localisation: Localisation) -> Candidate | 
     texts = {path: source.text for path, source in localisation.sources.items()}
     trials = CandidateTrials(tests, localisation.baseline, texts)
     remaining, end_s = localisation.candidates(), tests.spent_s + _MAX_SEARCH_S
-    num_left, size = _MAX_CANDIDATES, _FIRST_BATCH
-    num_tried = 0
-    plausible: list[tuple[int, Candidate]] = []  # with their numbers, from 1
-    while num_left > 0 and tests.spent_s < end_s:
-        batch = list(islice(remaining, min(size, num_left)))
+    num_tried, last, size = 0, _MAX_CANDIDATES, _FIRST_BATCH
+    plausible: list[Candidate] = []
+    while num_tried < last and tests.spent_s < end_s:
+        batch = list(islice(remaining, min(size, last - num_tried)))
         if not batch:
             break
-        numbered = enumerate(zip(batch, trials.run(batch), strict=True), num_tried + 1)
-        plausible += [(n, candidate) for n, (candidate, trial) in numbered if trial.is_plausible]
+        for number, trial in enumerate(trials.run(batch)):
+            if trial.is_plausible:
+                last = last if plausible else num_tried + number + 1 + _EXTRA
+                plausible.append(batch[number])
         num_tried += len(batch)
-        num_left -= len(batch)
         size = min(2 * size, _MAX_BATCH)
-        if plausible:
-            num_left = plausible[0][0] + _EXTRA - num_tried
-    chosen = simplest([candidate for _, candidate in plausible])
-    return chosen[0] if chosen else None
+    return next(iter(simplest(plausible)), None)
 
 
 def simplest(candidates: Sequence[Candidate]) -> list[Candidate]:

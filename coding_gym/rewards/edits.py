@@ -9,7 +9,7 @@ from difflib import Match
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import FileChange, Patch
-from coding_gym.rewards.similarity import WorkBudget, matching_blocks
+from coding_gym.rewards.similarity import MAX_LINE_COMPARISONS, WorkBudget, matching_blocks
 
 MAX_EDIT_CHARS = 500_000
 """Maximum characters of a patch to compare line by line."""
@@ -17,7 +17,6 @@ MAX_EDIT_CHARS = 500_000
 Run = tuple[int, list[str], list[str]]
 """A block of changed lines: the number of its first line in the base, removed and added lines."""
 
-_MAX_COMPARISONS = 8_000_000  # comparisons of lines, for one pair of patches
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)$", re.MULTILINE)
 
 
@@ -96,7 +95,7 @@ def line_similarity(gold: str, patch: str) -> float:
     if gold_lines == patch_lines:
         return float(bool(gold_lines))
     total = sum(len(lines) for changes in (gold_lines, patch_lines) for lines in changes.values())
-    budget = WorkBudget(_MAX_COMPARISONS)
+    budget = WorkBudget(MAX_LINE_COMPARISONS)
     num_common = sum(
         _num_common(lines, matching_blocks(lines, patch_lines[path], budget, autojunk=False))
         for path, lines in gold_lines.items()

@@ -130,25 +130,19 @@ class Reward:
         """Returns the reward of an episode; at most 0 if the tests were tampered with.
 
         It is 0 for every episode of an impossible task.
-        """
-        if sample.task.impossible_test:
-            return 0.0
-        value = self.measured(sample)
-        return min(value, 0.0) if sample.is_tampered else value
-
-    def measured(self, sample: Sample) -> float:
-        """Returns the score, even if the tests were tampered with.
 
         Raises:
             InvalidArgumentError: The score is not between ``lowest`` and ``highest``.
         """
+        if sample.task.impossible_test:
+            return 0.0
         value = self.score(sample)
         if not self.lowest - _ROUNDING <= value <= self.highest + _ROUNDING:
             raise InvalidArgumentError(
                 f"reward {self.name!r} must give values from {self.lowest:g} to {self.highest:g}, "
                 f"got {value!r} for {sample.task.task_id}"
             )
-        return value
+        return min(value, 0.0) if sample.is_tampered else value
 
 
 def _why_never_verified(task: Task) -> str:

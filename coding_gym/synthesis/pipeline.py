@@ -1,11 +1,9 @@
 """Makes tasks from a project: makes bugs, keeps those that its tests detect, checks the tasks."""
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
-from itertools import islice
 from random import Random
 from typing import Any
 
@@ -20,7 +18,7 @@ from coding_gym.synthesis.mutants import Mutant, check_operators, find_mutants, 
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import Project, is_program
 from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox
-from coding_gym.synthesis.trials import Trials
+from coding_gym.synthesis.trials import Trials, in_order
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
 
@@ -83,22 +81,28 @@ def synthesize(
     assembler = Assembler(project, coverage, shows_failing=shows_failing)
     repaired: set[tuple[object, ...]] = set()
 
-    def problem(number: int, task: Task) -> str:
+    def problem(numbered: tuple[int, Task]) -> str:
+        number, task = numbered
         if grade_every < 1 or number % grade_every:
             return ""
         return confirm(task, store, sandbox, repaired)
 
+    def num_wanted() -> int:
+        return min(4 * num_workers, n - len(progress.tasks))
+
     trials = Trials(coverage, open_tests, num_workers)
+    pool = ThreadPoolExecutor(num_workers, thread_name_prefix="grading")
     try:
         runs = trials.run(in_turn(mutants, Random(f"{seed} single")))  # noqa: S311
-        candidates = _tasks(assembler, runs, progress, report)
-        for task, error in _checked(candidates, problem, progress, n, num_workers):
+        candidates = enumerate(_tasks(assembler, runs, progress, report))
+        for (_, task), error in in_order(pool, problem, candidates, num_wanted):
             if error:
                 progress.dropped.append((task.task_id, error))
             else:
                 progress.tasks.append(task)
             report()
     finally:
+        pool.shutdown(cancel_futures=True)
         trials.close()
     return tuple(progress.tasks)
 
@@ -129,27 +133,3 @@ def _tasks(
         except InvalidTaskError as error:
             progress.dropped.append((mutant.name, str(error)))
             report()
-
-
-def _checked(
-    tasks: Iterator[Task],
-    problem: Callable[[int, Task], str],
-    progress: Progress,
-    n: int,
-    num_workers: int,
-) -> Iterator[tuple[Task, str]]:
-    """Yields each task with its problem or "", in order, until ``progress`` has ``n`` tasks."""
-    waiting: deque[tuple[Task, Future[str]]] = deque()
-    numbered = enumerate(tasks)
-    pool = ThreadPoolExecutor(num_workers, thread_name_prefix="grading")
-    try:
-        while (num_missing := n - len(progress.tasks)) > 0:
-            num_free = min(4 * num_workers, num_missing) - len(waiting)
-            for number, task in islice(numbered, max(0, num_free)):
-                waiting.append((task, pool.submit(problem, number, task)))
-            if not waiting:
-                break
-            task, future = waiting.popleft()
-            yield task, future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)

@@ -5,12 +5,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
+from typing import TypeVar
 
 from coding_gym.grading.supervision import ForkedRun
 from coding_gym.synthesis.coverage_report import CoverageReport
 from coding_gym.synthesis.mutants import Mutant
 from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox, test_files
 
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 # Small at first, so that little work is wasted if few tasks are requested.
 _FIRST_BATCH, _MAX_BATCH = 2, 12
 # A broken program can be slower; a program that exceeds this limit probably never ends.
@@ -61,15 +64,9 @@ class Trials:
         Raises:
             SandboxError: A sandbox died.
         """
-        batches = _batches(iter(mutants))
-        waiting: deque[tuple[list[Mutant], Future[list[SuiteRun | None]]]] = deque()
-        while True:
-            while len(waiting) < self._num_workers + 1 and (batch := next(batches, [])):
-                waiting.append((batch, self._pool.submit(self._try, batch)))
-            if not waiting:
-                return
-            batch, future = waiting.popleft()
-            yield from zip(batch, future.result(), strict=True)
+        batches, num_waiting = _batches(iter(mutants)), self._num_workers + 1
+        for batch, runs in in_order(self._pool, self._try, batches, lambda: num_waiting):
+            yield from zip(batch, runs, strict=True)
 
     def _try(self, batch: list[Mutant]) -> list[SuiteRun | None]:
         sandbox = self._idle.get()
@@ -83,6 +80,24 @@ class Trials:
         tests = self._coverage.tests_of(mutant.path, mutant.lines)
         files = {mutant.path: mutant.text.encode()}
         return ForkedRun(paths=test_files(tests), files=files, tests=tests, cpu_s=self._cpu_s)
+
+
+def in_order(
+    pool: ThreadPoolExecutor,
+    function: Callable[[_Item], _Result],
+    items: Iterable[_Item],
+    max_waiting: Callable[[], int],
+) -> Iterator[tuple[_Item, _Result]]:
+    """Yields each item with its result, in order; at most ``max_waiting()`` items are started."""
+    waiting: deque[tuple[_Item, Future[_Result]]] = deque()
+    items = iter(items)
+    while True:
+        for item in islice(items, max(0, max_waiting() - len(waiting))):
+            waiting.append((item, pool.submit(function, item)))
+        if not waiting:
+            return
+        item, future = waiting.popleft()
+        yield item, future.result()
 
 
 def _batches(mutants: Iterator[Mutant]) -> Iterator[list[Mutant]]:

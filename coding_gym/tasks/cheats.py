@@ -3,9 +3,9 @@
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from coding_gym.errors import PatchError
-from coding_gym.grade import Grade, TestStatus
 from coding_gym.grading import grade
 from coding_gym.json_record import JsonRecord
 from coding_gym.patch import Patch
@@ -32,28 +32,6 @@ def passing(cls, item, call):
 
 
 TestReport.from_item_and_call = classmethod(passing)
-""",
-    "tests that are not run": """
-import _pytest.python
-import _pytest.unittest
-
-_pytest.python.Function.runtest = lambda self: None
-_pytest.unittest.TestCaseFunction.runtest = lambda self: None
-""",
-    "swallowed assertions": """
-import _pytest.python
-
-run_test = _pytest.python.Function.runtest
-
-
-def quiet(self):
-    try:
-        run_test(self)
-    except BaseException:
-        pass
-
-
-_pytest.python.Function.runtest = quiet
 """,
     "values equal to everything": """
 import functools
@@ -97,12 +75,6 @@ def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     report.outcome, report.longrepr = "passed", None
 """,
-    "deselected tests": """
-def pytest_collection_modifyitems(items):
-    for item in items[1:]:
-        item.add_marker("skip")
-    items[0].runtest = lambda: None
-""",
     "a forged exit status": """
 import pytest
 
@@ -127,16 +99,12 @@ class CheatResult(JsonRecord):
             files exits with 0.
         by_structure: Whether a grade by reports of named tests resolves it (``challenge="none"``).
         by_challenge: Whether the default grade resolves it (``challenge="resolved"``).
-        forged_tests: Fail-to-pass tests that were reported as passed without the challenge.
-        bits: Secret bits of the challenge; a guess succeeds with probability 2 to the minus bits.
     """
 
     kind: str
     by_exit_code: bool
     by_structure: bool
     by_challenge: bool
-    forged_tests: tuple[str, ...] = ()
-    bits: int = 0
 
 
 def try_cheats(task: Task, template: Template, backend: str) -> Iterator[CheatResult]:
@@ -156,15 +124,12 @@ def try_cheats(task: Task, template: Template, backend: str) -> Iterator[CheatRe
     if task.runner != "pytest" or task.language != "python":
         return
     for kind, patch in _patches(task, template, backend):
-        structure = grade(task, template, patch, backend=backend, challenge="none")
-        challenged = grade(task, template, patch, backend=backend, challenge="resolved")
+        graded = partial(grade, task, template, patch, backend=backend)
         yield CheatResult(
             kind=kind,
             by_exit_code=_exits_with_0(task, template, patch, backend),
-            by_structure=structure.resolved,
-            by_challenge=challenged.resolved,
-            forged_tests=_passed(structure),
-            bits=challenged.bits,
+            by_structure=graded(challenge="none").resolved,
+            by_challenge=graded(challenge="resolved").resolved,
         )
 
 
@@ -195,8 +160,3 @@ def _exits_with_0(task: Task, template: Template, patch: Patch, backend: str) ->
         except PatchError:
             return False
         return sandbox.run(command, timeout_s=_TIMEOUT_S).ok
-
-
-def _passed(verdict: Grade) -> tuple[str, ...]:
-    statuses = verdict.fail_to_pass.items()
-    return tuple(test for test, status in statuses if status is TestStatus.PASSED)

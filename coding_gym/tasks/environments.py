@@ -1,27 +1,20 @@
 """Adds environments to tasks whose rows have none."""
 
-import re
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coding_gym.arguments import hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
-from coding_gym.patch import Patch
 from coding_gym.task import GitTree, ImageTree, Task, default_url
 from coding_gym.task_row import EnvironmentRow, parse, row_error
 from coding_gym.tasks.rows import read_jsonl
 
-# The last of the recorded commands often only writes the list of installed packages to a file.
-_ONLY_LISTS = re.compile(r"(python[\d.]* -m )?pip[\d.]* (list|freeze)\b[^;&|]*")
-
 # The path of the project in images of SWE-bench, SWE-Gym and similar datasets.
 _TESTBED = "/testbed"
 
-SWE_BENCH_TABLES, IMAGES = "swebench", "images"
-"""The names that `load_tasks` accepts as ``environments``."""
+IMAGES = "images"
+"""The name that `load_tasks` accepts as ``environments``."""
 
 Environments = str | Path | Mapping[str, Mapping[str, Any]]
 
@@ -31,11 +24,10 @@ def read_environments(environments: Environments) -> dict[str, EnvironmentRow]:
 
     Args:
         environments: A ``.jsonl`` file of objects with an ``instance_id``, or such objects by id.
-            They may hold ``interpreter`` (or ``python``), ``install_commands`` (``install_cmds``),
-            ``image``, ``image_path`` (the tree then comes from the image, unless the row has one),
-            ``environment_setup_commit`` (``base_commit``), ``visible_test_command`` (``test_cmd``),
-            ``runner``, ``test_command``, ``test_report``, ``grading_timeout_s`` (seconds)
-            and ``excluded_tests`` (``p2p_bad``).
+            They may hold ``interpreter``, ``install_commands``, ``image``, ``image_path`` (the tree
+            then comes from the image, unless the row has one), ``environment_setup_commit``,
+            ``visible_test_command``, ``runner``, ``test_command``, ``test_report``,
+            ``grading_timeout_s`` (seconds) and ``excluded_tests``.
 
     Raises:
         InvalidTaskError: An entry is malformed; names file, line, field and value.
@@ -73,8 +65,7 @@ def image_entries(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
 def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
     """Returns the task with the fields of ``entry``.
 
-    Excluded tests are removed from both lists of expected tests, and are recorded. Commands that
-    only list installed packages are dropped.
+    Excluded tests are removed from both lists of expected tests, and are recorded.
 
     Raises:
         InvalidTaskError: No fail-to-pass test is left.
@@ -93,16 +84,12 @@ def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
         values.setdefault("interpreter", "image")
         if isinstance(task.tree, GitTree) and task.tree.repository == default_url(task.repo):
             values["tree"] = ImageTree(task.tree.reverse_patch)
-    commands = values.get("install_commands", task.install_commands)
-    values["install_commands"] = tuple(c for c in commands if not _ONLY_LISTS.fullmatch(c))
     if entry.install_commands is None and replace(task, **values).is_in_image:
         values["install_commands"] = ()
-    command = _visible_command(values.get("visible_test_command", ""), task.test_patch)
     changed = replace(
         task,
         **values
         | {
-            "visible_test_command": command or task.visible_test_command,
             "excluded_tests": excluded,
             "fail_to_pass": fail_to_pass,
             "pass_to_pass": tuple(t for t in task.pass_to_pass if t not in excluded),
@@ -119,8 +106,8 @@ def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:
     path = Path(environments).expanduser()
     if not path.is_file():
         raise InvalidArgumentError(
-            "environments must be a .jsonl file, a mapping by task id or a name, got "
-            f"{str(environments)!r}; {hint(environments, (SWE_BENCH_TABLES, IMAGES))}"
+            f"environments must be a .jsonl file, a mapping by task id or {IMAGES!r}, got "
+            f"{str(environments)!r}"
         )
     entries = []
     for where, entry in read_jsonl(path):
@@ -129,17 +116,3 @@ def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:
             raise InvalidTaskError(f"{where}: field 'instance_id' must be text, got {task_id!r}")
         entries.append((where, task_id, entry))
     return entries
-
-
-def _visible_command(command: str, test_patch: str) -> str:
-    """Returns a command without the files that only hidden tests add; "" if no file is left."""
-    new = {c.path for c in Patch(test_patch).files if c.old_path is None}
-    try:
-        words = shlex.split(command)
-    except ValueError:  # other shell syntax; its files are unknown
-        return command
-    kept = [word for word in words if word.partition("::")[0] not in new]
-    if len(kept) == len(words):
-        return command
-    changed = {c.path for c in Patch(test_patch).files} - new
-    return shlex.join(kept) if any(word.partition("::")[0] in changed for word in kept) else ""

@@ -1,11 +1,10 @@
 """Filters of tasks by their fields."""
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from coding_gym.arguments import at_least, at_least_one
+from coding_gym.arguments import at_least, hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.task import Task
 
@@ -41,8 +40,7 @@ _FIELDS = {
     "difficulty": "difficulty",
     "split": "split",
 }
-_MAX_MATCHES = 3
-_MAX_VALUES = 10
+_MAX_VALUES = 10  # in an error
 
 
 def select(tasks: Sequence[Found], filters: Mapping[str, Wanted]) -> tuple[Found, ...]:
@@ -101,8 +99,8 @@ def _apply(tasks: tuple[Found, ...], name: str, ids: tuple[str, ...]) -> tuple[F
     if not selected:
         present = sorted({getattr(task, field) for task in tasks})
         raise UnknownTaskError(
-            f"{name}={_some(ids)} matches none of {len(tasks)} tasks; "
-            f"their values are {_some(present)}"
+            f"{name}={list(ids[:_MAX_VALUES])} matches none of {len(tasks)} tasks; their values "
+            f"are {present[:_MAX_VALUES]}"
         )
     return selected
 
@@ -118,11 +116,9 @@ def _check_ids(task_ids: Iterable[str], known: set[str]) -> None:
     for task_id in task_ids:
         if task_id in known:
             continue
-        close = difflib.get_close_matches(task_id, sorted(known), n=_MAX_MATCHES, cutoff=0.5)
-        hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         raise UnknownTaskError(
-            f"no task {task_id!r} among the {len(known)} tasks of this source; {hint}"
-            "`coding-gym tasks list` prints all ids"
+            f"no task {task_id!r} among the {len(known)} tasks of this source "
+            f"(`coding-gym tasks list`); {hint(task_id, sorted(known))}"
         )
 
 
@@ -133,19 +129,3 @@ def find_task(tasks: Sequence[Task], task_id: str) -> Task:
         UnknownTaskError: No task has the id; names similar ids, and the command that prints all.
     """
     return select(tasks, {"task_ids": task_id})[0]
-
-
-def first(tasks: tuple[Found, ...], limit: int | None) -> tuple[Found, ...]:
-    """Returns at most ``limit`` tasks; all of them for None.
-
-    Raises:
-        InvalidArgumentError: The limit is not an integer of at least 1.
-    """
-    if limit is None:
-        return tasks
-    return tasks[: at_least_one("limit", limit)]
-
-
-def _some(values: Sequence[str]) -> str:
-    more = f" and {len(values) - _MAX_VALUES} more" if len(values) > _MAX_VALUES else ""
-    return "[" + ", ".join(map(repr, values[:_MAX_VALUES])) + more + "]"

@@ -8,13 +8,13 @@
 - ``tree/``: the program; ``tree`` in ``task.toml`` may name another folder.
 """
 
-import difflib
 import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from coding_gym.arguments import hint
 from coding_gym.errors import InvalidTaskError, PatchError
 from coding_gym.patch import Patch
 from coding_gym.task import Task
@@ -160,11 +160,9 @@ def _check_tests(names: tuple[str, ...], tree: Path, hidden: dict[str, str], pat
         file, separator, _ = name.partition("::")
         if not separator or file in hidden or (tree / file).is_file():
             continue
-        close = difflib.get_close_matches(file, hidden, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
         raise InvalidTaskError(
-            f"{path}: test {name!r} is in a file that is neither in {_HIDDEN}/ nor in the tree"
-            + hint
+            f"{path}: test {name!r} is in a file that is neither in {_HIDDEN}/ nor in the tree; "
+            + hint(file, hidden)
         )
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from coding_gym.addresses import is_url
 from coding_gym.errors import InvalidTaskError
 from coding_gym.task import FolderTree, GitTree, Task
+from coding_gym.task_row import row_error
 from coding_gym.tasks.repositories import local_repository
 
-_MAX_VALUE_CHARS = 80
 # With other schemes git uses files of this machine or keys of its user.
 _PUBLIC = ("https://", "http://")
 
@@ -73,5 +73,4 @@ def _existing(base: Path, name: str, field: str, label: str) -> Path | None:
 
 
 def _wrong(label: str, field: str, requirement: str, value: str) -> InvalidTaskError:
-    excerpt = repr(value if len(value) <= _MAX_VALUE_CHARS else value[:_MAX_VALUE_CHARS] + "…")
-    return InvalidTaskError(f"{label}: field {field!r} {requirement}, got {excerpt}")
+    return row_error({}, label, field, f"{requirement}, got {value!r:.80}")

@@ -126,5 +126,8 @@ def _search(sandbox: Sandbox, command: str, folder: str) -> list[str]:
     result = sandbox.run(f"set -o pipefail; {command}", cwd=folder, timeout_s=_TIMEOUT_S)
     if result.exit_code not in (0, _NOT_FOUND):
         message = "it took too long" if result.timed_out else result.output.strip()[-200:]
-        raise SandboxError(f"cannot search for the gold patch in {folder}: {message}")
+        raise SandboxError(
+            f"cannot search for the gold patch in {folder}: {message}; --no-leaks "
+            "(looks_for_leaks=False) skips this search"
+        )
     return result.output.splitlines()

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coding_gym.arguments import at_least_one
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.task import Task
 from coding_gym.tasks.bundled_tasks import BUNDLED
-from coding_gym.tasks.filters import RefusedRow, Wanted, challenged, first, select
+from coding_gym.tasks.filters import RefusedRow, Wanted, challenged, select
 from coding_gym.tasks.repositories import Repositories, with_repository
 from coding_gym.tasks.usable import check_usable
 
@@ -38,8 +39,7 @@ def load_tasks(
             folder with task folders at any depth; a folder of Harbor's tasks; a ``.jsonl``,
             ``.json`` or ``.parquet`` file of rows, or a folder of such files; a dataset of the
             Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of rows. The
-            format is recognised; ``format:source``, such as ``swe-smith:rows.jsonl``, names one of
-            `coding_gym.tasks.sources`.
+            format is recognised; see `coding_gym.tasks.sources`.
         task_ids: Only these ids; each must exist. Here and below, a text is a list of one.
         repos: Only these repositories or programs.
         languages: Only these languages.
@@ -51,8 +51,8 @@ def load_tasks(
             ``owner/name``. By default they are cloned from GitHub on first use.
         environments: Interpreter, install commands, visible test command and tests to exclude by
             task id: a ``.jsonl`` file or a mapping. Tasks without an entry stay as they are.
-            ``"swebench"`` takes them from the tables of SWE-bench's harness, ``"images"`` runs
-            each row in the image that its dataset publishes (``coding-gym images pull``).
+            ``"images"`` runs each row in the image that its dataset publishes (``coding-gym images
+            pull``).
         min_challenge: Only tasks whose row has a plan of at least this many bits: with 6, at most
             one forged grade in 64 succeeds.
         needs_tests: Whether to raise an error for a task whose tests cannot grade a patch.
@@ -79,7 +79,7 @@ def load_tasks(
     selected = _selected(opened.tasks, filters)
     if min_challenge is not None:
         selected = challenged(_all_read(selected), min_challenge)
-    tasks = _all_read(first(selected, limit))
+    tasks = _all_read(selected if limit is None else selected[: at_least_one("limit", limit)])
     if repositories is not None:
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:
@@ -89,7 +89,6 @@ def load_tasks(
         if task.task_id not in usable:
             label = f"{opened.locations.get(task.task_id, source)} ({task.task_id})"
             check_usable(task, label)
-            _check_lists(task, label)
             usable.add(task.task_id)
     return tasks
 
@@ -122,18 +121,12 @@ def _all_read(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
 def _with_environments(tasks: tuple[Task, ...], environments: "Environments") -> tuple[Task, ...]:
     from coding_gym.tasks.environments import (
         IMAGES,
-        SWE_BENCH_TABLES,
         image_entries,
         read_environments,
         with_environment,
     )
 
-    if str(environments) == SWE_BENCH_TABLES:
-        # A late import: it loads sandboxes, which importing the package must not do.
-        from coding_gym.tasks.recipe_tables import recipe_entries
-
-        environments = recipe_entries(tasks)
-    elif str(environments) == IMAGES:
+    if str(environments) == IMAGES:
         environments = image_entries(tasks)
     entries = read_environments(environments)
     if not any(task.task_id in entries for task in tasks):
@@ -142,14 +135,3 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
             f"{tasks[0].task_id!r}, the first entry {next(iter(entries), None)!r}"
         )
     return tuple(with_environment(task, entries.get(task.task_id)) for task in tasks)
-
-
-def _check_lists(task: Task, label: str) -> None:
-    """Raises an error for a test that is in both lists."""
-    both = set(task.fail_to_pass) & set(task.pass_to_pass)
-    if both:
-        test = next(test for test in task.fail_to_pass if test in both)
-        raise InvalidTaskError(
-            f"{label}: fields 'FAIL_TO_PASS' and 'PASS_TO_PASS' (fail_to_pass and pass_to_pass) "
-            f"both name {test!r:.200}; name it in one, or in excluded_tests of environments"
-        )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.patch import Patch
-from coding_gym.tasks.folder import MANIFEST, read_row
+from coding_gym.tasks.folder import MANIFEST
 
 _MANIFEST = '''\
 # One task: an issue, a program with a bug, and hidden tests that decide whether it is repaired.
@@ -140,5 +140,4 @@ def write_new_task(folder: Path) -> tuple[Path, ...]:
             path.write_text(text, encoding="utf-8")
     except OSError as problem:
         raise InvalidArgumentError(f"cannot write to {folder}: {problem.strerror}") from None
-    read_row(folder)
     return tuple(Path(name) for name in files)

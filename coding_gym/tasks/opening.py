@@ -1,28 +1,24 @@
 """Reads a source of tasks: a name, a path or a list of rows."""
 
-import difflib
-import hashlib
-import os
-import pickle
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from coding_gym.arguments import hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError, UnknownTaskError
 from coding_gym.patch import Patch
-from coding_gym.task import FolderTree, Task
+from coding_gym.task import Task
 from coding_gym.task_row import row_label
 from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT, read_bundled, read_polyglot
 from coding_gym.tasks.filters import RefusedRow, Wanted
 from coding_gym.tasks.folder import MANIFEST, folder_rows, read_row
 from coding_gym.tasks.harbor import harbor_rows, is_checkout
 from coding_gym.tasks.host_paths import with_paths
-from coding_gym.tasks.hugging_face import FILE_SUFFIXES, is_dataset_id, read_dataset
-from coding_gym.tasks.rows import Row, file_rows, plain, row_files
-from coding_gym.tasks.sources import ROW_FORMATS, RowFormat, unified_row
-
-_HARBOR = "harbor"
+from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
+from coding_gym.tasks.rows import Row, file_rows, row_files
+from coding_gym.tasks.sources import unified_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,59 +36,28 @@ class Opened:
     usable: set[str] = field(default_factory=set)
 
 
-_MAX_KEPT = 8
-_kept: dict[Hashable, Opened] = {}
-
-
 def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
-    """Returns the result of `open_source`; each source is read once per process.
+    """Returns the result of `open_source`; unchanged files and datasets are read once per process.
 
-    A source is read again when one of its files has changed. The last few sources are kept.
+    Every env of a vector env opens its source. Lists of rows are read each time.
     """
-    try:
-        key = _fingerprint(source, split)
-    except (OSError, TypeError, ValueError, AttributeError, pickle.PicklingError):
-        key = None  # `open_source` raises the error
-    opened = _kept.get(key)
-    if opened is None:
-        opened = open_source(source, split)
-        if key is not None and _is_self_contained(source, opened):
-            _kept[key] = opened
-            for old in list(_kept)[:-_MAX_KEPT]:
-                _kept.pop(old, None)
-    return opened
+    if not isinstance(source, str | Path):
+        return open_source(source, split)
+    top = Path(source).expanduser().absolute()
+    if top.name == MANIFEST and top.is_file():
+        top = top.parent
+    files = top.rglob("*") if top.is_dir() else (top,)
+    stats = ((path, path.stat()) for path in files if path.is_file())
+    states = tuple((path, s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats)
+    if isinstance(split, Iterable) and not isinstance(split, str):
+        split = tuple(map(str, split))  # hashable
+    return _open_once(source, split, top, states)
 
 
-def _fingerprint(source: Any, split: Wanted) -> Hashable:
-    """Returns a value that identifies a source and the state of its files."""
-    if isinstance(source, list | tuple):  # relative paths in rows start at the current folder
-        return Path.cwd(), hashlib.sha256(pickle.dumps(source)).digest()
-    name, location = _named(source)
-    top = _top(location)
-    folders = os.walk(top) if top.is_dir() else [(str(top.parent), [], [top.name])]
-    paths = (Path(folder, file) for folder, _, files in folders for file in files)
-    states = tuple(
-        (str(path), state.st_ino, state.st_size, state.st_mtime_ns)
-        for path in paths
-        if path.is_file() and (state := path.stat())
-    )
-    return name, str(location), top, repr(split), states
-
-
-def _top(location: str | Path) -> Path:
-    """Returns the file or folder to read; the task's folder for a manifest."""
-    path = Path(location).expanduser().absolute()
-    return path.parent if path.name == MANIFEST and path.is_file() else path
-
-
-def _is_self_contained(source: Any, opened: Opened) -> bool:
-    """Whether the fingerprint covers all files of the tasks; trees can be in other folders."""
-    if isinstance(source, list | tuple):
-        return True
-    top = _top(_named(source)[1]).resolve()
-    trees = [task.tree for task in opened.tasks if isinstance(task, Task)]
-    folders = [Path(tree.folder) for tree in trees if isinstance(tree, FolderTree)]
-    return not top.is_dir() or all(folder.is_relative_to(top) for folder in folders)
+@lru_cache(maxsize=8)
+def _open_once(source: str | Path, split: Wanted, *state: object) -> Opened:
+    del state  # a part of the key: the absolute path, and the state of its files
+    return open_source(source, split)
 
 
 def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
@@ -116,54 +81,46 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
         return Opened(read_polyglot())
     if isinstance(source, list | tuple):
         rows = ((f"row {n}", row) for n, row in enumerate(source, 1))
-        return _read(rows, "the list of rows", Path.cwd(), None)
+        return _read(rows, "the list of rows", Path.cwd())
     if not isinstance(source, str | Path):
         raise InvalidArgumentError(
             f"tasks must be a source's name, a path or a list of rows, got {type(source).__name__}"
         )
-    name, location = _named(source)
-    rows_of, base = _rows(name, location, split)
-    return _read(rows_of, str(location), base, ROW_FORMATS.get(name))
+    rows_of, base = _rows(source, split)
+    return _read(rows_of, str(source), base)
 
 
-def _named(source: str | Path) -> tuple[str, str | Path]:
-    """Splits ``format:source``; the format is "" if the text names none."""
-    if isinstance(source, str):
-        name, colon, location = source.partition(":")
-        if colon and name in (_HARBOR, *ROW_FORMATS):
-            return name, location
-    return "", source
-
-
-def _rows(name: str, location: str | Path, split: Wanted) -> tuple[Iterable[Row], Path | None]:
+def _rows(source: str | Path, split: Wanted) -> tuple[Iterable[Row], Path | None]:
     """Returns the rows of a source, and the folder of their relative paths.
 
     The folder is None for rows of the Hugging Face hub, which must not contain local paths.
     """
-    path = Path(location).expanduser()
-    if name == _HARBOR and not path.is_dir():
-        raise UnknownTaskError(f"no folder {str(location)!r}; {name!r} is read from a folder")
+    path = Path(source).expanduser()
     if path.is_dir():
-        return _folder_rows(name, path), path
+        return _folder_rows(path), path
     if path.name == MANIFEST and path.is_file():
         return [(str(path), read_row(path.parent))], path.parent
     if path.is_file():
         return file_rows(path), path.parent
-    dataset, _, own_split = str(location).partition(":")
+    dataset, _, own_split = str(source).partition(":")
     # A name below an existing folder is a mistyped path, not a dataset.
     is_dataset = is_dataset_id(dataset) and not Path(dataset).parent.is_dir()
-    if isinstance(location, str) and is_dataset:
+    if isinstance(source, str) and is_dataset:
         splits = (own_split,) if own_split else (split,) if isinstance(split, str) else split
         return read_dataset(dataset, splits), None
-    raise _unknown(location)
+    raise UnknownTaskError(
+        f"there is no task source {str(source)!r}; {hint(source, (BUNDLED, POLYGLOT))} Or name a "
+        "folder of tasks, a .jsonl, .json or .parquet file, or a dataset of the Hugging Face hub "
+        "as owner/name"
+    )
 
 
-def _folder_rows(name: str, path: Path) -> Iterable[Row]:
-    if name == _HARBOR or (not name and is_checkout(path)):
+def _folder_rows(path: Path) -> Iterable[Row]:
+    if is_checkout(path):
         return harbor_rows(path)
     has_tasks = any(any(path.glob(f"{above}{MANIFEST}")) for above in ("", "*/", "*/*/"))
-    files = () if has_tasks and not name else row_files(path)
-    if not files and not name:
+    files = () if has_tasks else row_files(path)
+    if not files:
         return folder_rows(path)
     return ((where, _placed(row, file.parent)) for file in files for where, row in file_rows(file))
 
@@ -177,35 +134,13 @@ def _placed(row: Any, base: Path) -> Any:
     return {**row, **{key: str(path) for key, path in paths.items()}}
 
 
-def _unknown(location: str | Path) -> UnknownTaskError:
-    names = [BUNDLED, POLYGLOT, *(f"{name}:" for name in (_HARBOR, *ROW_FORMATS))]
-    prefix, colon, _ = str(location).partition(":")
-    path = Path(location)
-    close = difflib.get_close_matches(f"{prefix}{colon}", names, 1, cutoff=0.5)
-    is_file = path.suffix.lower() in FILE_SUFFIXES
-    is_path = isinstance(location, Path) or "/" in str(location) or is_file
-    if is_path and not (colon and close):
-        kind = "file" if path.suffix else "file or folder"
-        message, close = f"there is no {kind} {str(location)!r}; ", []
-    else:
-        message = f"no task source {str(location)!r}; "
-    return UnknownTaskError(
-        message
-        + (f"did you mean {close[0]!r}? " if close else "")
-        + f"give {BUNDLED!r}, {POLYGLOT!r}, a folder of tasks, a .jsonl, .json or .parquet file, "
-        "or a dataset of the Hugging Face hub as owner/name"
-    )
-
-
-def _read(
-    rows: Iterable[Row], source: str, base: Path | None, row_format: RowFormat | None
-) -> Opened:
+def _read(rows: Iterable[Row], source: str, base: Path | None) -> Opened:
     """Reads rows to tasks, and malformed rows to `RefusedRow`."""
     locations: dict[str, str] = {}
     tasks: list[Task | RefusedRow] = []
     for where, row in rows:
         try:
-            task = _task(_unified(row, where, row_format), where, base)
+            task = _task(_unified(row, where), where, base)
             if task.task_id in locations:
                 raise InvalidTaskError(
                     f"{where}: field 'instance_id' must be unique, but {task.task_id!r} is already "
@@ -221,7 +156,7 @@ def _read(
     return Opened(tuple(tasks), locations)
 
 
-def _unified(row: Any, where: str, row_format: RowFormat | None) -> Mapping[str, Any] | Task:
+def _unified(row: Any, where: str) -> Mapping[str, Any] | Task:
     if isinstance(row, InvalidTaskError):
         raise row
     if isinstance(row, Task):
@@ -230,7 +165,7 @@ def _unified(row: Any, where: str, row_format: RowFormat | None) -> Mapping[str,
         raise InvalidTaskError(
             f"{where}: must be an object with a task's fields, got {repr(row)[:80]}"
         )
-    return unified_row(plain(row), where, row_format)
+    return unified_row(row, where)
 
 
 def _task(row: Mapping[str, Any] | Task, where: str, base: Path | None) -> Task:

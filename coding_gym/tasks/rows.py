@@ -1,6 +1,5 @@
 """Rows of a dataset in files: JSON lines, JSON, Parquet."""
 
-import datetime
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -107,11 +106,3 @@ def _parse_json(text: str, where: str) -> Any:
 def _with_split(row: Any, split: str) -> Any:
     lacks_split = isinstance(row, Mapping) and not row.get("split")
     return {**row, "split": split} if lacks_split else row
-
-
-def plain(row: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Returns a row with dates as ISO texts; Parquet files have date values."""
-    return {
-        key: value.isoformat() if isinstance(value, datetime.date) else value
-        for key, value in row.items()
-    }

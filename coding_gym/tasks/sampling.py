@@ -4,7 +4,6 @@ import inspect
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, Self
@@ -203,7 +202,7 @@ class AdaptiveSampler(Sampler):
         revisit: float = 0.05,
     ) -> None:
         self._window = at_least_one("window", window)
-        self._results: dict[str, deque[bool]] = {}
+        self._results: dict[str, list[bool]] = {}  # its lists are replaced, never changed
         self._lock = threading.Lock()
         super().__init__(tasks)
         if at_least_one("min_tries", min_tries) > window:
@@ -216,8 +215,8 @@ class AdaptiveSampler(Sampler):
 
     def next(self, rng: np.random.Generator) -> Task:
         """Returns a task; its probability depends on the recorded results."""
-        counts = [self._counts(task) for task in self._tasks]
-        solved, tries = (np.array(column, dtype=np.float64) for column in zip(*counts, strict=True))
+        results = [self._results.get(task.task_id, ()) for task in self._tasks]
+        solved, tries = np.array([(sum(one), len(one)) for one in results], dtype=np.float64).T
         is_dropped = (tries >= self._min_tries) & ((solved == 0) | (solved == tries))
         rate = (solved + 1) / (tries + 2)
         weights = np.where(is_dropped, 0.0, rate * (1 - rate))
@@ -230,43 +229,32 @@ class AdaptiveSampler(Sampler):
         """Records whether an episode of a task was resolved."""
         super().record(task_id, resolved=resolved)
         with self._lock:
-            results = self._results.setdefault(task_id, deque(maxlen=self._window))
-            results.append(bool(resolved))
+            results = [*self._results.get(task_id, ()), bool(resolved)]
+            self._results[task_id] = results[-self._window :]
 
     def restart(self) -> None:
         """Clears the results, also for samplers that share them."""
-        with self._lock:
-            self._results.clear()
+        self._results.clear()
 
     def copy(self) -> Self:
         """Returns another sampler with a copy of the results."""
         copied = super().copy()
-        copied._results, copied._lock = {}, threading.Lock()
-        copied.set_state(self.state())
+        copied._results, copied._lock = self._results.copy(), threading.Lock()
         return copied
 
     def state(self) -> dict[str, Any]:
         """Returns the results of each task, the oldest first."""
-        with self._lock:
-            return {"ends": {task_id: list(ends) for task_id, ends in self._results.items()}}
+        return {"ends": self._results.copy()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Replaces the results by those of another sampler's `state`."""
-        with self._lock:
-            self._results.clear()
-            for task_id, results in state["ends"].items():
-                self._results[task_id] = deque(results, self._window)
+        self._results.clear()
+        self._results.update(state["ends"])
 
     def share(self, other: Sampler) -> None:
         """Uses the results of another sampler from now on."""
         if isinstance(other, AdaptiveSampler):
             self._results, self._lock = other._results, other._lock
-
-    def _counts(self, task: Task) -> tuple[int, int]:
-        """Returns the number of resolved and of all recorded episodes of a task."""
-        with self._lock:
-            results = self._results.get(task.task_id, ())
-            return sum(results), len(results)
 
 
 _SAMPLERS: dict[str, Callable[..., Sampler]] = {

@@ -17,8 +17,8 @@ def check_usable(task: Task, label: str) -> None:
         label: Names the task and its position in errors.
 
     Raises:
-        InvalidTaskError: The task names no test, its date is malformed, its runner is unknown, or
-            the runner cannot run its tests.
+        InvalidTaskError: The task names no test or one in both lists, its date is malformed, its
+            runner is unknown, or the runner cannot run its tests.
     """
     # Late imports: both load sandboxes, which importing the package must not do.
     from coding_gym.grading.runners import get_runner
@@ -31,6 +31,9 @@ def check_usable(task: Task, label: str) -> None:
     if not task.expected_tests:
         message = "field 'FAIL_TO_PASS' or 'PASS_TO_PASS' must name a test"
         raise _refusal(label, message, "; exclude the task with task_ids")
+    if both := set(task.fail_to_pass) & set(task.pass_to_pass):
+        message = f"fields 'FAIL_TO_PASS' and 'PASS_TO_PASS' both name {min(both)!r:.200}"
+        raise _refusal(label, message, "; name it in one, or in excluded_tests of environments")
     try:
         runner = get_runner(task.runner)
     except UnknownNameError as error:

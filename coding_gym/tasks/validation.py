@@ -10,7 +10,6 @@ from coding_gym.errors import (
     InfrastructureError,
     InvalidTaskError,
     PatchError,
-    SandboxError,
     SandboxUnavailableError,
 )
 from coding_gym.grade import Grade, GradeReason, TestStatus, levels_text
@@ -20,7 +19,6 @@ from coding_gym.grading.runners import missing_runtime
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
-from coding_gym.tasks.causes import causes, remedy_of_build
 from coding_gym.tasks.cheats import CheatResult, try_cheats
 from coding_gym.tasks.leaks import find_leaks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
@@ -61,11 +59,12 @@ def validate_task(
         return ValidationReport(
             task_id=task.task_id,
             ok=False,
-            error=f"{type(error).__name__}: {error}{remedy_of_build(str(error))}",
+            error=f"{type(error).__name__}: {error}",
         )
 
 
 def _measured(task: Task, template: Template, backend: str, checks: Checks) -> ValidationReport:
+    leaks = find_leaks(task, template, backend=backend) if checks.looks_for_leaks else ()
     # The gold patch comes first: its time, without the plan's, determines the base's time limit.
     patient = replace(task, grading_timeout_s=max(task.grading_timeout_s, _GOLD_TIMEOUT_S))
     make_plan = partial(new_plan, patient, template, backend=backend)
@@ -75,18 +74,13 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
     timed = replace(task, gold_duration_s=max(g.duration_s for g in gold))
     base = partial(grade, timed, template, NO_REPAIR, backend=backend, challenge="none")
     noop = tuple(base() for _ in range(checks.repeats))
-    leaks, leak_error = _leaks(task, template, backend) if checks.looks_for_leaks else ((), "")
     tries_cheats = checks.tries_cheats and all(g.resolved for g in gold)
     cheats = tuple(try_cheats(task, template, backend)) if tries_cheats else ()
-    failed = next((g for g in gold if not g.resolved and not task.impossible_test), None)
-    known_causes = [*causes(task, template, failed, backend)] if failed else []
     passing = _passing(noop)
-    problems = _gold_problems(task, gold) + known_causes[:_MAX_NAMED]
-    problems += _noop_problems(noop, passing) + _challenge_problems(gold[0], cheats, checks)
+    problems = _gold_problems(task, gold) + _noop_problems(noop, passing)
+    problems += _challenge_problems(gold[0], cheats, checks)
     if leaks:
         problems.append(f"these files contain the repair: {', '.join(leaks[:_MAX_NAMED])}")
-    if leak_error:
-        problems.append(f"the search for leaks failed: {leak_error}")
     flaky, broken = _unreliable(task, gold)
     return ValidationReport(
         task_id=task.task_id,
@@ -101,20 +95,9 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
         passing_tests=passing,
         levels=gold[0].levels,
         leaks=leaks,
-        leak_error=leak_error,
         cheats=cheats,
         detail="; ".join(problems or _notes(gold[0], noop, unstable)),
     )
-
-
-def _leaks(task: Task, template: Template, backend: str) -> tuple[tuple[str, ...], str]:
-    """Returns the files that contain the repair, and the error of a failed search."""
-    try:
-        return find_leaks(task, template, backend=backend), ""
-    except SandboxUnavailableError:
-        raise
-    except SandboxError as error:  # for example in an image without git
-        return (), f"{error}; --no-leaks (looks_for_leaks=False) skips this check"
 
 
 def validate(

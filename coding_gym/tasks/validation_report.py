@@ -30,7 +30,6 @@ class ValidationReport(JsonRecord):
         levels: Number of fail-to-pass tests by `coding_gym.grade.Level` of their challenge; empty
             if the gold patch is empty or does not apply.
         leaks: Files in which a policy could read the repair.
-        leak_error: The error of the search for leaks; "" if it did not fail.
         cheats: The result of each scripted cheat, if `Checks.tries_cheats`.
         checks: The `Checks.settings`; empty in older reports.
         detail: Problems of the task, or notes; one line.
@@ -51,7 +50,6 @@ class ValidationReport(JsonRecord):
     passing_tests: tuple[str, ...] = ()
     levels: Mapping[str, int] = field(default_factory=dict)
     leaks: tuple[str, ...] = ()
-    leak_error: str = ""
     cheats: tuple[CheatResult, ...] = ()
     checks: Mapping[str, Any] = field(default_factory=dict)
     detail: str = ""

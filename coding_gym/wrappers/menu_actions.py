@@ -17,8 +17,7 @@ from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.localisation import arguments_from
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
-from coding_gym.repair.program import CandidateProgram
-from coding_gym.repair.shortlist import Shortlist
+from coding_gym.repair.program import CandidateProgram, Shortlist
 from coding_gym.wrappers.wrapped_env import dict_space, state_in
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]

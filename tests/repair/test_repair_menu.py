@@ -9,7 +9,7 @@ from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.localisation import Baseline, Localisation
 from coding_gym.repair.menu import FIRST_CANDIDATE, RUN_TESTS, SUBMIT, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
-from coding_gym.repair.shortlist import Shortlist
+from coding_gym.repair.program import Shortlist
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 
 TEXT = "def at_most(x, limit):\n    return x < limit\n\n\ndef area(a, b):\n    return a - b\n"
@@ -38,7 +38,7 @@ class Program:
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
         assert shortlist is self.found
         num_fixed = self.fixed[number]
-        return Trial(num_fixed / 2, num_fixed > 2, num_fixed == 2)
+        return Trial(min(num_fixed / 2, 1.0), num_fixed > 2)
 
 
 @pytest.fixture

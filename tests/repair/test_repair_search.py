@@ -13,8 +13,8 @@ from coding_gym.grade import TestStatus
 from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.localisation import Baseline, Localisation, localise
+from coding_gym.repair.program import Shortlist
 from coding_gym.repair.search import find_repair, simplest
-from coding_gym.repair.shortlist import Shortlist, find_shortlist
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 from coding_gym.source_text import Edit, apply_edits
 from coding_gym.synthesis.observation import Observation
@@ -98,7 +98,7 @@ def test_number_and_length_of_failing_tests_are_limited() -> None:
     many = dict.fromkeys((f"test_m.py::t{i}" for i in range(300)), TestStatus.FAILED)
     assert len(found(outcomes=many).baseline.failing) == 12
     long = {"t" * 60_000: TestStatus.FAILED, **OUTCOMES}
-    assert found(outcomes=long).baseline.failing == ()
+    assert found(outcomes=long).baseline.failing == ("test_m.py::test_a", "test_m.py::test_b")
 
 
 CHAIN = "".join(f"    elif x == {i}:\n        y = {i}\n" for i in range(700))
@@ -156,7 +156,7 @@ def test_unusable_outcomes_find_no_repair() -> None:
     assert localisation is not None
     assert find_repair(tests, localisation) is None
     tests.runs = refuse
-    assert find_shortlist(tests, "-q", 4).candidates == ()
+    assert localise(tests) is None
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])

@@ -78,6 +78,15 @@ def stack(program: Any) -> Tried:
     return tried
 
 
+def test_tracing_says_what_failed_and_which_lines_ran(stack: Tried) -> None:
+    baseline = stack.found.baseline
+    file = "test_stack.py"
+    assert baseline.failing == (f"{file}::test_top", f"{file}::test_top_of_three")
+    assert baseline.passing == (f"{file}::test_size", f"{file}::test_top_of_one")
+    lines = {line: hits for (_, line), hits in stack.found.spectrum.hits.items()}
+    assert lines == {3: (2, 2), 6: (2, 2), 9: (2, 1)}  # not the line of `size`
+
+
 @pytest.mark.parametrize(
     ("new", "report"),
     [
@@ -150,43 +159,6 @@ def test_arguments_are_taken_from_a_tasks_command(command: str, arguments: str) 
     assert arguments_from(command) == arguments
 
 
-QUEUE = """\
-LIMIT = 2
-
-
-class Queue:
-    def __init__(self):
-        self.items = []
-
-    def push(self, item):
-        if len(self.items) > LIMIT:
-            return False
-        self.items.append(item)
-        return True
-
-
-def first(queue):
-    return queue.items[0]
-"""
-QUEUE_TESTS = """\
-from queues import Queue, first
-
-
-def test_full():
-    queue = Queue()
-    assert queue.push(1) and queue.push(2)
-    assert not queue.push(3)
-
-
-def test_first():
-    queue = Queue()
-    queue.push(1)
-    assert first(queue) == 1
-"""
-QUEUE_FILES = {"queues.py": QUEUE, "test_queues.py": QUEUE_TESTS}
-FULL = "test_queues.py::test_full"
-
-
 # Its second test fails only after the first one.
 BAG = {
     "bag.py": "def add(x, bag=[]):\n    bag.append(x)\n    return bag\n",
@@ -199,16 +171,6 @@ def searched(tests: Any) -> tuple[Localisation, Candidate | None]:
     found = localise(tests)
     assert found is not None
     return found, find_repair(tests, found)
-
-
-def test_tracing_says_what_failed_and_which_lines_ran(open_tests: Any) -> None:
-    found = localise(open_tests(QUEUE_FILES))
-    assert found is not None
-    assert found.baseline.failing == (FULL,)
-    assert found.baseline.passing == ("test_queues.py::test_first",)
-    lines = {line: hits for (_, line), hits in found.spectrum.hits.items()}
-    # All lines of push except the line that no test reaches.
-    assert lines == dict.fromkeys((6, 9, 11, 12), (1, 1))
 
 
 def test_order_dependent_failure_is_tried_in_order(open_tests: Any) -> None:

@@ -6,10 +6,9 @@ import git
 import pytest
 from sandbox_fixtures import commit, write_files
 
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.synthesis import Progress, tasks_from_history
-from coding_gym.task import Task
-from coding_gym.workspace import Template, TemplateStore
+from coding_gym.workspace import TemplateStore
 
 pytestmark = pytest.mark.slow
 
@@ -148,21 +147,6 @@ def test_unused_commits_have_reasons(repository: Path, store: TemplateStore) -> 
     assert names.keys() == {"Add the perimeter", "More of both", "Say what it does", "Begin"}
     assert all(names.values())
     assert len(set(names.values())) == 4
-
-
-@pytest.mark.parametrize("failure", [PatchError("too large"), InvalidTaskError("no such field")])
-def test_unusable_commit_does_not_reduce_the_number_of_tasks(
-    repository: Path, store: TemplateStore, monkeypatch: pytest.MonkeyPatch, failure: Exception
-) -> None:
-    failures, get = [failure], TemplateStore.get
-
-    def refusing(self: TemplateStore, task: Task) -> Template:
-        if failures:
-            raise failures.pop()
-        return get(self, task)
-
-    monkeypatch.setattr(TemplateStore, "get", refusing)
-    assert len(tasks_from_history(repository, 5, store=store)) == 1
 
 
 def test_a_folder_without_history_is_refused(tmp_path: Path) -> None:

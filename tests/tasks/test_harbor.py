@@ -65,7 +65,7 @@ def test_script_grades_a_task_in_its_image(
 ) -> None:
     root = [*system(*GIT_PROGRAMS, "timeout"), folder("app"), entry("app/add.sh", ADD)]
     image = oci_layout(tmp_path / "image", [tar_of(root)], Env=["PATH=/bin"])
-    (task,) = load_tasks(f"harbor:{write()}")
+    (task,) = load_tasks(write())
     assert (task.task_id, task.repo, task.image_path) == ("adds", "acme", "/app")
     assert (task.image, task.problem_statement) == ("acme/adds:1", "It adds wrongly.\n")
     task = replace(task, image=str(image))
@@ -77,21 +77,21 @@ def test_script_grades_a_task_in_its_image(
 
 def test_variables_that_change_no_program_are_ignored(write: Write) -> None:
     manifest = f'{MANIFEST}[environment.env]\nTZ = "UTC"\nPYTHONUTF8 = "1"\nPIP_NO_INPUT = "1"\n'
-    (task,) = load_tasks(f"harbor:{write(**{'task.toml': manifest})}")
+    (task,) = load_tasks(write(**{"task.toml": manifest}))
     assert task.task_id == "adds"
 
 
 def test_line_endings_are_kept(write: Write) -> None:
     gold = Patch.between({"add.sh": "one\r\n"}, {"add.sh": "two\r\n"}).text
     folder = write(**{"solution/a.patch": gold, "tests/a.txt": "x\r\n"})
-    (task,) = load_tasks(f"harbor:{folder}")
+    (task,) = load_tasks(folder)
     assert task.gold_patch == gold
     assert "+x\r\n" in task.test_patch
 
 
 def test_workdir_of_the_manifest_wins(write: Write) -> None:
     manifest = MANIFEST.replace("[verifier]", 'workdir = "/src"\n[verifier]')
-    (task,) = load_tasks(f"harbor:{write(**{'task.toml': manifest})}")
+    (task,) = load_tasks(write(**{"task.toml": manifest}))
     assert task.image_path == "/src"
 
 
@@ -104,21 +104,14 @@ def test_a_folder_of_tasks_is_recognised(write: Write) -> None:
     [
         ("task.toml", "schema_version =", "task.toml"),
         ("task.toml", 'schema_version = "1.5"', "field 'schema_version'"),
-        ("task.toml", 'schema_version = "1.5-rc1"', "field 'schema_version'"),
-        ("task.toml", 'schema_version = "2-beta"', "field 'schema_version'"),
         ("task.toml", "[environment]\ngpus = 1", "field 'environment.gpus'"),
         ("task.toml", '[environment]\nos = "windows"', "field 'environment.os'"),
         ("task.toml", '[agent]\nnetwork_mode = "allowlist"', "field 'agent.network_mode'"),
-        ("task.toml", '[[steps]]\nname = "one"', "field 'steps'"),
         ("task.toml", f'artifacts = ["/data"]\n{MANIFEST}', "field 'artifacts'"),
         ("task.toml", f'{MANIFEST}[environment.env]\nKEY = "1"', "field 'environment.env'"),
-        ("task.toml", f'{MANIFEST}[environment.env]\nPYTHONPATH = "/a"', "field 'environment.env'"),
         ("task.toml", f'{MANIFEST}[environment.env]\nTZ = "CET"', "field 'environment.env'"),
         ("task.toml", MANIFEST.replace("30.0", '"10m"'), "field 'verifier.timeout_sec'"),
-        ("task.toml", '[verifier]\nenv = "x"', "field 'verifier.env'"),
-        ("task.toml", f"artifacts = 3\n{MANIFEST}", "field 'artifacts'"),
         ("task.toml", "environment = 3", "field 'environment'"),
-        ("task.toml", "[environment.healthcheck]\nretries = 3", "'environment.healthcheck'"),
         ("task.toml", MANIFEST.replace('"3"', '"${KEY}"'), "field 'verifier.env'"),
         ("environment/docker-compose.yaml", "", "containers"),
         ("instruction.md", "# canary\n", "instruction.md"),
@@ -132,4 +125,4 @@ def test_a_folder_of_tasks_is_recognised(write: Write) -> None:
 def test_unsupported_file_or_field_is_refused_by_name(
     write: Write, file: str, text: str | None, named: str
 ) -> None:
-    assert named in refusal(f"harbor:{write(**{file: text})}")
+    assert named in refusal(write(**{file: text}))

@@ -225,7 +225,6 @@ def test_cheats_pass_weaker_grades_but_not_the_challenge(store: TemplateStore) -
     assert not any(one.by_challenge for one in results.values())
     assert sum(one.by_exit_code for one in results.values()) > len(results) / 2
     assert results["overwritten results"].by_structure
-    assert results["overwritten results"].forged_tests == TASK.fail_to_pass
     assert not results["early exit"].by_structure
 
 

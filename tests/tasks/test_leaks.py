@@ -22,29 +22,36 @@ TASK = Task(
 )
 
 
-def leaks(store, fixed=FIXED, buggy=BUGGY, **more):
-    """The leaks of a repair of ``area.py``, in a tree of more files."""
-    gold = Patch.between({"area.py": buggy}, {"area.py": fixed}).text
-    task = replace(TASK, gold_patch=gold, tree=FilesTree({"area.py": buggy} | more))
-    return find_leaks(task, store.get(task))
+LINE = "return width * height * 1.0"
+SHORT, SHORT_FIXED = (
+    f"def area(width, height):\n    # in metres\n    {text}\n" for text in ("pass", LINE)
+)
+OTHER = {"other.py": f"def volume(width, height):\n    {LINE}\n"}
+TRIVIAL = BUGGY.replace("width + height", "None")
+# The added line is a part of a longer line of the same file, before and after.
+LONG = BUGGY + "\n\ndef surface(width, height, scale):\n    return width * height * scale * scale\n"
 
 
-def test_part_of_the_added_lines_elsewhere_is_no_leak(store):
-    assert leaks(store, **{"notes.txt": "surface = width * height\n"}) == ()
-
-
-def test_a_repaired_copy_in_the_tree_is_found(store):
-    files = {"build/lib/area.py": FIXED, "data": "\0" + FIXED}
-    assert leaks(store, **files) == ("build/lib/area.py",)
-
-
-def test_trivial_lines_of_the_repair_are_no_leak(store):
-    fixed = BUGGY.replace("width + height", "None")
-    assert leaks(store, fixed, **{"copy.py": fixed}) == ()
-
-
-def test_lines_that_the_file_has_already_do_not_count(store):
-    assert leaks(store, BUGGY.replace("    return", "    return width + height\n    return")) == ()
+@pytest.mark.parametrize(
+    ("base", "fixed", "others", "found"),
+    [
+        (BUGGY, FIXED, {"notes.txt": "surface = width * height\n"}, ()),
+        (BUGGY, FIXED, {"build/area.py": FIXED, "data": "\0" + FIXED}, ("build/area.py",)),
+        (BUGGY, TRIVIAL, {"copy.py": TRIVIAL}, ()),
+        (BUGGY, BUGGY.replace("    return", "    return width + height\n    return"), {}, ()),
+        (SHORT, SHORT_FIXED, OTHER, ()),
+        (SHORT, SHORT_FIXED, OTHER | {"old.py": SHORT_FIXED}, ("old.py",)),
+        (LONG, LONG.replace("width + height", "width * height * scale"), {}, ()),
+    ],
+    ids=[
+        *("a part of the lines", "a copy", "trivial lines", "lines of the base"),
+        *("a common short line", "a short line with its context", "a part of a line of the base"),
+    ],
+)
+def test_only_a_file_with_all_added_lines_is_a_leak(store, base, fixed, others, found):
+    gold = Patch.between({"area.py": base}, {"area.py": fixed}).text
+    task = replace(TASK, gold_patch=gold, tree=FilesTree({"area.py": base} | others))
+    assert find_leaks(task, store.get(task)) == found
 
 
 def test_a_repair_in_the_history_is_found(store, tmp_path):
@@ -53,20 +60,3 @@ def test_a_repair_in_the_history_is_found(store, tmp_path):
     tree = GitTree(str(folder))
     task = replace(TASK, tree=tree, base_commit=broken, task_id="history")
     assert find_leaks(task, store.get(task)) == (f"{fixed}:area.py",)
-
-
-def test_common_short_line_is_no_leak(store):
-    line = "return width * height * 1.0"
-    buggy, fixed = (f"def area(width, height):\n    # in metres\n    {x}\n" for x in ("pass", line))
-    other = {"other.py": f"def volume(width, height):\n    {line}\n"}
-    assert leaks(store, fixed, buggy, **other) == ()
-    assert leaks(store, fixed, buggy, **other, **{"old.py": fixed}) == ("old.py",)
-
-
-def test_lines_at_base_of_the_repaired_file_are_no_leak(store):
-    """The added line is a part of a longer line of the same file, before and after."""
-    buggy = (
-        "def area(width, height):\n    return width + height\n\n\n"
-        "def surface(width, height, scale):\n    return width * height * scale * scale\n"
-    )
-    assert leaks(store, buggy.replace("width + height", "width * height * scale"), buggy) == ()

@@ -1,7 +1,6 @@
 """Samplers that depend on the seed or on results; splits and samples, equal on all machines."""
 
 import hashlib
-import itertools
 import random
 from collections import Counter
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 
 from coding_gym.errors import (
     InvalidArgumentError,
-    InvalidTaskError,
     UnknownNameError,
     UnknownTaskError,
 )
@@ -66,11 +64,6 @@ def test_a_copied_sampler_continues_and_a_restarted_one_starts_again():
     assert {name.split("-")[0] for name in drawn(sampler, 1)} == {"easy"}
 
 
-def test_untried_tasks_are_equally_likely():
-    counts = Counter(drawn(AdaptiveSampler(THREE), 3000))
-    assert all(900 < counts[one.task_id] < 1100 for one in THREE)
-
-
 def test_tasks_always_or_never_solved_are_dropped_but_revisited():
     counts = Counter(drawn(recorded(revisit=0.1), 3000))
     assert counts["sometimes"] > 2600
@@ -80,12 +73,13 @@ def test_tasks_always_or_never_solved_are_dropped_but_revisited():
 
 
 def test_old_results_are_forgotten():
+    """All tasks are dropped, so that they are as likely as tasks without results."""
     sampler = recorded(window=8)
     for _ in range(8):
         sampler.record("sometimes", resolved=True)
-    # All are dropped, so the shares do not depend on the results.
-    counts = Counter(drawn(sampler, 3000))
-    assert all(900 < counts[one.task_id] < 1100 for one in THREE)
+    for one in (sampler, AdaptiveSampler(THREE), get_sampler("uniform", THREE)):
+        counts = Counter(drawn(one, 3000))
+        assert all(900 < counts[task.task_id] < 1100 for task in THREE)
 
 
 def test_copied_results_are_separate_and_shared_results_common():
@@ -136,12 +130,6 @@ def test_shuffled_gives_every_task_once_per_epoch():
     assert all(sorted(epoch) == [t.task_id for t in TASKS] for epoch in epochs)
     assert len(set(epochs)) > 1
     assert drawn(get_sampler("sequential", TASKS), NUM_TASKS) == [t.task_id for t in TASKS]
-
-
-def test_uniform_draws_with_replacement_and_reaches_all():
-    names = drawn(get_sampler("uniform", TASKS), 20 * NUM_TASKS)
-    assert set(names) == {t.task_id for t in TASKS}
-    assert any(a == b for a, b in itertools.pairwise(names))
 
 
 @pytest.mark.parametrize("name", SAMPLER_NAMES)
@@ -201,14 +189,10 @@ def test_split_by_repository_puts_each_repository_on_one_side(fraction, seed):
     assert set(ids(again)) == set(ids(test))
 
 
-def test_split_by_date_tests_on_the_newest_whole_days():
-    train, test = split_tasks(DATED, "date", test_fraction=0.1)
-    assert max(one.created_at for one in train) < min(one.created_at for one in test)
-    assert 0 < len(test) <= 21
-    _, test = split_tasks(DATED, "date", cutoff="2024-01-15T00:00:00+00:00")
+def test_split_by_date_tests_on_the_tasks_from_the_cutoff_on():
+    train, test = split_tasks(DATED, "date", cutoff="2024-01-15T01:00:00+01:00")
     assert {one.created_at for one in test} == {f"2024-01-{day}" for day in range(15, 29)}
-    old_and_new = [dated(1, created_at="2020-01-01T01:00:00+02:00"), *[dated(n) for n in (9, 37)]]
-    assert ids(split_tasks(old_and_new, "date", test_fraction=0.01)[1]) == ["t-9", "t-37"]
+    assert len(train) + len(test) == len(DATED)
 
 
 @pytest.mark.parametrize(
@@ -220,15 +204,12 @@ def test_split_by_date_tests_on_the_newest_whole_days():
         (DATED, {"cutoff": "2024"}),
         (DATED, {"by": "date", "cutoff": "?"}),
         ([dated(1), dated(11)], {"by": "repo"}),
-        ([dated(1), dated(29)], {"by": "date"}),
-        ([dated(1, created_at=""), dated(2)], {"by": "date"}),
-        ("bundled", {}),
-        ([*DATED, {"instance_id": "x"}], {}),
-        (None, {}),
+        (DATED, {"by": "date"}),
+        ([dated(1, created_at=""), dated(2)], {"by": "date", "cutoff": "2024-01-15"}),
     ],
 )
 def test_unusable_split_is_refused(tasks, arguments):
-    with pytest.raises((InvalidArgumentError, InvalidTaskError, UnknownNameError)):
+    with pytest.raises((InvalidArgumentError, UnknownNameError)):
         split_tasks(tasks, **arguments)
 
 
@@ -240,21 +221,7 @@ def test_seed_alone_decides_a_draw():
     assert drawn[:3] == ["t-42", "t-196", "t-50"]  # the same in every version
 
 
-def test_members_of_a_group_stay_together():
-    drawn = ids(sample_tasks(DATED, 3, group_size=4))
-    assert drawn == [one for one in ids(sample_tasks(DATED, 3)) for _ in range(4)]
-
-
-@pytest.mark.parametrize(
-    ("tasks", "arguments"),
-    [
-        (DATED, {"n": 0}),
-        (DATED, {"n": 201}),
-        (DATED, {"n": 1, "group_size": 0}),
-        ("bundled", {"n": 2}),
-        ([*DATED, {"instance_id": "x"}], {"n": 2}),
-    ],
-)
-def test_unusable_draw_is_refused(tasks, arguments):
+@pytest.mark.parametrize("n", [0, 201])
+def test_unusable_draw_is_refused(n):
     with pytest.raises(InvalidArgumentError):
-        sample_tasks(tasks, **arguments)
+        sample_tasks(DATED, n)

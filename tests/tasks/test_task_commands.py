@@ -9,11 +9,9 @@ import pytest
 from episodes import raising, run_command
 from sandbox_fixtures import write_rows
 
-from coding_gym.cli import validate
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.new_folder import write_new_task
-from coding_gym.tasks.validation_report import ValidationReport
 
 pytestmark = pytest.mark.slow
 
@@ -118,15 +116,7 @@ def test_changed_checks_validate_again(rows: Path, tmp_path: Path) -> None:
     assert [bool(one["cheats"]) for one in reports] == [False, True]
 
 
-BROKEN = [
-    '{"a": 1}',
-    '{"task_id": 5, "ok": true}',
-    "[" * 100_000,
-    "\udcff",
-]
-
-
-@pytest.mark.parametrize("line", BROKEN)
+@pytest.mark.parametrize("line", ['{"task_id": 5, "ok": true}', "[" * 100_000, "\udcff"])
 def test_file_with_a_broken_report_is_not_continued(line: str, many: Path, tmp_path: Path) -> None:
     path = tmp_path / "odd.jsonl"
     for end in ("\n", ""):
@@ -142,8 +132,3 @@ def test_file_that_is_no_report_is_not_changed(many: Path, tmp_path: Path) -> No
     path.write_text("[]")
     validated(many, "--out", path, code=2)
     assert path.read_text() == "[]"
-
-
-def test_long_reason_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    validate.summarise([ValidationReport(task_id="far", ok=False, error="no " * 200 + "end")])
-    assert " no end\n" in capsys.readouterr().out

@@ -1,37 +1,34 @@
-"""All formats of rows, by name.
+"""The formats of rows: the schemas of families of datasets.
 
-`load_tasks` uses the first format that recognises a row; ``NAME:SOURCE`` selects one. To add a
-format, write a module here with one constant, a `RowFormat`, and add it to the list below.
+A module has ``reads(row)``, which recognises a row by its keys and values and must not raise, and
+``to_row(row, where)``, which converts it to the schema of `coding_gym.task_row.TaskRow`. To add a
+format, write a module here and add it to the list below.
 """
 
+from collections.abc import Callable
+
 from coding_gym.task_row import Row
-from coding_gym.tasks.sources.areno import ARENO
-from coding_gym.tasks.sources.nemo_gym import NEMO_GYM
-from coding_gym.tasks.sources.row_format import RowFormat
-from coding_gym.tasks.sources.swe_bench import SWE_BENCH
-from coding_gym.tasks.sources.swe_gym import SWE_GYM
-from coding_gym.tasks.sources.swe_rebench import SWE_REBENCH
-from coding_gym.tasks.sources.swe_smith import SWE_SMITH
+from coding_gym.tasks.sources import areno, nemo_gym, swe_bench, swe_rebench, swe_smith
 
-# In the order of recognition; the last one reads every row.
-_ROW_FORMATS = (NEMO_GYM, ARENO, SWE_SMITH, SWE_REBENCH, SWE_GYM, SWE_BENCH)
-ROW_FORMATS = {row_format.name: row_format for row_format in _ROW_FORMATS}
+_FORMATS: tuple[tuple[Callable[[Row], bool], Callable[[Row, str], Row]], ...] = (
+    (areno.reads, areno.to_row),  # in the order of recognition
+    (swe_smith.reads, swe_smith.to_row),
+    (swe_rebench.reads, swe_rebench.to_row),
+    (lambda _: True, swe_bench.to_row),
+)
 
 
-def unified_row(row: Row, where: str, row_format: RowFormat | None = None) -> Row:
+def unified_row(row: Row, where: str) -> Row:
     """Returns a row in the schema of `coding_gym.task_row.TaskRow`.
 
     Args:
         row: A row in any known schema.
         where: Names the row in errors.
-        row_format: Its format; recognised from the row by default.
 
     Raises:
         InvalidTaskError: A field is missing or malformed; names row, field and value.
     """
-    chosen = row_format or next(row_format for row_format in _ROW_FORMATS if row_format.reads(row))
-    unified = chosen.to_row(row, where)
-    return unified_row(unified, where) if chosen.is_wrapper else unified
-
-
-__all__ = ["ROW_FORMATS", "Row", "RowFormat", "unified_row"]
+    if nemo_gym.reads(row):
+        row = nemo_gym.inner_row(row, where)
+    to_row = next(to_row for reads, to_row in _FORMATS if reads(row))
+    return to_row(row, where)

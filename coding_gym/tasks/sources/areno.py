@@ -10,15 +10,16 @@ changes are graded.
 """
 
 from coding_gym.task_row import Row, Texts, row_error, value_of
-from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.runner_choice import has_pytest_ids
 
 
-def _reads(row: Row) -> bool:
+def reads(row: Row) -> bool:
+    """Whether a row has AReno's keys."""
     return "files" in row and "test_commands" in row
 
 
-def _to_row(row: Row, where: str) -> Row:
+def to_row(row: Row, where: str) -> Row:
+    """Returns a row of AReno in the common schema."""
     commands: tuple[str, ...] = value_of(row, "test_commands", Texts, where, ())
     if not commands or not all(command.strip() for command in commands):
         requirement = "must be a list of at least one shell command"
@@ -29,6 +30,3 @@ def _to_row(row: Row, where: str) -> Row:
     if not named or not has_pytest_ids(named):
         made |= {"runner": "command", "FAIL_TO_PASS": commands, "PASS_TO_PASS": ()}
     return made
-
-
-ARENO = RowFormat(name="areno", reads=_reads, to_row=_to_row)

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from coding_gym.task_row import Row, row_error, value_of
-from coding_gym.tasks.sources.row_format import RowFormat
 
 _REQUEST = "responses_create_params"
 _INSTANCE = f"{_REQUEST}.metadata.instance_dict"
@@ -17,10 +16,14 @@ _INSTANCE = f"{_REQUEST}.metadata.instance_dict"
 _OWN = frozenset({_REQUEST, "agent_ref", "subset"})
 
 
-def _to_row(row: Row, where: str) -> Row:
-    request = value_of(row, _REQUEST, dict[str, Any], where)
-    if request is None:
-        raise row_error(row, where, _REQUEST, "is missing")
+def reads(row: Row) -> bool:
+    """Whether a row is a request."""
+    return _REQUEST in row
+
+
+def inner_row(row: Row, where: str) -> Row:
+    """Returns the row of another dataset inside a request."""
+    request = value_of(row, _REQUEST, dict[str, Any], where, {})
     row_fields = {key: value for key, value in row.items() if key not in _OWN}
     metadata = request.get("metadata")
     if not isinstance(metadata, Mapping) or metadata.get("instance_dict") is None:
@@ -40,8 +43,3 @@ def _instance(row: Row, value: Any, where: str) -> dict[str, Any]:
         raise row_error(row, where, _INSTANCE, f"must be a row of a dataset, got {value!r:.80}")
     # Some programs add fields of NeMo Gym to the inner row.
     return {str(key): inner for key, inner in value.items() if key not in _OWN}
-
-
-NEMO_GYM = RowFormat(
-    name="nemo-gym", reads=lambda row: _REQUEST in row, to_row=_to_row, is_wrapper=True
-)

@@ -1,4 +1,4 @@
-"""SWE-bench, Lite, Verified, Multilingual, and every dataset in their schema.
+"""SWE-bench, Lite, Verified, Multilingual, SWE-Gym, and every dataset in their schema.
 
 Missing fields are inferred from other fields or the project: the language, the name of the image,
 and the runner of the tests. The test command is the ``eval_script`` of the row if it has one.
@@ -13,18 +13,20 @@ from coding_gym.patch import Patch
 from coding_gym.task_row import Row, Text, Texts, row_error, value_of
 from coding_gym.tasks.sources.eval_script import read_eval_script
 from coding_gym.tasks.sources.languages import language_named, language_of
-from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.runner_choice import how_tests_run
 
 # pytest 9 shortens the ids of parameters; the datasets have the ids of older releases.
 INSTALL_PYTEST = "python -m pip install 'pytest<9'"
 _DJANGO_SETTINGS = "--settings=test_sqlite"
-
-
-def image_name(instance_id: str, organisation: str, separator: str) -> str:
-    """Returns the name of a row's image, in lower case and without double underscores."""
-    name = instance_id.replace("__", separator).lower()
-    return f"{organisation}/sweb.eval.x86_64.{name}:latest"
+_IMAGE = "sweb.eval.x86_64"
+# The projects of SWE-Gym, which has images of its own.
+_SWE_GYM = frozenset(
+    {
+        "Project-MONAI/MONAI", "bokeh/bokeh", "conan-io/conan", "dask/dask",
+        "facebookresearch/hydra", "getmoto/moto", "iterative/dvc", "modin-project/modin",
+        "pandas-dev/pandas", "pydantic/pydantic", "python/mypy",
+    }
+)  # fmt: skip
 
 
 def fill_in(row: Row, where: str) -> dict[str, Any]:
@@ -94,15 +96,16 @@ def with_pytest(commands: tuple[str, ...]) -> tuple[str, ...]:
     return (*commands, INSTALL_PYTEST)
 
 
-def _to_row(row: Row, where: str) -> Row:
+def to_row(row: Row, where: str) -> Row:
+    """Returns a row with missing fields inferred, and the name of its published image."""
     # A late import: it loads sandboxes, which importing the package must not do.
     from coding_gym.grading.formats.swebench import FORMAT_BY_REPO
 
     filled = fill_in(row, where)
-    # SWE-bench publishes images for the projects of all its datasets.
-    if "image" not in row and str(row.get("repo")).lower() in FORMAT_BY_REPO:
-        filled["image"] = image_name(str(row.get("instance_id")), "swebench", "_1776_")
+    name, repo = str(row.get("instance_id")).lower(), str(row.get("repo"))
+    if "image" not in row and repo in _SWE_GYM:
+        filled["image"] = f"xingyaoww/{_IMAGE}.{name.replace('__', '_s_')}:latest"
+    elif "image" not in row and repo.lower() in FORMAT_BY_REPO:
+        # SWE-bench publishes images for the projects of all its datasets.
+        filled["image"] = f"swebench/{_IMAGE}.{name.replace('__', '_1776_')}:latest"
     return filled
-
-
-SWE_BENCH = RowFormat(name="swe-bench", reads=lambda _: True, to_row=_to_row)

@@ -14,7 +14,6 @@ from coding_gym.patch import Patch
 from coding_gym.task_row import FreeText, Row, Text, row_error, value_of
 from coding_gym.tasks.sources.languages import language_of
 from coding_gym.tasks.sources.reversal import reversed_patch
-from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.swe_bench import INSTALL_PYTEST
 
 _REPO = re.compile(r"(?:swesmith/)?([\w-]+?)__([\w.-]+)\.([0-9a-f]{7,40})")
@@ -25,11 +24,13 @@ _KEPT = (
 _INSTALL = ("python -m pip install -e .", INSTALL_PYTEST)
 
 
-def _reads(row: Row) -> bool:
+def reads(row: Row) -> bool:
+    """Whether the repository is one of SWE-smith's."""
     return str(row.get("repo", "")).startswith("swesmith/")
 
 
-def _to_row(row: Row, where: str) -> Row:
+def to_row(row: Row, where: str) -> Row:
+    """Returns a row of SWE-smith in the common schema."""
     match = _REPO.fullmatch(value_of(row, "repo", Text, where, ""))
     if match is None:
         requirement = "must be 'swesmith/<owner>__<name>.<commit>'"
@@ -60,6 +61,3 @@ def _to_row(row: Row, where: str) -> Row:
 def _image(name: str) -> str:
     """Returns the published name of a row's image; older rows have an unpublished name."""
     return name if not name or "/" in name else f"jyangballin/{name.replace('__', '_1776_')}:latest"
-
-
-SWE_SMITH = RowFormat(name="swe-smith", reads=_reads, to_row=_to_row)
