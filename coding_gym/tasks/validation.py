@@ -19,6 +19,7 @@ from coding_gym.grading.runners import missing_runtime
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
+from coding_gym.tasks.causes import causes, remedy_of_build
 from coding_gym.tasks.cheats import CheatResult, try_cheats
 from coding_gym.tasks.leaks import find_leaks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
@@ -59,7 +60,7 @@ def validate_task(
         return ValidationReport(
             task_id=task.task_id,
             ok=False,
-            error=f"{type(error).__name__}: {error}",
+            error=f"{type(error).__name__}: {error}{remedy_of_build(str(error))}",
         )
 
 
@@ -76,9 +77,11 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
     noop = tuple(base() for _ in range(checks.repeats))
     tries_cheats = checks.tries_cheats and all(g.resolved for g in gold)
     cheats = tuple(try_cheats(task, template, backend)) if tries_cheats else ()
+    failed = next((g for g in gold if not g.resolved and not task.impossible_test), None)
+    known_causes = [*causes(task, template, failed, backend)] if failed else []
     passing = _passing(noop)
-    problems = _gold_problems(task, gold) + _noop_problems(noop, passing)
-    problems += _challenge_problems(gold[0], cheats, checks)
+    problems = _gold_problems(task, gold) + known_causes[:_MAX_NAMED]
+    problems += _noop_problems(noop, passing) + _challenge_problems(gold[0], cheats, checks)
     if leaks:
         problems.append(f"these files contain the repair: {', '.join(leaks[:_MAX_NAMED])}")
     flaky, broken = _unreliable(task, gold)

@@ -15,6 +15,7 @@ from coding_gym.grading import grade, new_plan, plan_key
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import validation
+from coding_gym.tasks.causes import remedy_of_build, unstable_ids
 from coding_gym.tasks.validation import validate, validate_task
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 
@@ -93,6 +94,35 @@ def test_time_of_the_gold_patch_limits_the_base(store, monkeypatch):
     assert known == [7.5, 7.5, *[max(report.gold_durations_s)] * 2]
 
 
+SUBMODULE = (
+    "diff --git a/lib b/lib\nindex 1111111..2222222 160000\n--- a/lib\n+++ b/lib\n@@ -1 +1 @@\n"
+    f"-Subproject commit {'1' * 40}\n+Subproject commit {'2' * 40}\n"
+)
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+STATE = HIDDEN | {
+    "test_first.py": "import os\n\n\ndef test_a():\n    os.environ['BROKEN'] = '1'\n",
+    "test_last.py": "import os\n\n\ndef test_b():\n    assert 'BROKEN' not in os.environ\n",
+}
+UNSOUND = {
+    "submodule": {"gold_patch": TASK.gold_patch + SUBMODULE},
+    "LFS": {"gold_patch": NOTHING, "tree": FilesTree(BASE | {"data.bin": POINTER})},
+    "xdist": {"pass_to_pass": (f"{TASK.pass_to_pass[0]}@group_1",)},
+    "test_last.py::test_b": {
+        "test_patch": Patch.between({}, STATE).text,
+        "pass_to_pass": ("test_first.py::test_a", "test_last.py::test_b"),
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("named", UNSOUND)
+def test_known_cause_is_named_with_its_remedy(store, named):
+    report = validate_task(replace(TASK, task_id="unsound", **UNSOUND[named]), store, ONCE)
+    assert not report.ok
+    assert named in report.detail
+    assert "remedy: " in report.detail
+
+
 @pytest.mark.slow
 def test_a_bug_that_hangs_is_noted_and_valid(store, monkeypatch):
     hangs = Grade(resolved=False, reason=GradeReason.TIMEOUT)
@@ -130,6 +160,29 @@ def test_gold_patch_that_changes_tests_is_noted(store):
     report = validate_task(replace(TASK, gold_patch=gold), store, ONCE)
     assert report.ok
     assert path in report.detail
+
+
+@pytest.mark.parametrize(
+    ("test", "is_unstable"),
+    [
+        ("t.py::test_a[<object at 0x7f00aa11bb22>]", True),
+        ("t.py::test_a[2024-05-14]", True),
+        ("t.py::test_a[/tmp/pytest-of-me/x0]", True),
+        ("t.py::test_a[name-/home/me/x]", True),
+        ("t.py::test_a@group", True),
+        ("t.py::test_a[me@example.org]", False),
+        ("t.py::test_a[1-2]", False),
+        ("t.py::test_a[0xff]", False),
+    ],
+)
+def test_id_that_changes_between_runs_is_named(test, is_unstable):
+    assert bool([*unstable_ids([test])]) == is_unstable
+
+
+def test_build_without_tags_has_its_remedy():
+    log = "LookupError: setuptools-scm was unable to detect version for /workspace"
+    assert "SETUPTOOLS_SCM_PRETEND_VERSION" in remedy_of_build(log)
+    assert remedy_of_build("error: no module named x") == ""
 
 
 @pytest.mark.slow
