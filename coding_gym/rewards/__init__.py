@@ -10,6 +10,7 @@ from coding_gym.rewards.edits import (
     function_match,
     line_similarity,
 )
+from coding_gym.rewards.exploration import Exploration, exploration_efficiency, explored, gold_files
 from coding_gym.rewards.grades import fraction_passed, net_fraction_fixed
 from coding_gym.rewards.registry import (
     get_reward,
@@ -25,13 +26,17 @@ from coding_gym.rewards.similarity import (
 from coding_gym.rewards.tool_calls import tool_call_validity
 
 __all__ = [
+    "Exploration",
     "Reward",
     "Sample",
     "exact_match",
+    "exploration_efficiency",
+    "explored",
     "file_match",
     "fraction_passed",
     "function_match",
     "get_reward",
+    "gold_files",
     "line_similarity",
     "net_fraction_fixed",
     "patch_similarity",

@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from coding_gym.rewards.exploration import Command, paths_in, shell_commands
 from coding_gym.rewards.reward import Reward
-from coding_gym.rewards.shell_commands import Command, paths_in, shell_commands
 from coding_gym.rewards.similarity import compare_files, file_match
 from coding_gym.trajectory import Turn
 

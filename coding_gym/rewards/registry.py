@@ -10,6 +10,7 @@ from coding_gym.rewards.edits import (
     function_match,
     line_similarity,
 )
+from coding_gym.rewards.exploration import exploration_efficiency, gold_files
 from coding_gym.rewards.grades import fraction_passed, net_fraction_fixed
 from coding_gym.rewards.reward import NEEDS, Reward
 from coding_gym.rewards.similarity import (
@@ -36,6 +37,11 @@ _CORE = (
     Reward.of_change("function_match", function_match),
     Reward.of_change("file_match", file_match),
     Reward(name="tool_call_validity", score=lambda s: tool_call_validity(s.turns, s.schemas)),
+    Reward(
+        name="exploration_efficiency",
+        score=lambda s: exploration_efficiency(gold_files(s.task.gold_patch), s.turns),
+        needs=_GOLD,
+    ),
 )
 _REWARDS = {reward.name: reward for reward in (*_CORE, *coderepairrl.REWARDS, *areno.REWARDS)}
 

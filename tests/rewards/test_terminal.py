@@ -1,11 +1,11 @@
-"""Rewards for shell commands: the test cases of CodeRepairRL, and differences from it."""
+"""Rewards for exploration: the test cases of CodeRepairRL, and differences from it."""
 
 import pytest
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.rewards import tool_call_validity
+from coding_gym.rewards import exploration_efficiency, explored, tool_call_validity
 from coding_gym.rewards.coderepairrl import exploration_depth, terminal_habits
-from coding_gym.rewards.shell_commands import paths_in, shell_commands
+from coding_gym.rewards.exploration import paths_in, shell_commands
 from coding_gym.tools import get_toolset
 from coding_gym.trajectory import Turn
 
@@ -88,6 +88,29 @@ def test_a_shell_call_without_a_result_has_failed() -> None:
 def test_hostile_output_is_read_in_linear_time() -> None:
     assert paths_in("a" * 10_000_000) == set()
     assert exploration_depth(turns(("rg x", "/" * 5_000_000), ("sed " + " " * 1_000_000, ""))) == 0
+
+
+def test_efficiency_counts_files_and_calls() -> None:
+    looked = turns(("cat ./src/a.py", "x"), ("cat src/a.py src/b.py", "x"), ("cat c.py", FAILED))
+    view = Turn(
+        action="", calls=(ToolCall("view_file", {"path": "./d.py"}),), results=(ToolResult("x"),)
+    )
+    submit = Turn(action="", calls=(ToolCall("submit"),), results=(ToolResult("", submitted=True),))
+    seen = explored([*looked, view, submit])
+    assert (seen.files, seen.num_commands) == ({"src/a.py", "src/b.py", "d.py"}, 4)
+    assert exploration_efficiency({"src/a.py", "d.py"}, [*looked, view, submit]) == 0.5
+    assert exploration_efficiency({"z.py"}, looked) == exploration_efficiency({"z.py"}, []) == 0
+
+
+@pytest.mark.parametrize("path", ["/testbed/src/a.py", "/workspace/./src/a.py", "/src/a.py"])
+def test_an_absolute_path_names_the_gold_file_it_ends_with(path: str) -> None:
+    assert exploration_efficiency({"src/a.py"}, turns((f"cat {path}", "x"))) == 1
+    for tool in ("view", "view_file"):
+        viewed = turns((path, "x"), tool=tool, argument="path")
+        assert exploration_efficiency({"src/a.py", "a.py"}, viewed) == 1
+        assert exploration_efficiency({"a.py"}, viewed) == 1
+        assert exploration_efficiency({"rc/a.py", "b/src/a.py"}, viewed) == 0
+    assert exploration_efficiency({"a.py"}, turns(("cat src/a.py", "x"))) == 0
 
 
 def test_validity_is_by_the_toolsets_own_schemas() -> None:

@@ -1,0 +1,158 @@
+"""Rewards for exploration: the share of examined files that the gold patch changes."""
+
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from coding_gym.patch import Patch
+from coding_gym.tools.schemas import COMMANDS, SHELLS
+from coding_gym.trajectory import Turn
+
+_PATH_ARGUMENTS = ("path", "file", "file_path")
+# Suffixes of source and text files, and common folders, as in CodeRepairRL.
+_CODE = (".py", ".ts", ".js", ".java", ".go", ".rs")
+_TEXTS = (".md", ".txt", ".json", ".yaml", ".yml", ".toml", ".ini")
+_FOLDERS = ("src/", "lib/", "test/", "tests/", "docs/")
+_NOT_IN_PATHS = re.compile(r"[^\w./-]+")
+_MAX_CHARS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command that was run in a shell.
+
+    Attributes:
+        text: The command, stripped.
+        ok: Whether it succeeded; True if unknown.
+        output: The part of its output that the policy saw.
+    """
+
+    text: str
+    ok: bool
+    output: str
+
+
+def shell_commands(turns: Iterable[Turn]) -> list[Command]:
+    """Returns the shell commands in the order in which they were run.
+
+    A command without a result, because the episode ended before it, counts as failed.
+
+    >>> from coding_gym.calls import ToolCall, ToolResult
+    >>> call, result = ToolCall("shell", {"cmd": " ls "}), ToolResult("shapes.py")
+    >>> shell_commands([Turn(action="", calls=(call,), results=(result,))])
+    [Command(text='ls', ok=True, output='shapes.py')]
+    """
+    commands = []
+    for turn in turns:
+        for call, result in zip_longest(turn.calls, turn.results):
+            if call is None or call.error or call.name not in SHELLS:
+                continue
+            values = (call.arguments.get(name) for name in COMMANDS)
+            text = next((value for value in values if isinstance(value, str)), "")
+            if text.strip():
+                ok = result is not None and result.ok is not False
+                commands.append(Command(text.strip(), ok, result.content if result else ""))
+    return commands
+
+
+def paths_in(text: str) -> set[str]:
+    """Returns the words that look like paths of source or text files.
+
+    >>> sorted(paths_in("src/app.py:3: see ./docs/a b.txt, e.g. lib/core"))
+    ['b.txt', 'docs/a', 'lib/core', 'src/app.py']
+    """
+    words = (word.removeprefix("./") for word in _NOT_IN_PATHS.split(text[:_MAX_CHARS]))
+    words = (word.strip(".") if word.endswith(".") else word for word in words)
+    return {
+        word
+        for word in words
+        if word.endswith(_CODE + _TEXTS) or (word.startswith(_FOLDERS) and word[-1] != "/")
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """The files and commands of an episode.
+
+    Attributes:
+        files: Files that successful calls name: the ``path`` or ``file`` of a tool, and words that
+            look like paths in a shell command.
+        num_commands: Tool calls except ``submit``, including failed ones.
+    """
+
+    files: frozenset[str]
+    num_commands: int
+
+
+def explored(turns: Sequence[Turn]) -> Exploration:
+    """Returns the files that an episode examined, and the number of its calls.
+
+    >>> from coding_gym.calls import ToolCall, ToolResult
+    >>> call, result = ToolCall("shell", {"cmd": "cat ./shapes.py"}), ToolResult("def area")
+    >>> explored([Turn(action="", calls=(call,), results=(result,))])
+    Exploration(files=frozenset({'shapes.py'}), num_commands=1)
+    """
+    files: set[str] = set()
+    num_commands = 0
+    for turn in turns:
+        num_commands += sum(call.name != "submit" for call in turn.calls)
+        for call, result in zip(turn.calls, turn.results, strict=False):
+            if result.ok is not False and not call.error:
+                values = (call.arguments.get(name) for name in _PATH_ARGUMENTS)
+                files.update(posixpath.normpath(v) for v in values if isinstance(v, str) and v)
+    for command in shell_commands(turns):
+        if command.ok:
+            files |= {posixpath.normpath(path) for path in paths_in(command.text)}
+    return Exploration(frozenset(files), num_commands)
+
+
+def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -> float:
+    """Returns the share of examined files, or of calls, that hit gold files, from 0 to 1.
+
+    It is the number of examined gold files, divided by the number of examined files or the number
+    of calls, whichever is larger (see `explored`). It is 1 if each call examined a different gold
+    file, and 0 if no call examined one. An absolute path matches the gold file with which it ends.
+
+    Source: this project, based on two counts with which CodeRepairRL evaluates exploration: the
+    examined files and the commands.
+
+    Args:
+        gold_files: Paths that the gold patch changes.
+        turns: The episode's turns.
+
+    >>> from coding_gym.calls import ToolCall, ToolResult
+    >>> def run(cmd):
+    ...     call, result = ToolCall("shell", {"cmd": cmd}), ToolResult("")
+    ...     return Turn(action="", calls=(call,), results=(result,))
+    >>> exploration_efficiency({"shapes.py"}, [run("cat shapes.py")])
+    1.0
+    >>> exploration_efficiency({"shapes.py"}, [run("ls"), run("cat shapes.py test_shapes.py")])
+    0.5
+    """
+    exploration = explored(turns)
+    num_looks = max(len(exploration.files), exploration.num_commands)
+    examined = {_gold_of(path, gold_files) for path in exploration.files} - {None}
+    return len(examined) / num_looks if num_looks else 0.0
+
+
+def _gold_of(path: str, gold_files: Collection[str]) -> str | None:
+    """Returns the gold file that a path names, or None.
+
+    The folder of the tree differs between sandboxes, so an absolute path names the longest gold
+    path with which it ends, by whole components.
+    """
+    if not path.startswith("/"):
+        return path if path in gold_files else None
+    ends = (gold for gold in gold_files if path.endswith(f"/{gold}"))
+    return max(ends, key=len, default=None)
+
+
+def gold_files(gold: str) -> frozenset[str]:
+    """Returns the paths in the base tree that a gold patch changes, without new files.
+
+    Raises:
+        PatchError: It cannot be read.
+    """
+    return frozenset(change.old_path for change in Patch(gold).files if change.old_path)
