@@ -85,8 +85,6 @@ def test_dataset_that_cannot_be_read_is_named_in_one_line(monkeypatch: pytest.Mo
     assert "\n" not in str(caught.value)
 
 
-
-
 HOST_PATHS = [
     *(("folder", value) for value in ("~", "inside")),
     *(
