@@ -27,7 +27,7 @@ def grade(
 
     By default the run folder is next to the predictions file.
 
-    Example: coding-gym grade preds.jsonl --tasks rows.jsonl --environments images
+    Example: coding-gym grade preds.jsonl --tasks rows.jsonl --environments swebench
     """
     patches, model = read_predictions(predictions)
     path = out or predictions.with_suffix(".graded")

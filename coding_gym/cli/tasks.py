@@ -89,7 +89,7 @@ def export_tasks(
 ) -> None:
     """Write tasks as self-contained rows.
 
-    Example: coding-gym tasks export --tasks rows.jsonl --environments images --out ready.jsonl
+    Example: coding-gym tasks export --tasks rows.jsonl --environments swebench --out ready.jsonl
 
     Example: coding-gym tasks export --impossible 1 --out impossible.jsonl
     """

@@ -54,7 +54,7 @@ def validate(
 
     With the same --out as before, the command continues where it stopped.
 
-    Example: coding-gym validate rows.jsonl --environments images --out report.jsonl
+    Example: coding-gym validate rows.jsonl --environments swebench --out report.jsonl
     """
     wanted = options.task_source(source, repositories, environments, split, task, num_tasks)
     tasks = load_tasks(**wanted)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from coding_gym.arguments import hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import GitTree, ImageTree, Task, default_url
 from coding_gym.task_row import EnvironmentRow, parse, row_error
@@ -13,8 +14,8 @@ from coding_gym.tasks.rows import read_jsonl
 # The path of the project in images of SWE-bench, SWE-Gym and similar datasets.
 _TESTBED = "/testbed"
 
-IMAGES = "images"
-"""The name that `load_tasks` accepts as ``environments``."""
+SWE_BENCH_TABLES, IMAGES = "swebench", "images"
+"""The names that `load_tasks` accepts as ``environments``."""
 
 Environments = str | Path | Mapping[str, Mapping[str, Any]]
 
@@ -106,8 +107,8 @@ def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:
     path = Path(environments).expanduser()
     if not path.is_file():
         raise InvalidArgumentError(
-            f"environments must be a .jsonl file, a mapping by task id or {IMAGES!r}, got "
-            f"{str(environments)!r}"
+            "environments must be a .jsonl file, a mapping by task id or a name, got "
+            f"{str(environments)!r}; {hint(environments, (SWE_BENCH_TABLES, IMAGES))}"
         )
     entries = []
     for where, entry in read_jsonl(path):

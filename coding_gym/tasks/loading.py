@@ -51,8 +51,8 @@ def load_tasks(
             ``owner/name``. By default they are cloned from GitHub on first use.
         environments: Interpreter, install commands, visible test command and tests to exclude by
             task id: a ``.jsonl`` file or a mapping. Tasks without an entry stay as they are.
-            ``"images"`` runs each row in the image that its dataset publishes (``coding-gym images
-            pull``).
+            ``"swebench"`` takes them from the tables of SWE-bench's harness, ``"images"`` runs
+            each row in the image that its dataset publishes (``coding-gym images pull``).
         min_challenge: Only tasks whose row has a plan of at least this many bits: with 6, at most
             one forged grade in 64 succeeds.
         needs_tests: Whether to raise an error for a task whose tests cannot grade a patch.
@@ -121,12 +121,18 @@ def _all_read(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
 def _with_environments(tasks: tuple[Task, ...], environments: "Environments") -> tuple[Task, ...]:
     from coding_gym.tasks.environments import (
         IMAGES,
+        SWE_BENCH_TABLES,
         image_entries,
         read_environments,
         with_environment,
     )
 
-    if str(environments) == IMAGES:
+    if str(environments) == SWE_BENCH_TABLES:
+        # A late import: it loads sandboxes, which importing the package must not do.
+        from coding_gym.tasks.recipe_tables import recipe_entries
+
+        environments = recipe_entries(tasks)
+    elif str(environments) == IMAGES:
         environments = image_entries(tasks)
     entries = read_environments(environments)
     if not any(task.task_id in entries for task in tasks):

@@ -50,15 +50,15 @@ def test_task_paths_become_absolute_and_names_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("jobs", "images", "bundled", "test"):
+    for name in ("jobs", "images", "swebench", "bundled", "test"):
         Path(name).mkdir()
     assert task_source("jobs", Path("jobs"), None) == {
         "source": f"{tmp_path}/jobs",
         "repositories": f"{tmp_path}/jobs",
     }
-    for source in ("bundled", "owner/name:test"):
-        arguments = {"source": source, "environments": "images"}
-        assert task_source(source, None, Path("images")) == arguments
+    for source, environments in (("bundled", "images"), ("owner/name:test", "swebench")):
+        arguments = {"source": source, "environments": environments}
+        assert task_source(source, None, Path(environments)) == arguments
 
 
 @pytest.mark.parametrize("patch", ["no patch", TASKS[0].gold_patch.replace("\n ", "\n other")])

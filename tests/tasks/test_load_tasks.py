@@ -95,7 +95,7 @@ def test_source_of_another_type_is_refused(source):
         load_tasks(source)
 
 
-@pytest.mark.parametrize("environments", ["swebench", "gone.jsonl"])
+@pytest.mark.parametrize("environments", ["swebnch", "gone.jsonl"])
 def test_missing_environments_are_named(environments):
     with pytest.raises(InvalidArgumentError, match=environments):
         load_tasks(ROWS, environments=environments)

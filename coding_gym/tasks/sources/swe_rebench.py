@@ -6,22 +6,15 @@ project that needs them can run in the image of its rows.
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 from coding_gym.task_row import Row, Text, Texts, value_of
+from coding_gym.tasks.root_commands import without_root
 from coding_gym.tasks.sources.runner_choice import how_tests_run
 from coding_gym.tasks.sources.swe_bench import fill_in, hidden_test_ids, with_pytest
 
 _CONFIG = "install_config"
 _PIN = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?==[^\s;]+")
-# An assignment has no effect, as each install command runs in its own shell.
-_NEEDS_ROOT = re.compile(
-    r"(^|[;&|]\s*)(\w+=\S*\s+)*(sudo|apt|apt-get|dpkg|yum|apk|conda|locale-gen)\s"
-    r"|locale-gen$|>\s*/(etc|usr)/|^\w+=\S*$"
-)
-# Brackets, compound commands, comments, and variables that later parts read.
-_NOT_SPLIT = re.compile(r"[(){}`\n;#]|\|\||(^|&& )\w+=\S*(?= &&)")
 
 
 def reads(row: Row) -> bool:
@@ -54,7 +47,7 @@ def to_row(row: Row, where: str) -> Row:
 
 def _install_commands(inner: Row, frozen: str, where: str) -> tuple[str, ...]:
     """Returns the commands that install the project without root."""
-    commands = [*_without_root(_commands(inner, "pre_install", where))]
+    commands = [*without_root(_commands(inner, "pre_install", where))]
     pins = [word for word in frozen.split() if _PIN.fullmatch(word)]
     if pins:
         commands.append(f"python -m pip install {shlex.join(pins)}")
@@ -63,7 +56,7 @@ def _install_commands(inner: Row, frozen: str, where: str) -> tuple[str, ...]:
         commands += [f"python -m pip install -r {shlex.quote(file)}" for file in files]
     if packages := _commands(inner, "pip_packages", where):
         commands.append(f"python -m pip install {shlex.join(packages)}")
-    return (*commands, *_without_root(_commands(inner, "install", where)))
+    return (*commands, *without_root(_commands(inner, "install", where)))
 
 
 def _commands(inner: Row, key: str, where: str) -> tuple[str, ...]:
@@ -72,27 +65,3 @@ def _commands(inner: Row, key: str, where: str) -> tuple[str, ...]:
     value = inner.get(name)
     texts = (value,) if isinstance(value, str) else value_of(inner, name, Texts, where, ())
     return tuple(text.strip() for text in texts if text.strip())
-
-
-def _without_root(commands: Iterable[str]) -> tuple[str, ...]:
-    """Returns commands; those that need root or conda are replaced by a line in the build log.
-
-    If ``&&`` joins simple commands, only the commands that need root or conda are replaced.
-    """
-    return tuple(" && ".join(map(_replaced, _parts(command))) for command in commands)
-
-
-def _parts(command: str) -> Sequence[str]:
-    parts = command.split(" && ")
-    try:
-        for part in parts:
-            shlex.split(part)
-    except ValueError:  # a quotation contains the separator
-        return (command,)
-    return (command,) if _NOT_SPLIT.search(command) else parts
-
-
-def _replaced(command: str) -> str:
-    if not _NEEDS_ROOT.search(command):
-        return command
-    return f"echo {shlex.quote(f'excluded, needs root or conda or has no effect: {command}')}"

@@ -1,0 +1,110 @@
+"""Converts recorded installations of projects to commands that need only pip.
+
+A specification is one entry of the tables of SWE-bench's harness: a Python version, conda packages,
+pip packages, commands before the installation and for it, and a test command. The harness runs them
+in conda environments of images; here pip installs them into a virtual environment. The build log
+names the excluded parts: commands of the system's package manager, and conda's own packages.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from coding_gym.tasks.recipe_dates import CONSTRAINTS, constrain
+from coding_gym.tasks.root_commands import without_root
+from coding_gym.tasks.sources.swe_bench import INSTALL_PYTEST
+
+_NOT_OF_PIP = frozenset({"python", "pip", "nodejs", "git", "make", "compilers"})
+_FILES = ("requirements.txt", "environment.yml")
+_KEPT, _ONE = "coding-gym-kept.txt", "coding-gym-one.txt"
+
+
+def make_recipe(
+    spec: Mapping[str, Any],
+    *,
+    requirements: Sequence[str] = (),
+    environments: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Converts a specification to an entry of the ``environments`` of `load_tasks`.
+
+    Releases that are newer than the commit and known to break older projects are excluded, unless
+    the specification pins the package: the harness ran before these releases existed.
+
+    Args:
+        spec: May hold ``python``, ``packages``, ``pip_packages``, ``pre_install``, ``install`` and
+            ``test_cmd``.
+        requirements: Possible paths of the project's requirements file, for
+            ``packages: requirements.txt``.
+        environments: Possible paths of its conda environment file.
+    """
+    packages, test_command = spec.get("packages", ""), spec.get("test_cmd", "")
+    names = [] if packages in _FILES else [_from_conda(word) for word in shlex.split(packages)]
+    from_pip = shlex.split(" ".join(spec.get("pip_packages", ())))
+    commands = [constrain(names + from_pip)]
+    # In two steps: the pip of old Pythons selects releases that these Pythons cannot use.
+    commands.append("python -m pip install --upgrade pip")
+    commands.append("python -m pip install --upgrade setuptools wheel")
+    if packages == "requirements.txt":
+        commands.append(_install_listed(requirements, _PLAIN))
+    elif packages == "environment.yml":
+        commands.append(_install_listed(environments, _FROM_CONDA))
+    commands += _install(name for name in names if name not in _NOT_OF_PIP)
+    commands += _install(from_pip)
+    commands += without_root(spec.get("pre_install", ()))
+    commands += [spec["install"]] if "install" in spec else []
+    if "pytest" in test_command:
+        commands.append(INSTALL_PYTEST)  # No effect if an earlier command installed pytest below 9.
+    entry = {"interpreter": spec.get("python", "base"), "install_commands": commands}
+    return entry | ({"visible_test_command": test_command} if test_command else {})
+
+
+def _install(names: Iterable[str]) -> list[str]:
+    words = list(names)
+    return [f"python -m pip install {shlex.join(words)}"] if words else []
+
+
+def _from_conda(word: str) -> str:
+    """Returns a conda requirement as pip spells it: ``a=1.2=build`` means ``a==1.2.*``."""
+    match = re.fullmatch(r"([\w.-]+)=([^=<>!~]+)(?:=.*)?", word)
+    return f"{match[1]}=={match[2].rstrip('.*')}.*" if match else word
+
+
+# Lines of a requirements file, without the project itself; one package has a new name.
+_PLAIN = (
+    r"sed -E '/^[[:space:]]*(-e \.|\.\[test|#)/d; "
+    r"s/^types-pkg_resources.*/types-setuptools/' "
+    r'"$listed"'
+)
+# The dependencies of a conda environment, including those for pip, as pip spells them.
+_FROM_CONDA = (
+    r"""sed -n '/^dependencies:/,$p' "$listed" | sed -nE """
+    r"""'s/^ *- *"?([A-Za-z0-9_.-]+) *([=<>!~][^"#]*)?"?[[:space:]]*(#.*)?$/\1\2/p' | """
+    r"""sed -E '/^(python|pip|nodejs|compilers)($|[=<>!~ ])/d; """
+    r"""s/^([^=<>!~]+)=([0-9][^=<>!~*]*)(\.\*)?(=.*)?$/\1==\2.*/'"""
+)
+
+
+# Removes the constraint of each package that the file itself bounds.
+_OWN_LIMITS = (
+    rf"sed -nE 's/^([A-Za-z0-9._-]+)(\[[^]]*\])? *(==|~=|<).*/\1/p' {_KEPT} | "
+    f'while read -r name; do sed -i -E "/^${{name//[-_.]/[-_.]}}</Id" {CONSTRAINTS}; done'
+)
+
+
+def _install_listed(paths: Sequence[str], lines: str) -> str:
+    """Returns a command that installs the packages in a file of the tree.
+
+    It installs all packages at once, so that versions are compatible. If that fails, it installs
+    line by line and logs packages that fail, because the harness had conda and an older index.
+    """
+    names = shlex.join(paths)
+    return (
+        f'listed=; for place in {names}; do if [ -f "$place" ]; then listed=$place; break; fi; '
+        f'done; if [ -z "$listed" ]; then echo "ERROR: none of {names} is in the tree"; exit 1; fi;'
+        f' cd -- "$(dirname -- "$listed")"; listed=$(basename -- "$listed"); '
+        f"{lines} > {_KEPT}; {_OWN_LIMITS}; "
+        f"python -m pip install -r {_KEPT} || while IFS= read -r line; do "
+        f"printf '%s\\n' \"$line\" > {_ONE}; python -m pip install -r {_ONE} </dev/null || "
+        f'echo "excluded: $line"; done < {_KEPT}; rm -f {_KEPT} {_ONE}'
+    )
