@@ -22,7 +22,7 @@ from coding_gym.json_record import JsonRecord
 _OF_THE_MODEL = ("agent.model", "agent.base_url")
 _COLUMNS = (
     *("rank", "run", "version", "model", "resolved", "95 % interval", "code similarity"),
-    *("test similarity", "tokens used / limit", "tool calls / limit"),
+    *("test similarity", "tokens used / limit", "tool calls / limit", "shell commands"),
 )
 _COMPARED = ("agent", "tasks", "attempts", "seed", "episode", "versions")
 
@@ -139,7 +139,8 @@ def leaderboard(reports: Iterable[Report]) -> str:
     """Returns a Markdown table of runs, ranked by resolved rate, then by code similarity.
 
     Similarities are nano-agent's score (`patch_similarity`); they, tokens and tool calls are means
-    over tasks.
+    over tasks. The last column names the shell commands that nano-agent counts, with their mean
+    number.
 
     Args:
         reports: Reports of runs.
@@ -174,4 +175,12 @@ def _row(report: Report) -> tuple[object, ...]:
         number(_mean(report, "test_similarity")),
         f"{number(tokens)} / {number(limits.get('max_tokens'))}",
         f"{number(_mean(report, 'tool_calls'))} / {number(limits.get('max_tool_calls'))}",
+        _shell_commands(report),
     )
+
+
+def _shell_commands(report: Report) -> str:
+    prefix = "shell_cmd_"
+    means = {name: e.value for name, e in report.metrics.items() if name.startswith(prefix)}
+    counted = sorted(means.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{n.removeprefix(prefix)} {number(v)}" for n, v in counted if v) or "-"

@@ -26,15 +26,18 @@ METRICS: Mapping[str, str] = {
     "prompt_tokens": "tokens of all prompts",
     "completion_tokens": "tokens of all replies",
     "cached_tokens": "prompt tokens that the server read from its cache",
+    "reply_tokens_per_s": "reply tokens per second of waiting for the model",
+    "cut_replies": "share of replies that a length limit truncated",
     "cost": "cost of the model, in the currency of the prices",
     "duration_s": "seconds of wall time, grading included",
+    "time_to_solution_s": "seconds of wall time without grading; resolved episodes only",
 }
 """The meaning of each measure, by name; `tool_usage` adds nano-agent's measures."""
 
 RATES = ("resolved", "hacked", "exact_match", "right_location")
 """The measures that are 0 or 1."""
 
-_SHARES = ("code_similarity", "test_similarity")
+_SHARES = ("code_similarity", "test_similarity", "cut_replies")
 
 
 def highest(name: str) -> float:
@@ -79,12 +82,29 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
         "duration_s": trajectory.duration_s,
     }
     measures |= {name: trajectory.usage[name] for name in _USAGE if name in trajectory.usage}
+    measures |= _reply_measures(turns)
     if trajectory.cost is not None:
         measures["cost"] = trajectory.cost
+    if trajectory.grade is not None and trajectory.resolved:
+        measures["time_to_solution_s"] = trajectory.duration_s - trajectory.grade.duration_s
     if task is not None and not is_impossible and task.gold_patch.strip():
         with suppress(PatchError):  # the gold patch has a form that only git can read
             measures |= _compared(trajectory, task)
     return measures | tool_usage(turns, [tool["function"]["name"] for tool in trajectory.tools])
+
+
+def _reply_measures(turns: Sequence[Turn]) -> dict[str, float]:
+    """Returns the speed of the model and the share of truncated replies, if they are known."""
+    calls = [turn.model_call for turn in turns if turn.model_call]
+    measures: dict[str, float] = {}
+    if any(call.finish_reason for call in calls):
+        measures["cut_replies"] = sum(c.finish_reason == "length" for c in calls) / len(calls)
+    timed = [c for c in calls if c.completion_tokens is not None and c.duration_s > 0]
+    if timed:
+        seconds = sum(call.duration_s for call in timed)
+        tokens = sum(call.completion_tokens or 0 for call in timed)
+        measures["reply_tokens_per_s"] = tokens / seconds
+    return measures
 
 
 def _compared(trajectory: Trajectory, task: Task) -> dict[str, float]:

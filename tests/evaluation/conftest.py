@@ -27,10 +27,10 @@ def tasks() -> list[Task]:
     return [made_task(f"task-{n:02}", BASE, FIXED, HIDDEN) for n in range(12)]
 
 
-def turn(*commands: str) -> Turn:
+def turn(*commands: str, end: str = "tool_calls") -> Turn:
     calls = tuple(ToolCall("shell", {"cmd": command}) for command in commands)
     results = tuple(ToolResult("", ok="missing" not in command) for command in commands)
-    call = ModelCall(prompt_tokens=100, completion_tokens=10)
+    call = ModelCall(prompt_tokens=100, completion_tokens=10, duration_s=0.5, finish_reason=end)
     return Turn(action="", calls=calls, results=results, model_call=call)
 
 
@@ -46,7 +46,7 @@ def attempt(task: Task, number: int, letter: str) -> Trajectory:
         seed=number,
         turns=(
             turn("ls", "cat shapes.py missing.py"),
-            turn("cat shapes.py | grep area"),
+            turn("cat shapes.py | grep area", end="length"),
         ),
         tools=(function("shell", "Runs a command.", cmd="The command."),),
         stop_reason=StopReason.SUBMITTED if is_resolved else StopReason.MAX_TURNS,

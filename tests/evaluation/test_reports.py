@@ -28,6 +28,7 @@ def test_measures_of_an_episode(make_run: MakeRun, tasks: list[Task]) -> None:
         "resolved": 1, "exact_match": 1, "right_location": 1, "code_similarity": 1,
         "test_similarity": 0, "turns": 2,
         "tool_calls": 3, "model_calls": 2, "prompt_tokens": 200, "cost": 0.25, "duration_s": 10,
+        "reply_tokens_per_s": 20, "cut_replies": 0.5, "time_to_solution_s": 8,
         "tool_calls_shell": 3, "tool_success_rate_shell": 2 / 3,
         "shell_cmd_cat": 2, "shell_cmd_grep": 1, "shell_cmd_ls": 1, "shell_cmd_git": 0,
     }  # fmt: skip
@@ -35,6 +36,7 @@ def test_measures_of_an_episode(make_run: MakeRun, tasks: list[Task]) -> None:
     failed = episode_metrics(bad, tasks[0])
     assert (failed["exact_match"], failed["right_location"]) == (0, 1)
     assert 0.9 < failed["code_similarity"] < 1
+    assert "time_to_solution_s" not in failed
     elsewhere = replace(bad, patch=bad.patch.replace("shapes.py", "other.py"))
     assert episode_metrics(elsewhere, tasks[0])["right_location"] == 0
     assert "code_similarity" not in episode_metrics(bad)
@@ -89,6 +91,8 @@ def test_report_survives_json(make_run: MakeRun, tasks: list[Task]) -> None:
     page = result.to_markdown()
     for text in ("coding-gym 0.1.0", "| seed | 7 |", "temperature 0.7", "model-a"):
         assert text in page
+    for row in ("| reply_tokens_per_s | 20 |", "| cut_replies | 0.5 |"):
+        assert row in page
     assert "50.0 %" in result.summary()
 
 
@@ -134,6 +138,7 @@ def test_a_leaderboard_ranks_by_resolved_then_similarity(
     rows = leaderboard([report(run, tasks) for run in folders]).splitlines()[2:5]
     assert [row.split(" | ")[3] for row in rows] == ["model-strong", "model-weak", "model-broken"]
     assert "| 1 | 0 | 220 / 16,384 | 3 / 100 |" in rows[0]
+    assert rows[0].split(" | ")[-1].startswith("cat 2, grep 1, ls 1")
 
 
 def test_rates_have_intervals_within_their_bounds(make_run: MakeRun, tasks: list[Task]) -> None:
