@@ -40,7 +40,7 @@ from coding_gym.sandbox.spec import (
     environment,
     socket_mounts,
 )
-from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygote
+from coding_gym.sandbox.zygotes import Zygote, with_zygote, zygote
 
 _log = logging.getLogger(__name__)
 _OLDEST_PRELOADED = (3, 11)  # the oldest Python that can run the modules of `inside`
@@ -91,7 +91,6 @@ class NamespaceBackend:
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
-        require_linux(self.name)
         check_spec(spec, self.name, lacks=() if spec.image else ("workspace_alias",))
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
