@@ -79,7 +79,7 @@ class _Document(JsonRecord):
 
 def _read(path: Path) -> _Document:
     """Returns the document of an undamaged file."""
-    state, digest, files = read_members(path, dict.fromkeys((_STATE, _DIGEST, _FILES)))
+    state, digest, files = read_members(path, _STATE, _DIGEST, _FILES)
     try:
         if digest != _digest(state, files):
             raise ValueError("its digest differs from its content")
