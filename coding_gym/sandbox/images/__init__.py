@@ -8,7 +8,7 @@ everything that root could. Set-user-id bits, device nodes and extended attribut
 dropped.
 """
 
-from coding_gym.sandbox.images.fetching import fetch_image, layer_sizes
+from coding_gym.sandbox.images.fetching import fetch_image
 from coding_gym.sandbox.images.layout import (
     find_image,
     image_digest,
@@ -35,7 +35,6 @@ __all__ = [
     "image_folder",
     "image_names",
     "layer_folder",
-    "layer_sizes",
     "read_manifest",
     "remove_unpacked",
     "unpack_image",

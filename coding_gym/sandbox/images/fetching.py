@@ -5,18 +5,17 @@ an interrupted copy leaves complete blobs, which the next try uses, and a folder
 """
 
 import fcntl
-import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, SandboxError, last_line
 from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.sandbox.host_program import run_program
-from coding_gym.sandbox.images.layout import ARCHITECTURE, full_name, image_folder, layout_key
+from coding_gym.sandbox.images.layout import full_name, image_folder, layout_key
 
 _BLOBS = ".blobs"
 _NUM_RETRIES = 3
@@ -45,41 +44,13 @@ def fetch_image(image: str) -> Path:
         # A standard layout, with blobs that all images share.
         (folder / "blobs").symlink_to(Path("..", _BLOBS))
         with _blobs_lock(fcntl.LOCK_SH):  # else `remove_image` could remove its blobs
-            _skopeo("copy --quiet", name, f"oci:{folder}")
+            _copy(name, f"oci:{folder}")
 
     try:
         (image_folder() / _BLOBS).mkdir(parents=True, exist_ok=True)
         return FolderCache(image_folder()).get(layout_key(name), build)
     except OSError as error:
         raise SandboxError(f"image {image!r} cannot be fetched: {error}") from error
-
-
-def layer_sizes(image: str) -> dict[str, int]:
-    """Returns the compressed size in bytes of each layer of an image in its registry, by digest.
-
-    Raises:
-        InvalidArgumentError, MissingDependencyError, SandboxError: As `fetch_image`.
-    """
-    try:
-        return _layer_sizes(image, full_name(image))
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise SandboxError(f"the manifest of image {image!r} is malformed: {error!r}") from error
-
-
-def _layer_sizes(image: str, name: str) -> dict[str, int]:
-    document = json.loads(_skopeo("inspect --raw", name))
-    if "manifests" in document:  # one image for each platform
-        head, slash, last = name.rpartition("/")
-        repository = f"{head}{slash}{last.partition('@')[0].partition(':')[0]}"
-        digests = [m["digest"] for m in document["manifests"] if _fits(m.get("platform", {}))]
-        if not digests:
-            raise SandboxError(f"image {image!r} has no variant for linux/{ARCHITECTURE}")
-        document = json.loads(_skopeo("inspect --raw", f"{repository}@{digests[0]}"))
-    return {layer["digest"]: layer["size"] for layer in document.get("layers", ())}
-
-
-def _fits(platform: Mapping[str, str]) -> bool:
-    return (platform.get("os"), platform.get("architecture")) == ("linux", ARCHITECTURE)
 
 
 def remove_image(image: str) -> frozenset[str]:
@@ -122,24 +93,23 @@ def _digests(layout: Path) -> frozenset[str]:
     return frozenset()
 
 
-def _skopeo(command: str, name: str, *to: str) -> str:
-    """Runs a command of skopeo on an image of a registry; returns its output."""
+def _copy(name: str, to: str) -> None:
+    """Copies an image of a registry by skopeo."""
     program = shutil.which("skopeo")
     if program is None:
         raise MissingDependencyError(
             "skopeo is not installed; run: apt-get install skopeo (or dnf, brew, conda install "
             "-c conda-forge skopeo)"
         )
-    insecure = ["--src-tls-verify=false" if to else "--tls-verify=false"]
-    options = [f"--retry-times={_NUM_RETRIES}", *(insecure if _LOCAL.match(name) else ())]
-    arguments = [program, *command.split(), *options, "--", f"docker://{name}", *to]
-    action = command.partition(" ")[0]
+    options = ["--quiet", f"--retry-times={_NUM_RETRIES}"]
+    if _LOCAL.match(name):
+        options.append("--src-tls-verify=false")
+    arguments = [program, "copy", *options, "--", f"docker://{name}", to]
     try:
         ended = run_program(arguments, cwd=Path("/"), env=os.environ, timeout_s=_TIMEOUT_S)
     except TimeoutError as error:
-        raise SandboxError(f"skopeo cannot {action} {name}: {error}") from error
+        raise SandboxError(f"skopeo cannot copy {name}: {error}") from error
     if ended.returncode:
         line = last_line(ended.stderr.decode("utf-8", "replace"))
         message = _MESSAGE.search(line)
-        raise SandboxError(f"skopeo cannot {action} {name}: {message[1] if message else line}")
-    return ended.stdout.decode("utf-8", "replace")
+        raise SandboxError(f"skopeo cannot copy {name}: {message[1] if message else line}")

@@ -1,6 +1,5 @@
 """Runs that pull images while they play, and remove images that are no longer needed."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -140,13 +139,3 @@ def test_runs_that_pull_no_images_are_refused(
 ) -> None:
     with pytest.raises(InvalidArgumentError, match="images_window"):
         _play(tmp_path / "run", tasks, **options)
-
-
-def test_a_small_disk_is_reported_before_the_first_pull(
-    tmp_path: Path, cache: Path, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1_000_000))
-    with pytest.raises(InvalidArgumentError, match=r"0\.001 GB are free"):
-        _play(tmp_path / "run", tasks)
-    assert not (image_folder() / ".blobs").exists()
