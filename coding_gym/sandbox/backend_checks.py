@@ -1,7 +1,6 @@
 """Code of all backends: the probe, checks of specs and snapshots, decoding of output."""
 
 import os
-from codecs import getincrementaldecoder
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
 from pathlib import Path, PurePosixPath
@@ -17,8 +16,6 @@ _PORTS = range(1024, 1 << 16)
 # Upper bound for one entry of a snapshot without its data.
 _SNAPSHOT_ENTRY_BYTES = 4 << 10
 _SNAPSHOT_SLACK_BYTES = 1 << 20
-# The first two bits of each byte of a UTF-8 character after its first byte.
-_CONTINUATION_BITS, _CONTINUATION = 0xC0, 0x80
 RUN_AGAIN = "run it again; if it keeps failing, report it with this message"
 
 
@@ -127,13 +124,6 @@ def render_output(head: bytes, tail: bytes, num_bytes: int) -> tuple[str, bool]:
     """Returns a command's output as text, and whether its middle was omitted."""
     if len(head) + len(tail) == num_bytes:
         return (head + tail).decode("utf-8", "replace"), False
-    # Parts of a character that is split by the truncation are omitted and counted.
-    decoder = getincrementaldecoder("utf-8")("replace")
-    first = decoder.decode(head)
-    pending, _ = decoder.getstate()
-    start = 0
-    while start < min(3, len(tail)) and tail[start] & _CONTINUATION_BITS == _CONTINUATION:
-        start += 1
-    last = tail[start:].decode("utf-8", "replace")
-    num_omitted = num_bytes - len(head) - len(tail) + len(pending) + start
+    first, last = (part.decode("utf-8", "replace") for part in (head, tail))
+    num_omitted = num_bytes - len(head) - len(tail)
     return f"{first}\n[... {num_omitted} bytes omitted ...]\n{last}", True

@@ -34,8 +34,6 @@ _CLOSE_TIMEOUT_S = 5.0
 _SNAPSHOT_TIMEOUT_S = 300.0
 # Time for a reply beyond the command's own time limit.
 _ANSWER_TIMEOUT_S = 30.0
-# For characters at the truncation of output, beyond the requested size.
-_SLACK_BYTES = 1 << 12
 
 
 class Channel:
@@ -334,7 +332,7 @@ class ServedSandbox(Sandbox):
                 request,
                 body,
                 timeout_s=run.timeout_s + _ANSWER_TIMEOUT_S,
-                max_body_bytes=run.max_output_bytes + _SLACK_BYTES,
+                max_body_bytes=run.max_output_bytes,
                 file=file,
             )
         try:
