@@ -9,7 +9,9 @@ from threading import Event
 from coding_gym.arguments import at_least_one
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import get_backend
-from coding_gym.sandbox.images import fetch_image, find_image, remove_unpacked
+from coding_gym.sandbox.images.fetching import fetch_image
+from coding_gym.sandbox.images.layout import find_image
+from coding_gym.sandbox.images.store import remove_unpacked
 from coding_gym.task import Task
 
 _POLL_S = 0.2

@@ -20,7 +20,8 @@ from coding_gym.sandbox.backend_checks import (
     check_spec,
     failed_probe,
 )
-from coding_gym.sandbox.images import Image, image_digest, unpack_image
+from coding_gym.sandbox.images.layout import image_digest
+from coding_gym.sandbox.images.store import Image, unpack_image
 from coding_gym.sandbox.inside.request import (
     ImageRequest,
     MountRequest,

@@ -12,14 +12,10 @@ from registries import Registry, running_registry
 from sandbox_fixtures import BACKEND, wait_until
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, SandboxError
-from coding_gym.sandbox.images import (
-    fetch_image,
-    fetching,
-    image_folder,
-    image_names,
-    unpack_image,
-)
-from coding_gym.sandbox.images.fetching import remove_image
+from coding_gym.sandbox.images import fetching
+from coding_gym.sandbox.images.fetching import fetch_image, remove_image
+from coding_gym.sandbox.images.layout import image_folder, image_names
+from coding_gym.sandbox.images.store import unpack_image
 
 pytestmark = pytest.mark.slow
 

@@ -21,8 +21,13 @@ from image_fixtures import (
 )
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox.images import find_image, image_digest, image_folder, read_manifest
-from coding_gym.sandbox.images.layout import find_user
+from coding_gym.sandbox.images.layout import (
+    find_image,
+    find_user,
+    image_digest,
+    image_folder,
+    read_manifest,
+)
 
 Refused = Callable[[Path], str]
 LAYERS = (tar_of([entry("low", "1")]), tar_of([entry("high", "up here")]))

@@ -13,7 +13,9 @@ from workspace_scene import MakeTask
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import evaluate
-from coding_gym.sandbox.images import fetch_image, fetching, image_folder, image_names
+from coding_gym.sandbox.images import fetching
+from coding_gym.sandbox.images.fetching import fetch_image
+from coding_gym.sandbox.images.layout import image_folder, image_names
 from coding_gym.task import Task
 from coding_gym.trajectory import Trajectory
 
