@@ -1,7 +1,6 @@
 """The ``namespace`` backend: user, mount, pid, net, ipc, uts and cgroup namespaces; no daemon."""
 
 import logging
-import math
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -29,7 +28,6 @@ from coding_gym.sandbox.inside.request import (
     SandboxRequest,
     Source,
 )
-from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import UNPRIVILEGED, make_upper, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
@@ -46,7 +44,7 @@ from coding_gym.sandbox.zygotes import Zygote, with_zygote, zygote
 _log = logging.getLogger(__name__)
 _OLDEST_PRELOADED = (3, 11)  # the oldest Python that can run the modules of `inside`
 _PYTHON_FOLDER = "/sandbox/bin"
-_RETRY_S = 300.0  # after a preloaded zygote was late or killed; each attempt can take half a minute
+_RETRY_S = 300.0  # after a preloaded zygote failed; each attempt can take half a minute
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
 _MISSING_ON_DISK = (Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 
@@ -123,9 +121,7 @@ class NamespaceBackend:
                     _log.warning(
                         "the modules %s are not preloaded: %s", spec.preload, error.problem
                     )
-                    # Other failures are temporary: a busy machine, or a killed process.
-                    is_final = isinstance(error.__cause__, SetupError)
-                    self._not_before[preload] = math.inf if is_final else monotonic() + _RETRY_S
+                    self._not_before[preload] = monotonic() + _RETRY_S
             return with_zygote("namespace", *user, start)
 
     def _start_in(
