@@ -4,12 +4,10 @@
 an interrupted copy leaves complete blobs, which the next try uses, and a folder, which it removes.
 """
 
-import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, SandboxError, last_line
@@ -43,8 +41,7 @@ def fetch_image(image: str) -> Path:
     def build(folder: Path) -> None:
         # A standard layout, with blobs that all images share.
         (folder / "blobs").symlink_to(Path("..", _BLOBS))
-        with _blobs_lock(fcntl.LOCK_SH):  # else `remove_image` could remove its blobs
-            _copy(name, f"oci:{folder}")
+        _copy(name, f"oci:{folder}")
 
     try:
         (image_folder() / _BLOBS).mkdir(parents=True, exist_ok=True)
@@ -56,6 +53,8 @@ def fetch_image(image: str) -> Path:
 def remove_image(image: str) -> frozenset[str]:
     """Removes a fetched image, and the blobs that no other image uses.
 
+    No image may be fetched meanwhile.
+
     Returns:
         The digests of those blobs.
 
@@ -64,24 +63,11 @@ def remove_image(image: str) -> frozenset[str]:
     """
     folder, key = image_folder(), layout_key(full_name(image))
     digests = _digests(folder / key)
-    # Not under `_blobs_lock`: the opposite lock order would deadlock with a fetch.
     FolderCache(folder).remove(key)
-    with _blobs_lock(fcntl.LOCK_EX):
-        # Layouts that are being fetched match as well, and keep their blobs.
-        unused = digests.difference(
-            *(_digests(index.parent) for index in folder.glob("*/index.json"))
-        )
-        for value in unused:
-            (folder / _BLOBS / "sha256" / value).unlink(missing_ok=True)
+    unused = digests.difference(*(_digests(index.parent) for index in folder.glob("*/index.json")))
+    for value in unused:
+        (folder / _BLOBS / "sha256" / value).unlink(missing_ok=True)
     return frozenset(f"sha256:{value}" for value in unused)
-
-
-@contextmanager
-def _blobs_lock(kind: int) -> Iterator[None]:
-    """Holds the lock on the blobs: fetches share it, a removal needs it exclusively."""
-    with (image_folder() / f"{_BLOBS}.lock").open("a+b") as file:
-        fcntl.flock(file, kind)
-        yield
 
 
 def _digests(layout: Path) -> frozenset[str]:

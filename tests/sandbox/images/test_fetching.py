@@ -2,19 +2,18 @@
 
 import json
 import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from image_fixtures import entry, oci_layout, tar_of
 from registries import Registry, running_registry
-from sandbox_fixtures import BACKEND, wait_until
+from sandbox_fixtures import BACKEND
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, SandboxError
 from coding_gym.sandbox.images import fetching
-from coding_gym.sandbox.images.fetching import fetch_image, remove_image
-from coding_gym.sandbox.images.layout import image_folder, image_names
+from coding_gym.sandbox.images.fetching import fetch_image
+from coding_gym.sandbox.images.layout import image_names
 from coding_gym.sandbox.images.store import unpack_image
 
 pytestmark = pytest.mark.slow
@@ -77,59 +76,6 @@ def test_images_share_blobs(registry: Registry, tmp_path: Path) -> None:
     layouts = [fetch_image(f"{registry.host}/owner/{name}:1") for name in ("made", "third")]
     assert layers_of(layouts[1])[:2] == layers_of(layouts[0])
     assert len({(layout / "blobs").resolve() for layout in layouts}) == 1
-
-
-def test_fetching_an_image_while_it_is_removed_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, is_removing = fetching._digests, threading.Event()
-    lock = image_folder() / "name%3A1.lock"
-
-    def read_late(layout: Path) -> frozenset[str]:
-        is_removing.set()
-        wait_until(lock.exists)
-        return read(layout)
-
-    monkeypatch.setattr(fetching, "_digests", read_late)
-    monkeypatch.setattr(fetching, "_copy", lambda *_: None)
-    (image_folder() / ".blobs").mkdir(parents=True)
-    threads = [
-        threading.Thread(target=target, args=("name:1",), daemon=True)
-        for target in (remove_image, fetch_image)
-    ]
-    threads[0].start()
-    assert is_removing.wait(30)
-    threads[1].start()
-    for thread in threads:
-        thread.join(10)
-    assert not any(thread.is_alive() for thread in threads)
-
-
-def test_a_slow_fetch_delays_removals_but_not_fetches(monkeypatch: pytest.MonkeyPatch) -> None:
-    is_fetching, may_end = threading.Event(), threading.Event()
-
-    def fetch_late(name: str, _: str) -> None:
-        if name == "slow:1":
-            is_fetching.set()
-            may_end.wait(60)
-
-    monkeypatch.setattr(fetching, "_copy", fetch_late)
-    slow, other, removal = (
-        threading.Thread(target=target, args=(name,), daemon=True)
-        for target, name in (
-            (fetch_image, "slow:1"),
-            (fetch_image, "other:1"),
-            (remove_image, "third:1"),
-        )
-    )
-    slow.start()
-    assert is_fetching.wait(30)
-    other.start()
-    removal.start()
-    other.join(10)
-    removal.join(0.1)
-    assert (other.is_alive(), removal.is_alive()) == (False, True)
-    may_end.set()
-    removal.join(10)
-    assert not removal.is_alive()
 
 
 def test_a_blob_that_the_registry_damaged_is_refused(registry: Registry, tmp_path: Path) -> None:
