@@ -6,7 +6,6 @@ connections: no process inside is involved, so commands cannot end the forwardin
 
 import os
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +16,6 @@ from pathlib import Path
 _MAX_CONNECTIONS = 64
 _CHUNK_BYTES = 1 << 16
 _RETRY_S = 0.05
-_CONNECT_TIMEOUT, _NO_TIMEOUT = (struct.pack("ll", seconds, 0) for seconds in (30, 0))
 
 
 class Forwarder:
@@ -75,11 +73,8 @@ class Forwarder:
                 if self._is_closed:
                     return
                 self._sockets |= ends
-            # Not `settimeout`, which makes the socket non-blocking: then a full queue is an error.
-            server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _CONNECT_TIMEOUT)
             with short_path(path) as name:
-                server.connect(name)
-            server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _NO_TIMEOUT)
+                server.connect(name)  # without `settimeout`, by which a full queue is an error
             answers = _started(_copy, server, client)  # RuntimeError: no thread is free
             _copy(client, server)
             answers.join()
