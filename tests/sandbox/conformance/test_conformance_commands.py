@@ -154,18 +154,6 @@ def test_commands_own_the_files_of_layers(backend: SandboxBackend) -> None:
 FILES = {"folder/file": ""}
 
 
-def test_a_persistent_shell_keeps_its_state(backend: SandboxBackend) -> None:
-    with opened(backend, FILES, shell="persistent") as sandbox:
-        output(
-            sandbox, "cd folder; export A=1; b='two words'; c() { echo called $1; }; set -o noglob"
-        )
-        assert (
-            output(sandbox, 'ls; echo "$A $b"; c x; echo *') == "file\n1 two words\ncalled x\n*\n"
-        )
-        output(sandbox, "cd ..; unset A")
-        assert output(sandbox, 'echo "${A-unset}"; pwd') == f"unset\n{sandbox.workdir}\n"
-
-
 @pytest.mark.parametrize(
     ("command", "exit_code"),
     [("exit 5", 5), ("kill -KILL $$", 128 + 9), ("exec true", 0), ("sleep 60", 124)],
