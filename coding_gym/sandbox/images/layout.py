@@ -4,7 +4,6 @@ The format is that of https://github.com/opencontainers/image-spec (``image-layo
 ``manifest.md``, ``config.md``), with exactly one image, as ``skopeo copy`` writes it.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -89,8 +88,6 @@ def find_image(image: str) -> Path:
         InvalidArgumentError: No layout folder or image has this path or name.
     """
     path = Path(image)
-    with contextlib.suppress(RuntimeError):  # a `~user` that does not exist
-        path = path.expanduser()
     if "/" in image and (path / "index.json").is_file():
         return path
     if "/" in image and path.is_file():

@@ -47,7 +47,7 @@ def test_layouts_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     place = oci_layout(image_folder() / "owner%2Fprogram%3Alatest", LAYERS)
     assert find_image("owner/program") == find_image("owner/program:latest") == place
     others = ("owner/other:1", "owner/program:2", "../images/owner%2Fprogram%3Alatest")
-    for name in (*others, "", "~nobody_here/x"):
+    for name in (*others, ""):
         with pytest.raises(InvalidArgumentError):
             find_image(name)
     (tmp_path / "image.tar").write_bytes(b"")
