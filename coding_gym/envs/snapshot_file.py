@@ -1,14 +1,17 @@
 """Files of snapshots: one tar with the sandbox's files and a JSON document, without pickle.
 
-The tar is that of `coding_gym.sandbox.Snapshot`, with one more member, ``env.json``.
+Its members are ``env.json`` and ``data``, the changed files in a format of the backend.
 """
 
+import io
 import json
+import tarfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -19,15 +22,15 @@ from coding_gym.episode.config import EpisodeConfig, task_digest
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord, read_record
 from coding_gym.sandbox import Snapshot
-from coding_gym.sandbox.snapshot import read_members, write_members
+from coding_gym.sandbox.snapshot import spec_digest
 from coding_gym.task import Task
 from coding_gym.trajectory import Message, Turn
 
 if TYPE_CHECKING:
     from coding_gym.tasks import Sampler
 
-_FORMAT = 2
-_STATE = "env.json"
+_FORMAT = 3
+_STATE, _FILES = "env.json", "data"
 
 
 def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
@@ -41,17 +44,23 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
                 "the env inside it"
             ) from None
     state = json.dumps(_to_json(snapshot)).encode()
-    write_members(path, {**snapshot.episode.files.members(), _STATE: state})
+    _write(path, {_STATE: state, _FILES: snapshot.episode.files.data})
 
 
 def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
     """Reads a snapshot; see `EnvSnapshot.load`."""
-    document = _read(path)
+    document, data = _read(path)
     task = _find_task(core.config, document)
     check_equal(settings_of(core.config, task), document.settings)
+    spec = core.config.template(task).spec
+    if document.spec != spec_digest(spec):
+        raise InvalidArgumentError(
+            f"{path} is of a sandbox with another spec, or whose layers differ; use an env with "
+            "the settings and the task of the snapshot"
+        )
     episode = EpisodeSnapshot(
         task=task,
-        files=Snapshot.load(path, core.config.template(task).spec),
+        files=Snapshot(backend=document.backend, spec=spec, data=data),
         opening=document.opening,
         turns=document.turns,
         usage=document.usage,
@@ -79,6 +88,8 @@ class _Document(JsonRecord):
 
     task_id: str
     settings: Mapping[str, Any]
+    backend: str
+    spec: str
     opening: tuple[Message, ...]
     turns: tuple[Turn, ...]
     usage: Usage
@@ -89,19 +100,53 @@ class _Document(JsonRecord):
     wrappers: Mapping[str, Any]
 
 
-def _read(path: Path) -> _Document:
-    """Returns the document of a file."""
-    (state,) = read_members(path, _STATE)
+def _write(path: Path, members: Mapping[str, bytes]) -> None:
+    """Writes a tar of members by name; a file at the path is replaced atomically.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    partial = path.with_name(f"{path.name}.{uuid4().hex[:8]}.partial")
     try:
+        with tarfile.open(partial, "w") as tar:
+            for name, data in members.items():
+                entry = tarfile.TarInfo(name)
+                entry.size = len(data)
+                tar.addfile(entry, io.BytesIO(data))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> tuple[_Document, bytes]:
+    """Returns the document of a file, and the changed files.
+
+    Raises:
+        InvalidArgumentError: There is no such file, it is damaged, or of another form.
+        OSError: It cannot be read.
+    """
+    try:
+        with tarfile.open(path, "r:") as tar:  # compressed data can be larger than memory
+            state, files = (_content(tar, name) for name in (_STATE, _FILES))
         data = json.loads(state)
         if data["format"] != _FORMAT:
             raise ValueError(
                 f"its format must be {_FORMAT}, got {data['format']!r}; save a new one with "
                 "this version"
             )
-        return read_record(_Document, data)
-    except (ValueError, LookupError, TypeError) as problem:
+        return read_record(_Document, data), files
+    except FileNotFoundError:
+        raise InvalidArgumentError(f"there is no snapshot {path}") from None
+    except (tarfile.TarError, ValueError, LookupError, TypeError, OverflowError) as problem:
         raise InvalidArgumentError(f"{path} is not a snapshot of an env: {problem}") from problem
+
+
+def _content(tar: tarfile.TarFile, name: str) -> bytes:
+    entry = tar.getmember(name)
+    file = tar.extractfile(entry)
+    if file is None or entry.issparse():  # holes can be larger than memory
+        raise ValueError(f"{name} is not a file without holes")
+    return file.read()
 
 
 def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
@@ -110,6 +155,8 @@ def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
         "format": _FORMAT,
         "task_id": episode.task.task_id,
         "settings": settings_of(snapshot.config, episode.task),
+        "backend": episode.files.backend,
+        "spec": spec_digest(episode.files.spec),
         "opening": episode.opening,
         "turns": [turn.to_json() for turn in episode.turns],
         "usage": asdict(episode.usage),

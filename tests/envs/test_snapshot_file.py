@@ -145,7 +145,19 @@ def test_a_truncated_or_missing_file_is_refused(make: Make, saved: Path) -> None
         EnvSnapshot.load(saved.with_name("none"), env)
 
 
-@pytest.mark.parametrize("changes", [{"format": 1}, {"usage": 7}, {"turns": None}])
+def test_a_file_with_holes_is_refused(make: Make, saved: Path) -> None:
+    members = members_of(saved)
+    size = len(members["data"])
+    holes = {"GNU.sparse.size": f"{size + 1}", "GNU.sparse.map": f"0,{size}"}
+    data = entry("data", members["data"], pax_headers=holes)
+    saved.write_bytes(tar_of([entry("env.json", members["env.json"]), data]))
+    with pytest.raises(InvalidArgumentError, match="holes"):
+        EnvSnapshot.load(saved, make())
+
+
+@pytest.mark.parametrize(
+    "changes", [{"format": 1}, {"usage": 7}, {"turns": None}, {"spec": "another"}]
+)
 def test_a_document_of_another_form_is_refused(
     changes: dict[str, Any], make: Make, saved: Path
 ) -> None:
