@@ -96,7 +96,6 @@ def test_invalid_specs_are_refused(backend: SandboxBackend) -> None:
         {"layers": (Path("/", "x" * 300),)},
         {"mounts": (mount,)},
         {"env": {"A=B": "x"}},
-        {"shell": "persistant"},
         *({"mounts": (Mount(source=Path("/usr"), target=t),)} for t in ("/", "../x", "x", "/a/..")),
         {"workspace_alias": "/"},
     ]

@@ -10,7 +10,6 @@ from coding_gym.sandbox import (
     SandboxBackend,
     SandboxLimits,
     SandboxSpec,
-    Snapshot,
     default_interpreter,
 )
 from coding_gym.sandbox.namespace import NamespaceBackend
@@ -81,10 +80,3 @@ def test_a_snapshot_above_the_limits_ends_the_sandbox(limits: dict[str, int]) ->
             sandbox.restore(small)
         with pytest.raises(SandboxError):
             sandbox.run("true")
-
-
-def test_a_snapshot_above_the_size_limit_is_not_read() -> None:
-    spec = SandboxSpec(limits=SandboxLimits(disk_bytes=1 << 20, num_inodes=256))
-    snapshot = Snapshot(backend="namespace", spec=spec, data=bytes(8 << 20))
-    with BACKEND.open(spec) as sandbox, pytest.raises(InvalidArgumentError):
-        sandbox.restore(snapshot)
