@@ -30,13 +30,7 @@ class Forwarder:
         self._sockets = set(routes)
         self._is_closed = False
         self._free = threading.Semaphore(_MAX_CONNECTIONS)
-        self._acceptors: list[threading.Thread] = []
-        try:
-            for route in routes.items():
-                self._acceptors.append(_started(self._accept, *route))
-        except BaseException:  # no thread is free
-            self.close()
-            raise
+        self._acceptors = [_started(self._accept, *route) for route in routes.items()]
 
     def close(self) -> None:
         """Ends all connections and stops; to be called once."""

@@ -236,27 +236,6 @@ def test_a_reply_without_a_listener_names_the_cause(reply: bytes, reason: str) -
             channel.forward({_PORT: Path("/unused")})
 
 
-def test_forwarder_that_cannot_start_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    start, started = threading.Thread.start, []
-
-    def start_one(thread: threading.Thread) -> None:
-        if started:
-            raise RuntimeError("can't start new thread")
-        started.append(thread)
-        start(thread)
-
-    with (
-        socket.create_server(("127.0.0.1", 0)) as one,
-        socket.create_server(("127.0.0.1", 0)) as two,
-    ):
-        with monkeypatch.context() as patched:
-            patched.setattr(threading.Thread, "start", start_one)
-            with pytest.raises(RuntimeError):
-                Forwarder({one: Path("/a"), two: Path("/b")})
-        started[0].join(10)
-        assert not started[0].is_alive()
-
-
 @pytest.mark.parametrize(
     ("backend", "changes"),
     [
