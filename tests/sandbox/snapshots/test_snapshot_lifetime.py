@@ -43,16 +43,6 @@ def test_a_failed_restore_closes_the_sandbox(spec: SandboxSpec, data: bytes | No
             assert other.run("cat file").output == "base\n"
 
 
-def test_a_restore_fails_without_the_source_of_a_mount(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    with make_sandbox(mounts=(Mount(source=source, target="/opt/mount"),)) as sandbox:
-        snapshot = sandbox.snapshot()
-        source.rmdir()
-        with pytest.raises(SandboxError):
-            sandbox.restore(snapshot)
-
-
 def _server() -> int:
     (server,) = children(helper_pid(BACKEND))
     return server
