@@ -1,7 +1,7 @@
 """Snapshots of sandboxes, in memory."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,30 +32,19 @@ class Snapshot:
 
 
 def spec_digest(spec: SandboxSpec) -> str:
-    """Returns a digest of a spec as commands see it, independent of paths of the host.
+    """Returns a digest of the files and variables of a spec, independent of paths of the host.
 
-    It reads all files of the layers.
+    It reads all files of the layers. Limits and the kind of shell are not part of it.
     """
     layers = [
         (path, entry.stat(follow_symlinks=False).st_mode, _content_id(entry))
         for path, entry in sorted(united(spec.layers).items())
     ]
-    settings = {
-        "layers": layers,
-        "mounts": [(mount.target, mount.writable) for mount in spec.mounts],
-        "sockets": sorted(spec.sockets),
-        "forwards": sorted(spec.forwards),
-        "python": spec.python and spec.python.version,
-        "path": spec.path,
-        "env": dict(spec.env),
-        "limits": asdict(spec.limits),
-        "network": spec.network,
-        "image": spec.image,
-        "workspace_alias": spec.workspace_alias,
-        "shell": spec.shell,
-        "preload": spec.preload,
-    }
-    return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    targets = [mount.target for mount in spec.mounts]
+    python = spec.python and spec.python.version
+    variables = sorted(spec.env.items())
+    facts = (layers, targets, python, spec.path, variables, spec.image, spec.workspace_alias)
+    return sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def _content_id(entry: "os.DirEntry[str]") -> str:

@@ -19,7 +19,7 @@ from sandbox_fixtures import (
 )
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec
+from coding_gym.sandbox import Mount, SandboxSpec
 from coding_gym.sandbox.snapshot import spec_digest
 
 
@@ -98,7 +98,7 @@ def test_digests_of_specs_differ_with_content_and_not_with_paths(
     copy = shutil.copytree(spec.layers[0], tmp_path / "copy", copy_function=shutil.copy2)
     assert spec_digest(spec) == spec_digest(replace(spec, layers=(copy,)))
     for other in (
-        replace(spec, limits=SandboxLimits(num_processes=50)),
+        replace(spec, env={"A": "b"}),
         replace(spec, layers=(make_layer(files | {"file": "Base"}),)),
         replace(spec, layers=(make_layer(files | {"more": ""}),)),
     ):
