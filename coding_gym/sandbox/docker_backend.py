@@ -158,13 +158,11 @@ def _files(image: Image, spec: SandboxSpec) -> Iterator[Any]:
             for folder in (HOME, WORKDIR):
                 _add(tar, folder, 0o755, owner=owner)
             if user.name == UNPRIVILEGED_NAME:
-                line = f"{UNPRIVILEGED_NAME}:x:{user.uid}:{user.gid}::{HOME}:/bin/bash\n"
-                for name, added in (
-                    ("passwd", line),
-                    ("group", f"{UNPRIVILEGED_NAME}:x:{user.gid}:\n"),
-                ):
-                    before = image.etc[name].strip()
-                    content = before + b"\n" * bool(before) + added.encode()
+                for name, line in {
+                    "passwd": f"{user.name}:x:{user.uid}:{user.gid}::{HOME}:/bin/bash\n",
+                    "group": f"{user.name}:x:{user.gid}:\n",
+                }.items():
+                    content = image.etc[name].rstrip() + b"\n" + line.encode()
                     _add(tar, f"/etc/{name}", 0o644, content)
                 # So that commands can use the image's tools and the mounts below this folder.
                 _add(tar, "/root", 0o755)
