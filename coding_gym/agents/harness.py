@@ -30,7 +30,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox import SandboxSpec, default_interpreter
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
-from coding_gym.sandbox.images import build_sandbox
+from coding_gym.sandbox.images.store import build_sandbox
 from coding_gym.sandbox.ownership import cache_folder
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits

@@ -7,7 +7,8 @@ import typer
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox.images import fetch_image, image_folder, image_names
+from coding_gym.sandbox.images.fetching import fetch_image
+from coding_gym.sandbox.images.layout import image_folder, image_names
 from coding_gym.tasks import load_tasks
 
 app = typer.Typer(

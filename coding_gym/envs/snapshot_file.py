@@ -1,15 +1,17 @@
 """Files of snapshots: one tar with the sandbox's files and a JSON document, without pickle.
 
-The tar is that of `coding_gym.sandbox.Snapshot`, with two more members: ``env.json``, and
-``digest``, the SHA-256 of ``env.json`` and of the files, which detects damage.
+Its members are ``env.json`` and ``data``, the changed files in a format of the backend.
 """
 
+import io
 import json
+import tarfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -20,15 +22,15 @@ from coding_gym.episode.config import EpisodeConfig, task_digest
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox import Snapshot
-from coding_gym.sandbox.snapshot import read_members, write_members
+from coding_gym.sandbox.snapshot import spec_digest
 from coding_gym.task import Task
 from coding_gym.trajectory import Message, Turn
 
 if TYPE_CHECKING:
     from coding_gym.tasks import Sampler
 
-_FORMAT = 2
-_STATE, _DIGEST, _FILES = "env.json", "digest", "data"
+_FORMAT = 3
+_STATE, _FILES = "env.json", "data"
 
 
 def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
@@ -42,23 +44,42 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
                 "the env inside it"
             ) from None
     state = json.dumps(_to_json(snapshot)).encode()
-    members = {**snapshot.episode.files.members(), _STATE: state}
-    write_members(path, {**members, _DIGEST: _digest(state, members[_FILES])})
+    _write(path, {_STATE: state, _FILES: snapshot.episode.files.data})
 
 
 def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
     """Reads a snapshot; see `EnvSnapshot.load`."""
-    document = _read(path)
+    document, data = _read(path)
     task = _find_task(core.config, document)
     check_equal(settings_of(core.config, task), document.settings)
+    spec = core.config.template(task).spec
+    if document.spec != spec_digest(spec):
+        raise InvalidArgumentError(
+            f"{path} is of a sandbox with another spec, or whose layers differ; use an env with "
+            "the settings and the task of the snapshot"
+        )
     episode = EpisodeSnapshot(
         task=task,
-        files=Snapshot.load(path, core.config.template(task).spec),
+        files=Snapshot(backend=document.backend, spec=spec, data=data),
         opening=document.opening,
         turns=document.turns,
         usage=document.usage,
     )
-    return _with_env_state(episode, core, document)
+    sampler: Sampler | None = None  # `restore` refuses a snapshot without one; `reset` accepts it
+    recorded, kind = document.sampler, type(core.sampler).__name__
+    if document.tasks == _tasks_digest(core.config) and recorded["name"] == kind:
+        sampler = core.sampler.copy()
+        sampler.set_state(recorded["state"])
+    np_random = np.random.Generator(np.random.PCG64(0))  # as Gymnasium's
+    np_random.bit_generator.state = document.np_random
+    return EnvSnapshot(
+        episode=episode,
+        config=core.config,
+        sampler=sampler,
+        seed=document.seed,
+        np_random=np_random,
+        wrappers=document.wrappers,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +88,8 @@ class _Document(JsonRecord):
 
     task_id: str
     settings: Mapping[str, Any]
+    backend: str
+    spec: str
     opening: tuple[Message, ...]
     turns: tuple[Turn, ...]
     usage: Usage
@@ -77,21 +100,53 @@ class _Document(JsonRecord):
     wrappers: Mapping[str, Any]
 
 
-def _read(path: Path) -> _Document:
-    """Returns the document of an undamaged file."""
-    state, digest, files = read_members(path, dict.fromkeys((_STATE, _DIGEST, _FILES)))
+def _write(path: Path, members: Mapping[str, bytes]) -> None:
+    """Writes a tar of members by name; a file at the path is replaced atomically.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    partial = path.with_name(f"{path.name}.{uuid4().hex[:8]}.partial")
     try:
-        if digest != _digest(state, files):
-            raise ValueError("its digest differs from its content")
+        with tarfile.open(partial, "w") as tar:
+            for name, data in members.items():
+                entry = tarfile.TarInfo(name)
+                entry.size = len(data)
+                tar.addfile(entry, io.BytesIO(data))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> tuple[_Document, bytes]:
+    """Returns the document of a file, and the changed files.
+
+    Raises:
+        InvalidArgumentError: There is no such file, it is damaged, or of another form.
+        OSError: It cannot be read.
+    """
+    try:
+        with tarfile.open(path, "r:") as tar:  # compressed data can be larger than memory
+            state, files = (_content(tar, name) for name in (_STATE, _FILES))
         data = json.loads(state)
         if data["format"] != _FORMAT:
             raise ValueError(
                 f"its format must be {_FORMAT}, got {data['format']!r}; save a new one with "
                 "this version"
             )
-        return _Document.from_json(data)
-    except (ValueError, LookupError, TypeError) as problem:
+        return _Document.from_json(data), files
+    except FileNotFoundError:
+        raise InvalidArgumentError(f"there is no snapshot {path}") from None
+    except (tarfile.TarError, ValueError, LookupError, TypeError, OverflowError) as problem:
         raise InvalidArgumentError(f"{path} is not a snapshot of an env: {problem}") from problem
+
+
+def _content(tar: tarfile.TarFile, name: str) -> bytes:
+    entry = tar.getmember(name)
+    file = tar.extractfile(entry)
+    if file is None or entry.issparse():  # holes can be larger than memory
+        raise ValueError(f"{name} is not a file without holes")
+    return file.read()
 
 
 def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
@@ -100,6 +155,8 @@ def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
         "format": _FORMAT,
         "task_id": episode.task.task_id,
         "settings": settings_of(snapshot.config, episode.task),
+        "backend": episode.files.backend,
+        "spec": spec_digest(episode.files.spec),
         "opening": episode.opening,
         "turns": [turn.to_json() for turn in episode.turns],
         "usage": asdict(episode.usage),
@@ -109,25 +166,6 @@ def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
         "np_random": dict(snapshot.np_random.bit_generator.state),
         "wrappers": dict(snapshot.wrappers),
     }
-
-
-def _with_env_state(
-    episode: EpisodeSnapshot, core: CodingRepairEnv, document: _Document
-) -> EnvSnapshot:
-    """Returns the snapshot of an episode with the state of the env and its wrappers."""
-    sampler: Sampler | None = None  # `restore` refuses a snapshot without one; `reset` accepts it
-    recorded, kind = document.sampler, type(core.sampler).__name__
-    if document.tasks == _tasks_digest(core.config) and recorded["name"] == kind:
-        sampler = core.sampler.copy()
-        sampler.set_state(recorded["state"])
-    return EnvSnapshot(
-        episode=episode,
-        config=core.config,
-        sampler=sampler,
-        seed=document.seed,
-        np_random=_generator(document.np_random),
-        wrappers=document.wrappers,
-    )
 
 
 def _find_task(config: EpisodeConfig, document: _Document) -> Task:
@@ -146,16 +184,3 @@ def _tasks_digest(config: EpisodeConfig) -> str:
     """Returns a digest of all tasks of the sampler, in their order."""
     tasks = [(task.task_id, task_digest(task)) for task in config.tasks]
     return sha256(json.dumps(tasks).encode()).hexdigest()
-
-
-def _generator(state: Mapping[str, Any]) -> np.random.Generator:
-    """Returns a generator of Gymnasium's type, PCG64, with a state."""
-    bits = np.random.PCG64(0)
-    generic: Any = bits  # the state was JSON
-    generic.state = dict(state)
-    return np.random.Generator(bits)
-
-
-def _digest(state: bytes, files: bytes) -> bytes:
-    """Returns the digests of a document and of the sandbox's files, which can be large."""
-    return " ".join(sha256(content).hexdigest() for content in (state, files)).encode()

@@ -1,27 +1,19 @@
 """Pulls and removes images during a run, if they do not fit on the disk together."""
 
 import logging
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from threading import Event
 
 from coding_gym.arguments import at_least_one
-from coding_gym.errors import CodingGymError, InvalidArgumentError, SandboxError
+from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import get_backend
-from coding_gym.sandbox.images import (
-    fetch_image,
-    find_image,
-    image_folder,
-    layer_folder,
-    layer_sizes,
-    remove_unpacked,
-)
+from coding_gym.sandbox.images.fetching import fetch_image
+from coding_gym.sandbox.images.layout import find_image
+from coding_gym.sandbox.images.store import remove_unpacked
 from coding_gym.task import Task
 
-_UNPACKED = 3  # typical size of an unpacked layer, as a multiple of its compressed blob
 _POLL_S = 0.2
 _log = logging.getLogger(__name__)
 
@@ -44,9 +36,7 @@ class ImageWindows:
         is_over: Returns whether no more attempts will start.
 
     Raises:
-        InvalidArgumentError: The images of two windows do not fit on the disk, or the backend does
-            not use pulled images.
-        MissingDependencyError: skopeo is not installed.
+        InvalidArgumentError: The backend does not use pulled images.
     """
 
     def __init__(
@@ -68,12 +58,15 @@ class ImageWindows:
         self._done = [Event() for _ in self._images]
         self._pulled: dict[int, list[str]] = {}
         self._is_over = is_over
-        _check_space([name for names in self._images[:2] for name in names])
         self._puller = ThreadPoolExecutor(1, "coding_gym-images")
         self._pulls = [self._puller.submit(self._pull, number) for number in range(len(self._done))]
 
     def __iter__(self) -> Iterator[Attempt]:
-        """Yields each attempt after the pulls of its window have ended, or the run is over."""
+        """Yields each attempt after the pulls of its window have ended, or the run is over.
+
+        Raises:
+            MissingDependencyError: skopeo is not installed.
+        """
         for task, attempt in self._attempts:
             if self._pulls:
                 self._pulls[self._window_of[task.task_id]].result()
@@ -114,7 +107,7 @@ class ImageWindows:
 def _fetch(name: str) -> bool:
     try:
         fetch_image(name)
-    except CodingGymError as problem:
+    except (InvalidArgumentError, SandboxError) as problem:
         _log.warning("%s", problem)
         return False
     return True
@@ -128,25 +121,3 @@ def _is_absent(image: str) -> bool:
     except InvalidArgumentError:
         return True
     return False
-
-
-def _check_space(images: Sequence[str]) -> None:
-    """Raises InvalidArgumentError if images do not fit on the disk; the message has both sizes."""
-    sizes: dict[str, int] = {}
-    for name in images:
-        with suppress(InvalidArgumentError, SandboxError):  # the pull reports it
-            sizes |= layer_sizes(name)
-    total = sum(sizes.values())
-    needed: Counter[int] = Counter()
-    paths = {}
-    for folder, factor in ((image_folder(), 1), (layer_folder(), _UNPACKED)):
-        existing = next(path for path in (folder, *folder.parents) if path.exists())
-        paths[device := existing.stat().st_dev] = existing
-        needed[device] += total * factor
-    for device, path in paths.items():
-        size, free = needed[device], shutil.disk_usage(path).free
-        if size > free:
-            raise InvalidArgumentError(
-                f"the images of two windows need about {size / 1e9:.3g} GB in {path}, where "
-                f"{free / 1e9:.3g} GB are free; remedy: lower images_window, or delete files"
-            )

@@ -6,7 +6,6 @@ connections: no process inside is involved, so commands cannot end the forwardin
 
 import os
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +16,6 @@ from pathlib import Path
 _MAX_CONNECTIONS = 64
 _CHUNK_BYTES = 1 << 16
 _RETRY_S = 0.05
-_CONNECT_TIMEOUT, _NO_TIMEOUT = (struct.pack("ll", seconds, 0) for seconds in (30, 0))
 
 
 class Forwarder:
@@ -32,13 +30,7 @@ class Forwarder:
         self._sockets = set(routes)
         self._is_closed = False
         self._free = threading.Semaphore(_MAX_CONNECTIONS)
-        self._acceptors: list[threading.Thread] = []
-        try:
-            for route in routes.items():
-                self._acceptors.append(_started(self._accept, *route))
-        except BaseException:  # no thread is free
-            self.close()
-            raise
+        self._acceptors = [_started(self._accept, *route) for route in routes.items()]
 
     def close(self) -> None:
         """Ends all connections and stops; to be called once."""
@@ -75,11 +67,8 @@ class Forwarder:
                 if self._is_closed:
                     return
                 self._sockets |= ends
-            # Not `settimeout`, which makes the socket non-blocking: then a full queue is an error.
-            server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _CONNECT_TIMEOUT)
             with short_path(path) as name:
-                server.connect(name)
-            server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _NO_TIMEOUT)
+                server.connect(name)  # without `settimeout`, by which a full queue is an error
             answers = _started(_copy, server, client)  # RuntimeError: no thread is free
             _copy(client, server)
             answers.join()

@@ -151,14 +151,9 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
 
 
 def _parents_are_traversable(path: Path, user: User) -> bool:
-    return all(_may_traverse(folder, *user) for folder in path.parents)
-
-
-def _may_traverse(folder: Path, uid: int, gid: int) -> bool:
-    facts = folder.stat()
-    if facts.st_uid == uid:
-        return bool(facts.st_mode & 0o100)
-    return bool(facts.st_mode & (0o010 if facts.st_gid == gid else 0o001))
+    """Whether commands may enter all folders above a path; they own none of these."""
+    facts = [folder.stat() for folder in path.parents]
+    return all(one.st_mode & (0o010 if one.st_gid == user[1] else 0o001) for one in facts)
 
 
 def _everything(_: Path) -> bool:

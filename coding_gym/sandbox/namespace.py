@@ -1,7 +1,6 @@
 """The ``namespace`` backend: user, mount, pid, net, ipc, uts and cgroup namespaces; no daemon."""
 
 import logging
-import math
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -20,7 +19,8 @@ from coding_gym.sandbox.backend_checks import (
     check_spec,
     failed_probe,
 )
-from coding_gym.sandbox.images import Image, image_digest, unpack_image
+from coding_gym.sandbox.images.layout import image_digest
+from coding_gym.sandbox.images.store import Image, unpack_image
 from coding_gym.sandbox.inside.request import (
     ImageRequest,
     MountRequest,
@@ -28,7 +28,6 @@ from coding_gym.sandbox.inside.request import (
     SandboxRequest,
     Source,
 )
-from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import UNPRIVILEGED, make_upper, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
@@ -40,12 +39,12 @@ from coding_gym.sandbox.spec import (
     environment,
     socket_mounts,
 )
-from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygote
+from coding_gym.sandbox.zygotes import Zygote, with_zygote, zygote
 
 _log = logging.getLogger(__name__)
 _OLDEST_PRELOADED = (3, 11)  # the oldest Python that can run the modules of `inside`
 _PYTHON_FOLDER = "/sandbox/bin"
-_RETRY_S = 300.0  # after a preloaded zygote was late or killed; each attempt can take half a minute
+_RETRY_S = 300.0  # after a preloaded zygote failed; each attempt can take half a minute
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
 _MISSING_ON_DISK = (Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 
@@ -91,7 +90,6 @@ class NamespaceBackend:
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
-        require_linux(self.name)
         check_spec(spec, self.name, lacks=() if spec.image else ("workspace_alias",))
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
@@ -123,9 +121,7 @@ class NamespaceBackend:
                     _log.warning(
                         "the modules %s are not preloaded: %s", spec.preload, error.problem
                     )
-                    # Other failures are temporary: a busy machine, or a killed process.
-                    is_final = isinstance(error.__cause__, SetupError)
-                    self._not_before[preload] = math.inf if is_final else monotonic() + _RETRY_S
+                    self._not_before[preload] = monotonic() + _RETRY_S
             return with_zygote("namespace", *user, start)
 
     def _start_in(

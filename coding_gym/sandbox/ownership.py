@@ -46,12 +46,9 @@ def start_time(pid: int) -> str:
 
 
 def _pid_namespace() -> str:
-    """Returns a digest of the boot and the pid namespace; "" if the system is not Linux."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
-        namespace = Path("/proc/self/ns/pid").readlink()
-    except OSError:
-        return ""
+    """Returns a digest of the boot and the pid namespace."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+    namespace = Path("/proc/self/ns/pid").readlink()
     return hashlib.sha256(f"{boot} {namespace}".encode()).hexdigest()[:16]
 
 

@@ -1,9 +1,10 @@
 """The arguments of one command, checked, and the state of a persistent shell.
 
 In a persistent shell a command's bash saves its state at exit, and the next one sources it. The
-state is the folder, the file mode mask, variables, functions, aliases, options and the last exit
-code; limits, traps and processes are not part of it. It is a file in the sandbox's home, so
-snapshots include it. A command that is killed leaves the state of the command before it.
+state is the folder, the file mode mask, variables, functions, aliases, options other than xtrace
+and verbose, and the last exit code; limits, traps and processes are not part of it. It is a file in
+the sandbox's home, so snapshots include it. A command that is killed leaves the state of the
+command before it.
 """
 
 import os
@@ -30,11 +31,7 @@ STATE = f"{HOME}/.bash_state"
 # One line up to the command, so that line numbers in its errors are right. Only regular files are
 # opened: a FIFO would block. Functions come last: they could replace what runs after them. `cd`
 # sets PWD; the text of the command is too large to save. Restoring a non-zero exit status under
-# errexit would exit the next bash before its command. With xtrace or verbose, bash would print the
-# code before the command. So a line in front of it, the first positional parameter, sets them.
-_TRACING = (
-    b"{ builtin set --; builtin set -$2; [[ \\$- == *e* ]] || (builtin exit $1); } 2>/dev/null"
-)
+# errexit would exit the next bash before its command.
 _SAVE = b"; ".join(
     (
         b"{ [[ -e %(state)b && ! -f %(state)b ]] || { builtin printf 'cd -- %%q\\n' \"${PWD-}\"",
@@ -43,11 +40,9 @@ _SAVE = b"; ".join(
         b"builtin declare -p",
         b"builtin alias -p",
         b"builtin shopt -p",
-        b'builtin set -- "$1" "${-//[^xv]/}"',
         b"builtin set +xv",
         b"builtin set +o",
         b"builtin declare -f",
-        b"[[ ! $2 ]] || builtin printf 'builtin set -- %%q\\n' \"%(tracing)b\"$'\\n'",
         b"builtin printf '[[ $- == *e* ]] || builtin return %%d\\n' \"$1\"",
         b"} >| %(state)b",
         b"} 2>/dev/null || :",
@@ -57,7 +52,7 @@ _SCRIPT = b"; ".join(
     (
         b"builtin trap -- '{ builtin set -- \"$?\"; %(trap)b; } 2>/dev/null' EXIT",
         b"[[ ! -f %(state)b ]] || builtin . %(state)b 2>/dev/null",
-        b'builtin eval -- "${1-}"%(command)b',
+        b"builtin eval -- %(command)b",
         b'{ builtin set -- "$?"; builtin trap - EXIT; %(save)b',
         b'builtin exit "$1"; } 2>/dev/null',
     )
@@ -175,7 +170,7 @@ def keeping_state(command: bytes, state: str) -> bytes:
         command: Shell text.
         state: The path of the file with the state, as commands see it.
     """
-    save = _SAVE % {b"state": _quoted(state.encode()), b"tracing": _TRACING}
+    save = _SAVE % {b"state": _quoted(state.encode())}
     return _SCRIPT % {
         b"trap": save.replace(b"'", b"'\\''"),
         b"state": _quoted(state.encode()),

@@ -20,11 +20,6 @@ _BACKENDS = {
 _log = logging.getLogger(__name__)
 
 
-def backend_names() -> tuple[str, ...]:
-    """Returns the names that `get_backend` accepts."""
-    return tuple(_BACKENDS)
-
-
 def get_backend(name: str = "auto") -> SandboxBackend:
     """Returns a backend, the same object for the same name.
 
@@ -57,7 +52,7 @@ def open_sandbox(
 
     Args:
         spec: Folders, interpreter and limits of the sandbox.
-        backend: A name of `backend_names`, or ``"auto"`` for the first that works.
+        backend: As for `get_backend`.
         snapshot: Initial files, from a sandbox of an equal spec.
 
     Raises:

@@ -14,11 +14,7 @@ from typing import Any, BinaryIO
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox.backend_checks import (
-    check_snapshot,
-    max_snapshot_bytes,
-    render_output,
-)
+from coding_gym.sandbox.backend_checks import check_snapshot, render_output
 from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.request import FolderRequest
@@ -32,10 +28,10 @@ _log = logging.getLogger(__name__)
 _READY_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 5.0
 _SNAPSHOT_TIMEOUT_S = 300.0
+# Upper bounds of a snapshot: for each entry without its data, and for the rest.
+_ENTRY_BYTES, _SLACK_BYTES = 4 << 10, 1 << 20
 # Time for a reply beyond the command's own time limit.
 _ANSWER_TIMEOUT_S = 30.0
-# For characters at the truncation of output, beyond the requested size.
-_SLACK_BYTES = 1 << 12
 
 
 class Channel:
@@ -334,7 +330,7 @@ class ServedSandbox(Sandbox):
                 request,
                 body,
                 timeout_s=run.timeout_s + _ANSWER_TIMEOUT_S,
-                max_body_bytes=run.max_output_bytes + _SLACK_BYTES,
+                max_body_bytes=run.max_output_bytes,
                 file=file,
             )
         try:
@@ -354,7 +350,9 @@ class ServedSandbox(Sandbox):
 
     def snapshot(self) -> Snapshot:
         """Returns its changed files; see `Sandbox.snapshot`."""
-        limit = max_snapshot_bytes(self._spec.limits)
+        limits = self._spec.limits
+        # Twice the disk limit, because changes may be in memory and on disk.
+        limit = 2 * limits.disk_bytes + limits.num_inodes * _ENTRY_BYTES + _SLACK_BYTES
         with memory_file(size=limit) as file:
             header, _ = self._call({"op": "snapshot"}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
             size = header.get("size")

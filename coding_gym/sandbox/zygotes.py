@@ -8,7 +8,6 @@ it is first needed. Zygotes of ``namespace`` sandboxes have left the host's name
 import atexit
 import contextlib
 import os
-import platform
 import select
 import signal
 import socket
@@ -276,12 +275,3 @@ def with_zygote(
 def stop_zygotes() -> None:
     """Stops all zygotes, with their ``namespace`` sandboxes; the next open starts new ones."""
     _registry(os.getpid()).stop()
-
-
-def require_linux(backend: str) -> None:
-    """Raises SandboxUnavailableError if the system is not Linux."""
-    if platform.system() != "Linux":
-        raise SandboxUnavailableError(
-            f"the {backend!r} sandbox needs Linux, this is {platform.system()}",
-            "run coding_gym in a Linux machine or container",
-        )

@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from coding_gym.errors import TemplateError, last_line
-from coding_gym.sandbox.images import BUILT
+from coding_gym.sandbox.images.store import BUILT
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.workspace.scripts import COLLECT, ENV
 from coding_gym.workspace.stamping import stamp

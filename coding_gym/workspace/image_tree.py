@@ -10,7 +10,7 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError, last_line
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
-from coding_gym.sandbox.images import BUILT, build_sandbox
+from coding_gym.sandbox.images.store import BUILT, build_sandbox
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
 from coding_gym.task import Task

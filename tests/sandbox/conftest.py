@@ -1,7 +1,6 @@
 """Layers that sandboxes may own, sandboxes of the namespace backend, container daemons."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -41,29 +40,20 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="session")
-def daemons() -> Iterator[Callable[[str], Engine]]:
-    """Starts ``dockerd`` or ``podman`` once; skips if it cannot be started."""
-    engines: dict[str, Engine] = {}
-    skipped: dict[str, str] = {}
-    with ExitStack() as stack:
-
-        def start(name: str) -> Engine:
-            if name in skipped:
-                pytest.skip(skipped[name])
-            if name not in engines:
-                try:
-                    engines[name] = stack.enter_context(running(name))
-                except pytest.skip.Exception as reason:
-                    skipped[name] = str(reason)
-                    raise
-            return engines[name]
-
-        yield start
+def dockerd() -> Iterator[Engine]:
+    with running("dockerd") as engine:
+        yield engine
 
 
 @pytest.fixture(scope="session")
-def engine(daemons: Callable[[str], Engine]) -> Engine:
-    return daemons("dockerd")
+def podman() -> Iterator[Engine]:
+    with running("podman") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def engine(dockerd: Engine) -> Engine:
+    return dockerd
 
 
 @pytest.fixture

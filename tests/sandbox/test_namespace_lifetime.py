@@ -1,6 +1,5 @@
 """Sandboxes and their zygote after ends, forks, threads and interrupted calls."""
 
-import errno
 import os
 import signal
 import socket
@@ -26,7 +25,7 @@ from sandbox_fixtures import (
 )
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, open_sandbox, zygotes
+from coding_gym.sandbox import Mount, Sandbox, zygotes
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.served_sandbox import Channel
 from coding_gym.sandbox.zygotes import stop_zygotes
@@ -232,18 +231,6 @@ def test_a_late_reply_to_an_open_harms_no_other_sandbox(monkeypatch: pytest.Monk
         assert sandbox.run("echo unharmed").output == "unharmed\n"
         with make_sandbox() as another:
             assert another.run("echo opened").output == "opened\n"
-
-
-def test_input_without_a_free_descriptor_is_a_sandbox_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    failure = OSError(errno.EMFILE, "Too many open files")
-    with open_sandbox(SandboxSpec()) as sandbox:
-        with monkeypatch.context() as patched:
-            patched.setattr(os, "memfd_create", raising(failure))
-            with pytest.raises(SandboxError):
-                sandbox.run("cat", stdin=b"x")
-        assert sandbox.run("cat", stdin=b"x").output == "x"
 
 
 def test_a_slow_zygote_does_not_delay_another(monkeypatch: pytest.MonkeyPatch) -> None:

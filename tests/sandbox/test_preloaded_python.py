@@ -1,7 +1,5 @@
 """Python runs as forks of an interpreter that has imported modules already."""
 
-import errno
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +7,9 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from episodes import raising
 from sandbox_fixtures import BACKEND, write_files
 
-from coding_gym.errors import SandboxError, SandboxUnavailableError
+from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox import (
     Mount,
     SandboxLimits,
@@ -113,19 +110,6 @@ def test_a_module_that_cannot_be_imported_disables_forked_runs(
     with BACKEND.open(make_spec(text=text)) as sandbox:
         for _ in range(2):
             assert sandbox.run_python(_IS_WARM).output == "False\n"
-
-
-def test_a_failed_process_start_does_not_end_preloading(
-    make_spec: Callable[..., SandboxSpec], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failure = BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-    spec = make_spec()
-    with monkeypatch.context() as patched:
-        patched.setattr(subprocess, "Popen", raising(failure))
-        with pytest.raises(SandboxError):
-            BACKEND.open(spec)
-    with BACKEND.open(spec) as sandbox:
-        assert sandbox.run_python(_IS_WARM).output == "True\n"
 
 
 @pytest.mark.parametrize("failure", [TimeoutError("no reply in time"), EOFError("it was killed")])

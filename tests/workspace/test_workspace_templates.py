@@ -13,7 +13,7 @@ from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.folder_cache import FolderCache
-from coding_gym.sandbox.images import layer_folder
+from coding_gym.sandbox.images.store import layer_folder
 from coding_gym.sandbox.ownership import make_upper
 from coding_gym.task import FilesTree, FolderTree
 from coding_gym.workspace import Template, TemplateStore, checkout, diff

@@ -4,19 +4,16 @@
 an interrupted copy leaves complete blobs, which the next try uses, and a folder, which it removes.
 """
 
-import fcntl
-import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, SandboxError, last_line
 from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.sandbox.host_program import run_program
-from coding_gym.sandbox.images.layout import ARCHITECTURE, full_name, image_folder, layout_key
+from coding_gym.sandbox.images.layout import full_name, image_folder, layout_key
 
 _BLOBS = ".blobs"
 _NUM_RETRIES = 3
@@ -44,8 +41,7 @@ def fetch_image(image: str) -> Path:
     def build(folder: Path) -> None:
         # A standard layout, with blobs that all images share.
         (folder / "blobs").symlink_to(Path("..", _BLOBS))
-        with _blobs_lock(fcntl.LOCK_SH):  # else `remove_image` could remove its blobs
-            _skopeo("copy --quiet", name, f"oci:{folder}")
+        _copy(name, f"oci:{folder}")
 
     try:
         (image_folder() / _BLOBS).mkdir(parents=True, exist_ok=True)
@@ -54,36 +50,10 @@ def fetch_image(image: str) -> Path:
         raise SandboxError(f"image {image!r} cannot be fetched: {error}") from error
 
 
-def layer_sizes(image: str) -> dict[str, int]:
-    """Returns the compressed size in bytes of each layer of an image in its registry, by digest.
-
-    Raises:
-        InvalidArgumentError, MissingDependencyError, SandboxError: As `fetch_image`.
-    """
-    try:
-        return _layer_sizes(image, full_name(image))
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise SandboxError(f"the manifest of image {image!r} is malformed: {error!r}") from error
-
-
-def _layer_sizes(image: str, name: str) -> dict[str, int]:
-    document = json.loads(_skopeo("inspect --raw", name))
-    if "manifests" in document:  # one image for each platform
-        head, slash, last = name.rpartition("/")
-        repository = f"{head}{slash}{last.partition('@')[0].partition(':')[0]}"
-        digests = [m["digest"] for m in document["manifests"] if _fits(m.get("platform", {}))]
-        if not digests:
-            raise SandboxError(f"image {image!r} has no variant for linux/{ARCHITECTURE}")
-        document = json.loads(_skopeo("inspect --raw", f"{repository}@{digests[0]}"))
-    return {layer["digest"]: layer["size"] for layer in document.get("layers", ())}
-
-
-def _fits(platform: Mapping[str, str]) -> bool:
-    return (platform.get("os"), platform.get("architecture")) == ("linux", ARCHITECTURE)
-
-
 def remove_image(image: str) -> frozenset[str]:
     """Removes a fetched image, and the blobs that no other image uses.
+
+    No image may be fetched meanwhile.
 
     Returns:
         The digests of those blobs.
@@ -93,24 +63,11 @@ def remove_image(image: str) -> frozenset[str]:
     """
     folder, key = image_folder(), layout_key(full_name(image))
     digests = _digests(folder / key)
-    # Not under `_blobs_lock`: the opposite lock order would deadlock with a fetch.
     FolderCache(folder).remove(key)
-    with _blobs_lock(fcntl.LOCK_EX):
-        # Layouts that are being fetched match as well, and keep their blobs.
-        unused = digests.difference(
-            *(_digests(index.parent) for index in folder.glob("*/index.json"))
-        )
-        for value in unused:
-            (folder / _BLOBS / "sha256" / value).unlink(missing_ok=True)
+    unused = digests.difference(*(_digests(index.parent) for index in folder.glob("*/index.json")))
+    for value in unused:
+        (folder / _BLOBS / "sha256" / value).unlink(missing_ok=True)
     return frozenset(f"sha256:{value}" for value in unused)
-
-
-@contextmanager
-def _blobs_lock(kind: int) -> Iterator[None]:
-    """Holds the lock on the blobs: fetches share it, a removal needs it exclusively."""
-    with (image_folder() / f"{_BLOBS}.lock").open("a+b") as file:
-        fcntl.flock(file, kind)
-        yield
 
 
 def _digests(layout: Path) -> frozenset[str]:
@@ -122,24 +79,23 @@ def _digests(layout: Path) -> frozenset[str]:
     return frozenset()
 
 
-def _skopeo(command: str, name: str, *to: str) -> str:
-    """Runs a command of skopeo on an image of a registry; returns its output."""
+def _copy(name: str, to: str) -> None:
+    """Copies an image of a registry by skopeo."""
     program = shutil.which("skopeo")
     if program is None:
         raise MissingDependencyError(
             "skopeo is not installed; run: apt-get install skopeo (or dnf, brew, conda install "
             "-c conda-forge skopeo)"
         )
-    insecure = ["--src-tls-verify=false" if to else "--tls-verify=false"]
-    options = [f"--retry-times={_NUM_RETRIES}", *(insecure if _LOCAL.match(name) else ())]
-    arguments = [program, *command.split(), *options, "--", f"docker://{name}", *to]
-    action = command.partition(" ")[0]
+    options = ["--quiet", f"--retry-times={_NUM_RETRIES}"]
+    if _LOCAL.match(name):
+        options.append("--src-tls-verify=false")
+    arguments = [program, "copy", *options, "--", f"docker://{name}", to]
     try:
         ended = run_program(arguments, cwd=Path("/"), env=os.environ, timeout_s=_TIMEOUT_S)
     except TimeoutError as error:
-        raise SandboxError(f"skopeo cannot {action} {name}: {error}") from error
+        raise SandboxError(f"skopeo cannot copy {name}: {error}") from error
     if ended.returncode:
         line = last_line(ended.stderr.decode("utf-8", "replace"))
         message = _MESSAGE.search(line)
-        raise SandboxError(f"skopeo cannot {action} {name}: {message[1] if message else line}")
-    return ended.stdout.decode("utf-8", "replace")
+        raise SandboxError(f"skopeo cannot copy {name}: {message[1] if message else line}")

@@ -4,7 +4,6 @@ The format is that of https://github.com/opencontainers/image-spec (``image-layo
 ``manifest.md``, ``config.md``), with exactly one image, as ``skopeo copy`` writes it.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -89,8 +88,6 @@ def find_image(image: str) -> Path:
         InvalidArgumentError: No layout folder or image has this path or name.
     """
     path = Path(image)
-    with contextlib.suppress(RuntimeError):  # a `~user` that does not exist
-        path = path.expanduser()
     if "/" in image and (path / "index.json").is_file():
         return path
     if "/" in image and path.is_file():
@@ -217,26 +214,20 @@ def find_user(name_or_id: str, read: Callable[[str], bytes]) -> ImageUser:
         InvalidArgumentError: The image has no such user or group.
     """
     user, _, group = (name_or_id or "0").partition(":")
-    uid, gid, name = _number(user), 0, user
-    for row in _rows(read("passwd"), 7):
-        if row[0] == user or (uid is not None and row[2] == str(uid)):
-            uid, gid, name = _number(row[2]), _number(row[3]) or 0, row[0]
-            break
+    users = [row for row in _rows(read("passwd"), 7) if user in (row[0], row[2])]
+    name, _, uid, gid, *_ = [*users, [user, "", user, "0"]][0]
     if group:
-        rows = [row for row in _rows(read("group"), 4) if row[0] == group]
-        number = _number(rows[0][2] if rows else group)
-        if number is None:
-            raise InvalidArgumentError(f"its user is {name_or_id!r}, and it has no group {group!r}")
-        gid = number
-    if uid is None:
-        raise InvalidArgumentError(f"its user is {name_or_id!r}, which is not in its /etc/passwd")
-    return ImageUser(uid, gid, "root" if uid == 0 else name)
+        groups = [row[2] for row in _rows(read("group"), 4) if row[0] == group]
+        gid = [*groups, group][0]
+    if not (_is_id(uid) and _is_id(gid)):
+        raise InvalidArgumentError(
+            f"its user is {name_or_id!r}, which is not in its /etc/passwd and /etc/group"
+        )
+    return ImageUser(int(uid), int(gid), "root" if int(uid) == 0 else name)
 
 
-def _number(text: str) -> int | None:
-    if text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_ID)):
-        return int(text) if int(text) <= _MAX_ID else None
-    return None
+def _is_id(text: str) -> bool:
+    return text.isdecimal() and len(text) <= len(str(_MAX_ID)) and int(text) <= _MAX_ID
 
 
 def _rows(text: bytes, num_fields: int) -> list[list[str]]:

@@ -74,6 +74,7 @@ chmod -R u+rwX .
 # Messages of a full disk; the third is tar's for a write that ends early.
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "Wrote only")
 _NO_PROGRAM = 127
+_UNSUITABLE = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
 
 @contextmanager
@@ -208,20 +209,14 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
         raise SandboxError(message) if is_full else InvalidArgumentError(message)
     try:
         _convert_whiteouts(folder)
-    except PermissionError as error:
-        raise _unsuitable(error) from error
     except OSError as error:
-        if error.errno in {errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}:
-            raise _unsuitable(error) from error
-        raise
-
-
-def _unsuitable(error: OSError) -> SandboxUnavailableError:
-    return SandboxUnavailableError(
-        "the cache folder's file system cannot hold what image layers need (character devices 0:0 "
-        f"and user extended attributes): {error}",
-        "set XDG_CACHE_HOME to a folder on ext4, xfs, btrfs or a recent tmpfs",
-    )
+        if error.errno not in _UNSUITABLE:
+            raise
+        raise SandboxUnavailableError(
+            "the cache folder's file system cannot hold what image layers need (character devices "
+            f"0:0 and user extended attributes): {error}",
+            "set XDG_CACHE_HOME to a folder on ext4, xfs, btrfs or a recent tmpfs",
+        ) from error
 
 
 def _convert_whiteouts(folder: Path) -> None:

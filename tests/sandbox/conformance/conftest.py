@@ -6,8 +6,8 @@ marker has ``strict=False``: then the machine itself may keep the promise.
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 import pytest
 from docker_daemon import NAME
@@ -19,45 +19,38 @@ from coding_gym.sandbox.docker_backend import DockerBackend
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 
-_EVERYTHING = ("",)
-_WITHOUT_SNAPSHOTS = (
-    *("commands", "ends", "files", "isolation", "layers", "limits", "output", "shells"),
-    "siblings",
-)
+_WITHOUT_SNAPSHOTS = ("commands", "ends", "files", "isolation", "layers", "limits", "siblings")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """A backend, and the tests that it runs.
+class Case(NamedTuple):
+    """A backend, and the tests that it runs; only "auto" runs outside the slow suite.
 
     Attributes:
-        make: Returns the backend; None for a daemon that the fixture ``daemons`` starts.
-        tests: Names of modules without ``test_conformance_``, or of tests.
-        slow: Whether only the slow suite runs it.
+        make: Returns the backend; None for the daemon of a fixture.
+        tests: Names of modules without ``test_conformance_``, or of tests; empty for all.
     """
 
-    make: Callable[[], SandboxBackend] | None = None
-    tests: Collection[str] = field(default=_EVERYTHING)
-    slow: bool = True
+    make: Callable[[], SandboxBackend] | None
+    tests: Collection[str] = ()
 
 
 # The automatic choice, one backend of each other kind, and subsets where a variant differs.
 BACKENDS = {
-    "auto": Case(make=lambda: get_backend("auto"), slow=False),
-    "landlock": Case(make=lambda: get_backend("landlock")),
-    "dockerd": Case(tests=_WITHOUT_SNAPSHOTS),
-    "podman": Case(tests=_WITHOUT_SNAPSHOTS),
+    "auto": Case(lambda: get_backend("auto")),
+    "landlock": Case(lambda: get_backend("landlock")),
+    "dockerd": Case(None, _WITHOUT_SNAPSHOTS),
+    "podman": Case(None, _WITHOUT_SNAPSHOTS),
     # The variant on kernels before 6.6.
     "namespace-on-disk": Case(
-        make=lambda: NamespaceBackend(changes="disk"), tests=("layers", "snapshots", "limits")
+        lambda: NamespaceBackend(changes="disk"), ("layers", "snapshots", "limits")
     ),
     # Landlock's ABI 2 does not control truncation and the network.
     "landlock-2": Case(
-        make=lambda: LandlockBackend(abi=2),
-        tests=(
+        lambda: LandlockBackend(abi=2),
+        (
             "test_layers_are_never_written",
             "test_mounts_are_read_only",
-            "test_files_of_the_host_cannot_be_written",
+            "test_files_of_the_host_cannot_be_read_or_written",
             "test_nothing_outside_is_reachable",
         ),
     ),
@@ -75,9 +68,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     module = metafunc.module.__name__.removeprefix("test_conformance_")
     params = [
-        pytest.param(name, marks=[pytest.mark.slow] * case.slow)
+        pytest.param(name, marks=[pytest.mark.slow] * (name != "auto"))
         for name, case in BACKENDS.items()
-        if case.tests == _EVERYTHING or {module, metafunc.function.__name__} & {*case.tests}
+        if not case.tests or {module, metafunc.function.__name__} & {*case.tests}
     ]
     metafunc.parametrize("backend", params, indirect=True, scope="session")
 
@@ -87,8 +80,7 @@ def backend(request: pytest.FixtureRequest) -> SandboxBackend:
     """Each of `BACKENDS`; skips unavailable ones, except the automatic one."""
     make = BACKENDS[request.param].make
     if make is None:
-        engine = request.getfixturevalue("daemons")(request.param)
-        return DockerBackend(NAME, host=engine.url)
+        return DockerBackend(NAME, host=request.getfixturevalue(request.param).url)
     made = make()
     probe = _probe(made)
     if not probe.available and request.param != "auto":

@@ -82,23 +82,3 @@ def test_exceeded_memory_ends_the_command_not_the_sandbox(backend: SandboxBacken
         assert result.exit_code != 0
         assert not result.timed_out
         assert output(sandbox, "echo next") == "next\n"
-
-
-@pytest.mark.promise(Promise.MEMORY_LIMIT)
-def test_the_memory_limit_counts_all_processes(backend: SandboxBackend) -> None:
-    script = (
-        "import os, time\n"
-        "children = []\n"
-        "for _ in range(4):\n"
-        "    children.append(os.fork())\n"
-        "    if not children[-1]: break\n"
-        "taken = b'x' * (70 << 20)\n"
-        "time.sleep(9)\n"
-        "print('kept', flush=True)\n"
-        "for pid in children if all(children) else []: os.waitpid(pid, 0)\n"
-    )
-    with opened(backend, python=True, limits=_MEMORY) as sandbox:
-        sandbox.write_file("take.py", script.encode())
-        result = sandbox.run("python take.py")
-        assert result.output.count("kept") < 5
-        assert output(sandbox, "echo next") == "next\n"

@@ -9,7 +9,7 @@ from sandbox_fixtures import BACKEND, make_sandbox
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Sandbox
-from coding_gym.sandbox.images import layer_folder, unpack_image
+from coding_gym.sandbox.images.store import layer_folder, unpack_image
 
 
 @pytest.fixture

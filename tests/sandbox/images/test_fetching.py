@@ -2,26 +2,19 @@
 
 import json
 import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from image_fixtures import entry, oci_layout, tar_of
 from registries import Registry, running_registry
-from sandbox_fixtures import BACKEND, wait_until
+from sandbox_fixtures import BACKEND
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, SandboxError
-from coding_gym.sandbox.images import (
-    fetch_image,
-    fetching,
-    image_folder,
-    image_names,
-    layer_sizes,
-    unpack_image,
-)
-from coding_gym.sandbox.images.fetching import remove_image
-from coding_gym.sandbox.images.layout import ARCHITECTURE
+from coding_gym.sandbox.images import fetching
+from coding_gym.sandbox.images.fetching import fetch_image
+from coding_gym.sandbox.images.layout import image_names
+from coding_gym.sandbox.images.store import unpack_image
 
 pytestmark = pytest.mark.slow
 
@@ -66,29 +59,6 @@ def test_a_pulled_image_is_found_by_name_and_not_fetched_twice(
             fetch_image("other:1")
 
 
-def test_sizes_are_those_of_this_machines_platform(monkeypatch: pytest.MonkeyPatch) -> None:
-    variants = [
-        {"digest": "sha256:a", "platform": {"os": "windows", "architecture": ARCHITECTURE}},
-        {"digest": "sha256:b", "platform": {"os": "linux", "architecture": ARCHITECTURE}},
-    ]
-    documents = {
-        "host/name:1": {"manifests": variants},
-        "host/other:1": {"manifests": variants[:1]},
-        "host/name@sha256:b": {"layers": [{"digest": "sha256:c", "size": 3}]},
-    }
-    monkeypatch.setattr(fetching, "_skopeo", lambda _, name: json.dumps(documents[name]))
-    assert layer_sizes("host/name:1") == {"sha256:c": 3}
-    with pytest.raises(SandboxError):
-        layer_sizes("host/other:1")
-
-
-@pytest.mark.parametrize("text", ["<html>", "[]", '{"layers": [1]}', '{"manifests": [{}]}'])
-def test_a_malformed_manifest_is_an_error(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "_skopeo", lambda *_: text)
-    with pytest.raises(SandboxError):
-        layer_sizes("host/name:1")
-
-
 def test_a_stalled_registry_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "skopeo"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
@@ -108,60 +78,6 @@ def test_images_share_blobs(registry: Registry, tmp_path: Path) -> None:
     assert len({(layout / "blobs").resolve() for layout in layouts}) == 1
 
 
-def test_fetching_an_image_while_it_is_removed_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, is_removing = fetching._digests, threading.Event()
-    lock = image_folder() / "name%3A1.lock"
-
-    def read_late(layout: Path) -> frozenset[str]:
-        is_removing.set()
-        wait_until(lock.exists)
-        return read(layout)
-
-    monkeypatch.setattr(fetching, "_digests", read_late)
-    monkeypatch.setattr(fetching, "_skopeo", lambda *_: "")
-    (image_folder() / ".blobs").mkdir(parents=True)
-    threads = [
-        threading.Thread(target=target, args=("name:1",), daemon=True)
-        for target in (remove_image, fetch_image)
-    ]
-    threads[0].start()
-    assert is_removing.wait(30)
-    threads[1].start()
-    for thread in threads:
-        thread.join(10)
-    assert not any(thread.is_alive() for thread in threads)
-
-
-def test_a_slow_fetch_delays_removals_but_not_fetches(monkeypatch: pytest.MonkeyPatch) -> None:
-    is_fetching, may_end = threading.Event(), threading.Event()
-
-    def fetch_late(_: str, name: str, *__: str) -> str:
-        if name == "slow:1":
-            is_fetching.set()
-            may_end.wait(60)
-        return ""
-
-    monkeypatch.setattr(fetching, "_skopeo", fetch_late)
-    slow, other, removal = (
-        threading.Thread(target=target, args=(name,), daemon=True)
-        for target, name in (
-            (fetch_image, "slow:1"),
-            (fetch_image, "other:1"),
-            (remove_image, "third:1"),
-        )
-    )
-    slow.start()
-    assert is_fetching.wait(30)
-    other.start()
-    removal.start()
-    other.join(10)
-    removal.join(0.1)
-    assert (other.is_alive(), removal.is_alive()) == (False, True)
-    may_end.set()
-    removal.join(10)
-    assert not removal.is_alive()
-
-
 def test_a_blob_that_the_registry_damaged_is_refused(registry: Registry, tmp_path: Path) -> None:
     layers = [*LAYERS, tar_of([entry("more", os.urandom(1000))])]
     registry.push("owner/damaged:1", layout := oci_layout(tmp_path / "damaged", layers))
@@ -170,21 +86,9 @@ def test_a_blob_that_the_registry_damaged_is_refused(registry: Registry, tmp_pat
     place.write_bytes(right[:-1] + bytes([right[-1] ^ 1]))
     with pytest.raises(SandboxError):
         fetch_image(f"{registry.host}/owner/damaged:1")
+    assert image_names() == []
     place.write_bytes(right)
     assert len(layers_of(fetch_image(f"{registry.host}/owner/damaged:1"))) == 3
-
-
-def test_a_full_disk_leaves_no_partial_files(
-    registry: Registry, small_disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(small_disk))
-    filler = small_disk / "filler"
-    filler.write_bytes(bytes(9 << 19))
-    with pytest.raises(SandboxError):
-        fetch_image(f"{registry.host}/owner/made:1")
-    assert image_names() == []
-    filler.unlink()
-    assert len(layers_of(fetch_image(f"{registry.host}/owner/made:1"))) == 2
 
 
 @pytest.mark.parametrize("name", ["{}/owner/none:1", "Upper/Case"])

@@ -13,7 +13,8 @@ from image_fixtures import Entry, entry, folder, oci_layout, symlink, tar_of
 from sandbox_fixtures import BACKEND
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox.images import layer_folder, store, unpack_image
+from coding_gym.sandbox.images import store
+from coding_gym.sandbox.images.store import layer_folder, unpack_image
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cache")]
 

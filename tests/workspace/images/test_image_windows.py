@@ -1,6 +1,5 @@
 """Runs that pull images while they play, and remove images that are no longer needed."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +13,9 @@ from workspace_scene import MakeTask
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import evaluate
-from coding_gym.sandbox.images import fetch_image, fetching, image_folder, image_names
+from coding_gym.sandbox.images import fetching
+from coding_gym.sandbox.images.fetching import fetch_image
+from coding_gym.sandbox.images.layout import image_folder, image_names
 from coding_gym.task import Task
 from coding_gym.trajectory import Trajectory
 
@@ -140,13 +141,3 @@ def test_runs_that_pull_no_images_are_refused(
 ) -> None:
     with pytest.raises(InvalidArgumentError, match="images_window"):
         _play(tmp_path / "run", tasks, **options)
-
-
-def test_a_small_disk_is_reported_before_the_first_pull(
-    tmp_path: Path, cache: Path, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1_000_000))
-    with pytest.raises(InvalidArgumentError, match=r"0\.001 GB are free"):
-        _play(tmp_path / "run", tasks)
-    assert not (image_folder() / ".blobs").exists()

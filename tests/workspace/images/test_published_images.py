@@ -26,7 +26,7 @@ _PLAY = """
 import sys
 from contextlib import closing
 from coding_gym.envs import CodingRepairEnv
-from coding_gym.sandbox.images import fetch_image
+from coding_gym.sandbox.images.fetching import fetch_image
 from coding_gym.tasks import load_tasks
 from episodes import played_by
 
