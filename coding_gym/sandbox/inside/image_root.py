@@ -12,7 +12,7 @@ import stat
 from coding_gym.sandbox.inside import files, mounts
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.host_folders import ALLOWED, DATE_S, MOUNTED
-from coding_gym.sandbox.inside.mounts import EPISODE, OLD, MountNames, make_real
+from coding_gym.sandbox.inside.mounts import EPISODE, OLD, MountNames
 from coding_gym.sandbox.inside.request import ImageRequest, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
@@ -106,13 +106,13 @@ def _fill(request: SandboxRequest, times: _Times) -> None:
     for path in (*_FOLDERS, *request.links):
         times.note(path)
     for folder in _FOLDERS:
-        make_real(folder)
+        _make_real(folder)
     # Written, not mounted, so that commands can change them, as in a container.
     for path, text in {**_FILES, **request.files}.items():
         _write(path, text)
     sc.bind(f"{OLD}{ALLOWED}/dev", "/dev")
     for path in request.links:
-        make_real(os.path.dirname(path))
+        _make_real(os.path.dirname(path))
         _remove(path)
 
 
@@ -125,11 +125,23 @@ def _attach(tree: int, path: str, times: _Times, *, is_folder: bool, restores: b
             raise
         resolved = path  # a link that the policy made; it is replaced
     times.note(resolved)
-    make_real(resolved if is_folder else os.path.dirname(resolved))
+    _make_real(resolved if is_folder else os.path.dirname(resolved))
     if not is_folder:
         mounts.make_file(resolved)
     sc.attach_tree(tree, resolved)
     os.close(tree)
+
+
+def _make_real(path: str) -> None:
+    """Creates every folder of a path; replaces files and links."""
+    folder = ""
+    for name in path.split("/")[1:]:
+        folder += f"/{name}"
+        if os.path.isdir(folder) and not os.path.islink(folder):
+            continue
+        if os.path.lexists(folder):
+            os.unlink(folder)
+        os.mkdir(folder, 0o755)
 
 
 def _resolved(path: str) -> str:

@@ -140,7 +140,7 @@ def mount_own_folders(request: SandboxRequest, mount_names: MountNames) -> None:
         sc.mount("devpts", "/dev/pts", sc.NOSUID | sc.NOEXEC, options)
     with step("mount the sandbox's /proc"):
         sc.mount("proc", "/proc", QUIET | sc.NOEXEC, "hidepid=invisible")
-        for path in hidden_files():
+        for path in filter(os.path.exists, _HIDDEN_FILES):
             sc.bind(OLD + NOTHING, path, recursive=False)
 
 
@@ -176,15 +176,8 @@ def _mount_folders(request: SandboxRequest, mount_names: MountNames) -> None:
     for mount in request.mounts:
         source, target = mount.source, mount.target
         with step(f"mount at {target}", "request" if request.restores else "target"):
-            folder = target if source.is_folder else os.path.dirname(target)
-            if _is_writable(target):
-                if request.restores:
-                    # A policy can replace a folder of the target's path, for example by a link.
-                    make_real(folder)
-                # A symlink in a writable folder may lead out of the sandbox; links in system
-                # folders are trusted.
-                sc.refuse_symlinks(target)
-            os.makedirs(folder, exist_ok=True)
+            sc.refuse_symlinks(target)  # one in a writable folder may lead out of the sandbox
+            os.makedirs(target if source.is_folder else os.path.dirname(target), exist_ok=True)
             if not source.is_folder:
                 make_file(target)
             sc.bind(f"{OLD}{MOUNTED}/{mount_names[source]}", target)
@@ -225,14 +218,10 @@ def limit_restored(request: SandboxRequest) -> None:
     # A path at which the tmpfs is mounted, and which no requested mount can cover: with an image,
     # no mount may be at or below /dev.
     mounted = "/" if request.image is None else "/dev/shm"  # noqa: S108 - inside the sandbox
-    # First the limits plus the spare space: if the kernel refuses them, the snapshot is too
-    # large, which is an error. Then the exact limits: if the kernel refuses them (EINVAL), because
-    # the files of the set-up do not fit, the larger limits remain.
-    for code, num_bytes, num_inodes in ((0, _SPARE_BYTES, _SPARE_INODES), (errno.EINVAL, 0, 0)):
-        size, count = limits["disk_bytes"] + num_bytes, limits["num_inodes"] + num_inodes
-        with step("fit the snapshot into the limits", "request"):
-            options = f"size={size},nr_inodes={count}"
-            sc.mount("tmpfs", mounted, QUIET | sc.REMOUNT, options, tolerates=code)
+    options = f"size={limits['disk_bytes']},nr_inodes={limits['num_inodes']}"
+    with step("fit the snapshot into the limits", "request"):
+        # With EINVAL, the files of the set-up do not fit, and the larger limits remain.
+        sc.mount("tmpfs", mounted, QUIET | sc.REMOUNT, options, tolerates=errno.EINVAL)
 
 
 def upper_folder(request: SandboxRequest, mount_names: MountNames) -> str:
@@ -240,12 +229,6 @@ def upper_folder(request: SandboxRequest, mount_names: MountNames) -> str:
     if request.upper is None:
         return EPISODE
     return f"{MOUNTED}/{mount_names[request.upper]}"
-
-
-@cache
-def hidden_files() -> list[str]:
-    """Returns the files of ``/proc`` to hide, of those that this kernel has."""
-    return [path for path in _HIDDEN_FILES if os.path.exists(path)]
 
 
 @cache
@@ -280,18 +263,6 @@ def overlay_works_on_tmpfs() -> bool:
     return True
 
 
-def make_real(path: str) -> None:
-    """Creates every folder of a path; replaces files and links."""
-    folder = ""
-    for name in path.split("/")[1:]:
-        folder += f"/{name}"
-        if os.path.isdir(folder) and not os.path.islink(folder):
-            continue
-        if os.path.lexists(folder):
-            os.unlink(folder)
-        os.mkdir(folder, 0o755)
-
-
 def _dated(request: SandboxRequest) -> set[str]:
     """Returns the links and folders on the sandbox's tmpfs, which get a fixed time.
 
@@ -312,9 +283,3 @@ def _dated(request: SandboxRequest) -> set[str]:
 
 def _date(path: str, time_ns: int) -> None:
     os.utime(path, ns=(time_ns, time_ns), follow_symlinks=False)
-
-
-def _is_writable(path: str) -> bool:
-    """Whether a path is in the workspace or another folder that commands may write to."""
-    folders = ("/workspace", *(inside for _, inside, _ in _WRITABLE))
-    return f"{path}/".startswith(tuple(f"{folder}/" for folder in folders))

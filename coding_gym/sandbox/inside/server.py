@@ -128,7 +128,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     # All modules are loaded. In a sandbox, a policy may write to the folders of this path.
     sys.path.clear()
     on_tmpfs = mounts.overlay_works_on_tmpfs()
-    for cached in (host_folders.allowed_folders, mounts.hidden_files, mounts.lists_newest_first):
+    for cached in (host_folders.allowed_folders, mounts.lists_newest_first):
         cached()
     lockdown.num_capabilities()
     gc.collect()

@@ -94,16 +94,6 @@ def test_mounts_may_cover_all_writable_folders(make_layer: MakeLayer) -> None:
         assert output(sandbox, "cat kept /tmp/name /dev/shm/name") == "1/tmp/dev/shm"
 
 
-def test_a_restore_mounts_at_folders_that_a_policy_replaced(make_layer: MakeLayer) -> None:
-    tools = Mount(source=make_layer({"tool": "t\n"}), target="/tmp/way/to/tools")
-    look = "cat /tmp/way/to/tools/tool; ls /tmp"
-    with make_sandbox(mounts=(tools,)) as sandbox:
-        for replacement in ("true", "ln -s /sandbox", "ln -s /.old", "touch", "mkfifo"):
-            sandbox.run(f"rm -rf /tmp/away; mv /tmp/way /tmp/away; {replacement} /tmp/way")
-            sandbox.restore(sandbox.snapshot())
-            assert output(sandbox, look) == "t\naway\nway\n"
-
-
 _FILES = {"file": "base", "folder/other": "base"}
 _CHANGE = "echo changed >file; rm -r folder; mkdir folder; ln -s ../file folder/link"
 _LOOK = "cat file; ls folder; cat folder/link"
