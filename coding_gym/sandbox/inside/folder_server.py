@@ -31,7 +31,6 @@ from coding_gym.sandbox.inside import (
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.commands import Enclosure
 from coding_gym.sandbox.inside.files import Opener
-from coding_gym.sandbox.inside.landlock_rules import DomainLauncher
 from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.processes import descendants, end_all, reap
 from coding_gym.sandbox.inside.request import FolderRequest
@@ -148,7 +147,7 @@ def _serve(control: socket.socket, request: FolderRequest) -> None:
             control,
             workspace=request.writable["workspace"],
             enclosure=Enclosure(
-                launcher=DomainLauncher(inner),
+                start=partial(landlock_rules.start_bash, inner),
                 list_pids=descendants,
                 open_file=_opener([path for _, path in request.grants]),
             ),

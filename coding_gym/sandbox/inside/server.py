@@ -27,10 +27,11 @@ from coding_gym.sandbox.inside import (
     wire,
 )
 from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.commands import Start
 from coding_gym.sandbox.inside.host_folders import MountedFolders
 from coding_gym.sandbox.inside.mounts import MountNames
 from coding_gym.sandbox.inside.packing import Changes
-from coding_gym.sandbox.inside.preloaded import Forked, ForkLauncher
+from coding_gym.sandbox.inside.preloaded import Forked
 from coding_gym.sandbox.inside.request import Preload, SandboxRequest
 from coding_gym.sandbox.inside.serving import Commands, Operation, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
@@ -138,9 +139,9 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     control.sendall(wire.pack({"overlay_works_on_tmpfs": on_tmpfs}))
     os.dup2(null, 2)
     os.close(null)
-    launcher = ForkLauncher(preload.folder) if preload else None
+    fork = partial(preloaded.fork, preload.folder) if preload else None
     try:
-        owner.serve(control, watched, partial(_open, control, mounted, launcher))
+        owner.serve(control, watched, partial(_open, control, mounted, fork))
     except Forked:
         raise
     except BaseException:  # noqa: BLE001 - no exception may reach the code of the parent process
@@ -187,7 +188,7 @@ def _switch_user(uid: int, gid: int) -> None:
 def _open(
     control: socket.socket,
     mounted: MountedFolders,
-    launcher: ForkLauncher | None,
+    fork: Start | None,
     request: SandboxRequest,
 ) -> tuple[int]:
     """Clones a sandbox's first process and returns the owner's end of its channel."""
@@ -201,7 +202,7 @@ def _open(
                     owners_end.detach()
                     os.dup2(channel.detach(), control.fileno(), inheritable=False)
                     set_up = partial(_set_up, request, mount_names, user)
-                    _run_init(control, request, set_up, launcher)
+                    _run_init(control, request, set_up, fork)
     except SetupError:
         mounted.trim()
         raise
@@ -213,7 +214,7 @@ def _run_init(
     channel: socket.socket,
     request: SandboxRequest,
     set_up: Callable[[socket.socket], Changes],
-    launcher: ForkLauncher | None,
+    fork: Start | None,
 ) -> NoReturn:
     """Runs the cloned process; returns only in forks, by `Forked`."""
     try:
@@ -224,8 +225,8 @@ def _run_init(
             "snapshot": partial(packing.send, changes),
             "listen": _listen,
         }
-        if launcher is not None:
-            operations["python"] = partial(commands.run_python, launcher)
+        if fork is not None:
+            operations["python"] = partial(commands.run_python, fork)
         serve(channel, commands, operations)
     except Forked:
         raise

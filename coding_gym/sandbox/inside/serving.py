@@ -15,9 +15,9 @@ from coding_gym.sandbox.inside.commands import (
     Enclosure,
     Outcome,
     Reply,
+    Start,
     refused,
 )
-from coding_gym.sandbox.inside.preloaded import ForkLauncher
 from coding_gym.sandbox.inside.processes import MemoryWatch
 
 # Takes a request, whose ``file`` it closes, and sends the whole reply.
@@ -78,7 +78,7 @@ class Commands:
         env = self._env | _encoded(request["env"]) if request["env"] else self._env
         arguments = [b"-c", b"--", body, commands.NAME]
         try:
-            command = Command(self.enclosure.launcher, arguments, env, request, started)
+            command = Command(self.enclosure.start, arguments, env, request, started)
             return self._watch(command, request["timeout_s"], started)
         except OSError as error:
             if error.errno == errno.E2BIG:
@@ -88,9 +88,7 @@ class Commands:
             # In an image a policy can remove or replace bash, or keep it open for writing.
             return refused(f"{commands.BASH}: {error.strerror}", 127)
 
-    def run_python(
-        self, launcher: ForkLauncher, request: dict[str, Any], channel: socket.socket
-    ) -> None:
+    def run_python(self, fork: Start, request: dict[str, Any], channel: socket.socket) -> None:
         """Starts the Python run of the request's file in a fork, and sends the reply."""
         started = time.monotonic()
         try:
@@ -98,7 +96,7 @@ class Commands:
         except OSError as error:
             reply = refused(f"cd: {self._workspace}: {error.strerror}", 1)
         else:
-            command = Command(launcher, [], self._env, request, started)
+            command = Command(fork, [], self._env, request, started)
             reply = self._watch(command, request["timeout_s"], started)
         finally:
             os.close(request["file"])
