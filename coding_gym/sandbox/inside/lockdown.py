@@ -18,7 +18,6 @@ from coding_gym.sandbox.inside import syscalls as sc
 _NAME = "sandbox"
 _SIOCSIFFLAGS = 0x8914
 _LOOPBACK_UP = struct.pack("16sh22x", b"lo", 0x49)  # IFF_UP, IFF_LOOPBACK, IFF_RUNNING
-_AF_INET, _DATAGRAM = 2, 2
 _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
 # Minimum, default and maximum; the kernel's defaults are some MiB per connection.
 _BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 262144"}
@@ -45,11 +44,9 @@ def set_network(*, shared: bool) -> None:
     if shared:
         _block_abstract_sockets()
         return
-    with sc.step("bring the loopback device up"):
-        # Not by `socket.socket`, which would touch far more memory.
-        device = sc.call("socket", _AF_INET, _DATAGRAM, 0)
+    datagram = socket.AF_INET, socket.SOCK_DGRAM
+    with sc.step("bring the loopback device up"), socket.socket(*datagram) as device:
         fcntl.ioctl(device, _SIOCSIFFLAGS, _LOOPBACK_UP)
-        os.close(device)
     for name, sizes in _BUFFER_SIZES.items():
         # One sandbox must not use up the machine's total.
         with contextlib.suppress(OSError):

@@ -244,7 +244,7 @@ def _set_up(
     """Makes this newly cloned process the first of a sandbox; returns the folders of changes."""
     with step("close the server's descriptors"):
         sc.call("close_range", channel.fileno() + 1, 0x7FFFFFFF, 0)
-        sc.reset_signal(signal.SIGCHLD)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     mounts.map_user(user, request.image)
     with step("mount the sandbox's tmpfs"):
         folders = mounts.make_tmpfs(request, mount_names)

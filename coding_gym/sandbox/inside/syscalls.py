@@ -35,7 +35,7 @@ _TABLE = """
     prctl 157 167, preadv2 327 286, prlimit64 302 261, process_madvise 440 440,
     process_vm_readv 310 270, process_vm_writev 311 271, ptrace 101 117, quotactl 179 60,
     quotactl_fd 443 443, readahead 187 213, reboot 169 142, removexattr 197 14,
-    removexattrat 466 466, request_key 249 218, rt_sigaction 13 134, seccomp 317 277, semget 64 190,
+    removexattrat 466 466, request_key 249 218, seccomp 317 277, semget 64 190,
     set_mempolicy 238 237, setdomainname 171 162, sethostname 170 161, setns 308 268,
     setrlimit 160 164, setsockopt 54 208, settimeofday 164 170, setxattr 188 5, setxattrat 463 463,
     shmget 29 194, socket 41 198, socketpair 53 199, statmount 457 457, swapoff 168 225,
@@ -80,7 +80,6 @@ _RESOLVE_NO_SYMLINKS = 0x04
 _SIGCHLD = 17
 _CAPABILITY_VERSION = 0x20080522
 _SET_FILTER = 1
-_DEFAULT_ACTION = bytes(32)  # SIG_DFL without flags
 
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
@@ -309,11 +308,6 @@ def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
     except OSError as error:
         code = error.errno or 0
         raise OSError(code, os.strerror(code), path) from None
-
-
-def reset_signal(number: int) -> None:
-    """Gives a signal its default effect; `signal.signal` would touch far more memory."""
-    call("rt_sigaction", number, _DEFAULT_ACTION, 0, 8)
 
 
 def personality(value: int) -> int:
