@@ -313,7 +313,6 @@ class ServedSandbox(Sandbox):
             "max_output_bytes": run.max_output_bytes,
             "cwd": self._absolute(run.cwd or WORKDIR),
             "env": run.env,
-            "is_plain": run.cwd is None and not run.env and not run.stdin,
         }
         return self._exchange(request, run, run.command, run.stdin)
 
@@ -324,6 +323,7 @@ class ServedSandbox(Sandbox):
             "op": "python",
             "timeout_s": run.timeout_s,
             "max_output_bytes": run.max_output_bytes,
+            "cwd": self.workdir,
         }
         return self._exchange(request, run, b"", b"%010d" % len(source) + source + run.stdin)
 

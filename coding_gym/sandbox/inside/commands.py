@@ -6,14 +6,11 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from coding_gym.sandbox.inside import processes
-from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.files import Opener
-from coding_gym.sandbox.inside.processes import MemoryWatch, all_but_first
+from coding_gym.sandbox.inside.processes import MemoryWatch
 
 BASH = "/bin/bash"
 # $0; bash's error messages begin with it.
@@ -59,29 +56,6 @@ def spawn_bash(
         # Python ignores these signals, and ignored signals stay ignored across exec.
         setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enclosure:
-    """How one kind of sandbox starts and lists processes and opens files.
-
-    Attributes:
-        start: Starts bash.
-        list_pids: Lists the ids of all processes of the sandbox.
-        open_file: Opens files for the owner.
-    """
-
-    start: Start
-    list_pids: Callable[[], frozenset[int]]
-    open_file: Opener
-
-
-# For a server that is the first process of a pid namespace.
-NAMESPACE = Enclosure(
-    start=spawn_bash,
-    list_pids=all_but_first,
-    open_file=sc.open_without_magic,
-)
 
 
 class Outcome(Enum):

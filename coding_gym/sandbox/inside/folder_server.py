@@ -29,7 +29,6 @@ from coding_gym.sandbox.inside import (
     wire,
 )
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.commands import Enclosure
 from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.processes import descendants, end_all, reap
@@ -145,12 +144,9 @@ def _serve(control: socket.socket, request: FolderRequest) -> None:
             request.env,
             request.limits["memory_bytes"],
             control,
-            workspace=request.writable["workspace"],
-            enclosure=Enclosure(
-                start=partial(landlock_rules.start_bash, inner),
-                list_pids=descendants,
-                open_file=_opener([path for _, path in request.grants]),
-            ),
+            start=partial(landlock_rules.start_bash, inner),
+            list_pids=descendants,
+            open_file=_opener([path for _, path in request.grants]),
         )
         # Opened before a command can remove permissions. Newest first is a tmpfs's order; on other
         # file systems the order of creation has no effect.
