@@ -261,7 +261,8 @@ class Arena:
         self._listing = self._list_sibling()
         gate = Mount(source=self.host.gate, target="/opt/gate", writable=True)
         mounts = (*mounts, gate, *changes.pop("mounts", ()))
-        self.spec = replace(spec, mounts=mounts, **changes)
+        forwards = {8765: self.host.secrets / "socket"}  # as for a command-line agent
+        self.spec = replace(spec, mounts=mounts, forwards=forwards, **changes)
 
     def assert_refused(
         self,
