@@ -210,7 +210,7 @@ def _request(
         layers=layers,
         workspace_time_ns=Path(layers[0].path).stat().st_mtime_ns if layers else None,
         mounts=tuple(mounts),
-        upper=None if upper is None else replace(_source(upper), writable=True, single_use=True),
+        upper=None if upper is None else replace(_source(upper), writable=True),
         image=None
         if image is None
         else ImageRequest(

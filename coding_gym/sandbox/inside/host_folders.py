@@ -191,7 +191,6 @@ class MountedFolders:
         self._own_mounts = own_mounts
         self._hidden = tuple(hidden)
         self._names: OrderedDict[Source, str] = OrderedDict()
-        self._for_one: list[Source] = []
         self._free: dict[bool, list[str]] = {True: [], False: []}
         self._count = 0
         os.mkdir(MOUNTED)
@@ -201,16 +200,13 @@ class MountedFolders:
         if source not in self._names:
             with step(f"mount {source.path}", "request"):
                 self._names[source] = self._fetch(source)
-            if source.single_use:
-                self._for_one.append(source)
         self._names.move_to_end(source)
         return self._names[source]
 
     def trim(self) -> None:
-        """Unmounts single-use folders, and, above the capacity, the least recently used ones."""
-        while self._for_one or len(self._names) > _CAPACITY:
-            source = self._for_one.pop() if self._for_one else next(iter(self._names))
-            name = self._names.pop(source)
+        """Unmounts the least recently used folders above the capacity."""
+        while len(self._names) > _CAPACITY:
+            _, name = self._names.popitem(last=False)
             with step(f"unmount {MOUNTED}/{name}"):
                 sc.unmount(f"{MOUNTED}/{name}")
             # The mount point stays: its removal would unmount it in sandboxes during their set-up.

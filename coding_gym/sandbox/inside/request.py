@@ -19,7 +19,6 @@ class Source:
         is_folder: Whether it is a folder.
         writable: Whether commands may write to it.
         hides_packages: Whether third-party packages in it are hidden.
-        single_use: Whether no other sandbox uses it.
     """
 
     path: str
@@ -28,7 +27,6 @@ class Source:
     is_folder: bool
     writable: bool = False
     hides_packages: bool = False
-    single_use: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,21 +192,17 @@ def _open(
     request: SandboxRequest,
 ) -> tuple[int]:
     """Clones a sandbox's first process and returns the owner's end of its channel."""
+    mounted.trim()
     mount_names = {source: mounted.name(source) for source in request.sources()}
     user = os.getuid(), os.getgid()
-    try:
-        with step("create a sandbox's namespaces"):
-            owners_end, channel = socket.socketpair()
-            with channel:
-                if sc.clone(_SANDBOX_NAMESPACES | (0 if request.network else sc.NEW_NET)) == 0:
-                    owners_end.detach()
-                    os.dup2(channel.detach(), control.fileno(), inheritable=False)
-                    set_up = partial(_set_up, request, mount_names, user)
-                    _run_init(control, request, set_up, fork)
-    except SetupError:
-        mounted.trim()
-        raise
-    mounted.trim()
+    with step("create a sandbox's namespaces"):
+        owners_end, channel = socket.socketpair()
+        with channel:
+            if sc.clone(_SANDBOX_NAMESPACES | (0 if request.network else sc.NEW_NET)) == 0:
+                owners_end.detach()
+                os.dup2(channel.detach(), control.fileno(), inheritable=False)
+                set_up = partial(_set_up, request, mount_names, user)
+                _run_init(control, request, set_up, fork)
     return (owners_end.detach(),)
 
 
