@@ -172,21 +172,6 @@ def test_only_package_sources_are_passed(tmp_path: Path, monkeypatch: pytest.Mon
     assert listing == "certificates\nindex\nlinks\ncertificate"
 
 
-def test_only_an_unreadable_file_of_pip_is_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "pip").mkdir()
-    (tmp_path / "pip" / "pip.conf").write_bytes(b"[global]\nproxy = \xff\n")
-    (tmp_path / "other.conf").write_text("[global]\ntimeout = 7\n")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "other.conf"))
-    monkeypatch.delenv("PIP_TIMEOUT", raising=False)
-    assert network.settings().env["PIP_TIMEOUT"] == "7"
-    (tmp_path / "pip" / "pip.conf").write_text("[global]\ntimeout = 8\n")
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    assert "PIP_TIMEOUT" not in network.settings().env
-
-
 def test_package_sources_do_not_mount_the_home_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
