@@ -4,15 +4,13 @@ An image, and the changes of a policy that a snapshot restores, can have symboli
 They are followed only after the server's root is unmounted.
 """
 
-import contextlib
-import errno
 import os
 import stat
 
 from coding_gym.sandbox.inside import files, mounts
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.host_folders import ALLOWED, DATE_S, MOUNTED
-from coding_gym.sandbox.inside.mounts import EPISODE, OLD, MountNames
+from coding_gym.sandbox.inside.mounts import EPISODE, OLD, MountNames, make_real
 from coding_gym.sandbox.inside.request import ImageRequest, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
@@ -51,16 +49,7 @@ def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames)
     mounts.mount_own_folders(request, mount_names)
     with step("write the sandbox's files", "request"):
         mounts.make_links(request)
-    alias = request.workspace_alias
-    sources = [("/workspace", alias, True)] if alias else []
-    for mount in request.mounts:
-        source = f"{OLD}{MOUNTED}/{mount_names[mount.source]}"
-        sources.append((source, mount.target, mount.source.is_folder))
-    trees = [sc.clone_tree(source) for source, _, _ in sources]
-    mounts.close_host()
-    for tree, (_, target, is_folder) in zip(trees, sources, strict=True):
-        with step(f"mount at {target}", "request" if request.restores else "target"):
-            _attach(tree, target, times, is_folder=is_folder, restores=request.restores)
+    mounts.mount_sources(request, mount_names, times.note)
     if not request.restores and not os.path.exists("/bin/bash"):  # a policy can remove it
         raise SetupError("find bash in the image", 0, "there is no /bin/bash in it", "bash")
     mounts.limit_restored(request)
@@ -106,57 +95,14 @@ def _fill(request: SandboxRequest, times: _Times) -> None:
     for path in (*_FOLDERS, *request.links):
         times.note(path)
     for folder in _FOLDERS:
-        _make_real(folder)
+        make_real(folder)
     # Written, not mounted, so that commands can change them, as in a container.
     for path, text in {**_FILES, **request.files}.items():
         _write(path, text)
     sc.bind(f"{OLD}{ALLOWED}/dev", "/dev")
     for path in request.links:
-        _make_real(os.path.dirname(path))
+        make_real(os.path.dirname(path))
         _remove(path)
-
-
-def _attach(tree: int, path: str, times: _Times, *, is_folder: bool, restores: bool) -> None:
-    """Mounts a tree at a path, which symbolic links of the image may redirect."""
-    try:
-        resolved = _resolved(path)
-    except OSError:
-        if not restores:
-            raise
-        resolved = path  # a link that the policy made; it is replaced
-    times.note(resolved)
-    _make_real(resolved if is_folder else os.path.dirname(resolved))
-    if not is_folder:
-        mounts.make_file(resolved)
-    sc.attach_tree(tree, resolved)
-    os.close(tree)
-
-
-def _make_real(path: str) -> None:
-    """Creates every folder of a path; replaces files and links."""
-    folder = ""
-    for name in path.split("/")[1:]:
-        folder += f"/{name}"
-        if os.path.isdir(folder) and not os.path.islink(folder):
-            continue
-        if os.path.lexists(folder):
-            os.unlink(folder)
-        os.mkdir(folder, 0o755)
-
-
-def _resolved(path: str) -> str:
-    """Returns a path without symbolic links; its last parts need not exist.
-
-    Raises:
-        OSError: Links form a loop, or lead to a path where nothing may be mounted.
-    """
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        os.stat(path)
-    resolved = os.path.realpath(path)
-    # Mounts there would hide the mounts that confine the sandbox.
-    if resolved == "/" or f"{resolved}/".startswith(("/dev/", "/proc/")):
-        raise OSError(errno.ELOOP, f"{path} leads to {resolved}")
-    return resolved
 
 
 def _remove(path: str) -> None:

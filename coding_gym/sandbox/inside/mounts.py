@@ -8,7 +8,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from coding_gym.sandbox.inside import syscalls as sc
@@ -32,8 +32,10 @@ MountNames = Mapping[Source, str]
 EPISODE = "/episode"
 OLD = "/.old"
 QUIET = sc.NOSUID | sc.NODEV
+# The tmpfs is mounted there, and no requested mount can be at or below /dev.
+_SHM = "/dev/shm"  # noqa: S108 - inside the sandbox
 # A folder of the sandbox's tmpfs, its path inside, its mode.
-_WRITABLE = (("tmp", "/tmp", 0o1777), ("home", "/home/agent", 0o755), ("shm", "/dev/shm", 0o1777))  # noqa: S108
+_WRITABLE = (("tmp", "/tmp", 0o1777), ("home", "/home/agent", 0o755), ("shm", _SHM, 0o1777))  # noqa: S108
 # A snapshot may fill the limits. Until the set-up ends, the tmpfs has this much more, for the files
 # of the set-up and for mount points that a policy moved away.
 _SPARE_BYTES, _SPARE_INODES = 1 << 20, 16
@@ -98,7 +100,6 @@ def build_root(request: SandboxRequest, mount_names: MountNames) -> None:
             os.mkdir(folder)
             sc.bind(OLD + ALLOWED + folder, folder)
     mount_own_folders(request, mount_names)
-    _mount_folders(request, mount_names)
     with step("write the sandbox's files", "request"):
         make_links(request)
         for count, (path, text) in enumerate(request.files.items()):
@@ -106,7 +107,7 @@ def build_root(request: SandboxRequest, mount_names: MountNames) -> None:
             sc.write_text(source, text)
             sc.bind(source, path, recursive=False)
             sc.restrict(path, QUIET | sc.READ_ONLY)
-    close_host()
+    mount_sources(request, mount_names)
     limit_restored(request)
     with step("set the times of the sandbox's root"):
         for path in sorted(_dated(request)):
@@ -171,22 +172,75 @@ def mount_overlay(
     os.chdir("/")
 
 
-def _mount_folders(request: SandboxRequest, mount_names: MountNames) -> None:
-    """Mounts the folders of the request, from the new root while the old one is still there."""
+def mount_sources(
+    request: SandboxRequest,
+    mount_names: MountNames,
+    note: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Unmounts the server's root, and mounts the sources of the request.
+
+    Symbolic links of an image, a layer or a snapshot may redirect their targets: they are followed
+    only now, when they lead nowhere but into the sandbox.
+
+    Args:
+        request: The request of the sandbox.
+        mount_names: The names of its sources.
+        note: Called with each target before it is made.
+    """
+    alias = request.workspace_alias
+    sources = [("/workspace", alias, True)] if alias else []
     for mount in request.mounts:
-        source, target = mount.source, mount.target
+        source = f"{OLD}{MOUNTED}/{mount_names[mount.source]}"
+        sources.append((source, mount.target, mount.source.is_folder))
+    trees = [sc.clone_tree(source) for source, _, _ in sources]
+    with step("unmount the server's root"):
+        sc.unmount(OLD)
+        os.rmdir(OLD)
+    for tree, (_, target, is_folder) in zip(trees, sources, strict=True):
         with step(f"mount at {target}", "request" if request.restores else "target"):
-            sc.refuse_symlinks(target)  # one in a writable folder may lead out of the sandbox
-            os.makedirs(target if source.is_folder else os.path.dirname(target), exist_ok=True)
-            if not source.is_folder:
-                make_file(target)
-            sc.bind(f"{OLD}{MOUNTED}/{mount_names[source]}", target)
+            path = _resolved(target, restores=request.restores)
+            note(path)
+            make_real(path if is_folder else os.path.dirname(path))
+            if not is_folder:
+                with contextlib.suppress(FileExistsError):
+                    os.mknod(path, stat.S_IFREG | 0o644)
+            sc.attach_tree(tree, path)
+            os.close(tree)
 
 
-def make_file(path: str) -> None:
-    """Makes an empty file, unless the path exists."""
-    with contextlib.suppress(FileExistsError):
-        os.mknod(path, stat.S_IFREG | 0o644)
+def _resolved(path: str, *, restores: bool) -> str:
+    """Returns a path without symbolic links; its last parts need not exist.
+
+    In a restored sandbox, a policy may have made links for which there is no such path: then the
+    path is returned unchanged, and the links are replaced.
+
+    Raises:
+        OSError: Links form a loop, or lead to a path where nothing may be mounted.
+    """
+    try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(path)
+        resolved = os.path.realpath(path)
+        # Mounts there would hide the mounts that confine the sandbox.
+        if resolved == "/" or f"{resolved}/".startswith(("/dev/", "/proc/")):
+            raise OSError(errno.ELOOP, f"{path} leads to {resolved}")
+    except OSError:
+        if not restores:
+            raise
+        return path
+    return resolved
+
+
+def make_real(path: str) -> None:
+    """Creates every folder of a path; replaces files and links."""
+    folder = ""
+    for name in path.split("/")[1:]:
+        folder += f"/{name}"
+        if os.path.isdir(folder) and not os.path.islink(folder):
+            continue
+        if os.path.lexists(folder):
+            os.unlink(folder)
+        os.mkdir(folder, 0o755)
 
 
 def make_links(request: SandboxRequest) -> None:
@@ -203,25 +257,15 @@ def limit_counts() -> None:
             sc.write_text(f"/proc/sys/user/{name}", str(count))
 
 
-def close_host() -> None:
-    """Unmounts the server's root."""
-    with step("unmount the server's root"):
-        sc.unmount(OLD)
-        os.rmdir(OLD)
-
-
 def limit_restored(request: SandboxRequest) -> None:
     """Sets the limits of a restored sandbox's tmpfs."""
     if not request.restores:
         return
     limits = request.limits
-    # A path at which the tmpfs is mounted, and which no requested mount can cover: with an image,
-    # no mount may be at or below /dev.
-    mounted = "/" if request.image is None else "/dev/shm"  # noqa: S108 - inside the sandbox
     options = f"size={limits['disk_bytes']},nr_inodes={limits['num_inodes']}"
     with step("fit the snapshot into the limits", "request"):
         # With EINVAL, the files of the set-up do not fit, and the larger limits remain.
-        sc.mount("tmpfs", mounted, QUIET | sc.REMOUNT, options, tolerates=errno.EINVAL)
+        sc.mount("tmpfs", _SHM, QUIET | sc.REMOUNT, options, tolerates=errno.EINVAL)
 
 
 def upper_folder(request: SandboxRequest, mount_names: MountNames) -> str:

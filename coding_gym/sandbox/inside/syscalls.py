@@ -11,7 +11,6 @@ import os
 import struct
 from collections.abc import Mapping
 from functools import cache
-from pathlib import PurePosixPath
 from typing import Any
 
 # Name, number of x86_64, number of aarch64; "-" where that architecture lacks the call.
@@ -75,7 +74,6 @@ PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _RESOLVE_NO_MAGIC_LINKS = 0x02
-_RESOLVE_NO_SYMLINKS = 0x04
 
 _SIGCHLD = 17
 _CAPABILITY_VERSION = 0x20080522
@@ -190,15 +188,6 @@ def write_text(path: str, text: str) -> None:
         os.write(file, text.encode())
     finally:
         os.close(file)
-
-
-def refuse_symlinks(path: str) -> None:
-    """Raises OSError if a part of a path is a symbolic link; its last parts need not exist."""
-    how = struct.pack("3Q", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS)
-    for part in (*reversed(PurePosixPath(path).parents), path):
-        descriptor = call("openat2", _AT_FDCWD, str(part), how, len(how), tolerates=errno.ENOENT)
-        if descriptor >= 0:
-            os.close(descriptor)
 
 
 def mount(kind: str, target: str, flags: int, options: str = "", *, tolerates: int = 0) -> None:
