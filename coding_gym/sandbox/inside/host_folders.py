@@ -51,7 +51,7 @@ MOUNTED_ETC_PATTERN = "java-*-openjdk"
 # Folders of private keys, which the host's user may read as a member of a group.
 _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
 # In a sandbox with the host's network, the host's hosts and resolv.conf replace these.
-_WRITTEN = {
+WRITTEN_ETC = {
     "passwd": (
         "root:x:0:0:root:/root:/bin/sh\n"
         f"agent:x:{UID}:{GID}:agent:/home/agent:/bin/bash\n"
@@ -119,7 +119,7 @@ def _prepare_etc(host: str, etc: str) -> None:
         if os.path.isfile(f"{host}/etc/{name}"):
             with open(f"{host}/etc/{name}", "rb") as source, open(f"{etc}/{name}", "wb") as copy:
                 copy.write(source.read())
-    for name, text in _WRITTEN.items():
+    for name, text in WRITTEN_ETC.items():
         with open(f"{etc}/{name}", "w", encoding="utf-8") as file:
             file.write(text)
     os.symlink("/proc/self/mounts", f"{etc}/mtab")

@@ -9,18 +9,14 @@ import stat
 
 from coding_gym.sandbox.inside import files, mounts
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.host_folders import ALLOWED, DATE_S, MOUNTED
+from coding_gym.sandbox.inside.host_folders import ALLOWED, DATE_S, MOUNTED, WRITTEN_ETC
 from coding_gym.sandbox.inside.mounts import EPISODE, OLD, MountNames, make_real
 from coding_gym.sandbox.inside.request import ImageRequest, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # Paths that are mounted on, or written to, in every sandbox.
 _FOLDERS = ("/dev", "/etc", "/home/agent", "/proc", "/tmp", "/workspace")  # noqa: S108
-_FILES = {
-    "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
-    "/etc/hostname": "sandbox\n",
-    "/etc/resolv.conf": "",
-}
+_FILES = {f"/etc/{name}": WRITTEN_ETC[name] for name in ("hosts", "hostname", "resolv.conf")}
 
 
 def make_upper(request: SandboxRequest, image: ImageRequest, mount_names: MountNames) -> str:
