@@ -10,7 +10,7 @@ import stat
 from coding_gym.sandbox.inside import files, mounts
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.host_folders import ALLOWED, DATE_S, MOUNTED, WRITTEN_ETC
-from coding_gym.sandbox.inside.mounts import EPISODE, OLD, MountNames, make_real
+from coding_gym.sandbox.inside.mounts import EPISODE, OLD, MountNames, Times, make_real
 from coding_gym.sandbox.inside.request import ImageRequest, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
@@ -34,7 +34,7 @@ def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames)
     """Makes the root of an image and enters it; it stays writable, as in a container."""
     changes, root = _changes(request, mount_names), f"{EPISODE}/root"
     with step("mount the image's overlay", "overlay"):
-        times = _Times(os.stat(changes[0]).st_mtime)
+        times = Times(os.stat(changes[0]).st_mtime)
         _remove(changes[0] + OLD)
         folder = f"{MOUNTED}/{mount_names[image.folder]}"
         mounts.mount_overlay(request, root, folder, image.layers, changes)
@@ -44,8 +44,8 @@ def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames)
         _fill(request, times)
     mounts.mount_own_folders(request, mount_names)
     with step("write the sandbox's files", "request"):
-        mounts.make_links(request)
-    mounts.mount_sources(request, mount_names, times.note)
+        mounts.make_links(request.links)
+    mounts.mount_sources(request, mount_names, times)
     if not request.restores and not os.path.exists("/bin/bash"):  # a policy can remove it
         raise SetupError("find bash in the image", 0, "there is no /bin/bash in it", "bash")
     mounts.limit_restored(request)
@@ -57,36 +57,12 @@ def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames)
         sc.restrict("/proc/sys", mounts.QUIET | sc.NOEXEC | sc.READ_ONLY, recursive=False)
 
 
-class _Times:
-    """Times of image folders in which the set-up makes entries, to be restored afterwards."""
-
-    def __init__(self, root_mtime: float) -> None:
-        self._times = {"/": root_mtime}
-
-    def note(self, folder: str) -> None:
-        """Stores the times of a folder and of its parents; the fixed date for missing ones."""
-        path = ""
-        for name in folder.split("/")[1:]:
-            path += f"/{name}"
-            if path not in self._times:
-                exists = os.path.isdir(path) and not os.path.islink(path)
-                self._times[path] = os.lstat(path).st_mtime if exists else DATE_S
-
-    def restore(self) -> None:
-        """Sets the times of the folders that are on the root's own file system."""
-        device = os.stat("/").st_dev
-        for path, mtime in self._times.items():
-            facts = os.lstat(path)
-            if facts.st_dev == device and stat.S_ISDIR(facts.st_mode):
-                os.utime(path, (mtime, mtime))
-
-
 def _changes(request: SandboxRequest, mount_names: MountNames) -> tuple[str, str]:
     folder = mounts.upper_folder(request, mount_names)
     return f"{folder}/image-upper", f"{folder}/image-work"
 
 
-def _fill(request: SandboxRequest, times: _Times) -> None:
+def _fill(request: SandboxRequest, times: Times) -> None:
     """Makes the files of every sandbox in the new root, which is this process's root now."""
     for path in (*_FOLDERS, *request.links):
         times.note(path)

@@ -8,7 +8,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from coding_gym.sandbox.inside import syscalls as sc
@@ -48,11 +48,8 @@ _MAX_COUNTS = {
 }
 # These files show the host kernel's command line, the user's keys, and locks of all processes.
 _HIDDEN_FILES = ("/proc/cmdline", "/proc/keys", "/proc/locks")
-_FOLDERS = (
-    *("/workspace", "/home", "/home/agent", "/tmp", "/proc", "/var", "/run", "/opt"),  # noqa: S108
-    *("/sandbox", "/sandbox/bin"),
-)
-_DATED = ("/", "/home", "/home/agent", "/opt", "/run", "/sandbox", "/sandbox/bin", "/tmp", "/var")  # noqa: S108
+_FOLDERS = ("/home", "/opt", "/run", "/sandbox", "/sandbox/bin", "/var")
+_MOUNT_POINTS = ("/home/agent", "/proc", "/tmp", "/workspace")  # noqa: S108
 _DATE_NS = DATE_S * 10**9
 
 
@@ -91,27 +88,27 @@ def build_root(request: SandboxRequest, mount_names: MountNames) -> None:
         sc.bind(root, root, recursive=False)
         change_root(root)
     with step("fill the sandbox's root"):
+        times = Times(DATE_S)
         for folder in _FOLDERS:
+            times.note(folder)
+        for folder in (*_FOLDERS, *_MOUNT_POINTS):
             os.mkdir(folder)
-        for path, target in allowed_links().items():
-            os.symlink(target, path)
-        os.symlink("../tmp", "/var/tmp")  # noqa: S108
+        make_links({**allowed_links(), "/var/tmp": "../tmp"})  # noqa: S108
         for folder in allowed_folders():
             os.mkdir(folder)
             sc.bind(OLD + ALLOWED + folder, folder)
     mount_own_folders(request, mount_names)
     with step("write the sandbox's files", "request"):
-        make_links(request)
+        make_links(request.links)
         for count, (path, text) in enumerate(request.files.items()):
             source = f"{OLD}{EPISODE}/file{count}"
             sc.write_text(source, text)
             sc.bind(source, path, recursive=False)
             sc.restrict(path, QUIET | sc.READ_ONLY)
-    mount_sources(request, mount_names)
+    mount_sources(request, mount_names, times)
     limit_restored(request)
     with step("set the times of the sandbox's root"):
-        for path in sorted(_dated(request)):
-            _date(path, _DATE_NS)
+        times.restore()
         sc.restrict("/", QUIET | sc.READ_ONLY, recursive=False)
     limit_counts()
 
@@ -172,11 +169,35 @@ def mount_overlay(
     os.chdir("/")
 
 
-def mount_sources(
-    request: SandboxRequest,
-    mount_names: MountNames,
-    note: Callable[[str], None] = lambda _: None,
-) -> None:
+class Times:
+    """Times of folders in which the set-up makes entries, to be restored afterwards.
+
+    Args:
+        root_mtime: The time of the root.
+    """
+
+    def __init__(self, root_mtime: float) -> None:
+        self._times = {"/": root_mtime}
+
+    def note(self, folder: str) -> None:
+        """Stores the times of a folder and of its parents; the fixed date for missing ones."""
+        path = ""
+        for name in folder.split("/")[1:]:
+            path += f"/{name}"
+            if path not in self._times:
+                exists = os.path.isdir(path) and not os.path.islink(path)
+                self._times[path] = os.lstat(path).st_mtime if exists else DATE_S
+
+    def restore(self) -> None:
+        """Sets the times of the folders that are on the root's own file system."""
+        device = os.stat("/").st_dev
+        for path, mtime in self._times.items():
+            facts = os.lstat(path)
+            if facts.st_dev == device and stat.S_ISDIR(facts.st_mode):
+                os.utime(path, (mtime, mtime))
+
+
+def mount_sources(request: SandboxRequest, mount_names: MountNames, times: Times) -> None:
     """Unmounts the server's root, and mounts the sources of the request.
 
     Symbolic links of an image, a layer or a snapshot may redirect their targets: they are followed
@@ -185,7 +206,7 @@ def mount_sources(
     Args:
         request: The request of the sandbox.
         mount_names: The names of its sources.
-        note: Called with each target before it is made.
+        times: Stores the times of the folders of their targets.
     """
     alias = request.workspace_alias
     sources = [("/workspace", alias, True)] if alias else []
@@ -199,7 +220,7 @@ def mount_sources(
     for tree, (_, target, is_folder) in zip(trees, sources, strict=True):
         with step(f"mount at {target}", "request" if request.restores else "target"):
             path = _resolved(target, restores=request.restores)
-            note(path)
+            times.note(path)
             make_real(path if is_folder else os.path.dirname(path))
             if not is_folder:
                 with contextlib.suppress(FileExistsError):
@@ -243,11 +264,12 @@ def make_real(path: str) -> None:
         os.mkdir(folder, 0o755)
 
 
-def make_links(request: SandboxRequest) -> None:
-    """Makes the requested symbolic links."""
-    for path, target in request.links.items():
+def make_links(links: Mapping[str, str]) -> None:
+    """Makes symbolic links of a fixed date: targets by absolute path."""
+    for path, target in links.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.symlink(target, path)
+        _date(path, _DATE_NS)
 
 
 def limit_counts() -> None:
@@ -305,24 +327,6 @@ def overlay_works_on_tmpfs() -> bool:
     finally:
         sc.unmount(EPISODE)
     return True
-
-
-def _dated(request: SandboxRequest) -> set[str]:
-    """Returns the links and folders on the sandbox's tmpfs, which get a fixed time.
-
-    Folders below a mount, a layer or a restored folder keep their times.
-    """
-    targets = [mount.target for mount in request.mounts]
-    elsewhere = [*targets, *allowed_folders(), *allowed_links(), "/proc"]
-    elsewhere.remove("/dev")  # of its folders, only /dev/shm takes mounts
-    if request.layers:
-        elsewhere.append("/workspace")
-    if request.restores:  # the snapshot set their times
-        elsewhere += ("/workspace", *(inside for _, inside, _ in _WRITABLE))
-    outside = tuple(f"{folder}/" for folder in elsewhere)
-    above = {path[:end] for path in targets for end, sign in enumerate(path) if sign == "/" and end}
-    paths = above.union(request.links, _DATED) - {"/dev"}
-    return {path for path in paths if not f"{path}/".startswith(outside)}.union(allowed_links())
 
 
 def _date(path: str, time_ns: int) -> None:
