@@ -225,6 +225,7 @@ def _request(
         env=network.env | _environment(spec, image),
         limits=asdict(spec.limits),
         network=spec.network,
+        ports=tuple(spec.forwards),
         restores=restores,
     )
 

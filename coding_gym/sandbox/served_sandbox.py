@@ -185,7 +185,6 @@ class Channel:
     def _listener(self, port: int) -> socket.socket:
         with self._in_use():
             self._stream.settimeout(_READY_TIMEOUT_S)
-            self._stream.sendall(wire.pack({"op": "listen", "port": port}))
             reply, descriptors = wire.receive_descriptors(self._stream, 1, 1)
             if descriptors:
                 return socket.socket(fileno=descriptors[0])

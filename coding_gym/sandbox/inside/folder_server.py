@@ -195,6 +195,7 @@ def _confine(request: FolderRequest) -> int:
         for kind, value in lockdown.limit_values(request.limits):
             value += kind == resource.RLIMIT_NPROC  # plus this process
             resource.setrlimit(kind, (value, value))
+        lockdown.limit_descriptors(request.limits)
     with step("enforce the Landlock rules", "landlock"):
         landlock_rules.enforce(outer)
         os.close(outer)

@@ -99,10 +99,17 @@ def num_capabilities() -> int:
         return int(file.read()) + 1
 
 
-def limit_values(limits: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Returns the limits of init and all commands: pairs of a kind and its value."""
-    values = []
+def limit_descriptors(limits: Mapping[str, int]) -> None:
+    """Sets the limit of open files of this process and of all commands."""
+    # The kernel also counts descriptors in transit per user; the server needs the other half.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    value = min(limits["num_open_files"], hard // 2)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (value, value))
+
+
+def limit_values(limits: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Returns further limits of init and all commands: pairs of a kind and its value."""
+    values = []
     for kind, value in (
         (resource.RLIMIT_CORE, _CORE_BYTES),
         (resource.RLIMIT_NICE, 0),
@@ -112,8 +119,6 @@ def limit_values(limits: Mapping[str, int]) -> list[tuple[int, int]]:
         (resource.RLIMIT_SIGPENDING, _PENDING_SIGNALS),
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
         (resource.RLIMIT_NPROC, limits["num_processes"]),
-        # The kernel also counts descriptors in transit per user; the server needs the other half.
-        (resource.RLIMIT_NOFILE, min(limits["num_open_files"], hard // 2)),
     ):
         # The ceilings are the limits of the server, which a sandbox inherits.
         _, ceiling = resource.getrlimit(kind)

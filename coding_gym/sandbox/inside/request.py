@@ -70,6 +70,7 @@ class SandboxRequest:
         env: The variables of commands.
         limits: The fields of `coding_gym.sandbox.spec.SandboxLimits`.
         network: Whether the host's network is shared.
+        ports: Ports of the sandbox to listen at; the owner gets the sockets.
         restores: Whether the data of a snapshot follow over the sandbox's channel.
     """
 
@@ -84,6 +85,7 @@ class SandboxRequest:
     env: Mapping[str, str]
     limits: Mapping[str, int]
     network: bool
+    ports: tuple[int, ...]
     restores: bool
 
     def sources(self) -> tuple[Source, ...]:

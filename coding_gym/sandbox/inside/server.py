@@ -216,10 +216,12 @@ def _run_init(
     try:
         changes = set_up(channel)
         channel.sendall(wire.pack({}))
+        for port in request.ports:
+            _listen(port, channel)
+        lockdown.limit_descriptors(request.limits)
         commands = Commands(request.env, request.limits["memory_bytes"], channel)
         operations: dict[str, Operation] = {
             "snapshot": partial(packing.send, changes),
-            "listen": _listen,
         }
         if fork is not None:
             operations["python"] = partial(commands.run_python, fork)
@@ -259,7 +261,11 @@ def _set_up(
     return changes
 
 
-def _listen(request: dict[str, Any], channel: socket.socket) -> None:
-    """Listens at a port of the sandbox and sends the listening socket to the owner."""
-    with socket.create_server((_LOOPBACK, request["port"])) as listener:
+def _listen(port: int, channel: socket.socket) -> None:
+    """Listens at a port of the sandbox and sends the listening socket to the owner.
+
+    Before the limit on descriptors, to which the kernel compares those that all processes of the
+    user have in transit: other sandboxes could prevent it.
+    """
+    with socket.create_server((_LOOPBACK, port)) as listener:
         socket.send_fds(channel, [b"+"], [listener.fileno()])

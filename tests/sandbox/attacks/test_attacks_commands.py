@@ -100,7 +100,7 @@ def test_parked_descriptors_do_not_block_other_sandboxes(arena: Arena) -> None:
         try:
             arena.wait_for_attack()
             for _ in range(5):
-                with BACKEND.open(SandboxSpec()) as other:
+                with BACKEND.open(SandboxSpec(forwards=arena.spec.forwards)) as other:
                     assert other.run("echo open").output == "open\n"
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
