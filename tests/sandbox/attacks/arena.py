@@ -7,8 +7,8 @@ import socket
 import subprocess
 import tempfile
 import textwrap
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -320,17 +320,15 @@ class Arena:
         return result.output
 
     def _run_lasting(self, script: str, attacker: Sandbox, meanwhile: Callable[[], None]) -> str:
-        reports: list[str] = []
-        thread = threading.Thread(target=lambda: reports.append(self.run(script, attacker).output))
-        thread.start()
-        try:
-            self.wait_for_attack()
-            self.assert_unharmed()
-            meanwhile()
-        finally:
-            os.write(self.host.go, b"x")
-            thread.join()
-        return reports[0]
+        with ThreadPoolExecutor(1) as thread:
+            running = thread.submit(self.run, script, attacker)
+            try:
+                self.wait_for_attack()
+                self.assert_unharmed()
+                meanwhile()
+            finally:
+                os.write(self.host.go, b"x")
+            return running.result().output
 
 
 def source(host: Host, script: str) -> str:
