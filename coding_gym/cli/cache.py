@@ -6,7 +6,7 @@ import typer
 from platformdirs import user_cache_path
 
 from coding_gym.cli.console import terminal
-from coding_gym.workspace.cache import KINDS, CacheEntry, clear_cache, list_cache
+from coding_gym.workspace.cache import CacheEntry, clear_cache, list_cache
 
 app = typer.Typer(
     help="List and remove cached trees, environments and images.",
@@ -14,25 +14,20 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Kinds = Annotated[
-    list[str] | None,
-    typer.Option("--kind", help=f"Only entries of this kind; may be repeated: {', '.join(KINDS)}."),
-]
 OlderThan = Annotated[
     int, typer.Option(min=0, metavar="DAYS", help="Only entries that were not used for DAYS days.")
 ]
 
 
 @app.command("list")
-def list_entries(kind: Kinds = None, older_than: OlderThan = 0) -> None:
+def list_entries(older_than: OlderThan = 0) -> None:
     """List the entries of the cache, the least recently used first."""
     folder = user_cache_path("coding_gym")
-    _show(list_cache(folder, kind or (), older_than_days=older_than))
+    _show(list_cache(folder, older_than_days=older_than))
 
 
 @app.command("clear")
 def clear(
-    kind: Kinds = None,
     older_than: OlderThan = 0,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
 ) -> None:
@@ -40,13 +35,13 @@ def clear(
 
     An entry is built again when a run needs it.
 
-    Example: coding-gym cache clear --kind environments --older-than 30
+    Example: coding-gym cache clear --older-than 30
     """
     folder = user_cache_path("coding_gym")
-    entries = list_cache(folder, kind or (), older_than_days=older_than)
+    entries = list_cache(folder, older_than_days=older_than)
     if not yes:
         typer.confirm(f"Remove {len(entries)} entries of {folder}?", abort=True)
-    _show(clear_cache(folder, kind or (), older_than_days=older_than))
+    _show(clear_cache(folder, older_than_days=older_than))
 
 
 def _show(entries: tuple[CacheEntry, ...]) -> None:

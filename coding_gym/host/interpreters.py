@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -82,7 +82,7 @@ def find_interpreter(version: str) -> Interpreter:
     if match is None:
         raise InvalidArgumentError(f"a Python version looks like 3.9 or 3.9.18, got {version!r}")
     minor, folders = match[1], _search_folders()
-    for interpreter in (default_interpreter(), *_usable(_binaries(minor, folders))):
+    for interpreter in (default_interpreter(), *_installed(f"python{minor}", folders)):
         if f"{interpreter.version}.".startswith(f"{version}."):
             return interpreter
     raise SandboxUnavailableError(
@@ -103,25 +103,16 @@ def _search_folders() -> list[Path]:
     return list(dict.fromkeys([*fixed, *on_path]))
 
 
-def _binaries(minor: str, folders: list[Path]) -> Iterator[Path]:
-    """Yields the real paths of the binaries of a version such as 3.9, each once."""
+def _installed(name: str, folders: list[Path]) -> Iterator[Interpreter]:
+    """Yields the CPython installations with the GIL whose binary has a name such as python3.9."""
     for folder in folders:
-        if not os.access(folder, os.R_OK | os.X_OK):  # missing, or of another user
-            continue
-        links = [*folder.glob(f"*/bin/python{minor}"), *folder.glob(f"python{minor}")]
-        for path in sorted({link.resolve() for link in links}, reverse=True):
+        for path in sorted({*folder.glob(f"*/bin/{name}"), *folder.glob(name)}, reverse=True):
             # A pyenv shim is a script that runs another Python, or none.
-            if os.access(path, os.X_OK) and path.is_file() and path.parent.name != "shims":
-                yield path
-
-
-def _usable(executables: Iterable[Path]) -> Iterator[Interpreter]:
-    """Yields the installations of binaries that run and are CPython builds with the GIL."""
-    for executable in executables:
-        with suppress(*_FAILURES):
-            interpreter, kind = _describe(executable)
-            if kind == _SUPPORTED:
-                yield interpreter
+            if path.parent.name != "shims":
+                with suppress(*_FAILURES):
+                    interpreter, kind = _describe(path.resolve())
+                    if kind == _SUPPORTED:
+                        yield interpreter
 
 
 @cache

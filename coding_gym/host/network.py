@@ -7,11 +7,10 @@ commands of the task's author, not of a policy.
 import configparser
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from coding_gym.host.toolchains import home_folder, is_private
 
@@ -21,8 +20,10 @@ _CERTIFICATES = (
     *("GIT_SSL_CAINFO", "PIP_CERT"),
 )
 # pip's options for the sources of packages; tasks determine the packages and their folder.
-_PACKAGES = ("index-url", "extra-index-url", "find-links")
-_PIP_OPTIONS = (*_PACKAGES, "no-index", "trusted-host", "proxy", "cert", "timeout", "retries")
+_PIP_OPTIONS = (
+    *("index-url", "extra-index-url", "find-links", "no-index", "trusted-host"),
+    *("proxy", "cert", "timeout", "retries"),
+)
 # These folders are part of every sandbox's root.
 _VISIBLE_FOLDERS = (Path("/usr"), Path("/etc/ssl"), Path("/etc/pki"), Path("/etc/ca-certificates"))
 
@@ -34,7 +35,7 @@ class NetworkSettings:
     Attributes:
         files: Texts by path inside; each replaces a file of the root.
         env: Environment variables.
-        paths: Host folders and files that the variables name; mounted at the same paths.
+        paths: Certificates that the variables name; mounted at the same paths.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -57,10 +58,10 @@ def network_variables() -> dict[str, str]:
 def settings() -> NetworkSettings:
     """Returns the host's network settings as they are now."""
     env = network_variables() | _pip_variables()
-    certificates = [Path(env[name]) for name in _CERTIFICATES if name in env]
+    certificates = dict.fromkeys(Path(env[name]) for name in _CERTIFICATES if name in env)
     paths = tuple(
         path
-        for path in dict.fromkeys((*_package_folders(env), *certificates))
+        for path in certificates
         if path.is_absolute()
         and path.exists()
         and not is_private(path)
@@ -82,23 +83,8 @@ def _pip_variables() -> dict[str, str]:
             config.read(file, encoding="utf-8")
     variables = {}
     for option in _PIP_OPTIONS:
-        name = _variable(option)
+        name = f"PIP_{option.upper().replace('-', '_')}"
         texts = [config.get(section, option, fallback="") for section in ("install", "global")]
         if value := next(filter(None, (os.environ.get(name), *texts)), ""):
             variables[name] = " ".join(value.split())
     return variables
-
-
-def _variable(option: str) -> str:
-    return f"PIP_{option.upper().replace('-', '_')}"
-
-
-def _package_folders(env: Mapping[str, str]) -> Iterator[Path]:
-    """Yields the local folders that pip's variables name as indexes or links."""
-    for word in " ".join(env.get(_variable(option), "") for option in _PACKAGES).split():
-        parts = urlsplit(word)
-        if parts.scheme in {"", "file"}:
-            folder = Path(os.path.expanduser(unquote(parts.path)))  # noqa: PTH111 - needs no home
-            # A simple index can link to files in its parent folder.
-            parent = folder.parent
-            yield parent if folder.name == "simple" and not is_private(parent) else folder

@@ -206,7 +206,7 @@ def _request(
         layers=layers,
         workspace_time_ns=Path(layers[0].path).stat().st_mtime_ns if layers else None,
         mounts=tuple(mounts),
-        upper=None if upper is None else replace(_source(upper), writable=True, single_use=True),
+        upper=None if upper is None else replace(_source(upper), writable=True),
         image=None
         if image is None
         else ImageRequest(
@@ -221,6 +221,7 @@ def _request(
         env=network.env | _environment(spec, image),
         limits=asdict(spec.limits),
         network=spec.network,
+        ports=tuple(spec.forwards),
         restores=restores,
     )
 

@@ -181,7 +181,6 @@ class Channel:
     def _listener(self, port: int) -> socket.socket:
         with self._in_use():
             self._stream.settimeout(_READY_TIMEOUT_S)
-            self._stream.sendall(wire.pack({"op": "listen", "port": port}))
             reply, descriptors = wire.receive_descriptors(self._stream, 1, 1)
             if descriptors:
                 return socket.socket(fileno=descriptors[0])
@@ -309,7 +308,6 @@ class ServedSandbox(Sandbox):
             "max_output_bytes": run.max_output_bytes,
             "cwd": self._absolute(run.cwd or WORKDIR),
             "env": run.env,
-            "is_plain": run.cwd is None and not run.env and not run.stdin,
         }
         return self._exchange(request, run, run.command, run.stdin)
 
@@ -320,6 +318,7 @@ class ServedSandbox(Sandbox):
             "op": "python",
             "timeout_s": run.timeout_s,
             "max_output_bytes": run.max_output_bytes,
+            "cwd": self.workdir,
         }
         return self._exchange(request, run, b"", b"%010d" % len(source) + source + run.stdin)
 

@@ -76,10 +76,9 @@ def _with_full_commits(task: Task, repository: Path) -> Task:
 
 @lru_cache(maxsize=4096)  # rows of one project often share their commit
 def _full_commit(repository: Path, commit: str) -> str | None:
-    from coding_gym.workspace.commit_names import commit_names  # imports the sandbox
+    from coding_gym.workspace.commit_names import full_commit  # imports the sandbox
 
-    with commit_names(repository) as find:
-        return find(f"{commit}^{{commit}}")
+    return full_commit(repository, f"{commit}^{{commit}}")
 
 
 def _from_mapping(task: Task, repositories: Mapping[str, str | Path]) -> str:

@@ -1,6 +1,6 @@
 """Lists the entries of a cache folder by their last use, and removes old ones."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from filelock import Timeout
 
-from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.folder_cache import PARTIAL, USED, FolderCache, key_lock, remove_leftovers
 
-# Folders of the cache; docs/environments.md describes their contents.
-KINDS = (
+# Folders of the cache; docs/environments.md describes their contents. Entries of the last two are
+# files.
+_KINDS = (
     *("templates", "environments", "pytest", "layers", "image-trees", "image-pythons"),
     *("harnesses", "mirrors", "logs", "plans"),
 )
@@ -25,19 +25,17 @@ class CacheEntry:
     """An entry of the cache.
 
     Attributes:
-        kind: One of `KINDS`.
         path: Its folder or file.
         used_at: The last use by a process, or the time of writing.
     """
 
-    kind: str
     path: Path
     used_at: datetime
 
     @property
     def name(self) -> str:
         """Its path in the cache."""
-        return f"{self.kind}/{self.path.name}"
+        return f"{self.path.parent.name}/{self.path.name}"
 
     @property
     def num_days_unused(self) -> int:
@@ -45,34 +43,25 @@ class CacheEntry:
         return max((datetime.now(UTC) - self.used_at).days, 0)
 
 
-def list_cache(
-    folder: Path, kinds: Sequence[str] = (), *, older_than_days: int = 0
-) -> tuple[CacheEntry, ...]:
+def list_cache(folder: Path, *, older_than_days: int = 0) -> tuple[CacheEntry, ...]:
     """Returns the entries of a cache folder, the least recently used first.
 
     Args:
         folder: The cache folder, which need not exist.
-        kinds: Only these kinds; all if empty.
         older_than_days: Only entries that were not used for this number of days.
 
     Raises:
-        UnknownNameError: There is no such kind.
         InvalidArgumentError: ``folder`` is not a folder.
         OSError: The folder cannot be read.
     """
-    for kind in kinds:
-        if kind not in KINDS:
-            raise unknown_name("cache entry", kind, KINDS)
     if folder.exists() and not folder.is_dir():
         raise InvalidArgumentError(f"the cache must be a folder, got {str(folder)!r}")
-    entries = [entry for kind in kinds or KINDS for entry in _entries(folder, kind)]
+    entries = [entry for kind in _KINDS for entry in _entries(folder, kind)]
     old = [entry for entry in entries if entry.num_days_unused >= older_than_days]
     return tuple(sorted(old, key=lambda entry: (entry.used_at, entry.name)))
 
 
-def clear_cache(
-    folder: Path, kinds: Sequence[str] = (), *, older_than_days: int = 0
-) -> tuple[CacheEntry, ...]:
+def clear_cache(folder: Path, *, older_than_days: int = 0) -> tuple[CacheEntry, ...]:
     """Removes entries that were not used for some days, and leftovers of killed builds.
 
     Entries that are being built are kept. A removed entry is built again at its next use. Entries
@@ -80,32 +69,31 @@ def clear_cache(
 
     Args:
         folder: As for `list_cache`.
-        kinds: As for `list_cache`.
         older_than_days: As for `list_cache`.
 
     Returns:
         The removed entries.
 
     Raises:
-        UnknownNameError, InvalidArgumentError: As `list_cache`.
+        InvalidArgumentError: As `list_cache`.
         OSError: The folder cannot be read or written to.
     """
-    entries = list_cache(folder, kinds, older_than_days=older_than_days)
-    for kind in kinds or KINDS:
+    entries = list_cache(folder, older_than_days=older_than_days)
+    for kind in _KINDS:
         if (folder / kind).is_dir():
             remove_leftovers(folder / kind)
-    return tuple(entry for entry in entries if _remove(folder, entry))
+    return tuple(entry for entry in entries if _remove(entry))
 
 
-def _remove(folder: Path, entry: CacheEntry) -> bool:
+def _remove(entry: CacheEntry) -> bool:
     """Removes an entry; returns False if it is being built."""
+    folder = entry.path.parent
     try:
-        if entry.kind not in _FILES:
-            FolderCache(folder / entry.kind).remove(entry.path.name, timeout_s=0)
+        if folder.name not in _FILES:
+            FolderCache(folder).remove(entry.path.name, timeout_s=0)
             return True
-        locks = folder / ("environments" if entry.kind == "logs" else entry.kind)
-        locks.mkdir(exist_ok=True)
-        with key_lock(locks, entry.path.stem).acquire(timeout=0):
+        builds = folder.with_name("environments") if folder.name == "logs" else folder
+        with key_lock(builds, entry.path.stem).acquire(timeout=0):
             entry.path.unlink(missing_ok=True)
     except Timeout:
         return False
@@ -120,4 +108,4 @@ def _entries(root: Path, kind: str) -> Iterator[CacheEntry]:
         used = path.with_name(f"{path.name}{USED}")
         with suppress(OSError):  # another process just removed it
             used_s = used.stat().st_mtime if used.exists() else path.stat().st_ctime
-            yield CacheEntry(kind=kind, path=path, used_at=datetime.fromtimestamp(used_s, UTC))
+            yield CacheEntry(path=path, used_at=datetime.fromtimestamp(used_s, UTC))

@@ -24,6 +24,9 @@ from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.plain_tree import copy_files, digest_tree, reverse_apply, write_tree
 from coding_gym.workspace.stamping import stamp
 
+# Generations of history in a checkout of a git repository; with merges these are more commits.
+_DEPTH = 50
+
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
@@ -51,12 +54,10 @@ class Checkouts:
     Attributes:
         clones: Finds commits.
         images: Copies trees from images.
-        depth: Number of generations of history to keep; None for all.
     """
 
     clones: Clones
     images: ImageTrees
-    depth: int | None
 
     def digest(self, task: Task, *, field: str = "base_commit") -> str:
         """Returns a digest of the content and history that `write` writes.
@@ -70,7 +71,7 @@ class Checkouts:
         """
         tree = _tree(task, field)
         if isinstance(tree, GitTree):
-            return f"{named_commit(task, field)} {self.depth}{_changed(tree)}"
+            return f"{named_commit(task, field)} {_DEPTH}{_changed(tree)}"
         date = task_date(task).isoformat()
         if isinstance(tree, ImageTree):
             return f"{self.images.identity(task)} {task.image_path} {date}{_changed(tree)}"
@@ -116,7 +117,7 @@ class Checkouts:
         commit = named_commit(task, field)
         try:
             source = self.clones.source(task, origin, commit)
-            depth = 1 if origin.reverse_patch else self.depth
+            depth = 1 if origin.reverse_patch else _DEPTH
             checkout_commit(tree, source, commit, depth, self.clones.timeout_s)
         except HostGitError as error:
             raise fetch_failure(task, origin, field, error) from error

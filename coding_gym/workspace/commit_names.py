@@ -2,8 +2,6 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from coding_gym.addresses import find_repository
@@ -11,13 +9,12 @@ from coding_gym.errors import InvalidTaskError
 from coding_gym.workspace.host_git import HostGitError, run_git
 
 
-@contextmanager
-def commit_names(repository: Path) -> Iterator[Callable[[str], str | None]]:
-    """Yields a function from a name, such as ``0123abc^{commit}``, to the full sha of its commit.
+def full_commit(repository: Path, name: str) -> str | None:
+    """Returns the full sha of the commit that a name, such as ``0123abc^{commit}``, means.
 
-    That function returns None if no object or several objects match. Git runs in an empty temporary
-    repository that borrows the objects of ``repository``, whose configuration (hooks, filters,
-    helpers, remotes) is never read.
+    Returns None if no object or several objects match. Git runs in an empty temporary repository
+    that borrows the objects of ``repository``, whose configuration (hooks, filters, helpers,
+    remotes) is never read.
 
     Raises:
         InvalidTaskError: There is no git repository.
@@ -28,19 +25,15 @@ def commit_names(repository: Path) -> Iterator[Callable[[str], str | None]]:
     if objects is None or not objects.is_dir():
         raise InvalidTaskError(f"{repository} is not a git repository with objects")
     with tempfile.TemporaryDirectory(prefix="coding-gym-") as scratch:
-        borrowing = Path(scratch) / "repository.git"
-        run_git("init", "--quiet", "--bare", "--template=", str(borrowing), cwd=Path(scratch))
-        info = borrowing / "objects" / "info"
-        info.mkdir(parents=True, exist_ok=True)
-        (info / "alternates").write_bytes(os.fsencode(objects) + b"\n")
-
-        def find(name: str) -> str | None:
-            try:
-                return run_git("rev-parse", "--verify", name, cwd=borrowing)
-            except HostGitError:
-                return None
-
-        yield find
+        borrowing = Path(scratch)
+        run_git("init", "--quiet", "--bare", "--template=", ".", cwd=borrowing)
+        (borrowing / "objects" / "info").mkdir(exist_ok=True)
+        alternates = borrowing / "objects" / "info" / "alternates"
+        alternates.write_bytes(os.fsencode(objects) + b"\n")
+        try:
+            return run_git("rev-parse", "--verify", name, cwd=borrowing)
+        except HostGitError:
+            return None
 
 
 def _git_folder(repository: Path) -> Path:

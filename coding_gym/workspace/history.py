@@ -65,7 +65,7 @@ def commit_files(tree: Path, date: datetime, *, with_ignored: bool) -> str:
 
 
 def checkout_commit(
-    tree: Path, source: str, commit: str, depth: int | None, timeout_s: float = GIT_TIMEOUT_S
+    tree: Path, source: str, commit: str, depth: int, timeout_s: float = GIT_TIMEOUT_S
 ) -> None:
     """Fetches a commit and its ancestors into ``tree`` and writes its files, byte for byte.
 
@@ -73,12 +73,11 @@ def checkout_commit(
         tree: A repository from `init_repository`, empty.
         source: A repository on this machine that has the commit.
         commit: Its full sha.
-        depth: Number of generations, the commit itself included; None for all.
+        depth: Number of generations, the commit itself included.
         timeout_s: Time limit of the fetch, in seconds; git may wait for a FIFO in ``source``.
     """
-    deep = [] if depth is None else [f"--depth={depth}"]
     fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
-    run_git(*fetch, *deep, "--", source, commit, cwd=tree, timeout_s=timeout_s)
+    run_git(*fetch, f"--depth={depth}", "--", source, commit, cwd=tree, timeout_s=timeout_s)
     run_git("update-ref", "refs/heads/main", commit, cwd=tree)
     run_git("read-tree", commit, cwd=tree)
     run_git("checkout-index", "--all", "--force", "--quiet", cwd=tree)

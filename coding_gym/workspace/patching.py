@@ -10,7 +10,6 @@ could write the same files, and the grading applies the patch in a clean sandbox
 
 import base64
 import secrets
-from dataclasses import replace
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import MissingDependencyError, PatchError, last_line
@@ -58,7 +57,7 @@ def diff(sandbox: Sandbox, template: Template) -> Patch:
         SandboxError: The sandbox is closed or died.
     """
     result, names = _run_indexed(sandbox, template, DIFF)
-    return replace(_decoded(result), excluded=tuple(_text(names).split("\0")[:-1]))
+    return Patch(_text(result), excluded=tuple(_text(names).split("\0")[:-1]))
 
 
 def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
@@ -80,7 +79,9 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
         MissingDependencyError: As `diff`.
         SandboxError: The sandbox is closed or died.
     """
-    return _decoded(_run_indexed(sandbox, template, NORMALIZE, _encoded(patch), _NOT_APPLIED)[0])
+    return Patch(
+        _text(_run_indexed(sandbox, template, NORMALIZE, _encoded(patch), _NOT_APPLIED)[0])
+    )
 
 
 def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
@@ -113,10 +114,6 @@ def _encoded(patch: Patch) -> bytes:
     if len(data) > MAX_PATCH_BYTES:
         raise PatchError(f"the patch has {len(data)} bytes, more than {MAX_PATCH_BYTES}")
     return data
-
-
-def _decoded(output: str) -> Patch:
-    return Patch(_text(output))
 
 
 def _text(output: str) -> str:

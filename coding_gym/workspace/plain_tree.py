@@ -22,8 +22,8 @@ def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
     """Returns a digest of the files that `write_tree` writes.
 
     Raises:
-        InvalidTaskError: The folder does not exist, a part of it cannot be read, or a text is not
-            valid Unicode.
+        InvalidTaskError: The folder does not exist, or a text is not valid Unicode.
+        OSError: A part of the folder cannot be read.
     """
     digest = hashlib.sha256()
     if isinstance(tree, FilesTree):
@@ -36,13 +36,7 @@ def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
                     f"which is not Unicode: {error}"
                 ) from error
         return digest.hexdigest()
-    try:
-        _feed_folder(digest, _folder(task, tree))
-    except PermissionError as error:
-        raise InvalidTaskError(
-            f"task {task.task_id}: field 'folder' names {tree.folder!r}, in which "
-            f"{error.filename} cannot be read: {error.strerror}"
-        ) from error
+    _feed_folder(digest, _folder(task, tree))
     _feed(digest, _encode(tree.reverse_patch))
     return digest.hexdigest()
 

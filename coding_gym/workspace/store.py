@@ -6,7 +6,7 @@ import secrets
 from dataclasses import replace
 from pathlib import Path
 
-from coding_gym.arguments import at_least_one, positive_seconds
+from coding_gym.arguments import positive_seconds
 from coding_gym.errors import (
     InvalidArgumentError,
     InvalidTaskError,
@@ -49,8 +49,6 @@ class TemplateStore:
     Args:
         backend: Name of the sandbox backend that the templates are for.
         folder: The cache folder; that of the user by default.
-        depth: Generations of history that a task from a git repository gets, its base commit
-            included; with merges these are many more commits. None for all of them.
         build_timeout_s: Time limit in seconds of all install commands of a task together, and of
             a fetch of its repository.
 
@@ -64,10 +62,8 @@ class TemplateStore:
         backend: str = "auto",
         folder: Path | None = None,
         *,
-        depth: int | None = 50,
         build_timeout_s: float = BUILD_TIMEOUT_S,
     ) -> None:
-        depth = None if depth is None else at_least_one("depth", depth)
         timeout_s = positive_seconds("build_timeout_s", build_timeout_s)
         self._folder = folder = (folder or cache_folder()).absolute()
         self._backend = opener = get_backend(backend)
@@ -79,7 +75,7 @@ class TemplateStore:
         self._images = ImageTrees(cache("image-trees"), opener)
         self._image_pythons = ImagePythons(cache("image-pythons"), opener)
         self._pytest_layers = PytestLayers(cache("pytest"), opener)
-        self._checkouts = Checkouts(Clones(cache("mirrors"), timeout_s), self._images, depth)
+        self._checkouts = Checkouts(Clones(cache("mirrors"), timeout_s), self._images)
         self._environments = Environments(
             cache("environments"), opener, self._checkouts, folder / "logs", timeout_s
         )

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from episodes import raising
 from sandbox_fixtures import (
     MakeLayer,
     alive_pipe,
@@ -23,18 +22,15 @@ from sandbox_fixtures import (
     watchdog_pid,
 )
 
-from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import (
     Mount,
     Sandbox,
-    SandboxLimits,
     SandboxSpec,
     default_interpreter,
     served_sandbox,
 )
-from coding_gym.sandbox import landlock as landlock_backend
 from coding_gym.sandbox.inside import landlock_rules
-from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.landlock import _UIDS, LandlockBackend
 
 _BACKEND = LandlockBackend()
@@ -52,15 +48,6 @@ pytestmark = [
 def sandbox() -> Iterator[Sandbox]:
     with _BACKEND.open(SandboxSpec(python=default_interpreter())) as opened:
         yield opened
-
-
-def test_a_transient_failure_does_not_mean_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    failure = SetupError("start a sandbox's watchdog", errno.EAGAIN, "no process is free")
-    monkeypatch.setattr(landlock_backend, "with_zygote", raising(failure))
-    with pytest.raises(SandboxError) as raised:
-        _BACKEND.open(SandboxSpec())
-    assert not isinstance(raised.value, SandboxUnavailableError)
-    assert not _BACKEND.probe().available
 
 
 def test_proc_entries_are_unreadable(sandbox: Sandbox) -> None:
@@ -248,23 +235,6 @@ def test_sandboxes_survive_the_end_of_the_zygote() -> None:
             assert sessions == {watchdog_pid(sandbox), watchdog_pid(another)}
         watchdog = watchdog_pid(sandbox)
     assert wait_gone([watchdog], 10) == []
-
-
-def test_processes_outside_the_sandbox_do_not_use_up_its_limit() -> None:
-    with tree(_BACKEND, {}) as folder, ThreadPoolExecutor(1) as pool:
-        mount = Mount(source=folder, target="/opt/pipes", writable=True)
-        limits = SandboxLimits(num_processes=16)
-        with (
-            _BACKEND.open(SandboxSpec(mounts=(mount,))) as other,
-            _BACKEND.open(SandboxSpec(mounts=(mount,), limits=limits)) as sandbox,
-        ):
-            other.run(f"cd {folder}; mkfifo begun many done")
-            start = "for i in {1..%d}; do sleep 60 & done"
-            command = f"cd {folder}; read < begun; {start % 200}; echo > many; read < done"
-            running = pool.submit(other.run, command)
-            command = f"cd {folder}; echo > begun; read < many; {start % 10}; echo > done; jobs"
-            assert sandbox.run(command).output.count("sleep 60") == 10
-            assert running.result(30).num_leftovers == 200
 
 
 def test_close_kills_a_watchdog_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from sandbox_fixtures import (
 )
 
 import coding_gym
-from coding_gym.host import network
 from coding_gym.sandbox import Sandbox, SandboxLimits, SandboxSpec, default_interpreter
 from coding_gym.sandbox.zygotes import stop_zygotes
 
@@ -134,14 +133,15 @@ def test_a_build_has_the_network_but_no_other_rights() -> None:
         thread.join()
 
 
-def test_only_package_sources_are_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("index/simple", "index/files", "links", "certificates"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "certificates" / "ca.pem").write_text("certificate", encoding="utf-8")
+def test_builds_get_certificates_and_package_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "links").mkdir()
+    (tmp_path / "ca.pem").write_text("certificate", encoding="utf-8")
     tmp_path.chmod(0o755)
     config = tmp_path / "pip.conf"
     config.write_text(
-        f"[global]\nindex-url = file://{tmp_path}/index/simple\ntimeout = 7\n"
+        f"[global]\nindex-url = http://example.org/simple\ntimeout = 7\n"
         f"[install]\nfind-links =\n    {tmp_path}/links\n    http://example.org/links\n"
         "constraint = c.txt\n",
         encoding="utf-8",
@@ -149,53 +149,27 @@ def test_only_package_sources_are_passed(tmp_path: Path, monkeypatch: pytest.Mon
     for name in ("PIP_FIND_LINKS", "PIP_INDEX_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
-    monkeypatch.setenv("PIP_CERT", str(tmp_path / "certificates" / "ca.pem"))
+    monkeypatch.setenv("PIP_CERT", str(tmp_path / "ca.pem"))
     monkeypatch.setenv("PIP_TIMEOUT", "8")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
     for name in ("SECRET_TOKEN", "PIP_TARGET"):
         monkeypatch.setenv(name, "/opt/other")
     with make_sandbox(network=True) as sandbox:
         variables = dict(line.split("=", 1) for line in sandbox.run("env").output.splitlines())
-        listing = sandbox.run(f"cd {tmp_path}; ls; cat certificates/ca.pem").output
-        assert not sandbox.run(f"touch {tmp_path}/links/new").ok
+        listing = sandbox.run(f"cd {tmp_path}; ls; cat ca.pem").output
+        assert not sandbox.run(f"echo x > {tmp_path}/ca.pem").ok
     assert (
         variables.items()
         >= {
-            "PIP_INDEX_URL": f"file://{tmp_path}/index/simple",
+            "PIP_INDEX_URL": "http://example.org/simple",
             "PIP_FIND_LINKS": f"{tmp_path}/links http://example.org/links",
-            "PIP_CERT": f"{tmp_path}/certificates/ca.pem",
+            "PIP_CERT": f"{tmp_path}/ca.pem",
             "PIP_TIMEOUT": "8",
             "HTTPS_PROXY": "http://proxy.example.org:3128",
         }.items()
     )
     assert not {"SECRET_TOKEN", "PIP_TARGET", "PIP_CONSTRAINT", "PIP_CONFIG_FILE"} & {*variables}
-    assert listing == "certificates\nindex\nlinks\ncertificate"
-
-
-def test_only_an_unreadable_file_of_pip_is_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "pip").mkdir()
-    (tmp_path / "pip" / "pip.conf").write_bytes(b"[global]\nproxy = \xff\n")
-    (tmp_path / "other.conf").write_text("[global]\ntimeout = 7\n")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "other.conf"))
-    monkeypatch.delenv("PIP_TIMEOUT", raising=False)
-    assert network.settings().env["PIP_TIMEOUT"] == "7"
-    (tmp_path / "pip" / "pip.conf").write_text("[global]\ntimeout = 8\n")
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    assert "PIP_TIMEOUT" not in network.settings().env
-
-
-def test_package_sources_do_not_mount_the_home_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "simple").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("PIP_INDEX_URL", f"file://{tmp_path}/simple")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    paths = network.settings().paths
-    assert (tmp_path / "simple" in paths, tmp_path in paths) == (True, False)
+    assert listing == "ca.pem\ncertificate"
 
 
 def test_a_changed_or_replaced_layer_is_used(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from workspace_scene import inside, make_repository, make_task
 from coding_gym.errors import TemplateError
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import GitTree
-from coding_gym.workspace import Template, TemplateStore, diff
+from coding_gym.workspace import Template, TemplateStore, checkout, diff
 
 
 class Repository:
@@ -76,14 +76,13 @@ def test_one_branch_is_the_only_reference(
     assert set(names) <= known
 
 
-@pytest.mark.parametrize(("depth", "count"), [(1, 1), (2, 2), (None, 4)])
-def test_history_has_the_requested_depth(
-    repository: Repository, fresh_folder: Path, depth: int | None, count: int
+def test_history_has_a_bounded_depth(
+    repository: Repository, fresh_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = TemplateStore(folder=fresh_folder, depth=depth)
+    monkeypatch.setattr(checkout, "_DEPTH", 2)
     task = make_task(tree=GitTree(str(repository.folder)), base_commit=repository.base)
-    template = store.get(task)
-    assert inside(template, "git log --all --format=%H | wc -l").strip() == str(count)
+    template = TemplateStore(folder=fresh_folder).get(task)
+    assert inside(template, "git log --all --format=%H | wc -l").strip() == "2"
     assert inside(template, "git fsck --strict 2>&1") == ""
     assert diff_is_empty(template)
 
@@ -148,7 +147,7 @@ def test_a_failed_fetch_keeps_the_commits_of_a_mirror(
     with pytest.raises(TemplateError, match="file://"):
         TemplateStore(folder=fresh_folder).get(make_task(tree=tree, base_commit=second))
     again = make_task(tree=tree, base_commit=first, created_at="2024-05-15T09:30:00Z")
-    assert TemplateStore(folder=fresh_folder, depth=1).get(again).base_commit == first
+    assert TemplateStore(folder=fresh_folder).get(again).base_commit == first
 
 
 def test_a_clone_that_never_answers_is_an_error(fresh_folder: Path, tmp_path: Path) -> None:

@@ -29,9 +29,7 @@ from coding_gym.sandbox.inside import (
     wire,
 )
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.commands import Enclosure
 from coding_gym.sandbox.inside.files import Opener
-from coding_gym.sandbox.inside.landlock_rules import DomainLauncher
 from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.processes import descendants, end_all, reap
 from coding_gym.sandbox.inside.request import FolderRequest
@@ -146,12 +144,9 @@ def _serve(control: socket.socket, request: FolderRequest) -> None:
             request.env,
             request.limits["memory_bytes"],
             control,
-            workspace=request.writable["workspace"],
-            enclosure=Enclosure(
-                launcher=DomainLauncher(inner),
-                list_pids=descendants,
-                open_file=_opener([path for _, path in request.grants]),
-            ),
+            start=partial(landlock_rules.start_bash, inner),
+            list_pids=descendants,
+            open_file=_opener([path for _, path in request.grants]),
         )
         # Opened before a command can remove permissions. Newest first is a tmpfs's order; on other
         # file systems the order of creation has no effect.
@@ -200,6 +195,7 @@ def _confine(request: FolderRequest) -> int:
         for kind, value in lockdown.limit_values(request.limits):
             value += kind == resource.RLIMIT_NPROC  # plus this process
             resource.setrlimit(kind, (value, value))
+        lockdown.limit_descriptors(request.limits)
     with step("enforce the Landlock rules", "landlock"):
         landlock_rules.enforce(outer)
         os.close(outer)

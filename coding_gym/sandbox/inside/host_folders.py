@@ -51,7 +51,7 @@ MOUNTED_ETC_PATTERN = "java-*-openjdk"
 # Folders of private keys, which the host's user may read as a member of a group.
 _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
 # In a sandbox with the host's network, the host's hosts and resolv.conf replace these.
-_WRITTEN = {
+WRITTEN_ETC = {
     "passwd": (
         "root:x:0:0:root:/root:/bin/sh\n"
         f"agent:x:{UID}:{GID}:agent:/home/agent:/bin/bash\n"
@@ -119,7 +119,7 @@ def _prepare_etc(host: str, etc: str) -> None:
         if os.path.isfile(f"{host}/etc/{name}"):
             with open(f"{host}/etc/{name}", "rb") as source, open(f"{etc}/{name}", "wb") as copy:
                 copy.write(source.read())
-    for name, text in _WRITTEN.items():
+    for name, text in WRITTEN_ETC.items():
         with open(f"{etc}/{name}", "w", encoding="utf-8") as file:
             file.write(text)
     os.symlink("/proc/self/mounts", f"{etc}/mtab")
@@ -191,7 +191,6 @@ class MountedFolders:
         self._own_mounts = own_mounts
         self._hidden = tuple(hidden)
         self._names: OrderedDict[Source, str] = OrderedDict()
-        self._for_one: list[Source] = []
         self._free: dict[bool, list[str]] = {True: [], False: []}
         self._count = 0
         os.mkdir(MOUNTED)
@@ -201,16 +200,13 @@ class MountedFolders:
         if source not in self._names:
             with step(f"mount {source.path}", "request"):
                 self._names[source] = self._fetch(source)
-            if source.single_use:
-                self._for_one.append(source)
         self._names.move_to_end(source)
         return self._names[source]
 
     def trim(self) -> None:
-        """Unmounts single-use folders, and, above the capacity, the least recently used ones."""
-        while self._for_one or len(self._names) > _CAPACITY:
-            source = self._for_one.pop() if self._for_one else next(iter(self._names))
-            name = self._names.pop(source)
+        """Unmounts the least recently used folders above the capacity."""
+        while len(self._names) > _CAPACITY:
+            _, name = self._names.popitem(last=False)
             with step(f"unmount {MOUNTED}/{name}"):
                 sc.unmount(f"{MOUNTED}/{name}")
             # The mount point stays: its removal would unmount it in sandboxes during their set-up.

@@ -4,25 +4,19 @@ An image, and the changes of a policy that a snapshot restores, can have symboli
 They are followed only after the server's root is unmounted.
 """
 
-import contextlib
-import errno
 import os
 import stat
 
 from coding_gym.sandbox.inside import files, mounts
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.host_folders import ALLOWED, DATE_S, MOUNTED
-from coding_gym.sandbox.inside.mounts import EPISODE, OLD, MountNames, make_real
+from coding_gym.sandbox.inside.host_folders import ALLOWED, DATE_S, MOUNTED, WRITTEN_ETC
+from coding_gym.sandbox.inside.mounts import EPISODE, OLD, MountNames, Times, make_real
 from coding_gym.sandbox.inside.request import ImageRequest, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # Paths that are mounted on, or written to, in every sandbox.
 _FOLDERS = ("/dev", "/etc", "/home/agent", "/proc", "/tmp", "/workspace")  # noqa: S108
-_FILES = {
-    "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
-    "/etc/hostname": "sandbox\n",
-    "/etc/resolv.conf": "",
-}
+_FILES = {f"/etc/{name}": WRITTEN_ETC[name] for name in ("hosts", "hostname", "resolv.conf")}
 
 
 def make_upper(request: SandboxRequest, image: ImageRequest, mount_names: MountNames) -> str:
@@ -40,7 +34,7 @@ def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames)
     """Makes the root of an image and enters it; it stays writable, as in a container."""
     changes, root = _changes(request, mount_names), f"{EPISODE}/root"
     with step("mount the image's overlay", "overlay"):
-        times = _Times(os.stat(changes[0]).st_mtime)
+        times = Times(os.stat(changes[0]).st_mtime)
         _remove(changes[0] + OLD)
         folder = f"{MOUNTED}/{mount_names[image.folder]}"
         mounts.mount_overlay(request, root, folder, image.layers, changes)
@@ -50,17 +44,8 @@ def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames)
         _fill(request, times)
     mounts.mount_own_folders(request, mount_names)
     with step("write the sandbox's files", "request"):
-        mounts.make_links(request)
-    alias = request.workspace_alias
-    sources = [("/workspace", alias, True)] if alias else []
-    for mount in request.mounts:
-        source = f"{OLD}{MOUNTED}/{mount_names[mount.source]}"
-        sources.append((source, mount.target, mount.source.is_folder))
-    trees = [sc.clone_tree(source) for source, _, _ in sources]
-    mounts.close_host()
-    for tree, (_, target, is_folder) in zip(trees, sources, strict=True):
-        with step(f"mount at {target}", "request" if request.restores else "target"):
-            _attach(tree, target, times, is_folder=is_folder, restores=request.restores)
+        mounts.make_links(request.links)
+    mounts.mount_sources(request, mount_names, times)
     if not request.restores and not os.path.exists("/bin/bash"):  # a policy can remove it
         raise SetupError("find bash in the image", 0, "there is no /bin/bash in it", "bash")
     mounts.limit_restored(request)
@@ -72,36 +57,12 @@ def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames)
         sc.restrict("/proc/sys", mounts.QUIET | sc.NOEXEC | sc.READ_ONLY, recursive=False)
 
 
-class _Times:
-    """Times of image folders in which the set-up makes entries, to be restored afterwards."""
-
-    def __init__(self, root_mtime: float) -> None:
-        self._times = {"/": root_mtime}
-
-    def note(self, folder: str) -> None:
-        """Stores the times of a folder and of its parents; the fixed date for missing ones."""
-        path = ""
-        for name in folder.split("/")[1:]:
-            path += f"/{name}"
-            if path not in self._times:
-                exists = os.path.isdir(path) and not os.path.islink(path)
-                self._times[path] = os.lstat(path).st_mtime if exists else DATE_S
-
-    def restore(self) -> None:
-        """Sets the times of the folders that are on the root's own file system."""
-        device = os.stat("/").st_dev
-        for path, mtime in self._times.items():
-            facts = os.lstat(path)
-            if facts.st_dev == device and stat.S_ISDIR(facts.st_mode):
-                os.utime(path, (mtime, mtime))
-
-
 def _changes(request: SandboxRequest, mount_names: MountNames) -> tuple[str, str]:
     folder = mounts.upper_folder(request, mount_names)
     return f"{folder}/image-upper", f"{folder}/image-work"
 
 
-def _fill(request: SandboxRequest, times: _Times) -> None:
+def _fill(request: SandboxRequest, times: Times) -> None:
     """Makes the files of every sandbox in the new root, which is this process's root now."""
     for path in (*_FOLDERS, *request.links):
         times.note(path)
@@ -114,37 +75,6 @@ def _fill(request: SandboxRequest, times: _Times) -> None:
     for path in request.links:
         make_real(os.path.dirname(path))
         _remove(path)
-
-
-def _attach(tree: int, path: str, times: _Times, *, is_folder: bool, restores: bool) -> None:
-    """Mounts a tree at a path, which symbolic links of the image may redirect."""
-    try:
-        resolved = _resolved(path)
-    except OSError:
-        if not restores:
-            raise
-        resolved = path  # a link that the policy made; it is replaced
-    times.note(resolved)
-    make_real(resolved if is_folder else os.path.dirname(resolved))
-    if not is_folder:
-        mounts.make_file(resolved)
-    sc.attach_tree(tree, resolved)
-    os.close(tree)
-
-
-def _resolved(path: str) -> str:
-    """Returns a path without symbolic links; its last parts need not exist.
-
-    Raises:
-        OSError: Links form a loop, or lead to a path where nothing may be mounted.
-    """
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        os.stat(path)
-    resolved = os.path.realpath(path)
-    # Mounts there would hide the mounts that confine the sandbox.
-    if resolved == "/" or f"{resolved}/".startswith(("/dev/", "/proc/")):
-        raise OSError(errno.ELOOP, f"{path} leads to {resolved}")
-    return resolved
 
 
 def _remove(path: str) -> None:

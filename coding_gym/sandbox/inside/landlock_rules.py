@@ -4,15 +4,14 @@ Rules nest; each can only remove rights. Newer versions of the interface (ABI) c
 Constants are those of linux/landlock.h.
 """
 
-import errno
-import fcntl
 import os
 import signal
 import struct
-from collections.abc import Iterable, Mapping
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
 
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.commands import BASH, Launcher
+from coding_gym.sandbox.inside.commands import BASH
 
 _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1
@@ -86,55 +85,30 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         os.close(target)
 
 
-class DomainLauncher(Launcher):
-    """Starts bash by fork: only the new process itself can enter a domain.
+def start_bash(
+    ruleset: int, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Sequence[int]
+) -> int:
+    """Starts bash in a nested domain; see `commands.spawn_bash`.
 
-    Args:
-        ruleset: Descriptor of the rules that apply to commands.
+    By a fork, because only the new process itself can enter a domain.
     """
 
-    def __init__(self, ruleset: int) -> None:
-        self._ruleset = ruleset
+    def enter() -> None:
+        sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        enforce(ruleset)
 
-    def start(
-        self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
-    ) -> int:
-        """Starts bash; see `Launcher.start`."""
-        reader, writer = os.pipe2(os.O_CLOEXEC)
-        with open(reader, "rb") as failure:
-            try:
-                pid = os.fork()
-                if pid == 0:
-                    self._exec_bash(arguments, env, descriptors, writer)
-            finally:
-                os.close(writer)
-            if not (reason := failure.read()):
-                return pid
-        os.waitpid(pid, 0)
-        raise OSError(int(reason), os.strerror(int(reason)), BASH)
-
-    def _exec_bash(
-        self,
-        arguments: list[bytes],
-        env: Mapping[bytes, bytes],
-        descriptors: Mapping[int, int],
-        writer: int,
-    ) -> None:
-        """Replaces a forked process by bash; never returns."""
-        # Above the numbers of bash's descriptors; exec closes it.
-        writer = fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, 3)
-        try:
-            os.setsid()
-            sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
-            # Python ignores the last two, and ignored signals stay ignored across exec.
-            for kind in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
-                signal.signal(kind, signal.SIG_DFL)
-            enforce(self._ruleset)
-            for number, source in descriptors.items():
-                os.dup2(source, number)
-                os.set_inheritable(number, True)  # also if both numbers are equal
-            os.execve(BASH, arguments, env)  # noqa: S606 - a shell is wanted
-        except OSError as error:
-            os.write(writer, b"%d" % (error.errno or errno.EIO))
-        finally:
-            os._exit(126)
+    stdin, stdout, stderr = descriptors
+    process = subprocess.Popen(
+        arguments,
+        executable=BASH,
+        env=env,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        close_fds=False,  # all others are close-on-exec
+        start_new_session=True,
+        preexec_fn=enter,
+    )
+    process.returncode = 0  # `processes.reap` reaps it
+    return process.pid

@@ -18,7 +18,6 @@ from coding_gym.sandbox.inside import syscalls as sc
 _NAME = "sandbox"
 _SIOCSIFFLAGS = 0x8914
 _LOOPBACK_UP = struct.pack("16sh22x", b"lo", 0x49)  # IFF_UP, IFF_LOOPBACK, IFF_RUNNING
-_AF_INET, _DATAGRAM = 2, 2
 _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
 # Minimum, default and maximum; the kernel's defaults are some MiB per connection.
 _BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 262144"}
@@ -45,11 +44,9 @@ def set_network(*, shared: bool) -> None:
     if shared:
         _block_abstract_sockets()
         return
-    with sc.step("bring the loopback device up"):
-        # Not by `socket.socket`, which would touch far more memory.
-        device = sc.call("socket", _AF_INET, _DATAGRAM, 0)
+    datagram = socket.AF_INET, socket.SOCK_DGRAM
+    with sc.step("bring the loopback device up"), socket.socket(*datagram) as device:
         fcntl.ioctl(device, _SIOCSIFFLAGS, _LOOPBACK_UP)
-        os.close(device)
     for name, sizes in _BUFFER_SIZES.items():
         # One sandbox must not use up the machine's total.
         with contextlib.suppress(OSError):
@@ -102,10 +99,17 @@ def num_capabilities() -> int:
         return int(file.read()) + 1
 
 
-def limit_values(limits: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Returns the limits of init and all commands: pairs of a kind and its value."""
-    values = []
+def limit_descriptors(limits: Mapping[str, int]) -> None:
+    """Sets the limit of open files of this process and of all commands."""
+    # The kernel also counts descriptors in transit per user; the server needs the other half.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    value = min(limits["num_open_files"], hard // 2)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (value, value))
+
+
+def limit_values(limits: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Returns further limits of init and all commands: pairs of a kind and its value."""
+    values = []
     for kind, value in (
         (resource.RLIMIT_CORE, _CORE_BYTES),
         (resource.RLIMIT_NICE, 0),
@@ -115,8 +119,6 @@ def limit_values(limits: Mapping[str, int]) -> list[tuple[int, int]]:
         (resource.RLIMIT_SIGPENDING, _PENDING_SIGNALS),
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
         (resource.RLIMIT_NPROC, limits["num_processes"]),
-        # The kernel also counts descriptors in transit per user; the server needs the other half.
-        (resource.RLIMIT_NOFILE, min(limits["num_open_files"], hard // 2)),
     ):
         # The ceilings are the limits of the server, which a sandbox inherits.
         _, ceiling = resource.getrlimit(kind)

@@ -32,8 +32,10 @@ MountNames = Mapping[Source, str]
 EPISODE = "/episode"
 OLD = "/.old"
 QUIET = sc.NOSUID | sc.NODEV
+# The tmpfs is mounted there, and no requested mount can be at or below /dev.
+_SHM = "/dev/shm"  # noqa: S108 - inside the sandbox
 # A folder of the sandbox's tmpfs, its path inside, its mode.
-_WRITABLE = (("tmp", "/tmp", 0o1777), ("home", "/home/agent", 0o755), ("shm", "/dev/shm", 0o1777))  # noqa: S108
+_WRITABLE = (("tmp", "/tmp", 0o1777), ("home", "/home/agent", 0o755), ("shm", _SHM, 0o1777))  # noqa: S108
 # A snapshot may fill the limits. Until the set-up ends, the tmpfs has this much more, for the files
 # of the set-up and for mount points that a policy moved away.
 _SPARE_BYTES, _SPARE_INODES = 1 << 20, 16
@@ -46,11 +48,8 @@ _MAX_COUNTS = {
 }
 # These files show the host kernel's command line, the user's keys, and locks of all processes.
 _HIDDEN_FILES = ("/proc/cmdline", "/proc/keys", "/proc/locks")
-_FOLDERS = (
-    *("/workspace", "/home", "/home/agent", "/tmp", "/proc", "/var", "/run", "/opt"),  # noqa: S108
-    *("/sandbox", "/sandbox/bin"),
-)
-_DATED = ("/", "/home", "/home/agent", "/opt", "/run", "/sandbox", "/sandbox/bin", "/tmp", "/var")  # noqa: S108
+_FOLDERS = ("/home", "/opt", "/run", "/sandbox", "/sandbox/bin", "/var")
+_MOUNT_POINTS = ("/home/agent", "/proc", "/tmp", "/workspace")  # noqa: S108
 _DATE_NS = DATE_S * 10**9
 
 
@@ -89,28 +88,27 @@ def build_root(request: SandboxRequest, mount_names: MountNames) -> None:
         sc.bind(root, root, recursive=False)
         change_root(root)
     with step("fill the sandbox's root"):
+        times = Times(DATE_S)
         for folder in _FOLDERS:
+            times.note(folder)
+        for folder in (*_FOLDERS, *_MOUNT_POINTS):
             os.mkdir(folder)
-        for path, target in allowed_links().items():
-            os.symlink(target, path)
-        os.symlink("../tmp", "/var/tmp")  # noqa: S108
+        make_links({**allowed_links(), "/var/tmp": "../tmp"})  # noqa: S108
         for folder in allowed_folders():
             os.mkdir(folder)
             sc.bind(OLD + ALLOWED + folder, folder)
     mount_own_folders(request, mount_names)
-    _mount_folders(request, mount_names)
     with step("write the sandbox's files", "request"):
-        make_links(request)
+        make_links(request.links)
         for count, (path, text) in enumerate(request.files.items()):
             source = f"{OLD}{EPISODE}/file{count}"
             sc.write_text(source, text)
             sc.bind(source, path, recursive=False)
             sc.restrict(path, QUIET | sc.READ_ONLY)
-    close_host()
+    mount_sources(request, mount_names, times)
     limit_restored(request)
     with step("set the times of the sandbox's root"):
-        for path in sorted(_dated(request)):
-            _date(path, _DATE_NS)
+        times.restore()
         sc.restrict("/", QUIET | sc.READ_ONLY, recursive=False)
     limit_counts()
 
@@ -140,7 +138,7 @@ def mount_own_folders(request: SandboxRequest, mount_names: MountNames) -> None:
         sc.mount("devpts", "/dev/pts", sc.NOSUID | sc.NOEXEC, options)
     with step("mount the sandbox's /proc"):
         sc.mount("proc", "/proc", QUIET | sc.NOEXEC, "hidepid=invisible")
-        for path in hidden_files():
+        for path in filter(os.path.exists, _HIDDEN_FILES):
             sc.bind(OLD + NOTHING, path, recursive=False)
 
 
@@ -171,36 +169,107 @@ def mount_overlay(
     os.chdir("/")
 
 
-def _mount_folders(request: SandboxRequest, mount_names: MountNames) -> None:
-    """Mounts the folders of the request, from the new root while the old one is still there."""
+class Times:
+    """Times of folders in which the set-up makes entries, to be restored afterwards.
+
+    Args:
+        root_mtime: The time of the root.
+    """
+
+    def __init__(self, root_mtime: float) -> None:
+        self._times = {"/": root_mtime}
+
+    def note(self, folder: str) -> None:
+        """Stores the times of a folder and of its parents; the fixed date for missing ones."""
+        path = ""
+        for name in folder.split("/")[1:]:
+            path += f"/{name}"
+            if path not in self._times:
+                exists = os.path.isdir(path) and not os.path.islink(path)
+                self._times[path] = os.lstat(path).st_mtime if exists else DATE_S
+
+    def restore(self) -> None:
+        """Sets the times of the folders that are on the root's own file system."""
+        device = os.stat("/").st_dev
+        for path, mtime in self._times.items():
+            facts = os.lstat(path)
+            if facts.st_dev == device and stat.S_ISDIR(facts.st_mode):
+                os.utime(path, (mtime, mtime))
+
+
+def mount_sources(request: SandboxRequest, mount_names: MountNames, times: Times) -> None:
+    """Unmounts the server's root, and mounts the sources of the request.
+
+    Symbolic links of an image, a layer or a snapshot may redirect their targets: they are followed
+    only now, when they lead nowhere but into the sandbox.
+
+    Args:
+        request: The request of the sandbox.
+        mount_names: The names of its sources.
+        times: Stores the times of the folders of their targets.
+    """
+    alias = request.workspace_alias
+    sources = [("/workspace", alias, True)] if alias else []
     for mount in request.mounts:
-        source, target = mount.source, mount.target
+        source = f"{OLD}{MOUNTED}/{mount_names[mount.source]}"
+        sources.append((source, mount.target, mount.source.is_folder))
+    trees = [sc.clone_tree(source) for source, _, _ in sources]
+    with step("unmount the server's root"):
+        sc.unmount(OLD)
+        os.rmdir(OLD)
+    for tree, (_, target, is_folder) in zip(trees, sources, strict=True):
         with step(f"mount at {target}", "request" if request.restores else "target"):
-            folder = target if source.is_folder else os.path.dirname(target)
-            if _is_writable(target):
-                if request.restores:
-                    # A policy can replace a folder of the target's path, for example by a link.
-                    make_real(folder)
-                # A symlink in a writable folder may lead out of the sandbox; links in system
-                # folders are trusted.
-                sc.refuse_symlinks(target)
-            os.makedirs(folder, exist_ok=True)
-            if not source.is_folder:
-                make_file(target)
-            sc.bind(f"{OLD}{MOUNTED}/{mount_names[source]}", target)
+            path = _resolved(target, restores=request.restores)
+            times.note(path)
+            make_real(path if is_folder else os.path.dirname(path))
+            if not is_folder:
+                with contextlib.suppress(FileExistsError):
+                    os.mknod(path, stat.S_IFREG | 0o644)
+            sc.attach_tree(tree, path)
+            os.close(tree)
 
 
-def make_file(path: str) -> None:
-    """Makes an empty file, unless the path exists."""
-    with contextlib.suppress(FileExistsError):
-        os.mknod(path, stat.S_IFREG | 0o644)
+def _resolved(path: str, *, restores: bool) -> str:
+    """Returns a path without symbolic links; its last parts need not exist.
+
+    In a restored sandbox, a policy may have made links for which there is no such path: then the
+    path is returned unchanged, and the links are replaced.
+
+    Raises:
+        OSError: Links form a loop, or lead to a path where nothing may be mounted.
+    """
+    try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(path)
+        resolved = os.path.realpath(path)
+        # Mounts there would hide the mounts that confine the sandbox.
+        if resolved == "/" or f"{resolved}/".startswith(("/dev/", "/proc/")):
+            raise OSError(errno.ELOOP, f"{path} leads to {resolved}")
+    except OSError:
+        if not restores:
+            raise
+        return path
+    return resolved
 
 
-def make_links(request: SandboxRequest) -> None:
-    """Makes the requested symbolic links."""
-    for path, target in request.links.items():
+def make_real(path: str) -> None:
+    """Creates every folder of a path; replaces files and links."""
+    folder = ""
+    for name in path.split("/")[1:]:
+        folder += f"/{name}"
+        if os.path.isdir(folder) and not os.path.islink(folder):
+            continue
+        if os.path.lexists(folder):
+            os.unlink(folder)
+        os.mkdir(folder, 0o755)
+
+
+def make_links(links: Mapping[str, str]) -> None:
+    """Makes symbolic links of a fixed date: targets by absolute path."""
+    for path, target in links.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.symlink(target, path)
+        _date(path, _DATE_NS)
 
 
 def limit_counts() -> None:
@@ -210,29 +279,15 @@ def limit_counts() -> None:
             sc.write_text(f"/proc/sys/user/{name}", str(count))
 
 
-def close_host() -> None:
-    """Unmounts the server's root."""
-    with step("unmount the server's root"):
-        sc.unmount(OLD)
-        os.rmdir(OLD)
-
-
 def limit_restored(request: SandboxRequest) -> None:
     """Sets the limits of a restored sandbox's tmpfs."""
     if not request.restores:
         return
     limits = request.limits
-    # A path at which the tmpfs is mounted, and which no requested mount can cover: with an image,
-    # no mount may be at or below /dev.
-    mounted = "/" if request.image is None else "/dev/shm"  # noqa: S108 - inside the sandbox
-    # First the limits plus the spare space: if the kernel refuses them, the snapshot is too
-    # large, which is an error. Then the exact limits: if the kernel refuses them (EINVAL), because
-    # the files of the set-up do not fit, the larger limits remain.
-    for code, num_bytes, num_inodes in ((0, _SPARE_BYTES, _SPARE_INODES), (errno.EINVAL, 0, 0)):
-        size, count = limits["disk_bytes"] + num_bytes, limits["num_inodes"] + num_inodes
-        with step("fit the snapshot into the limits", "request"):
-            options = f"size={size},nr_inodes={count}"
-            sc.mount("tmpfs", mounted, QUIET | sc.REMOUNT, options, tolerates=code)
+    options = f"size={limits['disk_bytes']},nr_inodes={limits['num_inodes']}"
+    with step("fit the snapshot into the limits", "request"):
+        # With EINVAL, the files of the set-up do not fit, and the larger limits remain.
+        sc.mount("tmpfs", _SHM, QUIET | sc.REMOUNT, options, tolerates=errno.EINVAL)
 
 
 def upper_folder(request: SandboxRequest, mount_names: MountNames) -> str:
@@ -240,12 +295,6 @@ def upper_folder(request: SandboxRequest, mount_names: MountNames) -> str:
     if request.upper is None:
         return EPISODE
     return f"{MOUNTED}/{mount_names[request.upper]}"
-
-
-@cache
-def hidden_files() -> list[str]:
-    """Returns the files of ``/proc`` to hide, of those that this kernel has."""
-    return [path for path in _HIDDEN_FILES if os.path.exists(path)]
 
 
 @cache
@@ -280,41 +329,5 @@ def overlay_works_on_tmpfs() -> bool:
     return True
 
 
-def make_real(path: str) -> None:
-    """Creates every folder of a path; replaces files and links."""
-    folder = ""
-    for name in path.split("/")[1:]:
-        folder += f"/{name}"
-        if os.path.isdir(folder) and not os.path.islink(folder):
-            continue
-        if os.path.lexists(folder):
-            os.unlink(folder)
-        os.mkdir(folder, 0o755)
-
-
-def _dated(request: SandboxRequest) -> set[str]:
-    """Returns the links and folders on the sandbox's tmpfs, which get a fixed time.
-
-    Folders below a mount, a layer or a restored folder keep their times.
-    """
-    targets = [mount.target for mount in request.mounts]
-    elsewhere = [*targets, *allowed_folders(), *allowed_links(), "/proc"]
-    elsewhere.remove("/dev")  # of its folders, only /dev/shm takes mounts
-    if request.layers:
-        elsewhere.append("/workspace")
-    if request.restores:  # the snapshot set their times
-        elsewhere += ("/workspace", *(inside for _, inside, _ in _WRITABLE))
-    outside = tuple(f"{folder}/" for folder in elsewhere)
-    above = {path[:end] for path in targets for end, sign in enumerate(path) if sign == "/" and end}
-    paths = above.union(request.links, _DATED) - {"/dev"}
-    return {path for path in paths if not f"{path}/".startswith(outside)}.union(allowed_links())
-
-
 def _date(path: str, time_ns: int) -> None:
     os.utime(path, ns=(time_ns, time_ns), follow_symlinks=False)
-
-
-def _is_writable(path: str) -> bool:
-    """Whether a path is in the workspace or another folder that commands may write to."""
-    folders = ("/workspace", *(inside for _, inside, _ in _WRITABLE))
-    return f"{path}/".startswith(tuple(f"{folder}/" for folder in folders))

@@ -23,7 +23,6 @@ from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # Taking a snapshot changes no file, not even its access time.
 _QUIETLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPAQUE = "user.overlay.opaque"
 _STAT_BLOCK_BYTES = 512  # the unit of `st_blocks`, whatever the file system
 _CHUNK_BYTES = 1 << 20
@@ -182,13 +181,11 @@ class _Packer:
             if facts.st_blocks * _STAT_BLOCK_BYTES < facts.st_size:
                 extents = list(_extents(descriptor, facts.st_size))
             self._write(entry._replace(size=facts.st_size, extents=extents))
-            for start, length in extents:
-                for at in range(start, start + length, _CHUNK_BYTES):
-                    size = min(_CHUNK_BYTES, start + length - at)
-                    data = os.pread(descriptor, size, at)
-                    if len(data) < size:
-                        raise OSError(errno.EIO, "it is shorter than its size", entry.path)
-                    self._file.write(data)
+            for at, size in _chunks(extents):
+                data = os.pread(descriptor, size, at)
+                if len(data) < size:
+                    raise OSError(errno.EIO, "it is shorter than its size", entry.path)
+                self._file.write(data)
 
     def _write(self, entry: Entry) -> None:
         self._file.write(json.dumps(entry).encode("ascii") + b"\n")
@@ -216,6 +213,13 @@ def _extents(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
             return  # a hole to the end
         position = min(os.lseek(descriptor, start, os.SEEK_HOLE), size)
         yield start, position - start
+
+
+def _chunks(extents: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
+    """Yields the offsets and sizes of pieces of a file's data."""
+    for start, length in extents:
+        for at in range(start, start + length, _CHUNK_BYTES):
+            yield at, min(_CHUNK_BYTES, start + length - at)
 
 
 def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
@@ -286,24 +290,17 @@ def _make(file: BinaryIO, entry: Entry, made: Mapping[tuple[str, str], Entry]) -
 
 
 def _make_file(file: BinaryIO, entry: Entry, mode: int) -> None:
-    descriptor = os.open(entry.path, _NEW, mode)
-    try:
-        for start, length in entry.extents:
-            for at in range(start, start + length, _CHUNK_BYTES):
-                size = min(_CHUNK_BYTES, start + length - at)
-                data = file.read(size)
-                if len(data) < size:
-                    raise ValueError("it ends too early")
-                while data:
-                    at += (num_written := os.pwrite(descriptor, data, at))
-                    data = data[num_written:]
-        if not entry.extents or sum(entry.extents[-1]) < entry.size:
-            os.truncate(descriptor, entry.size)
+    with open(entry.path, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as made:
+        for at, size in _chunks(entry.extents):
+            data = file.read(size)
+            if len(data) < size:
+                raise ValueError("it ends too early")
+            made.seek(at)
+            made.write(data)
+        made.truncate(entry.size)
         if mode & ~0o777:  # writing clears these bits
-            os.chmod(descriptor, mode)
-        _set_time(descriptor, entry)
-    finally:
-        os.close(descriptor)
+            os.chmod(made.fileno(), mode)
+        _set_time(made.fileno(), entry)
 
 
 def _set_time(path: str | int, entry: Entry) -> None:

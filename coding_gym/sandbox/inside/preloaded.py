@@ -13,10 +13,9 @@ import linecache
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.commands import Launcher
 from coding_gym.sandbox.inside.host_folders import (
     ALLOWED,
     MOUNTED,
@@ -83,27 +82,19 @@ class Forked(BaseException):
         self.folder = folder
 
 
-class ForkLauncher(Launcher):
-    """Starts a fork of this process in place of bash.
+def fork(
+    folder: str, _: list[bytes], env: Mapping[bytes, bytes], descriptors: Sequence[int]
+) -> int:
+    """Forks this process in place of starting bash; see `commands.spawn_bash`.
 
-    Args:
-        folder: The folder of the modules that were imported in advance.
+    Standard input is the file that `run` reads; ``folder`` is that of the imported modules.
     """
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-
-    def start(
-        self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
-    ) -> int:
-        """Forks; see `Launcher.start`. Standard input is the file that `run` reads."""
-        del arguments  # they are for bash
-        pid = os.fork()
-        if pid == 0:
-            for number, source in descriptors.items():
-                os.dup2(source, number)
-            raise Forked(env, self._folder)
-        return pid
+    pid = os.fork()
+    if pid == 0:
+        for number, own in enumerate(descriptors):
+            os.dup2(own, number)
+        raise Forked(env, folder)
+    return pid
 
 
 def run(forked: Forked, base: list[str]) -> None:

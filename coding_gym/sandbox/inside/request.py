@@ -19,7 +19,6 @@ class Source:
         is_folder: Whether it is a folder.
         writable: Whether commands may write to it.
         hides_packages: Whether third-party packages in it are hidden.
-        single_use: Whether no other sandbox uses it.
     """
 
     path: str
@@ -28,7 +27,6 @@ class Source:
     is_folder: bool
     writable: bool = False
     hides_packages: bool = False
-    single_use: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +70,7 @@ class SandboxRequest:
         env: The variables of commands.
         limits: The fields of `coding_gym.sandbox.spec.SandboxLimits`.
         network: Whether the host's network is shared.
+        ports: Ports of the sandbox to listen at; the owner gets the sockets.
         restores: Whether the data of a snapshot follow over the sandbox's channel.
     """
 
@@ -86,6 +85,7 @@ class SandboxRequest:
     env: Mapping[str, str]
     limits: Mapping[str, int]
     network: bool
+    ports: tuple[int, ...]
     restores: bool
 
     def sources(self) -> tuple[Source, ...]:

@@ -27,10 +27,11 @@ from coding_gym.sandbox.inside import (
     wire,
 )
 from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.commands import Start
 from coding_gym.sandbox.inside.host_folders import MountedFolders
 from coding_gym.sandbox.inside.mounts import MountNames
 from coding_gym.sandbox.inside.packing import Changes
-from coding_gym.sandbox.inside.preloaded import Forked, ForkLauncher
+from coding_gym.sandbox.inside.preloaded import Forked
 from coding_gym.sandbox.inside.request import Preload, SandboxRequest
 from coding_gym.sandbox.inside.serving import Commands, Operation, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
@@ -128,7 +129,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     # All modules are loaded. In a sandbox, a policy may write to the folders of this path.
     sys.path.clear()
     on_tmpfs = mounts.overlay_works_on_tmpfs()
-    for cached in (host_folders.allowed_folders, mounts.hidden_files, mounts.lists_newest_first):
+    for cached in (host_folders.allowed_folders, mounts.lists_newest_first):
         cached()
     lockdown.num_capabilities()
     gc.collect()
@@ -138,9 +139,9 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     control.sendall(wire.pack({"overlay_works_on_tmpfs": on_tmpfs}))
     os.dup2(null, 2)
     os.close(null)
-    launcher = ForkLauncher(preload.folder) if preload else None
+    fork = partial(preloaded.fork, preload.folder) if preload else None
     try:
-        owner.serve(control, watched, partial(_open, control, mounted, launcher))
+        owner.serve(control, watched, partial(_open, control, mounted, fork))
     except Forked:
         raise
     except BaseException:  # noqa: BLE001 - no exception may reach the code of the parent process
@@ -187,25 +188,21 @@ def _switch_user(uid: int, gid: int) -> None:
 def _open(
     control: socket.socket,
     mounted: MountedFolders,
-    launcher: ForkLauncher | None,
+    fork: Start | None,
     request: SandboxRequest,
 ) -> tuple[int]:
     """Clones a sandbox's first process and returns the owner's end of its channel."""
+    mounted.trim()
     mount_names = {source: mounted.name(source) for source in request.sources()}
     user = os.getuid(), os.getgid()
-    try:
-        with step("create a sandbox's namespaces"):
-            owners_end, channel = socket.socketpair()
-            with channel:
-                if sc.clone(_SANDBOX_NAMESPACES | (0 if request.network else sc.NEW_NET)) == 0:
-                    owners_end.detach()
-                    os.dup2(channel.detach(), control.fileno(), inheritable=False)
-                    set_up = partial(_set_up, request, mount_names, user)
-                    _run_init(control, request, set_up, launcher)
-    except SetupError:
-        mounted.trim()
-        raise
-    mounted.trim()
+    with step("create a sandbox's namespaces"):
+        owners_end, channel = socket.socketpair()
+        with channel:
+            if sc.clone(_SANDBOX_NAMESPACES | (0 if request.network else sc.NEW_NET)) == 0:
+                owners_end.detach()
+                os.dup2(channel.detach(), control.fileno(), inheritable=False)
+                set_up = partial(_set_up, request, mount_names, user)
+                _run_init(control, request, set_up, fork)
     return (owners_end.detach(),)
 
 
@@ -213,19 +210,21 @@ def _run_init(
     channel: socket.socket,
     request: SandboxRequest,
     set_up: Callable[[socket.socket], Changes],
-    launcher: ForkLauncher | None,
+    fork: Start | None,
 ) -> NoReturn:
     """Runs the cloned process; returns only in forks, by `Forked`."""
     try:
         changes = set_up(channel)
         channel.sendall(wire.pack({}))
+        for port in request.ports:
+            _listen(port, channel)
+        lockdown.limit_descriptors(request.limits)
         commands = Commands(request.env, request.limits["memory_bytes"], channel)
         operations: dict[str, Operation] = {
             "snapshot": partial(packing.send, changes),
-            "listen": _listen,
         }
-        if launcher is not None:
-            operations["python"] = partial(commands.run_python, launcher)
+        if fork is not None:
+            operations["python"] = partial(commands.run_python, fork)
         serve(channel, commands, operations)
     except Forked:
         raise
@@ -243,7 +242,7 @@ def _set_up(
     """Makes this newly cloned process the first of a sandbox; returns the folders of changes."""
     with step("close the server's descriptors"):
         sc.call("close_range", channel.fileno() + 1, 0x7FFFFFFF, 0)
-        sc.reset_signal(signal.SIGCHLD)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     mounts.map_user(user, request.image)
     with step("mount the sandbox's tmpfs"):
         folders = mounts.make_tmpfs(request, mount_names)
@@ -262,7 +261,11 @@ def _set_up(
     return changes
 
 
-def _listen(request: dict[str, Any], channel: socket.socket) -> None:
-    """Listens at a port of the sandbox and sends the listening socket to the owner."""
-    with socket.create_server((_LOOPBACK, request["port"])) as listener:
+def _listen(port: int, channel: socket.socket) -> None:
+    """Listens at a port of the sandbox and sends the listening socket to the owner.
+
+    Before the limit on descriptors, to which the kernel compares those that all processes of the
+    user have in transit: other sandboxes could prevent it.
+    """
+    with socket.create_server((_LOOPBACK, port)) as listener:
         socket.send_fds(channel, [b"+"], [listener.fileno()])

@@ -8,24 +8,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coding_gym.sandbox.inside import commands, files, wire
+from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.commands import (
     GRACE_S,
-    NAMESPACE,
     Command,
-    Enclosure,
     Outcome,
     Reply,
+    Start,
     refused,
+    spawn_bash,
 )
-from coding_gym.sandbox.inside.preloaded import ForkLauncher
-from coding_gym.sandbox.inside.processes import MemoryWatch
+from coding_gym.sandbox.inside.files import Opener
+from coding_gym.sandbox.inside.processes import MemoryWatch, all_but_first
 
 # Takes a request, whose ``file`` it closes, and sends the whole reply.
 Operation = Callable[[dict[str, Any], socket.socket], None]
 
 _MAX_BODY_BYTES = (64 << 20) + (1 << 20)
 _OUT_OF_PROCESSES = (errno.EAGAIN, errno.ENOMEM)
-_WORKSPACE = "/workspace"
 
 
 class Commands:
@@ -35,11 +35,12 @@ class Commands:
         env: The variables of commands.
         memory_bytes: Limit on the memory of all processes together.
         channel: The channel to the owner; this process ends when it closes.
-        workspace: The folder in which commands start.
-        enclosure: Starts and lists processes.
+        start: Starts bash.
+        list_pids: Lists the ids of all processes of the sandbox.
+        open_file: Opens files for the owner.
 
     Attributes:
-        enclosure: As the argument.
+        open_file: As the argument.
     """
 
     def __init__(
@@ -48,37 +49,33 @@ class Commands:
         memory_bytes: int,
         channel: socket.socket,
         *,
-        workspace: str = _WORKSPACE,
-        enclosure: Enclosure = NAMESPACE,
+        start: Start = spawn_bash,
+        list_pids: Callable[[], frozenset[int]] = all_but_first,
+        open_file: Opener = sc.open_without_magic,
     ) -> None:
-        self.enclosure = enclosure
-        self._workspace = workspace
+        self.open_file = open_file
+        self._start = start
         # Encoded once, not for each command.
         self._env = _encoded(env)
         self._channel = channel
-        self._memory = MemoryWatch(memory_bytes, enclosure.list_pids)
-
-    def enter_workspace(self) -> None:
-        """Changes to the folder in which commands start."""
-        os.chdir(self._workspace)
+        self._memory = MemoryWatch(memory_bytes, list_pids)
 
     def run(self, request: dict[str, Any], body: bytes) -> Reply:
         """Runs a command and returns the reply's header and body.
 
         Args:
-            request: From `served_sandbox`, with a descriptor of the standard input as ``file``;
-                ``is_plain`` if the call gives no folder, variables or input.
+            request: From `served_sandbox`, with a descriptor of the standard input as ``file``.
             body: The command's text.
         """
         started = time.monotonic()
         try:
-            self._enter(request)
+            self._enter(request["cwd"])
         except OSError as error:
             return refused(f"cd: {request['cwd']}: {error.strerror}", 1)
         env = self._env | _encoded(request["env"]) if request["env"] else self._env
         arguments = [b"-c", b"--", body, commands.NAME]
         try:
-            command = Command(self.enclosure.launcher, arguments, env, request, started)
+            command = Command(self._start, arguments, env, request, started)
             return self._watch(command, request["timeout_s"], started)
         except OSError as error:
             if error.errno == errno.E2BIG:
@@ -88,29 +85,23 @@ class Commands:
             # In an image a policy can remove or replace bash, or keep it open for writing.
             return refused(f"{commands.BASH}: {error.strerror}", 127)
 
-    def run_python(
-        self, launcher: ForkLauncher, request: dict[str, Any], channel: socket.socket
-    ) -> None:
+    def run_python(self, fork: Start, request: dict[str, Any], channel: socket.socket) -> None:
         """Starts the Python run of the request's file in a fork, and sends the reply."""
         started = time.monotonic()
         try:
-            self.enter_workspace()
+            self._enter(request["cwd"])
         except OSError as error:
-            reply = refused(f"cd: {self._workspace}: {error.strerror}", 1)
+            reply = refused(f"cd: {request['cwd']}: {error.strerror}", 1)
         else:
-            command = Command(launcher, [], self._env, request, started)
+            command = Command(fork, [], self._env, request, started)
             reply = self._watch(command, request["timeout_s"], started)
         finally:
             os.close(request["file"])
         channel.sendall(wire.pack(*reply))
 
-    def _enter(self, request: dict[str, Any]) -> None:
+    def _enter(self, path: str) -> None:
         """Changes to the folder of a command."""
-        if request["is_plain"]:
-            self.enter_workspace()
-            return
-        flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-        folder = self.enclosure.open_file(request["cwd"], flags, 0)
+        folder = self.open_file(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0)
         try:
             os.fchdir(folder)
         finally:
@@ -154,9 +145,8 @@ def _answer(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
         return runner.run(request, body)
     try:
         if request["op"] == "read":
-            opener = runner.enclosure.open_file
-            return {}, files.read(request["path"], request["max_bytes"], opener)
-        files.write(request["path"], body, runner.enclosure.open_file)
+            return {}, files.read(request["path"], request["max_bytes"], runner.open_file)
+        files.write(request["path"], body, runner.open_file)
     except OSError as error:
         return {"errno": error.errno or 0, "reason": error.strerror or str(error)}, b""
     return {}, b""

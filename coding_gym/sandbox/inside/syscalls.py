@@ -11,7 +11,6 @@ import os
 import struct
 from collections.abc import Mapping
 from functools import cache
-from pathlib import PurePosixPath
 from typing import Any
 
 # Name, number of x86_64, number of aarch64; "-" where that architecture lacks the call.
@@ -35,7 +34,7 @@ _TABLE = """
     prctl 157 167, preadv2 327 286, prlimit64 302 261, process_madvise 440 440,
     process_vm_readv 310 270, process_vm_writev 311 271, ptrace 101 117, quotactl 179 60,
     quotactl_fd 443 443, readahead 187 213, reboot 169 142, removexattr 197 14,
-    removexattrat 466 466, request_key 249 218, rt_sigaction 13 134, seccomp 317 277, semget 64 190,
+    removexattrat 466 466, request_key 249 218, seccomp 317 277, semget 64 190,
     set_mempolicy 238 237, setdomainname 171 162, sethostname 170 161, setns 308 268,
     setrlimit 160 164, setsockopt 54 208, settimeofday 164 170, setxattr 188 5, setxattrat 463 463,
     shmget 29 194, socket 41 198, socketpair 53 199, statmount 457 457, swapoff 168 225,
@@ -75,12 +74,10 @@ PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _RESOLVE_NO_MAGIC_LINKS = 0x02
-_RESOLVE_NO_SYMLINKS = 0x04
 
 _SIGCHLD = 17
 _CAPABILITY_VERSION = 0x20080522
 _SET_FILTER = 1
-_DEFAULT_ACTION = bytes(32)  # SIG_DFL without flags
 
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
@@ -193,15 +190,6 @@ def write_text(path: str, text: str) -> None:
         os.close(file)
 
 
-def refuse_symlinks(path: str) -> None:
-    """Raises OSError if a part of a path is a symbolic link; its last parts need not exist."""
-    how = struct.pack("3Q", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS)
-    for part in (*reversed(PurePosixPath(path).parents), path):
-        descriptor = call("openat2", _AT_FDCWD, str(part), how, len(how), tolerates=errno.ENOENT)
-        if descriptor >= 0:
-            os.close(descriptor)
-
-
 def mount(kind: str, target: str, flags: int, options: str = "", *, tolerates: int = 0) -> None:
     """Mounts a new file system of a kind."""
     arguments = (kind, target, kind.encode(), flags, options.encode())
@@ -309,11 +297,6 @@ def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
     except OSError as error:
         code = error.errno or 0
         raise OSError(code, os.strerror(code), path) from None
-
-
-def reset_signal(number: int) -> None:
-    """Gives a signal its default effect; `signal.signal` would touch far more memory."""
-    call("rt_sigaction", number, _DEFAULT_ACTION, 0, 8)
 
 
 def personality(value: int) -> int:

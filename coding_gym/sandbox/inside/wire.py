@@ -16,7 +16,7 @@ from coding_gym.sandbox.inside.request import from_json, to_json
 MAX_HEADER_BYTES = 1 << 24
 _LENGTHS = struct.Struct("<II")
 _DESCRIPTOR = struct.Struct("i")
-_SMALL_BYTES, _CHUNK_BYTES = 1 << 14, 1 << 18
+_CHUNK_BYTES = 1 << 18
 
 
 # Used directly: `json.dumps` and `json.loads` touch more memory, which each sandbox pays for.
@@ -38,7 +38,7 @@ def pack(header: dict[str, Any], body: bytes = b"") -> bytes:
 def receive(
     channel: socket.socket, *, max_body_bytes: int, deadline: float | None = None
 ) -> tuple[dict[str, Any], bytes]:
-    """Returns the header and body of the next message; bytes after it are a ProtocolError.
+    """Returns the header and body of the next message.
 
     Args:
         channel: A stream socket.
@@ -50,8 +50,8 @@ def receive(
         TimeoutError: The deadline passed.
         ProtocolError: The bytes are not a message, or its body is too long.
     """
-    data = _some(channel, _SMALL_BYTES, deadline)  # usually the whole message
-    text, body = _message(channel, data, max_body_bytes, deadline)
+    lengths = _exactly(channel, _LENGTHS.size, deadline)
+    text, body = _rest(channel, lengths, max_body_bytes, deadline)
     return _parse(text, _decode), body
 
 
@@ -63,31 +63,24 @@ def receive_request(
     Only for messages of the owner, which can contain requests: a sandbox could send any number of
     descriptors.
     """
-    data, descriptors = receive_descriptors(channel, _SMALL_BYTES, 1)
-    if not data:
+    lengths, descriptors = receive_descriptors(channel, _LENGTHS.size, 1)
+    if not lengths:
         raise EOFError("the channel was closed")
-    text, body = _message(channel, data, max_body_bytes, None)
+    lengths += _exactly(channel, _LENGTHS.size - len(lengths), None)
+    text, body = _rest(channel, lengths, max_body_bytes, None)
     header = _parse(text, _decode_request)
     header["file"] = descriptors[0] if descriptors else -1
     return header, body
 
 
-def _message(
-    channel: socket.socket, data: bytes, max_body_bytes: int, deadline: float | None
+def _rest(
+    channel: socket.socket, lengths: bytes, max_body_bytes: int, deadline: float | None
 ) -> tuple[bytes, bytes]:
-    """Returns header and body of the message that starts with some data; reads the rest of it."""
-    if len(data) < _LENGTHS.size:
-        data += _exactly(channel, _LENGTHS.size - len(data), deadline)
-    header_size, body_size = _LENGTHS.unpack_from(data)
+    """Returns the header and body that follow the lengths of a message."""
+    header_size, body_size = _LENGTHS.unpack(lengths)
     if header_size > MAX_HEADER_BYTES or body_size > max_body_bytes:
         raise ProtocolError(f"a message of {header_size} + {body_size} bytes is too long")
-    start = _LENGTHS.size + header_size
-    missing = start + body_size - len(data)
-    if missing < 0:
-        raise ProtocolError(f"{-missing} bytes follow a message")
-    if missing:
-        data += _exactly(channel, missing, deadline)
-    return data[_LENGTHS.size : start], data[start:]
+    return _exactly(channel, header_size, deadline), _exactly(channel, body_size, deadline)
 
 
 def receive_descriptors(
@@ -118,23 +111,14 @@ def _parse(text: bytes, decode: Callable[[str], tuple[Any, int]]) -> dict[str, A
 
 def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:
     """Returns ``size`` bytes; memory grows with the received bytes, not with a claimed length."""
-    data = _some(channel, size, deadline) if size else b""
-    if len(data) == size:
-        return data
-    grown = bytearray(data)
-    while len(grown) < size:
-        grown += _some(channel, size - len(grown), deadline)
-    return bytes(grown)
-
-
-def _some(channel: socket.socket, max_bytes: int, deadline: float | None) -> bytes:
-    """Returns at most ``max_bytes`` bytes, as soon as any arrive."""
-    if deadline is not None:
-        remaining_s = deadline - time.monotonic()
-        if remaining_s <= 0:
-            raise TimeoutError("no reply in time")
-        channel.settimeout(remaining_s)
-    data = channel.recv(min(max_bytes, _CHUNK_BYTES))
-    if not data:
-        raise EOFError("the channel was closed")
-    return data
+    data = bytearray()
+    while len(data) < size:
+        if deadline is not None:
+            if (left_s := deadline - time.monotonic()) <= 0:
+                raise TimeoutError("no reply in time")
+            channel.settimeout(left_s)
+        chunk = channel.recv(min(size - len(data), _CHUNK_BYTES))
+        if not chunk:
+            raise EOFError("the channel was closed")
+        data += chunk
+    return bytes(data)

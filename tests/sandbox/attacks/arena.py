@@ -7,8 +7,8 @@ import socket
 import subprocess
 import tempfile
 import textwrap
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -261,7 +261,8 @@ class Arena:
         self._listing = self._list_sibling()
         gate = Mount(source=self.host.gate, target="/opt/gate", writable=True)
         mounts = (*mounts, gate, *changes.pop("mounts", ()))
-        self.spec = replace(spec, mounts=mounts, **changes)
+        forwards = {8765: self.host.secrets / "socket"}  # as for a command-line agent
+        self.spec = replace(spec, mounts=mounts, forwards=forwards, **changes)
 
     def assert_refused(
         self,
@@ -319,17 +320,15 @@ class Arena:
         return result.output
 
     def _run_lasting(self, script: str, attacker: Sandbox, meanwhile: Callable[[], None]) -> str:
-        reports: list[str] = []
-        thread = threading.Thread(target=lambda: reports.append(self.run(script, attacker).output))
-        thread.start()
-        try:
-            self.wait_for_attack()
-            self.assert_unharmed()
-            meanwhile()
-        finally:
-            os.write(self.host.go, b"x")
-            thread.join()
-        return reports[0]
+        with ThreadPoolExecutor(1) as thread:
+            running = thread.submit(self.run, script, attacker)
+            try:
+                self.wait_for_attack()
+                self.assert_unharmed()
+                meanwhile()
+            finally:
+                os.write(self.host.go, b"x")
+            return running.result().output
 
 
 def source(host: Host, script: str) -> str:

@@ -71,6 +71,8 @@ _TRAPS = {
     "to itself": "ln -s x x",
     "in a circle": "ln -s y x; ln -s x y",
     "to a device": "ln -s /dev/zero x",
+    "to the kernel's log": "ln -s /proc/kmsg x",
+    "to the own terminal": "ln -s /dev/tty x",
     "to a terminal": "ln -s /dev/ptmx x",
     "to a pipe": "mkfifo x",
     "to a folder": "mkdir x",

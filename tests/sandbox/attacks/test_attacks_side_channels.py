@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shutil
 import struct
 import tempfile
 from collections.abc import Iterator
@@ -129,26 +128,18 @@ def test_page_cache_sends_bytes_without_a_sandbox(shared: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "command"),
+    "command",
     [
-        ("dd", "dd if=/dev/urandom of=a bs=1M count=2 && dd if=a of=b iflag=nocache oflag=nocache"),
-        ("sort", "seq 9 -1 1 | sort --parallel=2 -o s - && tac s"),
-        ("git", "git init r && cd r && seq 9 >a && git add a && git commit -m a && git gc"),
-        ("node", "node -e 'require(`fs`).promises.readFile(`/usr/bin/env`).then(d => d[0])'"),
-        (
-            "sqlite",
-            """python -c "import sqlite3; d = sqlite3.connect('d')
+        "dd if=/dev/urandom of=a bs=1M count=2 && dd if=a of=b iflag=nocache oflag=nocache",
+        "git init r && cd r && seq 9 >a && git add a && git commit -m a && git gc",
+        """python -c "import sqlite3; d = sqlite3.connect('d')
 d.execute('pragma mmap_size=9999'); d.execute('pragma journal_mode=wal')
 d.execute('create table t(a)'); d.commit()
 assert d.execute('pragma integrity_check').fetchone() == ('ok',)" """,
-        ),
     ],
+    ids=["dd", "git", "sqlite"],
 )
-def test_programs_do_not_need_the_refused_calls(
-    backend: SandboxBackend, program: str, command: str
-) -> None:
-    if program == "node" and shutil.which("node") is None:
-        pytest.skip("node is not installed")
+def test_programs_do_not_need_the_refused_calls(backend: SandboxBackend, command: str) -> None:
     with closing(backend.open(_SPEC)) as sandbox:
         result = sandbox.run(command)
     assert result.ok, result.output

@@ -18,7 +18,7 @@ from sandbox_fixtures import (
     wait_until,
 )
 
-from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec
 from coding_gym.sandbox.snapshot import spec_digest
 
@@ -72,22 +72,12 @@ def test_restores_leak_no_process_or_descriptor(spec: SandboxSpec) -> None:
 
 
 def test_mounts_may_cover_all_writable_folders(make_layer: MakeLayer) -> None:
-    targets = ("/tmp", "/home/agent", "/dev/shm")
+    targets = ("/tmp", "/home/agent")
     mounts = tuple(Mount(source=make_layer({"name": t}), target=t) for t in targets)
     with make_sandbox(mounts=mounts) as sandbox:
         sandbox.write_file("kept", b"1")
         sandbox.restore(sandbox.snapshot())
-        assert output(sandbox, "cat kept /tmp/name /dev/shm/name") == "1/tmp/dev/shm"
-
-
-def test_a_restore_mounts_at_folders_that_a_policy_replaced(make_layer: MakeLayer) -> None:
-    tools = Mount(source=make_layer({"tool": "t\n"}), target="/tmp/way/to/tools")
-    look = "cat /tmp/way/to/tools/tool; ls /tmp"
-    with make_sandbox(mounts=(tools,)) as sandbox:
-        for replacement in ("true", "ln -s /sandbox", "ln -s /.old", "touch", "mkfifo"):
-            sandbox.run(f"rm -rf /tmp/away; mv /tmp/way /tmp/away; {replacement} /tmp/way")
-            sandbox.restore(sandbox.snapshot())
-            assert output(sandbox, look) == "t\naway\nway\n"
+        assert output(sandbox, "cat kept /tmp/name ~/name") == "1/tmp/home/agent"
 
 
 def test_digests_of_specs_differ_with_content_and_not_with_paths(
@@ -105,9 +95,15 @@ def test_digests_of_specs_differ_with_content_and_not_with_paths(
         assert spec_digest(other) != spec_digest(spec)
 
 
-def test_a_mount_below_a_symlink_of_the_workspace_is_refused(make_layer: MakeLayer) -> None:
+@pytest.mark.parametrize("link", ["/sandbox", "/.old/allowed"])
+def test_a_mount_below_a_symlink_of_the_workspace_stays_inside(
+    make_layer: MakeLayer, link: str
+) -> None:
     layer = make_layer({"file": "x"})
-    (layer / "way").symlink_to("/sandbox")
+    (layer / "way").symlink_to(link)
     tools = Mount(source=make_layer({"tool": "t\n"}), target="/workspace/way/tools")
-    with pytest.raises(InvalidArgumentError, match="/workspace/way"):
-        make_sandbox(layers=(layer,), mounts=(tools,))
+    with make_sandbox(layers=(layer,), mounts=(tools,)) as sandbox:
+        assert output(sandbox, f"cat {link}/tools/tool; ls {link}") in {
+            "t\nbin\ntools\n",
+            "t\ntools\n",
+        }

@@ -14,19 +14,12 @@ from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
-from coding_gym.task import ImageTree, Task
+from coding_gym.task import Task
 from coding_gym.tasks.validation import validate_task
 from coding_gym.tasks.validation_report import Checks
 from coding_gym.workspace import Template, TemplateStore, apply_patch, diff
 
 pytestmark = pytest.mark.slow
-
-
-def test_a_row_with_an_image_path_is_an_image_task(make_image_task: MakeTask) -> None:
-    task = make_image_task()
-    assert (task.tree, task.interpreter, task.image_path) == (ImageTree(), "image", "/testbed")
-    assert Task.from_row(task.to_row()) == task
-    assert task.has_own_pytest
 
 
 def test_a_reverse_patch_applies_to_the_tree_of_an_image(

@@ -1,12 +1,12 @@
 """Runs that pull images while they play, and remove images that are no longer needed."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from episodes import raising
 from image_fixtures import entry, oci_layout, tar_of
 from registries import Registry, running_registry
 from workspace_scene import MakeTask
@@ -103,35 +103,23 @@ def test_an_image_that_cannot_be_pulled_fails_only_its_task(
     assert image_names() == []
 
 
-def test_a_stopped_run_leaves_no_pulled_image(
-    tmp_path: Path, cache: Path, tasks: list[Task]
+@pytest.mark.parametrize("is_failing", [False, True], ids=["stopped", "failing"])
+def test_a_run_that_ends_early_leaves_no_pulled_image(
+    tmp_path: Path, cache: Path, tasks: list[Task], is_failing: bool
 ) -> None:
     runners: list[Any] = []
 
-    def stop(_: Trajectory) -> None:
+    def end(_: Trajectory) -> None:
+        if is_failing:  # while the third attempt waits for its image
+            raise OSError("the disk is full")
         runners[0].stopping = True
 
-    records = _play(
-        tmp_path / "run",
-        tasks,
-        concurrency=2,
-        episode=_UNGRADED,
-        on_start=lambda runner, *_: runners.append(runner),
-        on_done=stop,
-    )
-    assert {record.task_id for record in records} <= {"shapes-0", "shapes-1"}
-    assert [
-        record.error for record in records if record.error
-    ] == []  # the image of a running attempt stayed
-    assert image_names() == []
-
-
-def test_a_failing_run_does_not_wait_for_images(
-    tmp_path: Path, cache: Path, tasks: list[Task]
-) -> None:
-    fail = raising(OSError("the disk is full"))
-    with pytest.raises(OSError, match="full"):  # while the third attempt waits for its image
-        _play(tmp_path / "run", tasks, concurrency=3, episode=_UNGRADED, on_done=fail)
+    options = {"concurrency": 3, "episode": _UNGRADED, "on_done": end}
+    options["on_start"] = lambda runner, *_: runners.append(runner)
+    with pytest.raises(OSError, match="full") if is_failing else nullcontext():
+        records = _play(tmp_path / "run", tasks, **options)
+        assert {record.task_id for record in records} <= {"shapes-0", "shapes-1"}
+        assert [record.error for record in records if record.error] == []  # its image stayed
     assert image_names() == []
 
 

@@ -1,17 +1,14 @@
 """Rows run in the images that their dataset publishes, pulled from a registry."""
 
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import episodes
 import pytest
 from episodes import played_by, run_command
 from image_fixtures import oci_layout
 from registries import running_registry
-from sandbox_fixtures import wait_until, write_rows
+from sandbox_fixtures import write_rows
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidTaskError
@@ -20,21 +17,6 @@ from coding_gym.tasks import load_tasks
 pytestmark = pytest.mark.slow
 
 IMAGE = "xingyaoww/sweb.eval.x86_64.dask_s_dask-1:latest"
-
-
-_PLAY = """
-import sys
-from contextlib import closing
-from coding_gym.envs import CodingRepairEnv
-from coding_gym.sandbox.images.fetching import fetch_image
-from coding_gym.tasks import load_tasks
-from episodes import played_by
-
-fetch_image(sys.argv[2])
-tasks = load_tasks(sys.argv[1], environments="images")
-with closing(CodingRepairEnv(tasks=tasks)) as env:
-    print(played_by(env, "gold").total_reward)
-"""
 
 
 @pytest.fixture
@@ -69,29 +51,6 @@ def test_a_row_is_played_and_graded_in_its_pulled_image(
     with closing(CodingRepairEnv(tasks=tasks)) as played:
         assert played_by(played, "gold").total_reward == 1.0
         assert played_by(played, "noop").total_reward == 0.0
-
-
-@pytest.mark.nightly
-def test_a_run_killed_five_times_leaves_no_partial_folders(
-    rows: Path, tmp_path: Path, layers: list[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("DATA", "CACHE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
-    monkeypatch.setenv("PYTHONPATH", str(Path(episodes.__file__).parent))
-    command = [sys.executable, "-c", _PLAY, str(rows), IMAGE]
-    (tmp_path / "registry").mkdir()
-    with running_registry(tmp_path / "registry") as registry:
-        env = ["PATH=/opt/python/bin:/bin", "SHAPE=round"]
-        registry.push(IMAGE, oci_layout(tmp_path / "pushed", layers, Env=env))
-        registry.replace_docker_hub(monkeypatch)
-        for kind in ("images", "layers", "image-pythons", "image-trees", "templates"):
-            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-                half_made = f"*/coding_gym/{kind}/*.partial"
-                wait_until(lambda pattern=half_made: list(tmp_path.glob(pattern)), 300)
-                process.kill()
-        played = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert played.stdout.splitlines()[-1] == "1.0"
-    assert list(tmp_path.glob("*/coding_gym/*/*.partial")) == []
 
 
 def test_a_row_without_a_published_image_is_refused(tiny_row: dict[str, Any]) -> None:
