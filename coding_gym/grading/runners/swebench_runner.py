@@ -7,7 +7,6 @@ from coding_gym.calls import ExecResult
 from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, PYTEST_FORMATS, read_log
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners.output_runner import OutputRunner
-from coding_gym.grading.runners.patterns import ANY
 from coding_gym.grading.runners.unittest_ids import UnittestId, methods
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
@@ -19,9 +18,6 @@ class SweBenchRunner(OutputRunner):
     ``test_report`` names the log format; the default is the format of the project in SWE-bench. A
     format can serve several languages, so patterns of protected files are those of all languages.
     """
-
-    name = "swebench"
-    names = ANY
 
     def _report_problem(self, task: Task) -> str:
         """Returns the problem of the log format that a task names, or ""."""
