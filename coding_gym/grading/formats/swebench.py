@@ -248,19 +248,6 @@ def read_phpunit(log: str) -> dict[str, str]:
     return statuses
 
 
-def read_minitest(log: str) -> dict[str, str]:
-    """Reads ``minitest --verbose``: ``TEST. TIME s = RESULT``; a regex would need cubic time."""
-    words = {".": PASSED, "F": FAILED, "E": FAILED}
-    statuses = {}
-    for line in map(str.strip, log.split("\n")):
-        how = max(map(line.rfind, words))
-        equals = line.rfind("=", 0, max(how, 0))
-        end = line.rfind(". ", 0, max(equals, 0))
-        if end > 0:
-            statuses[line[:end]] = words[line[how]]
-    return statuses
-
-
 FORMATS: dict[str, Read] = {
     "django": read_django,
     "matplotlib": read_matplotlib,
@@ -271,16 +258,13 @@ FORMATS: dict[str, Read] = {
     "sympy": read_sympy,
     "ant": _lines(r"\[junit\]\s+\[(?P<how>PASS|FAIL|ERR)\]\s+(?P<test>.*)$", "PASS", "FAIL|ERR"),
     "cargo": _lines(r"test\s+(?P<test>\S+)\s+\.{3}\s+(?P<how>\w+)$", "ok", "FAILED"),
-    "cucumber": _lines(r"(?P<test>.*) \.+(?P<how>\.|F)", ".", "F"),
     "googletest": _lines(r".*\[\s*(?P<how>OK|FAILED)\s*\]\s(?P<test>.*)\s\(.*\)$", "OK", "FAILED"),
     "gotest": _lines(r"--- (?P<how>PASS|FAIL|SKIP): (?P<test>.+) \(.+\)$", "PASS", "FAIL", "SKIP"),
     "gradle": _lines(r"(?P<test>[^>].+)\s(?P<how>PASSED|FAILED)$", "PASSED", "FAILED"),
     "jest": _lines(rf"(?P<how>[✓✕○])\s(?P<test>.+?){_TIME}$".replace(" ", r"\s"), "✓", "✕", "○"),
-    "jest_json": _lines(r"\[(?P<how>PASSED|FAILED)\]\s(?P<test>.+)$", "PASSED", "FAILED"),
     "jq": _lines(r"(?P<how>PASS|FAIL):\s(?P<test>.+)$", "PASS", "FAIL"),
     "maven": read_maven,
     "micropython": _lines(r"(?P<how>pass|FAIL|skip)\s+(?P<test>.+)$", "pass", "FAIL", "skip"),
-    "minitest": read_minitest,
     "phpunit": read_phpunit,
     "redis": _lines(
         rf"\[(?P<how>ok|err|skip|ignore)\]:\s(?P<test>.+?){_TIME}$".replace(" ", r"\s"),
