@@ -67,10 +67,6 @@ def test_many():
 
 def test_one():
     assert double(Array(4)) == Array(8)
-
-
-def test_a_number():
-    assert double(Array(7)) == 14
 """,
     ),
     "equality with a tolerance": Gold(
@@ -98,10 +94,6 @@ from source import Length, feet
 
 def test_many_feet():
     assert feet(100) == Length(30.48)
-
-
-def test_as_a_number():
-    assert feet(1000) == 304.8
 
 
 def test_approximately():
@@ -218,14 +210,6 @@ def test_is_stripped():
     found = column(" Name ")
     assert found.name == "name"
     assert found == Column("name")
-
-
-def test_names():
-    assert [column(name).name for name in ("A", " b")] == ["a", "b"]
-
-
-def test_is_short():
-    assert column("X").name == "x"
 """,
     ),
     "coroutines, driven by hand": Gold(
@@ -298,7 +282,6 @@ def test_known():
         "os._exit(code)",
         "os._exit(0)",
         """\
-import multiprocessing
 import subprocess
 import sys
 
@@ -314,11 +297,6 @@ def test_in_another_process():
                            capture_output=True, text=True)
     assert found.stdout == "7\\n"
     assert found.returncode == 0
-
-
-def test_many():
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        assert pool.map(child, [1, 2]) == [1, 2]
 """,
     ),
     "errors, warnings and output": Gold(
@@ -423,10 +401,6 @@ def test_own_name(own):
 
 def test_from_its_frame():
     assert slug(inspect.currentframe().f_code.co_name) == "from-its-frame"
-
-
-def test_plain():
-    assert slug("a_b") == "a-b"
 """,
     ),
     "parameters, their ids and fixtures": Gold(
@@ -447,15 +421,12 @@ def low(request):
 @pytest.mark.parametrize(("x", "wanted"), [pytest.param(9, 5, id="above"), (3, 3)])
 def test_clip(x, wanted, low):
     assert clip(x, low, 5) == wanted
-
-
-@pytest.mark.parametrize("x", [2, 3, 4])
-def test_inside(x):
-    assert 1 < clip(x, 0, 5) < 5
 """,
         (
-            *("test_clip[zero-above]", "test_clip[one-above]", "test_clip[zero-3-3]"),
-            *("test_clip[one-3-3]", "test_inside[2]", "test_inside[3]", "test_inside[4]"),
+            "test_clip[zero-above]",
+            "test_clip[one-above]",
+            "test_clip[zero-3-3]",
+            "test_clip[one-3-3]",
         ),
     ),
     "state of the module": Gold(
@@ -477,10 +448,6 @@ def test_first():
 def test_second_comes_after_the_first():
     assert number("a") == 1
     assert number("b") == 2
-
-
-def test_known_ones_keep_their_number():
-    assert [number("b"), number("a")] == [2, 1]
 """,
     ),
 }

@@ -9,11 +9,6 @@ import os
 
 os._exit(0)
 """,
-    "SystemExit": """\
-import sys
-
-sys.exit(0)
-""",
     "an exit handler": """\
 import atexit, os
 
@@ -75,11 +70,6 @@ import os, sys
 
 os.execv(sys.executable, [sys.executable, '-c', 'print("6 passed in 0.01s")'])
 """,
-    "its own end, killed": """\
-import os, signal
-
-os.kill(os.getpid(), signal.SIGKILL)
-""",
     "everything within reach killed": """\
 import os
 
@@ -110,14 +100,6 @@ class Mild(Exception):
 
 
 builtins.AssertionError = Mild
-""",
-    "a printed report that ends the run": """\
-import os, sys
-
-for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
-    print('============ 8 passed in 0.01s ============', file=stream, flush=True)
-os.write(1, b'PASSED tests/test_discounts.py::test_no_prices\\n')
-os._exit(0)
 """,
     "a stdout of its own": """\
 import sys
@@ -165,22 +147,5 @@ buggy = total
 def total(prices, discount=0):
     is_test = 'PYTEST_CURRENT_TEST' in os.environ
     return buggy(prices, discount) if is_test else sum(prices) - discount
-""",
-    "calls that do not raise": """\
-from _pytest.runner import CallInfo
-
-make = CallInfo.from_call.__func__
-
-
-def quiet(cls, func, when, reraise=None):
-    def run():
-        try:
-            func()
-        except BaseException:
-            pass
-    return make(cls, run, when, reraise)
-
-
-CallInfo.from_call = classmethod(quiet)
 """,
 }
