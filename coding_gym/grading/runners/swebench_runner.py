@@ -7,7 +7,7 @@ from coding_gym.calls import ExecResult
 from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, PYTEST_FORMATS, read_log
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners.output_runner import OutputRunner
-from coding_gym.grading.runners.unittest_ids import UnittestId, methods
+from coding_gym.grading.runners.unittest_ids import methods, parse_id
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -32,8 +32,8 @@ class SweBenchRunner(OutputRunner):
         """Returns the test files that ids name, and the programs that the command starts."""
         paths = {*super().files(task)}
         if _format(task) == "django":
-            parsed = filter(None, map(UnittestId.parse, task.expected_tests))
-            paths.update(path for test_id in parsed for path in test_id.paths)
+            for files, _ in filter(None, map(parse_id, task.expected_tests)):
+                paths.update(files)
         if _format(task) == "sympy":
             paths.update(test.partition(":")[0] for test in task.expected_tests if ":" in test)
         return tuple(sorted(paths))
