@@ -144,16 +144,16 @@ class _Calibration:
         self, task: Task, tree: TestTree, gold: Patch, first: Run, timeout_s: float, rng: Random
     ) -> None:
         self._task, self._tree, self._gold, self._timeout_s = task, tree, gold, timeout_s
-        self._first, self._rng, self._records = first, rng, tree.records
-        self._ids_by_test = tree.function_ids(first.files)
+        self._first, self._rng, self._records = first, rng, tree.runner.records
+        self._ids_by_test = tree.runner.function_ids(task, first.files)
         self.functions = _read_functions(first.files, self._ids_by_test.values())
         self.checks: list[tuple[_TestFunction, Check]] = []
         self.reached: Mapping[str, tuple[int, ...]] = {}
         self.slots: list[_Slot] = []
-        self.is_plain = tree.records
+        self.is_plain = tree.runner.records
         for function in self.functions:
             checks = function.file.checks(function.node)
-            if tree.records:
+            if tree.runner.records:
                 self._find_table(function, checks)
             else:  # a failed check ends the test, so only the last check is negated
                 checks = checks[-1:]
@@ -225,7 +225,7 @@ class _Calibration:
         tests = self._broken(run)
         if tests:
             tests &= self._broken(self._run(()))
-        broken = self._function_ids(tests)
+        broken = {name for test in tests for name in self._ids_by_test.get(test, ())}
         if not broken or self._drop_tables(broken):
             return bool(broken)
         if not self.is_plain:
@@ -301,7 +301,7 @@ class _Calibration:
         first, second = self.challenge.draw([*early, *late], self._rng)
         parts = (early, first), (early, second), (late, first)
         is_alone = self._records and bool(early) and all(self._end_alone(*part) for part in parts)
-        only = self._function_ids(early) if is_alone else set()
+        only = early if is_alone else ()
         passing = set(early)
         for negated in (first, second) if early else ():
             run = self._run(negated, only=only, is_base=True)
@@ -532,14 +532,10 @@ class _Calibration:
     def _end_alone(self, tests: Sequence[str], negated: Collection[int]) -> bool:
         if not tests:
             return True
-        run = self._run(negated, only=self._function_ids(tests))
+        run = self._run(negated, only=tests)
         challenge = self.challenge
         ends = {challenge.outcome(test, run, negated).status for test in tests}
         return run.is_whole and ends == {TestStatus.PASSED}
-
-    def _function_ids(self, tests: Iterable[str]) -> set[str]:
-        """Returns the ids of the test functions of some tests."""
-        return {name for test in tests for name in self._ids_by_test.get(test, ())}
 
     def _clear_bits(self, tests: Sequence[str], run: Run, negated: Collection[int]) -> set[str]:
         """Clears ``is_bit`` of units whose checks pass at base; returns the tests that passed."""
