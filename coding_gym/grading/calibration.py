@@ -592,5 +592,5 @@ def _read_functions(
 def _test_file(path: str, files: Mapping[str, bytes]) -> TestFile | None:
     try:
         return TestFile.read(path, files[path]) if path.endswith(".py") and path in files else None
-    except (SyntaxError, ValueError, RecursionError, LookupError):
+    except (SyntaxError, ValueError, RecursionError):
         return None  # the syntax of another Python version, or not a text

@@ -6,9 +6,7 @@ negation.
 """
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -168,9 +166,9 @@ class TestFile:
         """Reads a file.
 
         Raises:
-            SyntaxError, ValueError, LookupError, RecursionError: It cannot be read as Python.
+            SyntaxError, ValueError, RecursionError: It cannot be read as Python.
         """
-        text, _, _ = decoded(data)
+        text = decoded(data)
         return cls(path, SourceText(text), syntax.parse(text))
 
     def node(self, name: str) -> Function | None:
@@ -384,19 +382,16 @@ class TestFile:
         return node
 
 
-def decoded(data: bytes) -> tuple[str, str, bool]:
-    """Returns source text with LF line ends, its encoding, and whether it had CRLF line ends.
+def decoded(data: bytes) -> str:
+    """Returns source text.
 
     Raises:
-        SyntaxError, ValueError, LookupError: It has no encoding that can be read.
+        ValueError: It is not UTF-8, or has line ends that only the parser sees.
     """
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-    text = data.decode(encoding)
-    has_crlf = "\r\n" in text
-    text = text.replace("\r\n", "\n")
-    if "\r" in text:
+    text = data.decode("utf-8-sig")
+    if "\r" in text.replace("\r\n", ""):
         raise ValueError("a bare carriage return is a line end to the parser")
-    return text, encoding, has_crlf
+    return text
 
 
 def edited(source: SourceText, edits: Iterable[Edit], span: tuple[int, int] | None = None) -> str:

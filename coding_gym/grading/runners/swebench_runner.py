@@ -34,12 +34,10 @@ class SweBenchRunner(OutputRunner):
         if _format(task) == "django":
             for files, _ in filter(None, map(parse_id, task.expected_tests)):
                 paths.update(files)
-        if _format(task) == "sympy":
-            paths.update(test.partition(":")[0] for test in task.expected_tests if ":" in test)
         return tuple(sorted(paths))
 
     def negates(self, task: Task) -> bool:
-        """Whether the log format is that of a Python test runner."""
+        """Whether the log format is that of a Python test runner; ids of SymPy name no file."""
         return _format(task) in {*PYTEST_FORMATS, "sympy", "django"}
 
     def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
@@ -47,8 +45,6 @@ class SweBenchRunner(OutputRunner):
         name = _format(task)
         if name in PYTEST_FORMATS:
             return {test: (test.partition("[")[0],) for test in task.expected_tests}
-        if name == "sympy":
-            return {test: (test.replace(":", "::", 1),) for test in task.expected_tests}
         if name == "django":
             return methods(task.expected_tests, files)
         return {}
