@@ -281,13 +281,8 @@ class TestFile:
 
     def table(self, node: Function, checks: Sequence[Check]) -> Table | None:
         """Returns the table of a function, if a parameter serves only as an expected value."""
-        calls = [
-            call
-            for call in node.decorator_list
-            if isinstance(call, ast.Call)
-            and isinstance(call.func, ast.Attribute)
-            and call.func.attr == "parametrize"
-        ]
+        decorators = [one for one in node.decorator_list if isinstance(one, ast.Call)]
+        calls = [call for call in decorators if _called(call) == "parametrize"]
         expected_names = _only_expected(node, checks)
         for name, column, rows in _columns(calls[0]) if len(calls) == 1 else ():
             if name in expected_names:
