@@ -1,6 +1,5 @@
 """The challenge: calibration, draws, bits, and the grades of honest and forged patches."""
 
-from collections.abc import Collection
 from dataclasses import replace
 from hashlib import sha256
 from random import Random
@@ -11,13 +10,13 @@ import pytest
 from grading_fixtures import BASE, FIXED, HIDDEN, TASK, patch_of, with_hidden
 
 from coding_gym.errors import GradingError
-from coding_gym.grade import GradeReason, Level, TestStatus
+from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading import grade, grader, new_plan
 from coding_gym.grading.calibration import calibrate
-from coding_gym.grading.challenge import Challenge, Unit
+from coding_gym.grading.challenge import Challenge
 from coding_gym.grading.negation import CheckPlace
 from coding_gym.grading.plan import Plan, plan_key
-from coding_gym.grading.report import CheckReport, Run
+from coding_gym.grading.report import Run
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
@@ -427,43 +426,6 @@ def test_every_unit_is_negated_in_exactly_one_version(store: TemplateStore) -> N
     lines = zip(*(text[path].splitlines() for text in (originals, one, two)), strict=True)
     differing = [(plain in pair, len({*pair})) for plain, *pair in lines if len({*pair}) > 1]
     assert differing == [(True, 2)] * 3  # each is the original in one version
-
-
-def _forged(challenge: Challenge, passing: Collection[int]) -> Run:
-    """A run in which some checks of the only test pass, and the others fail."""
-    (test,) = challenge.reached
-    checks = {n: CheckReport(int(n in passing), int(n not in passing)) for n in range(_NUM_BITS)}
-    return Run(statuses={test: TestStatus.PASSED}, recorded={test: checks}, ended=True)
-
-
-_NUM_BITS = 6
-_ALL = frozenset(range(_NUM_BITS))
-
-
-def test_forger_with_memory_of_the_first_version_guesses_each_bit() -> None:
-    """A guess passes with 1 of 64 draws, even if the second run remembers the first run."""
-    challenge = Challenge(
-        checks=(CheckPlace(path="t.py", place=(1, 0)),) * _NUM_BITS,
-        units=tuple(
-            Unit(path="t.py", edits=(), checks=(n,), tests=("t.py::test_a",), level=Level.VALUE)
-            for n in range(_NUM_BITS)
-        ),
-        reached={"t.py::test_a": tuple(range(_NUM_BITS))},
-    )
-    draws = [frozenset(n for n in _ALL if number >> n & 1) for number in range(2**_NUM_BITS)]
-    for guess in (frozenset[int](), frozenset({1, 2, 5}), _ALL):  # what passes in the first run
-        forged = [
-            draw
-            for draw in draws
-            if all(
-                challenge.outcome("t.py::test_a", run, negated).status is TestStatus.PASSED
-                for run, negated in (
-                    (_forged(challenge, guess), draw),
-                    (_forged(challenge, _ALL - guess), _ALL - draw),  # the opposite guess
-                )
-            )
-        ]
-        assert forged == [_ALL - guess]
 
 
 def test_assertions_that_pass_at_base_are_no_bits(store: TemplateStore) -> None:

@@ -64,7 +64,7 @@ MECHANISMS = {
     "changed reports": "reports that say passed",
     "forged records": "an end before the end",
     "emptied tests": "tests that are emptied on disk",
-    "objects equal to everything": "a value equal to everything",
+    "objects equal to everything": "values equal to everything",
     "git settings and hooks": "hooks",
     "a search for the gold patch": "a search for the gold patch",
     "files that a test command starts": "an emptied script",

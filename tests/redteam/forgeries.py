@@ -9,21 +9,12 @@ import gc
 for thing in gc.get_objects():
     if type(thing).__name__ == 'Reporter':
 """
-# Gives the plug-in `Cheat` to the running pytest.
-REGISTER = """
-
-import gc
-
-for thing in gc.get_objects():
-    if isinstance(thing, pytest.Config):
-        thing.pluginmanager.register(Cheat())
-        break
-"""
 # By name: code that is appended to an unrepaired source.
 FORGERIES = {
     "reports that say passed": CHEATS["overwritten results"],
     "tests that are not run": CHEATS["tests that are not run"],
     "failed asserts that are swallowed": CHEATS["swallowed assertions"],
+    "values equal to everything": CHEATS["values equal to everything"],
     "lines to every descriptor": """\
 import os
 
@@ -85,18 +76,6 @@ for name in ('discount_lowers_the_total', 'no_prices'):
     setattr(module, f'test_{name}', lambda: None)
 sys.modules['test_discounts'] = module
 """,
-    "hooks put into the running pytest": """\
-import pytest
-
-
-class Cheat:
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_makereport(self, item, call):
-        result = yield
-        result.get_result().outcome = 'passed'
-        result.get_result().longrepr = None
-"""
-    + REGISTER,
     "code of tests, exchanged": """\
 import sys
 
@@ -132,18 +111,6 @@ if os.fork() == 0:
         time.sleep(0.05)
     os._exit(0)
 os.read(seen, 1)
-""",
-    "a value equal to everything": """\
-class Equal:
-    __eq__ = lambda self, other: True
-    __ne__ = lambda self, other: False
-
-
-def total(prices, discount=0):
-    return Equal()
-
-
-count = total
 """,
     "a number equal to all numbers": """\
 class Number(int):

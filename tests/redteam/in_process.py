@@ -1,7 +1,5 @@
 """Source that attacks the run as soon as tests import it; its tests do not pass."""
 
-from forgeries import EACH_REPORTER
-
 # By name: code that is appended to an unrepaired source.
 INSIDE = {
     "exit": """\
@@ -46,13 +44,6 @@ pytest.skip('not today', allow_module_level=True)
 import os
 
 os.kill(os.getppid(), 9)
-""",
-    "records by the reporter itself": EACH_REPORTER
-    + """\
-        for name in ('discount_lowers_the_total', 'any_discount[1]', 'any_discount[2]'):
-            for when in ('setup', 'call', 'teardown'):
-                name_ = f'tests/test_discounts.py::test_{name}'
-                thing.send('test', name_, when, 'passed', False, '')
 """,
     "an exit as the tests end": """\
 import sys
@@ -100,20 +91,6 @@ class Mild(Exception):
 
 
 builtins.AssertionError = Mild
-""",
-    "a stdout of its own": """\
-import sys
-
-
-class Spoofed:
-    def write(self, text):
-        return sys.__stdout__.write('=== 8 passed in 0.10 seconds ===\\n')
-
-    def flush(self):
-        pass
-
-
-sys.stdout = sys.stderr = Spoofed()
 """,
     "files of results": """\
 import pathlib
