@@ -53,7 +53,6 @@ _CHECKING = re.compile(r"assert|check|verif|expect|same|equal", re.IGNORECASE)
 _SUPPRESSING = re.compile(r"suppress|raises|warns", re.IGNORECASE)
 # Comparisons with a tolerance.
 _TOLERANT = re.compile(r"almost|approx|close", re.IGNORECASE)
-_ATOMS = ast.Name | ast.Attribute | ast.Subscript | ast.Call | ast.Constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,13 +357,12 @@ class TestFile:
                 yield Unit(path=self.path, level=Level.POLARITY, edits=(edit,))
 
     def _reversed(self, test: ast.expr) -> Edit:
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            return start_of(test), end_of(test), self._grouped(test.operand)
-        return start_of(test), end_of(test), f"not {self._grouped(test)}"
-
-    def _grouped(self, node: ast.expr) -> str:
-        text = self.source.segment(node)
-        return text if isinstance(node, _ATOMS) and "\n" not in text else f"({text})"
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                text = f"({self.source.segment(operand)})"
+            case _:
+                text = f"not ({self.source.segment(test)})"
+        return start_of(test), end_of(test), text
 
     def _class(self, place: str) -> ast.Module | ast.ClassDef | None:
         """Returns the class of a qualified name, the module for ""; None if 0 or several match."""
