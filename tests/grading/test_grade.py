@@ -24,12 +24,6 @@ def test_the_gold_patch_resolves_every_time(store: TemplateStore) -> None:
     assert all(g.resolved and g.pass_fraction == 1.0 and g.is_verified and g.plan for g in grades)
 
 
-def test_patch_of_tests_alone_is_empty(grade_tree: GradeTree) -> None:
-    verdict = grade_tree({"tests/test_cart.py": "def test_count():\n    pass\n"})
-    assert verdict.reason is GradeReason.EMPTY_PATCH
-    assert verdict.dropped_paths == ("tests/test_cart.py",)
-
-
 def test_the_detail_names_files_that_are_not_graded(grade_tree: GradeTree) -> None:
     verdict = grade_tree({"cart.py": FIXED, "tests/test_cart.py": "def test_count():\n    pass\n"})
     assert (verdict.resolved, "tests/test_cart.py" in verdict.detail) == (True, True)
