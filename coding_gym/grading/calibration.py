@@ -470,14 +470,15 @@ class _Calibration:
         active = frozenset(ordered)
         challenge = self.challenge
         run = self._run(active)
+        if not run.is_whole:
+            if active:
+                candidates = self.slots[self._breaking_unit(run, ordered)].candidates
+                # After a time limit, its other candidates would take that long, too.
+                del candidates[: None if run.timed_out else 1]
+            return False
         rejected: set[int] = set()
-        is_expected = run.is_whole
-        if not run.is_whole and active:
-            number = self._breaking_unit(self._units_of_hanging_test(run, active) or ordered)
-            if run.timed_out:  # its other candidates would take the time limit, too
-                del self.slots[number].candidates[1:]
-            rejected.add(number)
-        for test in tests if run.is_whole else ():
+        is_expected = True
+        for test in tests:
             outcome = challenge.outcome(test, run, active)
             is_expected = is_expected and outcome.status is TestStatus.PASSED
             numbers = [n for n in challenge.unit_numbers([test]) if n in active]
@@ -491,17 +492,13 @@ class _Calibration:
             del self.slots[number].candidates[0]
         return is_expected and not rejected
 
-    def _units_of_hanging_test(self, run: Run, active: Collection[int]) -> list[int]:
-        """Returns the negated units of the test that a time limit ended; [] if it is not known."""
-        started = [
-            test
-            for test in self.reached
-            if run.timed_out and run.statuses.get(self.name(test, run)) is TestStatus.MISSING
-        ]
-        return [number for number in self.challenge.unit_numbers(started) if number in active]
-
-    def _breaking_unit(self, active: Sequence[int]) -> int:
-        """Returns a unit with which a run does not complete or changes the test files."""
+    def _breaking_unit(self, run: Run, active: Sequence[int]) -> int:
+        """Returns an active unit with which a run does not complete or changes the test files."""
+        if run.timed_out:  # the test that a time limit ended has begun, and has no status
+            begun = [t for t in self.reached if self.name(t, run) in run.statuses]
+            hanging = [t for t in begun if run.status(self.name(t, run)) is TestStatus.MISSING]
+            units = self.challenge.unit_numbers(hanging)
+            active = [number for number in units if number in active] or active
         while len(active) > 1:
             half = active[: len(active) // 2]
             active = active[len(half) :] if self._run(half).is_whole else half
