@@ -144,16 +144,16 @@ class _Calibration:
         self, task: Task, tree: TestTree, gold: Patch, first: Run, timeout_s: float, rng: Random
     ) -> None:
         self._task, self._tree, self._gold, self._timeout_s = task, tree, gold, timeout_s
-        self._first, self._rng, self._records = first, rng, tree.records
-        self._ids_by_test = tree.function_ids(first.files)
+        self._first, self._rng, self._records = first, rng, tree.runner.records
+        self._ids_by_test = tree.runner.function_ids(task, first.files)
         self.functions = _read_functions(first.files, self._ids_by_test.values())
         self.checks: list[tuple[_TestFunction, Check]] = []
         self.reached: Mapping[str, tuple[int, ...]] = {}
         self.slots: list[_Slot] = []
-        self.is_plain = tree.records
+        self.is_plain = tree.runner.records
         for function in self.functions:
             checks = function.file.checks(function.node)
-            if tree.records:
+            if tree.runner.records:
                 self._find_table(function, checks)
             else:  # a failed check ends the test, so only the last check is negated
                 checks = checks[-1:]
@@ -225,7 +225,7 @@ class _Calibration:
         tests = self._broken(run)
         if tests:
             tests &= self._broken(self._run(()))
-        broken = self._function_ids(tests)
+        broken = {name for test in tests for name in self._ids_by_test.get(test, ())}
         if not broken or self._drop_tables(broken):
             return bool(broken)
         if not self.is_plain:
@@ -301,7 +301,7 @@ class _Calibration:
         first, second = self.challenge.draw([*early, *late], self._rng)
         parts = (early, first), (early, second), (late, first)
         is_alone = self._records and bool(early) and all(self._end_alone(*part) for part in parts)
-        only = self._function_ids(early) if is_alone else set()
+        only = early if is_alone else ()
         passing = set(early)
         for negated in (first, second) if early else ():
             run = self._run(negated, only=only, is_base=True)
@@ -470,14 +470,15 @@ class _Calibration:
         active = frozenset(ordered)
         challenge = self.challenge
         run = self._run(active)
+        if not run.is_whole:
+            if active:
+                candidates = self.slots[self._breaking_unit(run, ordered)].candidates
+                # After a time limit, its other candidates would take that long, too.
+                del candidates[: None if run.timed_out else 1]
+            return False
         rejected: set[int] = set()
-        is_expected = run.is_whole
-        if not run.is_whole and active:
-            number = self._breaking_unit(self._units_of_hanging_test(run, active) or ordered)
-            if run.timed_out:  # its other candidates would take the time limit, too
-                del self.slots[number].candidates[1:]
-            rejected.add(number)
-        for test in tests if run.is_whole else ():
+        is_expected = True
+        for test in tests:
             outcome = challenge.outcome(test, run, active)
             is_expected = is_expected and outcome.status is TestStatus.PASSED
             numbers = [n for n in challenge.unit_numbers([test]) if n in active]
@@ -491,17 +492,13 @@ class _Calibration:
             del self.slots[number].candidates[0]
         return is_expected and not rejected
 
-    def _units_of_hanging_test(self, run: Run, active: Collection[int]) -> list[int]:
-        """Returns the negated units of the test that a time limit ended; [] if it is not known."""
-        started = [
-            test
-            for test in self.reached
-            if run.timed_out and run.statuses.get(self.name(test, run)) is TestStatus.MISSING
-        ]
-        return [number for number in self.challenge.unit_numbers(started) if number in active]
-
-    def _breaking_unit(self, active: Sequence[int]) -> int:
-        """Returns a unit with which a run does not complete or changes the test files."""
+    def _breaking_unit(self, run: Run, active: Sequence[int]) -> int:
+        """Returns an active unit with which a run does not complete or changes the test files."""
+        if run.timed_out:  # the test that a time limit ended has begun, and has no status
+            begun = [t for t in self.reached if self.name(t, run) in run.statuses]
+            hanging = [t for t in begun if run.status(self.name(t, run)) is TestStatus.MISSING]
+            units = self.challenge.unit_numbers(hanging)
+            active = [number for number in units if number in active] or active
         while len(active) > 1:
             half = active[: len(active) // 2]
             active = active[len(half) :] if self._run(half).is_whole else half
@@ -532,14 +529,10 @@ class _Calibration:
     def _end_alone(self, tests: Sequence[str], negated: Collection[int]) -> bool:
         if not tests:
             return True
-        run = self._run(negated, only=self._function_ids(tests))
+        run = self._run(negated, only=tests)
         challenge = self.challenge
         ends = {challenge.outcome(test, run, negated).status for test in tests}
         return run.is_whole and ends == {TestStatus.PASSED}
-
-    def _function_ids(self, tests: Iterable[str]) -> set[str]:
-        """Returns the ids of the test functions of some tests."""
-        return {name for test in tests for name in self._ids_by_test.get(test, ())}
 
     def _clear_bits(self, tests: Sequence[str], run: Run, negated: Collection[int]) -> set[str]:
         """Clears ``is_bit`` of units whose checks pass at base; returns the tests that passed."""
@@ -596,5 +589,5 @@ def _read_functions(
 def _test_file(path: str, files: Mapping[str, bytes]) -> TestFile | None:
     try:
         return TestFile.read(path, files[path]) if path.endswith(".py") and path in files else None
-    except (SyntaxError, ValueError, RecursionError, LookupError):
+    except (SyntaxError, ValueError, RecursionError):
         return None  # the syntax of another Python version, or not a text

@@ -140,7 +140,9 @@ class Challenge:
             text = f"{text}, " if check.is_item else f"with {text}: "
             edits.append((check.path, (check.place, check.place, text)))
         return {
-            path: _edited(data, [edit for file, edit in edits if file == path])
+            path: edited(
+                SourceText(decoded(data)), [e for file, e in edits if file == path]
+            ).encode()
             for path, data in files.items()
             if self.digests.get(path) == sha256(data).hexdigest()
         }
@@ -205,9 +207,3 @@ def _by_status(
     if has_passed:
         return Outcome(status=TestStatus.FAILED, message=_FORGED, wrongly_passed=frozenset(checks))
     return Outcome(status=TestStatus.PASSED)
-
-
-def _edited(data: bytes, edits: Sequence[Edit]) -> bytes:
-    text, encoding, has_crlf = decoded(data)
-    text = edited(SourceText(text), edits)
-    return (text.replace("\n", "\r\n") if has_crlf else text).encode(encoding)

@@ -331,12 +331,10 @@ class _PatchRuns:
     def _run_once(self, negated: Collection[int], tests: Sequence[str]) -> Run:
         challenge = self.plan.challenge
         rewrite = partial(challenge.rewritten, negated=negated)
-        function_ids = self.tree.function_ids({})
-        only = {name for test in tests for name in function_ids.get(test, ())}
         return self.tree.run(
             self.patch,
             rewrite,
-            only=only if self.plan.is_alone else (),
+            only=tests if self.plan.is_alone else (),
             num_checks=len(challenge.checks),
             is_plain=self.plan.is_plain,
         )

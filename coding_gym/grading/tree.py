@@ -37,7 +37,9 @@ class TestTree:
 
     Attributes:
         spec: The settings of the sandboxes in which tests run.
+        runner: The runner of the tests.
         paths: The test files that ids of expected tests name.
+        is_negatable: Whether tests can be negated; only those of Python's test runners can.
     """
 
     __test__ = False  # pytest collects classes called Test*
@@ -49,22 +51,9 @@ class TestTree:
         if task.runner == "pytest":
             preload = preloads(self.spec.env, has_own_pytest=task.has_own_pytest)
             self.spec = replace(self.spec, preload=preload)
-        self._runner = get_runner(task.runner)
-        self.paths = self._runner.files(task)
-
-    @property
-    def records(self) -> bool:
-        """Whether assertions of the tests can record their outcomes."""
-        return self._runner.records
-
-    @property
-    def is_negatable(self) -> bool:
-        """Whether tests can be negated; only those of Python's test runners can."""
-        return self._runner.negates(self._task)
-
-    def function_ids(self, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
-        """Returns the ids of the test functions of each expected test; see the runner."""
-        return self._runner.function_ids(self._task, files)
+        self.runner = get_runner(task.runner)
+        self.paths = self.runner.files(task)
+        self.is_negatable = self.runner.negates(task)
 
     def select(self, patch: Patch, *, is_challenged: bool = True) -> Selection:
         """Selects the graded part of a patch, from the diff that git makes in a clean sandbox.
@@ -82,7 +71,7 @@ class TestTree:
         with open_sandbox(self.spec, backend=self._backend) as sandbox:
             change = normalize(sandbox, self._template, patch)
             tests = read_files(sandbox, self.paths) if self.is_negatable else {}
-        patterns = self._runner.patterns(self._task)
+        patterns = self.runner.patterns(self._task)
         return select(
             self._task,
             change,
@@ -112,7 +101,7 @@ class TestTree:
         Args:
             patch: The graded change.
             rewrite: Returns the new contents of test files, given the contents of all.
-            only: The test functions to run, as ``FILE::CLASS::NAME``; all by default.
+            only: Ids of the tests to run, if the runner can select them; all by default.
             num_checks: The number of checks in the test files.
             is_plain: Whether pytest runs with ``--assert=plain``: without its rewriting of
                 assertions, which takes a quarter of the time of a short file.
@@ -169,7 +158,7 @@ class TestTree:
             changed = rewrite(files) if rewrite else {}
             _write_files(sandbox, changed)
             load = os.getloadavg()[0] / (os.cpu_count() or 1)  # of the whole machine
-            run = self._runner.run(
+            run = self.runner.run(
                 sandbox,
                 self._task,
                 self.paths,

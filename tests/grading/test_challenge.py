@@ -1,6 +1,5 @@
 """The challenge: calibration, draws, bits, and the grades of honest and forged patches."""
 
-from collections.abc import Collection
 from dataclasses import replace
 from hashlib import sha256
 from random import Random
@@ -11,13 +10,13 @@ import pytest
 from grading_fixtures import BASE, FIXED, HIDDEN, TASK, patch_of, with_hidden
 
 from coding_gym.errors import GradingError
-from coding_gym.grade import GradeReason, Level, TestStatus
+from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading import grade, grader, new_plan
 from coding_gym.grading.calibration import calibrate
-from coding_gym.grading.challenge import Challenge, Unit
+from coding_gym.grading.challenge import Challenge
 from coding_gym.grading.negation import CheckPlace
 from coding_gym.grading.plan import Plan, plan_key
-from coding_gym.grading.report import CheckReport, Run
+from coding_gym.grading.report import Run
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
@@ -170,17 +169,22 @@ def test_gold_patch_may_change_a_test_file_beside_the_repair(store: TemplateStor
 class _OneFlaky:
     """Runs of three tests; the last test fails in every second run."""
 
-    records, is_negatable, paths = False, True, ("test_x.py",)
+    records = False
     source = (
         "def test_b():\n    assert f(3)\n\n\ndef test_c():\n    assert g(3)\n\n\n"
         "def test_flaky():\n    assert h(3)\n"
     )
 
-    def __init__(self) -> None:
+    def __init__(self, functions: dict[str, tuple[str, ...]]) -> None:
         self.num_runs = 0
+        self.runner = self
+        self.functions = {
+            f"test_x.py::test_{name}": (f"test_x.py::test_{name}",) for name in _NAMES
+        }
+        self.functions |= functions
 
-    def function_ids(self, _: object) -> dict[str, tuple[str, ...]]:
-        return {f"test_x.py::test_{name}": (f"test_x.py::test_{name}",) for name in _NAMES}
+    def function_ids(self, *_: object) -> dict[str, tuple[str, ...]]:
+        return self.functions
 
     def run(self, _: Patch, rewrite: Any = None, **__: object) -> Run:
         self.num_runs += 1
@@ -202,13 +206,28 @@ class _OneFlaky:
 _NAMES = ("b", "c", "flaky")
 
 
-def test_flaky_test_leaves_the_units_of_other_tests() -> None:
-    tree = _OneFlaky()
-    bug = ("test_x.py::test_b", "test_x.py::test_c")
-    task = replace(TASK, fail_to_pass=bug, pass_to_pass=("test_x.py::test_flaky",))
+_B, _C, _FLAKY = (f"test_x.py::test_{name}" for name in _NAMES)
+
+
+@pytest.mark.parametrize(
+    ("broken", "kept", "functions"),
+    [
+        ((_B, _C), (_FLAKY,), {}),
+        ((_B, _FLAKY), (), {}),
+        ((_B,), (_FLAKY,), {_FLAKY: (_B,)}),  # a row of the same test
+    ],
+    ids=["pass-to-pass", "fail-to-pass", "a row"],
+)
+def test_a_flaky_test_has_no_unit_and_leaves_those_of_other_tests(
+    broken: tuple[str, ...], kept: tuple[str, ...], functions: dict[str, tuple[str, ...]]
+) -> None:
+    tree = _OneFlaky(functions)
+    task = replace(TASK, fail_to_pass=broken, pass_to_pass=kept)
     plan = calibrate(task, cast("Any", tree), Patch(), Random(1))
-    assert plan.excluded == ("test_x.py::test_flaky",)
-    assert {test for unit in plan.challenge.units for test in unit.tests} == {*bug}
+    assert plan.excluded == tuple(test for test in kept if test == _FLAKY)
+    assert plan.unstable == tuple(test for test in broken if test == _FLAKY)
+    steady = [(test,) for test in broken if test != _FLAKY]
+    assert sorted(unit.tests for unit in plan.challenge.units) == steady
 
 
 def test_files_with_another_content_are_not_rewritten() -> None:
@@ -306,13 +325,6 @@ _UNUSUAL = {
         "    def test_total(self):\n        assert total([self.price], 2) == self.price - 2\n\n\n"
         "class TestOther(TestBase):\n    price = 5\n",
         ("TestBase::test_total", "TestOther::test_total"),
-    ),
-    "one after the other": (
-        "import pytest\n\nfrom cart import total\n\ndone = []\n\n\n"
-        "def test_first():\n    assert total([9], 2) == 7\n    done.append(1)\n\n\n"
-        "def test_second():\n    if not done:\n        pytest.skip('the first failed')\n"
-        "    assert total([9], 3) == 6\n",
-        ("test_first", "test_second"),
     ),
     "parameters that are expected to fail": (
         _PARAMETERS.replace("4]", "-4]").replace("9 - discount", "9 - abs(discount)"),
@@ -416,43 +428,6 @@ def test_every_unit_is_negated_in_exactly_one_version(store: TemplateStore) -> N
     assert differing == [(True, 2)] * 3  # each is the original in one version
 
 
-def _forged(challenge: Challenge, passing: Collection[int]) -> Run:
-    """A run in which some checks of the only test pass, and the others fail."""
-    (test,) = challenge.reached
-    checks = {n: CheckReport(int(n in passing), int(n not in passing)) for n in range(_NUM_BITS)}
-    return Run(statuses={test: TestStatus.PASSED}, recorded={test: checks}, ended=True)
-
-
-_NUM_BITS = 6
-_ALL = frozenset(range(_NUM_BITS))
-
-
-def test_forger_with_memory_of_the_first_version_guesses_each_bit() -> None:
-    """A guess passes with 1 of 64 draws, even if the second run remembers the first run."""
-    challenge = Challenge(
-        checks=(CheckPlace(path="t.py", place=(1, 0)),) * _NUM_BITS,
-        units=tuple(
-            Unit(path="t.py", edits=(), checks=(n,), tests=("t.py::test_a",), level=Level.VALUE)
-            for n in range(_NUM_BITS)
-        ),
-        reached={"t.py::test_a": tuple(range(_NUM_BITS))},
-    )
-    draws = [frozenset(n for n in _ALL if number >> n & 1) for number in range(2**_NUM_BITS)]
-    for guess in (frozenset[int](), frozenset({1, 2, 5}), _ALL):  # what passes in the first run
-        forged = [
-            draw
-            for draw in draws
-            if all(
-                challenge.outcome("t.py::test_a", run, negated).status is TestStatus.PASSED
-                for run, negated in (
-                    (_forged(challenge, guess), draw),
-                    (_forged(challenge, _ALL - guess), _ALL - draw),  # the opposite guess
-                )
-            )
-        ]
-        assert forged == [_ALL - guess]
-
-
 def test_assertions_that_pass_at_base_are_no_bits(store: TemplateStore) -> None:
     hidden = (
         "import pytest\n\nfrom cart import total\n\n\n"
@@ -489,53 +464,46 @@ def test_tests_that_need_others_before_them_are_run_with_them(store: TemplateSto
     assert not grade(task, store.get(task), _patch(BASE["cart.py"] + "\n")).resolved
 
 
-def test_tests_in_the_tree_have_no_bits(store: TemplateStore) -> None:
-    tests = "from cart import total\n\n\ndef test_shown():\n    assert total([9], 2) == 7\n"
-    path = "tests/test_shown.py"
-    task = with_hidden("def test_a():\n    pass\n")
+_PATH, _OTHER = "tests/test_hidden.py", "tests/test_shown.py"
+_IMPORT = "from cart import total\n"
+_OLD, _SAME, _NEW = (
+    f"\n\ndef test_{name}():\n    assert total([3000, {number}], 2) == {2998 + number}\n"
+    for name, number in (("old", 7), ("same", 7), ("new", 8))
+)
+# Other files of the tree, the hidden tests, the issue, and the bits of each test.
+_SHOWN: dict[str, tuple[dict[str, str], str, str, dict[str, int]]] = {
+    "nowhere": ({}, _NEW, "", {f"{_PATH}::test_new": 1}),
+    "in the issue": ({}, _NEW, f">>>{_NEW.rpartition(':')[2]}", {f"{_PATH}::test_new": 0}),
+    "in another file": (
+        {_OTHER: _IMPORT + _OLD},
+        _OLD,
+        "",
+        {f"{_PATH}::test_old": 1, f"{_OTHER}::test_old": 0},
+    ),
+    "in the same file": (
+        {_PATH: _IMPORT + _OLD},
+        _OLD + _SAME + _NEW,
+        "",
+        {f"{_PATH}::test_old": 0, f"{_PATH}::test_same": 0, f"{_PATH}::test_new": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize(("tree", "hidden", "issue", "bits"), _SHOWN.values(), ids=_SHOWN.keys())
+def test_lines_that_the_policy_can_see_are_no_bits(
+    store: TemplateStore, tree: dict[str, str], hidden: str, issue: str, bits: dict[str, int]
+) -> None:
+    before = {path: text for path, text in tree.items() if path == _PATH}
     task = replace(
-        task,
-        tree=FilesTree(BASE | {path: tests}),
-        fail_to_pass=(f"{path}::test_shown",),
-        task_id="cart-shown",
-    )
-    verdict = grade(task, store.get(task), Patch(task.gold_patch))
-    assert (verdict.resolved, verdict.levels, verdict.bits) == (True, {"value": 1}, 0)
-
-
-def test_lines_in_the_issue_are_no_bits(store: TemplateStore) -> None:
-    line = "    assert total([3000, 8], 2) == 3006\n"
-    task = with_hidden(f"from cart import total\n\n\ndef test_it():\n{line}", "test_it")
-    shown = replace(task, problem_statement=f"This fails:\n\n    >>> {line.strip()}\n")
-    bits = [new_plan(one, store.get(one)).num_bits(one.fail_to_pass) for one in (task, shown)]
-    assert bits == [1, 0]
-
-
-def test_lines_that_the_test_patch_adds_elsewhere_are_no_bits(store: TemplateStore) -> None:
-    tests = "from cart import total\n\n\ndef test_it():\n    assert total([3000, 7], 2) == 3005\n"
-    task = with_hidden(tests, "test_it")
-    task = replace(
-        task,
-        tree=FilesTree(BASE | {"tests/test_shown.py": tests}),
-        fail_to_pass=(*task.fail_to_pass, "tests/test_shown.py::test_it"),
-    )
-    challenge = new_plan(task, store.get(task)).challenge
-    assert [challenge.num_bits([test]) for test in task.fail_to_pass] == [1, 0]
-
-
-def test_lines_that_the_file_has_before_the_test_patch_are_no_bits(store: TemplateStore) -> None:
-    head, body = "from cart import total\n", "    assert total([3000, 7], 2) == 3005\n"
-    path, shown = "tests/test_hidden.py", f"{head}\n\ndef test_shown():\n{body}"
-    new = "    assert total([3000, 8], 2) == 3006\n"
-    hidden = f"{shown}\n\ndef test_same():\n{body}\n\ndef test_new():\n{new}"
-    names = ["test_shown", "test_same", "test_new"]
-    task = replace(
-        with_hidden(hidden, *names),
-        tree=FilesTree(BASE | {path: shown}),
-        test_patch=Patch.between({path: shown}, {path: hidden}).text,
+        TASK,
+        tree=FilesTree(BASE | tree),
+        test_patch=Patch.between(before, {_PATH: _IMPORT + hidden}).text,
+        problem_statement=f"It fails.\n\n{issue}",
+        fail_to_pass=tuple(bits),
+        pass_to_pass=(),
     )
     challenge = new_plan(task, store.get(task)).challenge
-    assert [challenge.num_bits([f"{path}::{name}"]) for name in names] == [0, 0, 1]
+    assert {test: challenge.num_bits([test]) for test in bits} == bits
 
 
 _LUCKY = """\
@@ -598,14 +566,6 @@ def test_assertions_on_branches_alone_do_not_verify(store: TemplateStore) -> Non
 _SECOND = "assert total([3000, 8], 2) == 3006\n"
 
 
-def test_challenge_does_not_depend_on_the_language_of_a_row(store: TemplateStore) -> None:
-    hidden = f"from cart import total\n\n\ndef test_a():\n    {_SECOND}"
-    task = replace(with_hidden(hidden, "test_a"), language="typescript")
-    assert grade(task, store.get(task), Patch(task.gold_patch)).is_verified
-    forger = "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"
-    assert not grade(task, store.get(task), _patch(BASE["cart.py"] + forger)).resolved
-
-
 _OPEN = """\
 import unittest
 
@@ -653,26 +613,6 @@ def test_plan_with_an_unknown_check_is_ignored() -> None:
         )
         text = Plan(is_calibrated=True, challenge=challenge).to_text("key")
         assert (Plan.from_text(text) is not None) is is_read
-
-
-def test_units_of_unstable_tests_are_not_used() -> None:
-    tree = _OneFlaky()
-    bug = ("test_x.py::test_b", "test_x.py::test_flaky")
-    task = replace(TASK, fail_to_pass=bug, pass_to_pass=())
-    plan = calibrate(task, cast("Any", tree), Patch(), Random(1))
-    assert plan.unstable == bug[1:]
-    assert [unit.tests for unit in plan.challenge.units] == [bug[:1]]
-
-
-def test_a_flaky_row_does_not_end_the_challenge_of_the_other_rows() -> None:
-    tree = _OneFlaky()
-    (bug, _, flaky) = (f"test_x.py::test_{name}" for name in _NAMES)
-    ids = {bug: ("test_x.py::test_b",), flaky: ("test_x.py::test_b",)}
-    with mock.patch.object(_OneFlaky, "function_ids", return_value=ids):
-        task = replace(TASK, fail_to_pass=(bug,), pass_to_pass=(flaky,))
-        plan = calibrate(task, cast("Any", tree), Patch(), Random(1))
-    assert plan.excluded == (flaky,)
-    assert [unit.tests for unit in plan.challenge.units] == [(bug,)]
 
 
 def test_tests_that_need_other_pass_to_pass_tests_do_not_refuse_a_repair(

@@ -17,60 +17,60 @@ from coding_gym.workspace import TemplateStore
 
 pytestmark = pytest.mark.slow
 
-RUNNER = (
-    "import os\n"
-    "import unittest\n"
-    "\n"
-    "\n"
-    "class Runner:\n"
-    "    test_suite = unittest.TestSuite\n"
-    "\n"
-    "    def build_suite(self, label):\n"
-    "        (cases,) = unittest.defaultTestLoader.loadTestsFromName(label)\n"
-    "        return self.test_suite(cases)\n"
-    "\n"
-    "    def run_suite(self, suite):\n"
-    "        return unittest.TextTestRunner(verbosity=2).run(suite)\n"
-)
-RUNTESTS = (
-    "import sys\n"
-    "\n"
-    "sys.path.append('.')\n"
-    "from kit.runner import Runner\n"
-    "\n"
-    "runner = Runner()\n"
-    "result = runner.run_suite(runner.build_suite(sys.argv[1]))\n"
-    "sys.exit(bool(result.failures or result.errors))\n"
-)
+RUNNER = """\
+import os
+import unittest
+
+
+class Runner:
+    test_suite = unittest.TestSuite
+
+    def build_suite(self, label):
+        (cases,) = unittest.defaultTestLoader.loadTestsFromName(label)
+        return self.test_suite(cases)
+
+    def run_suite(self, suite):
+        return unittest.TextTestRunner(verbosity=2).run(suite)
+"""
+RUNTESTS = """\
+import sys
+
+sys.path.append('.')
+from kit.runner import Runner
+
+runner = Runner()
+result = runner.run_suite(runner.build_suite(sys.argv[1]))
+sys.exit(bool(result.failures or result.errors))
+"""
 BUGGY = "def title(words):\n    return words.title()\n"
 FIXED = "def title(words):\n    return ' '.join(word.capitalize() for word in words.split())\n"
 PATH = "tests/text_tests/tests.py"
-HIDDEN = (
-    "import unittest\n"
-    "\n"
-    "from kit.text import title\n"
-    "\n"
-    "\n"
-    "class Cases:\n"
-    "    def test_one_word(self):\n"
-    "        self.assertEqual(title('one'), 'One')\n"
-    "\n"
-    "\n"
-    "class TitleTests(Cases, unittest.TestCase):\n"
-    "    def test_apostrophe(self):\n"
-    '        """\n'
-    "        Letters after an apostrophe stay small.\n"
-    "\n"
-    "        As in English.\n"
-    '        """\n'
-    '        self.assertEqual(title("don\'t do"), "Don\'t Do")\n'
-    "\n"
-    "    def test_digits(self):\n"
-    "        self.assertEqual(title('1st one'), '1st One')\n"
-    "\n"
-    "    def test_words(self):\n"
-    "        self.assertEqual(title('one two'), 'One Two')\n"
-)
+HIDDEN = """\
+import unittest
+
+from kit.text import title
+
+
+class Cases:
+    def test_one_word(self):
+        self.assertEqual(title('one'), 'One')
+
+
+class TitleTests(Cases, unittest.TestCase):
+    def test_apostrophe(self):
+        '''
+        Letters after an apostrophe stay small.
+
+        As in English.
+        '''
+        self.assertEqual(title("don't do"), "Don't Do")
+
+    def test_digits(self):
+        self.assertEqual(title('1st one'), '1st One')
+
+    def test_words(self):
+        self.assertEqual(title('one two'), 'One Two')
+"""
 BASE = {
     "kit/__init__.py": "",
     "kit/runner.py": RUNNER,

@@ -3,8 +3,7 @@
 The fast tests use the cheats of `MECHANISMS`, the slow tests use all cheats.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -13,41 +12,21 @@ from grading_fixtures import BASE, Changes
 from in_process import INSIDE
 from side_files import OUTSIDE
 
-from coding_gym.grade import GradeReason
+SOURCE = BASE["cart.py"]
 
 
-@dataclass(frozen=True)
-class Cheat:
-    """A change of the cart of `grading_fixtures` that repairs nothing.
-
-    Attributes:
-        changes: New content of files as text; None for a deleted file.
-        reasons: The reasons that its grade may have.
-    """
-
-    changes: Changes
-    reasons: tuple[GradeReason, ...]
-
-
-FAILS = (GradeReason.TESTS_FAILED,)
-FORGES = (GradeReason.TESTS_FAILED, GradeReason.TAMPERED)
-
-
-def _in_source(codes: dict[str, str], reasons: tuple[GradeReason, ...]) -> dict[str, Cheat]:
+def _in_source(codes: Mapping[str, str]) -> dict[str, Changes]:
     """Returns cheats that append code to the unrepaired source."""
-    buggy = BASE["cart.py"]
-    return {name: Cheat({"cart.py": f"{buggy}\n\n{code}"}, reasons) for name, code in codes.items()}
+    return {name: {"cart.py": f"{SOURCE}\n\n{code}"} for name, code in codes.items()}
 
 
-def _with_harmless(tables: dict[str, dict[str, str | None]]) -> dict[str, Cheat]:
-    """Returns cheats that change files; a harmless change of the source makes a patch to grade."""
-    source = f"{BASE['cart.py']}\n\nVERSION = 2\n"
-    return {name: Cheat({"cart.py": source, **files}, FAILS) for name, files in tables.items()}
-
-
-SIDE_FILES = _with_harmless(OUTSIDE)
-IN_PROCESS = _in_source(INSIDE, FAILS)
-FORGED = _in_source(FORGERIES, FORGES)
+# By name: changes of the cart of `grading_fixtures` that repair nothing. A harmless change of the
+# source makes a patch to grade.
+SIDE_FILES: dict[str, Changes] = {
+    name: {"cart.py": f"{SOURCE}\n\nVERSION = 2\n", **files} for name, files in OUTSIDE.items()
+}
+IN_PROCESS = _in_source(INSIDE)
+FORGED = _in_source(FORGERIES)
 PATCHES = SIDE_FILES | IN_PROCESS | FORGED
 
 # By mechanism: the name of one cheat, of this module, `EPISODES` or `COMMANDED`.
@@ -64,7 +43,7 @@ MECHANISMS = {
     "changed reports": "reports that say passed",
     "forged records": "an end before the end",
     "emptied tests": "tests that are emptied on disk",
-    "objects equal to everything": "a value equal to everything",
+    "objects equal to everything": "values equal to everything",
     "git settings and hooks": "hooks",
     "a search for the gold patch": "a search for the gold patch",
     "files that a test command starts": "an emptied script",

@@ -67,10 +67,6 @@ def test_many():
 
 def test_one():
     assert double(Array(4)) == Array(8)
-
-
-def test_a_number():
-    assert double(Array(7)) == 14
 """,
     ),
     "equality with a tolerance": Gold(
@@ -98,10 +94,6 @@ from source import Length, feet
 
 def test_many_feet():
     assert feet(100) == Length(30.48)
-
-
-def test_as_a_number():
-    assert feet(1000) == 304.8
 
 
 def test_approximately():
@@ -144,10 +136,6 @@ from source import area
 
 def check(a, b, wanted):
     assert area(a, b) == wanted
-
-
-def test_square():
-    check(3, 3, 9)
 
 
 def test_wide():
@@ -218,14 +206,6 @@ def test_is_stripped():
     found = column(" Name ")
     assert found.name == "name"
     assert found == Column("name")
-
-
-def test_names():
-    assert [column(name).name for name in ("A", " b")] == ["a", "b"]
-
-
-def test_is_short():
-    assert column("X").name == "x"
 """,
     ),
     "coroutines, driven by hand": Gold(
@@ -243,13 +223,6 @@ def test_answer():
         return await answer("why")
 
     assert asyncio.run(ask()) == 3
-
-
-def test_many():
-    async def ask():
-        return await asyncio.gather(answer("a"), answer("bc"))
-
-    assert asyncio.run(ask()) == [1, 2]
 """,
     ),
     "tests that skip, or end early": Gold(
@@ -298,7 +271,6 @@ def test_known():
         "os._exit(code)",
         "os._exit(0)",
         """\
-import multiprocessing
 import subprocess
 import sys
 
@@ -314,11 +286,6 @@ def test_in_another_process():
                            capture_output=True, text=True)
     assert found.stdout == "7\\n"
     assert found.returncode == 0
-
-
-def test_many():
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        assert pool.map(child, [1, 2]) == [1, 2]
 """,
     ),
     "errors, warnings and output": Gold(
@@ -339,11 +306,6 @@ from source import Odd, even
 def test_error():
     with pytest.raises(Odd, match="3"):
         even(3)
-
-
-def test_any_error():
-    with pytest.raises((OSError, Exception)):
-        even(5)
 
 
 def test_error_and_what_it_says():
@@ -392,12 +354,6 @@ def test_anything():
     notify(send, ["a"])
     assert mock.ANY == send.call_args
     assert send.call_args == mock.call(mock.ANY, urgent=True)
-
-
-@mock.patch("builtins.print")
-def test_patched(fake):
-    notify(fake, ["c"])
-    assert fake.call_args_list[0].kwargs == {"urgent": True}
 """,
     ),
     "names that are data": Gold(
@@ -423,10 +379,6 @@ def test_own_name(own):
 
 def test_from_its_frame():
     assert slug(inspect.currentframe().f_code.co_name) == "from-its-frame"
-
-
-def test_plain():
-    assert slug("a_b") == "a-b"
 """,
     ),
     "parameters, their ids and fixtures": Gold(
@@ -447,15 +399,12 @@ def low(request):
 @pytest.mark.parametrize(("x", "wanted"), [pytest.param(9, 5, id="above"), (3, 3)])
 def test_clip(x, wanted, low):
     assert clip(x, low, 5) == wanted
-
-
-@pytest.mark.parametrize("x", [2, 3, 4])
-def test_inside(x):
-    assert 1 < clip(x, 0, 5) < 5
 """,
         (
-            *("test_clip[zero-above]", "test_clip[one-above]", "test_clip[zero-3-3]"),
-            *("test_clip[one-3-3]", "test_inside[2]", "test_inside[3]", "test_inside[4]"),
+            "test_clip[zero-above]",
+            "test_clip[one-above]",
+            "test_clip[zero-3-3]",
+            "test_clip[one-3-3]",
         ),
     ),
     "state of the module": Gold(
@@ -477,10 +426,6 @@ def test_first():
 def test_second_comes_after_the_first():
     assert number("a") == 1
     assert number("b") == 2
-
-
-def test_known_ones_keep_their_number():
-    assert [number("b"), number("a")] == [2, 1]
 """,
     ),
 }

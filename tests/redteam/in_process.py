@@ -1,18 +1,11 @@
 """Source that attacks the run as soon as tests import it; its tests do not pass."""
 
-from forgeries import EACH_REPORTER
-
 # By name: code that is appended to an unrepaired source.
 INSIDE = {
     "exit": """\
 import os
 
 os._exit(0)
-""",
-    "SystemExit": """\
-import sys
-
-sys.exit(0)
 """,
     "an exit handler": """\
 import atexit, os
@@ -52,13 +45,6 @@ import os
 
 os.kill(os.getppid(), 9)
 """,
-    "records by the reporter itself": EACH_REPORTER
-    + """\
-        for name in ('discount_lowers_the_total', 'any_discount[1]', 'any_discount[2]'):
-            for when in ('setup', 'call', 'teardown'):
-                name_ = f'tests/test_discounts.py::test_{name}'
-                thing.send('test', name_, when, 'passed', False, '')
-""",
     "an exit as the tests end": """\
 import sys
 
@@ -74,11 +60,6 @@ sys.setprofile(exit_at_the_end)
 import os, sys
 
 os.execv(sys.executable, [sys.executable, '-c', 'print("6 passed in 0.01s")'])
-""",
-    "its own end, killed": """\
-import os, signal
-
-os.kill(os.getpid(), signal.SIGKILL)
 """,
     "everything within reach killed": """\
 import os
@@ -110,28 +91,6 @@ class Mild(Exception):
 
 
 builtins.AssertionError = Mild
-""",
-    "a printed report that ends the run": """\
-import os, sys
-
-for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
-    print('============ 8 passed in 0.01s ============', file=stream, flush=True)
-os.write(1, b'PASSED tests/test_discounts.py::test_no_prices\\n')
-os._exit(0)
-""",
-    "a stdout of its own": """\
-import sys
-
-
-class Spoofed:
-    def write(self, text):
-        return sys.__stdout__.write('=== 8 passed in 0.10 seconds ===\\n')
-
-    def flush(self):
-        pass
-
-
-sys.stdout = sys.stderr = Spoofed()
 """,
     "files of results": """\
 import pathlib
@@ -165,22 +124,5 @@ buggy = total
 def total(prices, discount=0):
     is_test = 'PYTEST_CURRENT_TEST' in os.environ
     return buggy(prices, discount) if is_test else sum(prices) - discount
-""",
-    "calls that do not raise": """\
-from _pytest.runner import CallInfo
-
-make = CallInfo.from_call.__func__
-
-
-def quiet(cls, func, when, reraise=None):
-    def run():
-        try:
-            func()
-        except BaseException:
-            pass
-    return make(cls, run, when, reraise)
-
-
-CallInfo.from_call = classmethod(quiet)
 """,
 }

@@ -3,14 +3,11 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from coding_gym.grading import Plan
 from coding_gym.grading.negation import edited
@@ -20,9 +17,6 @@ from coding_gym.syntax import Function, first_line, parse
 from coding_gym.task import FolderTree, Task
 
 _STEPS, _RATE, _DECAY = 400, 0.3, 0.02
-_NUM_STUMPS, _SHRINKAGE, _QUANTILES = 40, 0.2, (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
-
-Features = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -88,47 +82,29 @@ def _features(text: str, pair: Pair) -> list[float]:
     sums = {one + sign * two for one in known for two in known for sign in (1, -1)}
     uses, everywhere = Counter(near), Counter(re.findall(r"\w+", pair.context))
     pairs = Counter(pairwise(pair.context))
-    first = [int(str(n)[0]) or 1 for n in numbers] or [1]
     gaps = [abs(n - other) for n in numbers for other in known] or [0]
+    by_number = [
+        (n % 5 == 0, n % 10, n % 2, len(set(str(n))) / len(str(n)), n in known, n in sums)
+        for n in numbers
+    ]
+    by_word = [(np.log1p(uses[word]), np.log1p(everywhere[word])) for word in words]
     return [
-        float(np.mean([n in (1, 2) for n in numbers] or [0])),
-        float(np.mean([n % 5 == 0 for n in numbers] or [0])),
-        float(np.mean([n % 10 for n in numbers] or [0])),
-        float(np.mean([len(set(str(n))) / len(str(n)) for n in numbers] or [0])),
-        float(np.mean([n > max(known, default=0) for n in numbers] or [0])),
-        float(np.mean([n < min(known, default=0) for n in numbers] or [0])),
-        float(np.log1p(min(gaps))),
-        float(sum(gap == 1 for gap in gaps)),
-        float(np.max([_likeness(text, other) for other in near[:80]] or [0])),
-        float(text in pair.function),
-        float(pair.context.count(text)),
-        float(np.mean([np.log1p(uses[word]) for word in words] or [0])),
-        float(np.mean([np.log1p(everywhere[word]) for word in words] or [0])),
+        *np.mean(by_number or [[0] * 6], axis=0),
+        *np.mean(by_word or [[0] * 2], axis=0),
+        *(float(np.mean(np.log1p(values or [0]))) for values in (numbers, gaps)),
+        float(np.mean([1 / (int(str(n)[0]) or 1) for n in numbers] or [0])),
         float(np.min([np.log1p(everywhere[word]) for word in words] or [0])),
         float(np.mean([np.log1p(pairs[two]) for two in pairwise(text)] or [0])),
-        float(np.mean([n in known for n in numbers] or [0])),
-        float(np.mean([n in sums for n in numbers] or [0])),
-        float(np.mean([n % 10 == 0 for n in numbers] or [0])),
-        float(np.mean([n % 2 for n in numbers] or [0])),
-        float(np.mean(np.log1p(1 / np.array(first)))),
-        float(np.mean([np.log1p(n) for n in numbers] or [0])),
-        float(sum(one > two for one, two in pairwise(numbers))),
-        float(len(set(words)) - len(words)),
+        float(pair.context.count(text)),
         float(np.log1p(len(text))),
-        float(text.count(" ")),
-        float("not" in words or "!" in text or "None" in words),
     ]
 
 
-def _likeness(one: str, two: str) -> float:
-    return SequenceMatcher(None, one, two, autojunk=False).quick_ratio()
-
-
 def accuracy(pairs: list[Pair]) -> tuple[float, float]:
-    """Returns how often learners, trained on pairs of other projects, find the original of a pair.
+    """Returns how often a learner, trained on pairs of other projects, finds the original.
 
     Returns:
-        The better share of two learners, and its standard error over tasks.
+        The share of pairs, and its standard error over tasks.
     """
     rows = np.array(
         [np.subtract(*(_features(t, p) for t in (p.original, p.negated))) for p in pairs]
@@ -136,48 +112,13 @@ def accuracy(pairs: list[Pair]) -> tuple[float, float]:
     rows /= np.std(rows, axis=0) + 1e-9
     tasks = np.array([pair.task_id for pair in pairs])
     projects = np.array([pair.task_id.partition("-")[0] for pair in pairs])
-    results = []
-    for learn in (_logistic, _stumps):
-        scores = np.zeros(len(pairs))
-        for project in sorted(set(projects)):
-            held = projects == project
-            scores[held] = learn(rows[~held])(rows[held])
-        right = (scores > 0) + 0.5 * (scores == 0)
-        sums = [np.sum(right[tasks == task] - right.mean()) for task in sorted(set(tasks))]
-        results.append((float(right.mean()), float(np.sqrt(np.sum(np.square(sums))) / len(pairs))))
-    return max(results)
-
-
-def _logistic(rows: Features) -> Callable[[Features], Features]:
-    """Learns weights of differences; the original is always the first of its pair."""
-    weights = np.zeros(rows.shape[1])
-    for _ in range(_STEPS):
-        errors = 1 / (1 + np.exp(rows @ weights))
-        weights += _RATE * (rows.T @ errors / len(rows) - _DECAY * weights)
-    return lambda others: np.asarray(others @ weights, dtype=float)
-
-
-def _stumps(rows: Features) -> Callable[[Features], Features]:
-    """Learns a sum of thresholds by boosting, from each pair in both orders."""
-    both, right = np.vstack([rows, -rows]), np.repeat([1.0, -1.0], len(rows))
-    found: list[tuple[int, float, float]] = []
-    sums = np.zeros(len(both))
-    for _ in range(_NUM_STUMPS):
-        errors = right / (1 + np.exp(right * sums))
-        gains = [
-            (float(np.where(both[:, column] > cut, 1, -1) @ errors), column, float(cut))
-            for column in range(both.shape[1])
-            for cut in np.unique(np.quantile(both[:, column], _QUANTILES))
-        ]
-        gain, column, cut = max(gains, key=lambda one: abs(one[0]))
-        found.append((column, cut, _SHRINKAGE * float(np.sign(gain))))
-        sums += found[-1][2] * np.where(both[:, column] > cut, 1, -1)
-
-    def score(others: Features) -> Features:
-        one, two = (
-            sum(weight * np.where(x[:, n] > cut, 1, -1) for n, cut, weight in found)
-            for x in (others, -others)
-        )
-        return np.asarray(one - two, dtype=float)
-
-    return score
+    scores = np.zeros(len(pairs))
+    for project in set(projects):
+        held, weights = projects == project, np.zeros(rows.shape[1])
+        for _ in range(_STEPS):  # logistic regression; the original is the first of each pair
+            errors = 1 / (1 + np.exp(rows[~held] @ weights))
+            weights += _RATE * (rows[~held].T @ errors / sum(~held) - _DECAY * weights)
+        scores[held] = rows[held] @ weights
+    right = (scores > 0) + 0.5 * (scores == 0)
+    sums = [np.sum(right[tasks == task] - right.mean()) for task in set(tasks)]
+    return float(right.mean()), float(np.sqrt(np.sum(np.square(sums))) / len(pairs))

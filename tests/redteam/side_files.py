@@ -55,10 +55,5 @@ OUTSIDE: dict[str, dict[str, str | None]] = {
         "json.py": "raise SystemExit(0)\n",
         "os.py": "raise SystemExit(0)\n",
     },
-    "another runner": {
-        "_pytest/runner.py": "raise SystemExit(0)\n",
-        "_pytest/assertion/rewrite.py": "raise SystemExit(0)\n",
-        "pytest/__init__.py": "def main(*arguments, **options):\n    return 0\n",
-    },
     "an outer folder of tests": {"tests/__init__.py": "import os\n\nos._exit(0)\n"},
 }

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from cheats import IN_PROCESS, PATCHES, SIDE_FILES, cheat_params
+from cheats import FORGED, IN_PROCESS, PATCHES, SIDE_FILES, cheat_params
 from forged_checks import forging
 from forgeries import QUIET
 from golds import GOLDS, task_of
@@ -27,11 +27,10 @@ FAILS = (GradeReason.TESTS_FAILED, GradeReason.TAMPERED)
 
 @pytest.mark.parametrize("name", cheat_params(PATCHES))
 def test_cheating_patch_earns_nothing(grade_tree: GradeTree, name: str) -> None:
-    # One of 256 draws of four assertions would resolve the patch that guesses.
-    rng = Random(0) if name in {*IN_PROCESS, "equality that guesses"} else None
-    verdict = grade_tree(PATCHES[name].changes, rng=rng)
+    rng = Random(0) if name in IN_PROCESS else None
+    verdict = grade_tree(PATCHES[name], rng=rng)
     assert not verdict.resolved
-    assert verdict.reason in PATCHES[name].reasons, verdict
+    assert verdict.reason in (FAILS if name in FORGED else FAILS[:1]), verdict
     if verdict.reason is GradeReason.TAMPERED:
         assert verdict.pass_fraction == 0, verdict
     if name in SIDE_FILES:  # the hidden tests ran, all of them

@@ -40,16 +40,6 @@ def test_guesses_of_many_bits_are_not_resolved(store: TemplateStore, name: str) 
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["a fair coin", "a two-thirds coin"])
-def test_coins_succeed_at_most_at_the_stated_rate(store: TemplateStore, name: str) -> None:
-    task = _task(6)
-    cheat = patch_of({"cart.py": f"{BUGGY}\n\n{GUESSES[name]}"})
-    grades = [grade(task, store.get(task), cheat, challenge="resolved") for _ in range(500)]
-    assert 1 < grades[0].bits < 6
-    assert sum(one.resolved for one in grades) <= 16  # 500 / 2**6, the rate with memory, is 7.8
-
-
-@pytest.mark.nightly
 def test_memory_across_runs_succeeds_at_the_stated_rate(
     store: TemplateStore, tmp_path: Path
 ) -> None:

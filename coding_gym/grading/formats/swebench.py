@@ -28,14 +28,6 @@ _VERSION_TEST = "--version is equivalent to version"
 # A migration that one old test of Django applies while it runs.
 _NOISY_TEST = "Applying sites.0002_alter_domain_unique...test_no_migrations"
 _DJANGO_OK = (" ... ok", " ... OK", " ...  OK")
-# Text that Django logs between the name of a test and its "ok", which is then on the next line.
-_DJANGO_LOGGED = tuple(
-    re.compile(rf"^(.*?)\s\.\.\.\s{text}\nok$", re.MULTILINE)
-    for text in (
-        r"Internal Server Error: /.*/",
-        r"System check identified no issues \(0 silenced\)",
-    )
-)
 _DJANGO_STARTS = re.compile(r"^(.*?)\s\.\.\.\sTesting against Django installed in ", re.MULTILINE)
 _DJANGO_STARTED = re.compile(r" silenced\)\.\nok$", re.MULTILINE)
 _CROSS = "\N{MULTIPLICATION SIGN}"
@@ -95,23 +87,6 @@ def log_spellings(node_id: str) -> set[str]:
     return {test for read in readers for test in read(f"{PASSED} {node_id}")} - {node_id}
 
 
-def read_seaborn(log: str) -> dict[str, str]:
-    """Reads failures from the summary, and passes from there or from ``pytest -v``."""
-    statuses = {}
-    for line in log.split("\n"):
-        words = line.split()
-        if len(words) < 2:
-            continue
-        if line.startswith(FAILED):
-            statuses[words[1]] = FAILED
-        elif f" {PASSED} " in line:
-            if words[1] == PASSED:
-                statuses[words[0]] = PASSED
-        elif line.startswith(PASSED):
-            statuses[words[1]] = PASSED
-    return statuses
-
-
 def read_sympy(log: str) -> dict[str, str]:
     """Reads SymPy's own runner: titles of failures, then a line for each test."""
     lines = log.split("\n")
@@ -136,10 +111,8 @@ def read_django(log: str) -> dict[str, str]:
         if " ... " in line:
             current = line.split(" ... ")[0]
         statuses.update(_django_line(line))
-        if line.startswith("ok") and current is not None:
+        if line.startswith("ok") and current is not None:  # the test printed before its status
             statuses[current] = PASSED
-    for pattern in _DJANGO_LOGGED:
-        statuses.update((match[1], PASSED) for match in pattern.finditer(log))
     return statuses | dict.fromkeys(_started_by_tests(log), PASSED)
 
 
@@ -248,39 +221,22 @@ def read_phpunit(log: str) -> dict[str, str]:
     return statuses
 
 
-def read_minitest(log: str) -> dict[str, str]:
-    """Reads ``minitest --verbose``: ``TEST. TIME s = RESULT``; a regex would need cubic time."""
-    words = {".": PASSED, "F": FAILED, "E": FAILED}
-    statuses = {}
-    for line in map(str.strip, log.split("\n")):
-        how = max(map(line.rfind, words))
-        equals = line.rfind("=", 0, max(how, 0))
-        end = line.rfind(". ", 0, max(equals, 0))
-        if end > 0:
-            statuses[line[:end]] = words[line[how]]
-    return statuses
-
-
 FORMATS: dict[str, Read] = {
     "django": read_django,
     "matplotlib": read_matplotlib,
     "pytest": read_pytest,
     "pytest_options": read_pytest_options,
     "pytest_v2": read_pytest_v2,
-    "seaborn": read_seaborn,
     "sympy": read_sympy,
     "ant": _lines(r"\[junit\]\s+\[(?P<how>PASS|FAIL|ERR)\]\s+(?P<test>.*)$", "PASS", "FAIL|ERR"),
     "cargo": _lines(r"test\s+(?P<test>\S+)\s+\.{3}\s+(?P<how>\w+)$", "ok", "FAILED"),
-    "cucumber": _lines(r"(?P<test>.*) \.+(?P<how>\.|F)", ".", "F"),
     "googletest": _lines(r".*\[\s*(?P<how>OK|FAILED)\s*\]\s(?P<test>.*)\s\(.*\)$", "OK", "FAILED"),
     "gotest": _lines(r"--- (?P<how>PASS|FAIL|SKIP): (?P<test>.+) \(.+\)$", "PASS", "FAIL", "SKIP"),
     "gradle": _lines(r"(?P<test>[^>].+)\s(?P<how>PASSED|FAILED)$", "PASSED", "FAILED"),
     "jest": _lines(rf"(?P<how>[✓✕○])\s(?P<test>.+?){_TIME}$".replace(" ", r"\s"), "✓", "✕", "○"),
-    "jest_json": _lines(r"\[(?P<how>PASSED|FAILED)\]\s(?P<test>.+)$", "PASSED", "FAILED"),
     "jq": _lines(r"(?P<how>PASS|FAIL):\s(?P<test>.+)$", "PASS", "FAIL"),
     "maven": read_maven,
     "micropython": _lines(r"(?P<how>pass|FAIL|skip)\s+(?P<test>.+)$", "pass", "FAIL", "skip"),
-    "minitest": read_minitest,
     "phpunit": read_phpunit,
     "redis": _lines(
         rf"\[(?P<how>ok|err|skip|ignore)\]:\s(?P<test>.+?){_TIME}$".replace(" ", r"\s"),
@@ -317,14 +273,13 @@ _PROJECTS = {
     "micropython": "micropython/micropython",
     "phpunit": "briannesbitt/carbon laravel/framework php-cs-fixer/php-cs-fixer "
     "phpoffice/phpspreadsheet",
-    "pytest": "marshmallow-code/marshmallow pallets/flask pvlib/pvlib-python pydata/xarray "
-    "pylint-dev/astroid pytest-dev/pytest pyvista/pyvista sqlfluff/sqlfluff",
+    "pytest": "marshmallow-code/marshmallow mwaskom/seaborn pallets/flask pvlib/pvlib-python "
+    "pydata/xarray pylint-dev/astroid pytest-dev/pytest pyvista/pyvista sqlfluff/sqlfluff",
     "pytest_options": "psf/requests pydicom/pydicom pylint-dev/pylint",
     "pytest_v2": "astropy/astropy scikit-learn/scikit-learn sphinx-doc/sphinx",
     "redis": "redis/redis valkey-io/valkey",
     "rspec": "fastlane/fastlane jordansissel/fpm rubocop/rubocop",
     "ruby_unit": "faker-ruby/faker fluent/fluentd",
-    "seaborn": "mwaskom/seaborn",
     "sympy": "sympy/sympy",
     "tap": "axios/axios mrdoob/three.js",
     "vitest": "vuejs/core",

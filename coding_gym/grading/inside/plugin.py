@@ -1,6 +1,5 @@
 """One run of pytest with a plugin that selects tests and reports their outcomes."""
 
-import ast
 import builtins
 import importlib
 import linecache
@@ -21,7 +20,6 @@ for plugin in getattr(pytest_config, "default_plugins", ()):
     importlib.import_module(f"_pytest.{plugin}")
 
 _MAX_MESSAGE_CHARS = 300
-_MAX_LINES = 20  # of a statement in a message
 _NO_TESTS = 5  # pytest's exit code
 _MAX_VALUES, _MAX_VALUE_CHARS = 4, 4000
 # Exceptions that end a test early without a failed assertion.
@@ -83,14 +81,12 @@ class Plugin:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):  # type: ignore[no-untyped-def]
         """Keeps the selected tests, in the required order."""
-        if self._tests is not None:
-            items[:] = [item for item in items if self._is_selected(self.name(item.nodeid))]
+        tests = self._tests
+        if tests is not None:
+            names = [(item, self.name(item.nodeid)) for item in items]
+            items[:] = [item for item, n in names if {n, n.partition("[")[0]} & tests]
         if self._reverse:
             items.reverse()
-
-    def _is_selected(self, name: str) -> bool:
-        assert self._tests is not None  # noqa: S101 — the caller has checked
-        return name in self._tests or name.partition("[")[0] in self._tests
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_cmdline_main(self, config):  # type: ignore[no-untyped-def]  # pytest's own types
@@ -153,22 +149,10 @@ def _first_line(kind: type, error: object, trace: "Any") -> str:
     except Exception:  # noqa: BLE001 — the code under test wrote it
         text = ""
     if not text:
-        text = _statement(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        text = line.partition("]: ")[2].strip()
     name = "" if kind is AssertionError and text else kind.__name__ + ": "
     return (name + text.splitlines()[0] if text else name)[:_MAX_MESSAGE_CHARS]
-
-
-def _statement(path: str, line: int) -> str:
-    """Returns the source of a check that begins at a line, without line breaks."""
-    text = linecache.getline(path, line).partition("]: ")[2].strip()
-    for following in range(line + 1, line + _MAX_LINES):
-        try:
-            ast.parse(text)
-        except SyntaxError:
-            text = f"{text} {linecache.getline(path, following).strip()}"
-        else:
-            break
-    return text
 
 
 def _message(report) -> str:  # type: ignore[no-untyped-def]

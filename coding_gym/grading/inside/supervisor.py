@@ -96,10 +96,6 @@ def _new_main() -> "Any":
     import site
 
     site.main()
-    if sys.version_info < (3, 7):  # noqa: UP036 — a fork reseeds by itself from then on
-        import random
-
-        random.seed()
     sys.modules["__main__"] = main = type(sys)("__main__")
     vars(main).update(__annotations__={}, __builtins__=sys.modules["builtins"])
     return main

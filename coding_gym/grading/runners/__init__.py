@@ -3,32 +3,41 @@
 from pathlib import Path
 
 from coding_gym.arguments import unknown_name
+from coding_gym.grading.formats.cargo import read_cargo
+from coding_gym.grading.formats.go_json import read_go
+from coding_gym.grading.formats.tap import read_tap
 from coding_gym.grading.runners.harbor_runner import HarborRunner
-from coding_gym.grading.runners.output_runner import (
-    CargoRunner,
-    CommandRunner,
-    GoRunner,
-    JunitRunner,
-    OutputRunner,
-    TapRunner,
-)
+from coding_gym.grading.runners.output_runner import CommandRunner, JunitRunner, OutputRunner
+from coding_gym.grading.runners.patterns import ANY, CARGO, GO, TEST_FOLDERS
 from coding_gym.grading.runners.pytest_runner import PytestRunner
 from coding_gym.grading.runners.swebench_runner import SweBenchRunner
 from coding_gym.host.toolchains import find_toolchain
 from coding_gym.task import Task
 
 Runner = PytestRunner | OutputRunner
+_TESTS = (*ANY, *TEST_FOLDERS)
 _RUNNERS: dict[str, Runner] = {
-    runner.name: runner()
+    runner.name: runner
     for runner in (
-        PytestRunner,
-        CommandRunner,
-        SweBenchRunner,
-        HarborRunner,
-        CargoRunner,
-        GoRunner,
-        JunitRunner,
-        TapRunner,
+        PytestRunner(),
+        CommandRunner(name="command", names=_TESTS),
+        SweBenchRunner(name="swebench", names=ANY),
+        HarborRunner(name="harbor", default_command="/tests/test.sh"),
+        OutputRunner(
+            name="cargo",
+            names=(*CARGO, *TEST_FOLDERS),
+            parse=read_cargo,
+            default_command="cargo test --offline --no-fail-fast",
+            is_by_file=True,
+        ),
+        OutputRunner(
+            name="go",
+            names=GO,
+            parse=read_go,
+            default_command="go test -json -count=1 ./...",
+        ),
+        JunitRunner(name="junit", names=_TESTS),
+        OutputRunner(name="tap", names=_TESTS, parse=read_tap),
     )
 }
 RUNNER_NAMES = tuple(_RUNNERS)

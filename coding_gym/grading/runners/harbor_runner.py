@@ -24,15 +24,12 @@ _MAX_REWARD_BYTES = 1 << 20
 
 
 class HarborRunner(OutputRunner):
-    """Runs ``test_command``, by default ``/tests/test.sh``, and reads the reward that it writes.
+    """Runs ``test_command``, a script, and reads the reward that it writes.
 
     There is one test, ``reward``. It passes if the reward is at least 1; the exit code of the
     script is ignored. The script has the same privileges as the code under test, so it must not
     trust results from a process of that code.
     """
-
-    name = "harbor"
-    default_command = "/tests/test.sh"
 
     def problem(self, task: Task) -> str:
         """Returns the problem of a task that this runner cannot run, or ""."""

@@ -6,26 +6,16 @@ runner, which has a private channel. See ``docs/threat-model.md``.
 
 import re
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from time import monotonic
-from typing import ClassVar
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import GradingError, last_line
 from coding_gym.grade import TestStatus
-from coding_gym.grading.formats.cargo import read_cargo
-from coding_gym.grading.formats.go_json import read_go
 from coding_gym.grading.formats.junit_xml import read_junit
-from coding_gym.grading.formats.tap import read_tap
 from coding_gym.grading.report import Run
-from coding_gym.grading.runners.patterns import (
-    ANY,
-    CARGO,
-    GO,
-    TEST_FOLDERS,
-    named_patterns,
-    started_patterns,
-)
+from coding_gym.grading.runners.patterns import named_patterns, started_patterns
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
@@ -36,31 +26,31 @@ _MAX_REPORTS = 1000
 _PLAIN_WORD = re.compile(r"[\w.+/-]+")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutputRunner:
     """Runs ``test_command``, once or once per file, and reads the statuses of the tests.
 
-    A runner holds no state; one object serves all tasks and threads. A subclass reads one format.
+    A runner holds no state; one object serves all tasks and threads. A subclass reads another
+    source than the output.
 
     A command that contains ``{file}`` runs once for each file of expected tests; ids are then
     ``FILE::NAME``.
 
     Attributes:
         name: Its name in ``Task.runner``.
-        default_command: The command of tasks without ``test_command``; "" if they must have one.
         names: Patterns of test files and of files that configure the run.
+        parse: Returns the statuses in the output of a command.
+        default_command: The command of tasks without ``test_command``; "" if they must have one.
         is_by_file: Whether ids are ``FILE::NAME`` even without ``{file}``.
         records: Whether assertions record their outcomes; only those of the pytest runner do.
     """
 
-    name: ClassVar[str]
-    default_command: ClassVar[str] = ""
-    names: ClassVar[tuple[str, ...]] = ()
-    is_by_file: ClassVar = False
-    records: ClassVar = False
-
-    def _parse(self, output: str) -> Run:
-        """Returns the statuses in the output of a command."""
-        raise NotImplementedError
+    name: str
+    names: tuple[str, ...] = ()
+    parse: Callable[[str], Run] = lambda _: Run()
+    default_command: str = ""
+    is_by_file: bool = False
+    records: bool = False
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
         """Returns the report of a command that was not killed, here from its output.
@@ -68,7 +58,7 @@ class OutputRunner:
         A run is incomplete if all tests passed but the exit code is not 0: something else failed,
         or the code under test ended the program.
         """
-        run = self._parse(result.output)
+        run = self.parse(result.output)
         if result.exit_code and run.statuses:
             run.ended &= not {*run.statuses.values()} <= {TestStatus.PASSED, TestStatus.SKIPPED}
         return run
@@ -215,9 +205,6 @@ class CommandRunner(OutputRunner):
     glob, unless they have names of tests.
     """
 
-    name = "command"
-    names = (*ANY, *TEST_FOLDERS)
-
     def problem(self, task: Task) -> str:
         """Returns the problem of a task that this runner cannot run, or ""."""
         if task.test_command:
@@ -244,44 +231,8 @@ class CommandRunner(OutputRunner):
         return run
 
 
-class CargoRunner(OutputRunner):
-    """Reads the output of ``cargo test``."""
-
-    name = "cargo"
-    default_command = "cargo test --offline --no-fail-fast"
-    names = (*CARGO, *TEST_FOLDERS)
-    is_by_file = True
-
-    def _parse(self, output: str) -> Run:
-        return read_cargo(output)
-
-
-class GoRunner(OutputRunner):
-    """Reads the output of ``go test -json``."""
-
-    name = "go"
-    default_command = "go test -json -count=1 ./..."
-    names = GO
-
-    def _parse(self, output: str) -> Run:
-        return read_go(output)
-
-
-class TapRunner(OutputRunner):
-    """Reads output in the Test Anything Protocol."""
-
-    name = "tap"
-    names = (*ANY, *TEST_FOLDERS)
-
-    def _parse(self, output: str) -> Run:
-        return read_tap(output)
-
-
 class JunitRunner(OutputRunner):
     """Reads the JUnit XML files that ``test_report`` names by glob patterns."""
-
-    name = "junit"
-    names = (*ANY, *TEST_FOLDERS)
 
     def _report_problem(self, task: Task) -> str:
         """Returns the problem of the patterns in ``test_report``, or ""."""

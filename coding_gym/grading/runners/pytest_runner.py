@@ -71,14 +71,15 @@ class PytestRunner:
             task: The task.
             paths: The test files, from `files`; those that do not exist are skipped.
             timeout_s: Time limit in seconds, after which the run is killed.
-            only: The test functions to run, as ``FILE::CLASS::NAME``; all by default.
+            only: Ids of the tests to run, with all their parameters; all by default.
             num_checks: The number of checks in the files.
 
         Raises:
             GradingError: The supervisor or pytest could not be started.
             SandboxError: The sandbox died.
         """
-        needed = {name.partition("::")[0] for name in only}
+        functions = {test.partition("[")[0] for test in only} or None
+        needed = {test.partition("::")[0] for test in only}
         files = [path for path in paths if not only or path in needed]
         runner = TestRunner(sandbox, has_own_pytest=task.has_own_pytest)
-        return runner.run(files, only or None, timeout_s=timeout_s, num_checks=num_checks)
+        return runner.run(files, functions, timeout_s=timeout_s, num_checks=num_checks)

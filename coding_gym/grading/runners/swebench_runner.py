@@ -7,8 +7,7 @@ from coding_gym.calls import ExecResult
 from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, PYTEST_FORMATS, read_log
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners.output_runner import OutputRunner
-from coding_gym.grading.runners.patterns import ANY
-from coding_gym.grading.runners.unittest_ids import UnittestId, methods
+from coding_gym.grading.runners.unittest_ids import methods, parse_id
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -19,9 +18,6 @@ class SweBenchRunner(OutputRunner):
     ``test_report`` names the log format; the default is the format of the project in SWE-bench. A
     format can serve several languages, so patterns of protected files are those of all languages.
     """
-
-    name = "swebench"
-    names = ANY
 
     def _report_problem(self, task: Task) -> str:
         """Returns the problem of the log format that a task names, or ""."""
@@ -36,14 +32,12 @@ class SweBenchRunner(OutputRunner):
         """Returns the test files that ids name, and the programs that the command starts."""
         paths = {*super().files(task)}
         if _format(task) == "django":
-            parsed = filter(None, map(UnittestId.parse, task.expected_tests))
-            paths.update(path for test_id in parsed for path in test_id.paths)
-        if _format(task) == "sympy":
-            paths.update(test.partition(":")[0] for test in task.expected_tests if ":" in test)
+            for files, _ in filter(None, map(parse_id, task.expected_tests)):
+                paths.update(files)
         return tuple(sorted(paths))
 
     def negates(self, task: Task) -> bool:
-        """Whether the log format is that of a Python test runner."""
+        """Whether the log format is that of a Python test runner; ids of SymPy name no file."""
         return _format(task) in {*PYTEST_FORMATS, "sympy", "django"}
 
     def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
@@ -51,8 +45,6 @@ class SweBenchRunner(OutputRunner):
         name = _format(task)
         if name in PYTEST_FORMATS:
             return {test: (test.partition("[")[0],) for test in task.expected_tests}
-        if name == "sympy":
-            return {test: (test.replace(":", "::", 1),) for test in task.expected_tests}
         if name == "django":
             return methods(task.expected_tests, files)
         return {}

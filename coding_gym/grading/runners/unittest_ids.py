@@ -3,8 +3,6 @@
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Self
 
 from coding_gym import syntax
 
@@ -13,52 +11,31 @@ _PRINTED = re.compile(r"(\w+) \(([\w.]+)\)")
 _DOTTED = re.compile(r"\w+(?:\.\w+){2,}")
 
 
-@dataclass(frozen=True, slots=True)
-class UnittestId:
-    """The test method that an id names.
+def parse_id(test_id: str) -> tuple[tuple[str, ...], str] | None:
+    """Returns the possible files of the method that an id names, and its ``CLASS::METHOD``.
 
-    Attributes:
-        module: The module of its class, dotted.
-        classes: Names of the classes around it, the outermost first.
-        method: Its name.
+    Up to Python 3.10, unittest prints ``test_x (mod.Class)``, later ``test_x (mod.Class.test_x)``;
+    its command line accepts ``mod.Class.test_x``. Capitalised names before the last class are
+    classes, too. The module is in Django's ``tests`` folder or at the root.
+
+    Returns:
+        None if the id names no method, such as the first line of a docstring.
     """
-
-    module: str
-    classes: tuple[str, ...]
-    method: str
-
-    @classmethod
-    def parse(cls, test_id: str) -> Self | None:
-        """Reads an id; None if it names no method, such as the first line of a docstring.
-
-        Up to Python 3.10, unittest prints ``test_x (mod.Class)``, later ``test_x
-        (mod.Class.test_x)``; its command line accepts ``mod.Class.test_x``. Capitalised names
-        before the last class are classes, too.
-        """
-        if printed := _PRINTED.fullmatch(test_id):
-            method, owner = printed[1], printed[2].removesuffix(f".{printed[1]}")
-        elif _DOTTED.fullmatch(test_id):
-            owner, _, method = test_id.rpartition(".")
-        else:
-            return None
-        parts = owner.split(".")
-        start = len(parts) - 1
-        while start > 1 and parts[start - 1].lstrip("_")[:1].isupper():
-            start -= 1
-        if start < 1:
-            return None
-        return cls(".".join(parts[:start]), tuple(parts[start:]), method)
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """Returns the possible paths of the module: in Django's ``tests`` folder or at the root."""
-        stem = self.module.replace(".", "/")
-        files = f"{stem}.py", f"{stem}/__init__.py"
-        return (*(f"tests/{file}" for file in files), *files)
-
-    def node_id(self, path: str) -> str:
-        """Returns the pytest node id of the method in a file."""
-        return "::".join([path, *self.classes, self.method])
+    if printed := _PRINTED.fullmatch(test_id):
+        method, owner = printed[1], printed[2].removesuffix(f".{printed[1]}")
+    elif _DOTTED.fullmatch(test_id):
+        owner, _, method = test_id.rpartition(".")
+    else:
+        return None
+    parts = owner.split(".")
+    start = len(parts) - 1
+    while start > 1 and parts[start - 1].lstrip("_")[:1].isupper():
+        start -= 1
+    if start < 1:
+        return None
+    stem = "/".join(parts[:start])
+    files = f"{stem}.py", f"{stem}/__init__.py"
+    return (*(f"tests/{file}" for file in files), *files), "::".join([*parts[start:], method])
 
 
 def methods(tests: Iterable[str], files: Mapping[str, bytes]) -> dict[str, tuple[str, ...]]:
@@ -68,14 +45,15 @@ def methods(tests: Iterable[str], files: Mapping[str, bytes]) -> dict[str, tuple
         tests: Ids that unittest or Django prints.
         files: Content of test files by path.
     """
-    parsed = {test: UnittestId.parse(test) for test in tests}
+    parsed = {test: parse_id(test) for test in tests}
     summaries = {} if all(parsed.values()) else _summaries(files)
-    names = {
-        test: tuple(test_id.node_id(path) for path in test_id.paths if path in files)[:1]
-        if test_id
-        else tuple(name for name, summary in summaries.items() if summary == test)
-        for test, test_id in parsed.items()
-    }
+    names: dict[str, tuple[str, ...]] = {}
+    for test, named in parsed.items():
+        if named:
+            paths, method = named
+            names[test] = tuple(f"{path}::{method}" for path in paths if path in files)[:1]
+        else:
+            names[test] = tuple(name for name, summary in summaries.items() if summary == test)
     return {test: node_ids for test, node_ids in names.items() if node_ids}
 
 
