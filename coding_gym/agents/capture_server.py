@@ -8,7 +8,7 @@ import logging
 import secrets
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from io import BytesIO
@@ -53,9 +53,6 @@ class _HTTPError(Exception):
 
 class CaptureEndpoint:
     """Serves the requests of one episode's harness, in the event loop of the episode.
-
-    If a client closes its connection, its request is cancelled: it counts as a turn for the limits,
-    but the record has no such turn.
 
     Args:
         requests: Sends and records the requests.
@@ -146,7 +143,7 @@ class CaptureEndpoint:
                 streams, options = bool(body.get("stream")), dict(body.get("stream_options") or {})
             except _UNREADABLE as problem:
                 raise _HTTPError(400, f"the request cannot be read: {problem}") from None
-        completion = await self._while_connected(request, reader)
+        completion = await self._completion(request, lambda: not reader.at_eof())
         try:
             if route == _RESPONSES:
                 response = response_body(completion)
@@ -161,26 +158,12 @@ class CaptureEndpoint:
             _log.warning("the model's reply cannot be converted: %r", problem)
             raise _HTTPError(502, f"the model's reply cannot be converted: {problem!r}") from None
 
-    async def _while_connected(
-        self, request: dict[str, Any], reader: asyncio.StreamReader
+    async def _completion(
+        self, request: dict[str, Any], is_connected: Callable[[], bool]
     ) -> dict[str, Any]:
-        """Returns the completion; cancels its request when the client closes the connection."""
-        reply = asyncio.ensure_future(self._completion(request))
-        disconnect = asyncio.ensure_future(reader.read(1))  # clients send nothing before the reply
-        try:
-            await asyncio.wait([reply, disconnect], return_when=asyncio.FIRST_COMPLETED)
-            if not reply.done():
-                raise EOFError
-            return await reply
-        finally:
-            reply.cancel()
-            disconnect.cancel()
-            await asyncio.gather(reply, disconnect, return_exceptions=True)
-
-    async def _completion(self, request: dict[str, Any]) -> dict[str, Any]:
         """Returns the completion without the fields that are only recorded."""
         try:
-            reply = await self.requests.ask(request)
+            reply = await self.requests.ask(request, is_connected)
         except PromptTooLongError as problem:
             message = f"maximum context length exceeded: {problem}"
             raise _HTTPError(400, message, "context_length_exceeded") from None

@@ -114,7 +114,7 @@ class HarnessPlayer(Player):
         settings: dict[str, Any] = {"model": self.model, "seed": live.seed}
         if isinstance(shared, OpenAIClient):
             settings |= self._sampling.body()
-            requests = CapturedRequests(live, shared.complete, settings, shared.prices)
+            requests = CapturedRequests(live, shared.complete, settings)
         else:
             requests = CapturedRequests(live, LocalChat(shared).complete, settings)
         endpoint = CaptureEndpoint(requests)
