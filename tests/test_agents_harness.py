@@ -532,7 +532,7 @@ def test_harness_without_a_reply_has_no_verdict(
 def test_script_prints_only_the_output_of_the_command() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         script = _SCRIPT.replace(str(_PORT), str(server.getsockname()[1]))
-        script = script.format(api_key="token", command="sleep 0.2; echo output; exit 3")
+        script = script.format(command="sleep 0.2; echo output; exit 3")
         script = f"trap 'sleep 0.2' EXIT\n{script}"  # time for a notice of the killed job
         done = subprocess.run(
             ["/bin/bash", "-c", script], capture_output=True, text=True, check=False

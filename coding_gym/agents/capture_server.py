@@ -27,12 +27,8 @@ from coding_gym.sandbox.ownership import make_folder, remove_folder
 
 _log = logging.getLogger(__name__)
 
-END_PATH = "/end"
-"""The response to a request for this path is sent when the harness must stop."""
-
 _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 _MAX_BODY_BYTES = 8 << 20
-_MAX_DIGITS = 20  # of a Content-Length that are parsed; longer numbers exceed every limit
 _MAX_CONNECTIONS = 64
 # From Python 3.13 on, closing a server removes its socket, by a path that is no longer valid here.
 _KEEP_SOCKET: dict[str, Any] = {} if sys.version_info < (3, 13) else {"cleanup_socket": False}
@@ -60,13 +56,11 @@ class CaptureEndpoint:
     Attributes:
         path: The UNIX socket.
         api_key: The bearer token; requests with any other token get 401.
-        ending: An event; when it is set, the request for ``END_PATH`` gets its response.
     """
 
     def __init__(self, requests: CapturedRequests) -> None:
         self.requests = requests
         self.api_key = secrets.token_urlsafe(32)
-        self.ending = asyncio.Event()
         folder = make_folder("model")
         self._remove = weakref.finalize(self, remove_folder, folder)
         self.path = folder / "socket"
@@ -81,7 +75,7 @@ class CaptureEndpoint:
             )
 
     async def close(self) -> None:
-        """Cancels the pending requests, and closes the socket."""
+        """Cancels the pending requests, and closes connections and the socket; idempotent."""
         self._server.close()
         for connection in self._connections:
             connection.cancel()
@@ -127,13 +121,10 @@ class CaptureEndpoint:
             raise _HTTPError(401, "the API key is not that of this episode")
         method, target, *_ = [*line.decode("latin-1").split(" "), ""]
         route = target.partition("?")[0]
-        if (method, route) == ("GET", END_PATH):
-            await self.ending.wait()
-            return "application/json", "{}"
         if method != "POST" or route not in (_CHAT, _RESPONSES):
             raise _HTTPError(404, "unknown path")
         length = headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length[:_MAX_DIGITS]) > _MAX_BODY_BYTES:
+        if not (length.isdecimal() and len(length) < 10 and int(length) <= _MAX_BODY_BYTES):
             raise _HTTPError(413, f"the body needs a length of at most {_MAX_BODY_BYTES} bytes")
         async with self._reading:
             data = await reader.readexactly(int(length))

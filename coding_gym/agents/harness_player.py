@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from coding_gym.action import Stop
 from coding_gym.agents.capture import CapturedRequests
-from coding_gym.agents.capture_server import END_PATH, CaptureEndpoint
+from coding_gym.agents.capture_server import CaptureEndpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, with_layer
 from coding_gym.agents.live_episode import LiveEpisode, Player, PromptTooLongError, public_text
@@ -38,12 +38,12 @@ _MISSING_REMEDY = (
 )
 # One semaphore per event loop, because each episode of verl has its own player.
 _starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-# The subshell kills the command when the endpoint replies. It has its own connection.
+# The subshell kills the command when the endpoint closes its connection.
 _SCRIPT = f"""
 (
   exec 3<>/dev/tcp/127.0.0.1/{_PORT} || exit
-  printf '%s\\r\\n' 'GET {END_PATH} HTTP/1.1' 'Authorization: Bearer {{api_key}}' '' >&3
-  read -r -n 1 <&3 && kill -KILL $$
+  read -r <&3
+  kill -KILL $$
 ) > /dev/null 2>&1 &
 watch=$!
 disown  # otherwise bash prints the killed command
@@ -188,7 +188,7 @@ class HarnessPlayer(Player):
         command = harness.shell_command(live.task.problem_statement)
         bound_s = live.episode.bounds.max_seconds
         timeout_s = _TIMEOUT_S if bound_s is None else bound_s + self._grace_s
-        script = _SCRIPT.format(api_key=endpoint.api_key, command=command)
+        script = _SCRIPT.format(command=command)
         endpoint.requests.begin()
         with live.episode.access() as context:
             sandbox = context.sandbox
@@ -202,7 +202,7 @@ class HarnessPlayer(Player):
         """Ends the harness ``grace_s`` seconds after the first refused request."""
         await endpoint.requests.refused.wait()
         await asyncio.sleep(self._grace_s)
-        endpoint.ending.set()
+        await endpoint.close()
 
     def _reason(self, requests: CapturedRequests, result: ExecResult | None) -> StopReason:
         """Returns the stop reason; it is ``STOPPED`` after a failure that is not due to a limit."""
