@@ -1,7 +1,6 @@
 """Harnesses run in the sandbox, reach only the model, and are graded; the model is a script."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from episodes import run_command
 from model_server import Answer, Body, ChatServer, message
 from sandbox_fixtures import BACKEND, repeat_once_only_actions
 
-from coding_gym.agents.capture import CapturedRequests
 from coding_gym.agents.capture_server import CaptureEndpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, get_harness, harness_names, with_layer
@@ -314,33 +312,6 @@ def test_harness_that_misbehaves_is_ended_and_graded(
     assert bool(record.error) == (reason == "stopped")
     assert len(json.dumps(record.to_json())) < 100_000
     assert [path.parent.exists() for path in sockets] == [False]
-
-
-def test_one_harness_starts_at_a_time_on_each_cpu(
-    tiny_row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    running: list[Any] = []
-    asked: list[Body] = []
-    excess: list[int] = []
-    run, ask = HarnessPlayer._run, CapturedRequests.ask
-
-    def noting(player: HarnessPlayer, live: Any, endpoint: Any) -> Any:
-        running.append(live)
-        return run(player, live, endpoint)
-
-    async def asking(requests: CapturedRequests, body: Body) -> Any:
-        asked.append(body)
-        excess.append(len(running) - len(asked))
-        return await ask(requests, body)
-
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    monkeypatch.setattr(HarnessPlayer, "_run", noting)
-    monkeypatch.setattr(CapturedRequests, "ask", asking)
-    server = scripted(message("Done."))
-    options: Any = {"episode": {"grading": "none"}, "attempts": 4}
-    records = play("chat(CHAT)", server, tiny_row, tmp_path / "run", **options)
-    assert [record.error for record in records] == [""] * 4
-    assert excess == [0] * 4
 
 
 def test_harness_can_connect_only_to_the_model(tiny_row: Any, tmp_path: Path) -> None:

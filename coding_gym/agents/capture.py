@@ -25,9 +25,9 @@ class CapturedRequests:
     """Sends the requests of one episode's harness within the episode's limits.
 
     Requests are sent one after another, and the limits are checked before each. They count replies
-    as turns, the tool calls in replies, and the tokens of the last prompt and reply; the
-    time starts at `begin`. A reply to a client that has disconnected counts as a turn, and is
-    charged, but is not recorded.
+    as turns, the tool calls in replies, and the tokens of the last prompt and reply; the time
+    starts with the first request. A reply to a client that has disconnected counts as a turn, and
+    is charged, but is not recorded.
 
     Args:
         live: The episode.
@@ -36,12 +36,11 @@ class CapturedRequests:
             ``max_tokens`` applies.
 
     Attributes:
-        failure: The error of a request without a reply; no further request is sent, except after a
-            prompt that was too long. After a first reply, a request that the server refuses is
-            not a failure of the episode.
+        failure: The error of a request after which no further request is sent: not a prompt that is
+            too long, nor a request that the server refuses after a first reply.
         limit: The limit that a request was refused for, or None.
+        is_too_long: Whether a prompt was too long.
         replies: Replies so far.
-        started: Is set by the first request.
         refused: Is set when no further request is sent.
     """
 
@@ -53,20 +52,16 @@ class CapturedRequests:
     ) -> None:
         self.failure: Exception | None = None
         self.limit: StopReason | None = None
+        self.is_too_long = False
         self.replies: list[Completion] = []
-        self.started, self.refused = asyncio.Event(), asyncio.Event()
-        self._begin_s = time.monotonic()
+        self.refused = asyncio.Event()
+        self._begin_s: float | None = None
         self._live, self._complete, self._settings = live, complete, settings
         self._sending = asyncio.Lock()
         self._tools: list[dict[str, Any]] = []
         self._messages: list[Message] = []
         self._answers: dict[int, list[Message]] = {}  # the messages after each reply, by its number
         self._chats = PastChats[int](_key)  # the number of the last reply
-
-    def begin(self) -> None:
-        """Starts the clock of ``max_seconds``, when the harness starts."""
-        self._begin_s = time.monotonic()
-        self._live.episode.usage.tokens = 0  # the harness does not send the episode's prompt
 
     async def ask(
         self, body: dict[str, Any], is_connected: Callable[[], bool] = lambda: True
@@ -81,23 +76,27 @@ class CapturedRequests:
             EpisodeError: A limit is reached.
             ModelError: This or an earlier request failed.
         """
-        self.started.set()
         async with self._sending:
             usage, bounds = self._live.episode.usage, self._live.episode.bounds
+            if self._begin_s is None:
+                self._begin_s = time.monotonic()
+                usage.tokens = 0  # the harness does not send the episode's prompt
             usage.seconds = time.monotonic() - self._begin_s
             self.limit = self.limit or usage.spent(bounds)
             if self.limit:
                 self.refused.set()
                 raise EpisodeError(f"the episode is over: {self.limit}")
-            if self.failure is not None and not isinstance(self.failure, PromptTooLongError):
+            if self.failure is not None:
                 raise self.failure
             try:
-                reply = await self._sent(body)
+                reply = await self._complete(self._request(body))
+            except PromptTooLongError:
+                self.is_too_long = True
+                raise
             except Exception as failure:  # kept for the record, and raised again
                 if not (isinstance(failure, RequestRefusedError) and self.replies):
                     self.failure = failure
-                    if not isinstance(failure, PromptTooLongError):
-                        self.refused.set()
+                    self.refused.set()
                 raise
             self._count(reply)
             if is_connected():
@@ -106,13 +105,9 @@ class CapturedRequests:
                 self._live.on_call(reply.call)
             return reply
 
-    async def _sent(self, body: dict[str, Any]) -> Reply:
+    def _request(self, body: Mapping[str, Any]) -> dict[str, Any]:
         limits = [each["max_tokens"] for each in (body, self._settings) if each.get("max_tokens")]
-        request = {**body, **self._settings, **({"max_tokens": min(limits)} if limits else {})}
-        reply = await self._complete(request)
-        if isinstance(self.failure, PromptTooLongError):  # the new prompt was shorter
-            self.failure = None
-        return reply
+        return {**body, **self._settings, **({"max_tokens": min(limits)} if limits else {})}
 
     def _record(self, body: Mapping[str, Any], reply: Reply) -> None:
         action = _completion(reply)
