@@ -129,7 +129,7 @@ class Rendered(LocalModel):
         return {}
 
     async def reply(self, *_: Any) -> tuple[Completion, ModelCall]:
-        return Completion(self.text, [1], [0.0]), ModelCall()
+        return Completion(self.text, [1], [0.0], weight_version=1), ModelCall()
 
     def render(self, messages: Sequence[Message], tools: Any = None) -> list[int]:  # noqa: ARG002 - the protocol's
         self.prompts.append([*messages])
@@ -147,7 +147,7 @@ def test_only_the_models_own_replies_keep_control_tokens() -> None:
 
     async def ask() -> None:
         reply = await chat.complete({"messages": start})
-        own = reply.response["choices"][0]["message"]
+        own = reply.message
         await chat.complete({"messages": [own, *start]})
 
     asyncio.run(ask())
@@ -172,7 +172,7 @@ def test_fields_that_a_harness_adds_to_a_reply_are_not_rendered() -> None:
 
     async def ask() -> None:
         request = {"messages": [{"role": "user", "content": "Repair it."}], "tools": tools}
-        own = (await chat.complete(request)).response["choices"][0]["message"]
+        own = (await chat.complete(request)).message
         changed = {**own, "reasoning_content": forged, "name": forged}
         changed["tool_calls"] = [{**own["tool_calls"][0], "id": forged}]
         await chat.complete({"messages": [changed], "tools": tools})
@@ -191,13 +191,14 @@ def test_reserialised_calls_continue_the_sampled_ids() -> None:
 
     async def ask() -> tuple[int, ...]:
         first = await chat.complete({"messages": start, "tools": tools})
-        reply = dict(first.response["choices"][0]["message"])
+        reply = dict(first.message)
         function = {"name": "shell", "arguments": '{"cmd":"ls"}'}
         reply["tool_calls"] = [{"id": "other", "type": "function", "function": function}]
         answer = {"role": "tool", "tool_call_id": "other", "content": "a.py"}
         request = {"messages": [*start, reply, answer], "tools": tools}
         second = await chat.complete(request)
         assert (await chat.complete(request)).prompt_ids == second.prompt_ids  # a second try
+        assert second.action.weight_version == "1"
         return second.prompt_ids[: len(first.prompt_ids) + 1][-1:]
 
     assert asyncio.run(ask()) == (1,)

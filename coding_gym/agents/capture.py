@@ -17,7 +17,6 @@ from coding_gym.agents.past_chats import PastChats, plain_message
 from coding_gym.calls import ToolResult
 from coding_gym.episode import transcript
 from coding_gym.errors import EpisodeError
-from coding_gym.tools.formats import ParsedAction
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn, segments
 
 
@@ -110,27 +109,23 @@ class CapturedRequests:
         return {**body, **self._settings, **({"max_tokens": min(limits)} if limits else {})}
 
     def _record(self, body: Mapping[str, Any], reply: Reply) -> None:
-        action = _completion(reply)
-        self._live.count(action, reply.call, reply.prompt_ids)
+        self._live.count(reply.action, reply.call, reply.prompt_ids)
         self._tools = body.get("tools") or self._tools
         messages = [plain_message(message) for message in body["messages"]]
-        parsed = ParsedAction(action.calls or (), action.strip(), reasoning=action.reasoning)
-        assistant = transcript.assistant(str(action), parsed)
         length, turn = self._chats.find(messages)
         if turn is not None:
             self._answers.setdefault(turn, messages[length:])
-        self._messages += [*messages[length:], assistant]
-        self._chats.add([*messages, assistant], len(self.replies))
-        self.replies.append(action)
+        self._messages += [*messages[length:], reply.message]
+        self._chats.add([*messages, reply.message], len(self.replies))
+        self.replies.append(reply.action)
 
     def _count(self, reply: Reply) -> None:
         """Adds a reply's turn, tool calls, tokens and cost to the usage of the episode."""
         call, usage, bounds = reply.call, self._live.episode.usage, self._live.episode.bounds
-        action = _completion(reply)
         num_prompt = call.prompt_tokens or len(reply.prompt_ids)
-        num_sampled = call.completion_tokens or len(action.token_ids)
+        num_sampled = call.completion_tokens or len(reply.action.token_ids)
         usage.turns += 1
-        usage.tool_calls += len(action.calls or ())
+        usage.tool_calls += len(reply.action.calls or ())
         usage.tokens = num_prompt + num_sampled
         if call.cost is None:
             usage.charge(bounds, num_prompt, num_sampled)
@@ -159,6 +154,7 @@ class CapturedRequests:
             logprobs=action.logprobs,
             calls=action.calls or (),
             carries_calls=bool(action.calls),
+            weight_version=action.weight_version,
             results=tuple(
                 ToolResult(each["content"], None, each.get("tool_call_id", ""))
                 for each in answers
@@ -166,10 +162,6 @@ class CapturedRequests:
             ),
             observation=transcript.seen_text(answers),
         )
-
-
-def _completion(reply: Reply) -> Completion:
-    return reply.action if isinstance(reply.action, Completion) else Completion(reply.action)
 
 
 def _key(message: Message) -> str:

@@ -1,12 +1,16 @@
-"""The capture endpoint of one episode: Chat Completions and Responses on a UNIX socket."""
+"""The capture endpoint of one episode: Chat Completions and Responses on a UNIX socket.
+
+A response is made from the recorded reply; other fields of the server's response, such as token
+ids, are not sent to the harness.
+"""
 
 import asyncio
 import hmac
 import http.client
 import json
-import logging
 import secrets
 import sys
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -21,11 +25,10 @@ from coding_gym.agents.live_episode import (
     RequestRefusedError,
     public_text,
 )
+from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.responses_api import chat_body, response_body, response_events
 from coding_gym.sandbox.forwarding import short_path
 from coding_gym.sandbox.ownership import make_folder, remove_folder
-
-_log = logging.getLogger(__name__)
 
 _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 _MAX_BODY_BYTES = 8 << 20
@@ -33,8 +36,6 @@ _MAX_CONNECTIONS = 64
 # From Python 3.13 on, closing a server removes its socket, by a path that is no longer valid here.
 _KEEP_SOCKET: dict[str, Any] = {} if sys.version_info < (3, 13) else {"cleanup_socket": False}
 _MAX_READ = 4  # requests read at the same time; parsed JSON takes 20 times its size
-# Fields of a response that are recorded but not sent to the harness.
-_RECORDED = ("prompt_token_ids", "token_ids", "response_token_ids", "meta_info")
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _BROKEN = (OSError, EOFError, asyncio.LimitOverrunError, http.client.HTTPException)
 
@@ -94,13 +95,13 @@ class CaptureEndpoint:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with suppress(*_BROKEN, asyncio.CancelledError):
-                while await self._respond(reader, writer):
-                    await writer.drain()
+                await self._respond(reader, writer)
+                await writer.drain()
         finally:
             writer.close()
 
-    async def _respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Reads a request and writes its response; returns whether the connection stays open."""
+    async def _respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Reads one request and writes its response."""
         head = await reader.readuntil(b"\r\n\r\n")
         try:
             kind, text = await self._handle(head, reader)
@@ -108,9 +109,8 @@ class CaptureEndpoint:
             error = {"type": "invalid_request_error", "code": problem.code, "param": None}
             text = json.dumps({"error": {"message": str(problem), **error}})
             writer.write(_response(problem.status, "application/json", text))
-            return False  # the body may not be read completely
-        writer.write(_response(200, kind, text))
-        return True
+        else:
+            writer.write(_response(200, kind, text))
 
     async def _handle(self, head: bytes, reader: asyncio.StreamReader) -> tuple[str, str]:
         """Returns the content type and the text of the response to a request."""
@@ -134,27 +134,27 @@ class CaptureEndpoint:
                 streams, options = bool(body.get("stream")), dict(body.get("stream_options") or {})
             except _UNREADABLE as problem:
                 raise _HTTPError(400, f"the request cannot be read: {problem}") from None
-        completion = await self._completion(request, lambda: not reader.at_eof())
-        try:
-            if route == _RESPONSES:
-                response = response_body(completion)
-                events: Iterable[dict[str, Any]] = response_events(response)
-            else:
-                response = completion
-                events = _chunks(completion, has_usage=bool(options.get("include_usage")))
-            if streams:
-                return "text/event-stream", _stream(events, "[DONE]" if route == _CHAT else "")
-            return "application/json", json.dumps(response, default=str)
-        except _UNREADABLE as problem:  # such as a call without an id
-            _log.warning("the model's reply cannot be converted: %r", problem)
-            raise _HTTPError(502, f"the model's reply cannot be converted: {problem!r}") from None
+        reply = await self._reply(request, lambda: not reader.at_eof())
+        completion = {
+            "id": f"chatcmpl-{len(self.requests.replies)}",
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": body.get("model"),
+            **_fields(reply),
+        }
+        if route == _RESPONSES:
+            response = response_body(completion)
+            events: Iterable[dict[str, Any]] = response_events(response)
+        else:
+            response = completion
+            events = _chunks(completion, has_usage=bool(options.get("include_usage")))
+        if streams:
+            return "text/event-stream", _stream(events, "[DONE]" if route == _CHAT else "")
+        return "application/json", json.dumps(response)
 
-    async def _completion(
-        self, request: dict[str, Any], is_connected: Callable[[], bool]
-    ) -> dict[str, Any]:
-        """Returns the completion without the fields that are only recorded."""
+    async def _reply(self, request: dict[str, Any], is_connected: Callable[[], bool]) -> Reply:
         try:
-            reply = await self.requests.ask(request, is_connected)
+            return await self.requests.ask(request, is_connected)
         except PromptTooLongError as problem:
             message = f"maximum context length exceeded: {problem}"
             raise _HTTPError(400, message, "context_length_exceeded") from None
@@ -163,29 +163,38 @@ class CaptureEndpoint:
         except Exception as problem:  # `CapturedRequests` keeps it for the record
             # All further requests fail too, and clients do not retry after this status.
             raise _HTTPError(401, public_text(str(problem))) from problem
-        hidden = _RECORDED if request.get("logprobs") else (*_RECORDED, "logprobs")
-        choice = reply.response["choices"][0]
-        choice = {name: value for name, value in choice.items() if name not in hidden}
-        fields = {name: value for name, value in reply.response.items() if name not in hidden}
-        return {**fields, "choices": [choice]}
+
+
+def _fields(reply: Reply) -> dict[str, Any]:
+    """Returns the fields ``choices`` and ``usage`` of a chat completion."""
+    message, call, calls = reply.message, reply.call, reply.action.calls
+    num_prompt, num_sampled = call.prompt_tokens or 0, call.completion_tokens or 0
+    reason = "tool_calls" if calls and not reply.action.is_cut else call.finish_reason
+    choice = {
+        "index": 0,
+        "message": {**message, "content": message["content"] or None},
+        "finish_reason": reason or "stop",
+    }
+    counts = {"prompt_tokens": num_prompt, "completion_tokens": num_sampled}
+    return {"choices": [choice], "usage": {**counts, "total_tokens": num_prompt + num_sampled}}
 
 
 def _response(status: int, kind: str, text: str) -> bytes:
     """Returns an HTTP response."""
     data = text.encode()
     lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", f"Content-Type: {kind}"]
-    lines.append(f"Content-Length: {len(data)}")
+    lines += [f"Content-Length: {len(data)}", "Connection: close"]
     if status >= 400:
-        lines += ["Connection: close", "x-should-retry: false"]  # OpenAI's clients read it
+        lines.append("x-should-retry: false")  # OpenAI's clients read it
     return "\r\n".join([*lines, "", ""]).encode() + data
 
 
 def _stream(events: Iterable[dict[str, Any]], end: str) -> str:
     """Returns the text of server-sent events; ``end`` is the data of the last event."""
     texts = [
-        f"event: {event['type']}\ndata: {json.dumps(event, default=str)}\n\n"
+        f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
         if "type" in event
-        else f"data: {json.dumps(event, default=str)}\n\n"
+        else f"data: {json.dumps(event)}\n\n"
         for event in events
     ]
     return "".join([*texts, f"data: {end}\n\n" if end else ""])
