@@ -16,7 +16,7 @@ from coding_gym.optional import import_extra
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.trajectory import Message, ModelCall
+from coding_gym.trajectory import ModelCall
 
 # A batch starts after the longer of COLLECT_S seconds and this share of the last batch's duration.
 # Without the wait, episodes whose commands ran during that batch would form separate batches.
@@ -191,21 +191,6 @@ class HuggingFaceAgent(Player):
             return ids
 
         return prompt
-
-    def render(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
-    ) -> list[int]:
-        """Returns the ids of a chat in the tokenizer's template, with the generation prompt.
-
-        Args:
-            messages: The chat as templates take it; see `chat_request` with ``"transformers"``.
-                Control tokens in it keep their meaning.
-            tools: OpenAI function schemas.
-        """
-        ids = self._tokenizer.backend.apply_chat_template(
-            messages, tools=tools, add_generation_prompt=True, return_dict=False
-        )
-        return list(ids)
 
     async def _ask(self, request: Request) -> Reply:
         """Returns the reply to a request, generated in a batch with other waiting requests."""

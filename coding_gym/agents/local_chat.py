@@ -36,7 +36,7 @@ class LocalModel(Protocol):
 
     def describe(self) -> Mapping[str, Any]:
         """Returns its settings for records."""
-        ...
+        return {}
 
     async def reply(
         self, prompt_ids: list[int], max_tokens: int | None, attempt_seed: int, turn: int
@@ -44,13 +44,9 @@ class LocalModel(Protocol):
         """Returns the reply to a prompt, as `HuggingFaceAgent.reply` does."""
         ...
 
-    def render(self, messages: Sequence[Message], tools: "Tools | None" = None) -> list[int]:
-        """Returns the ids of a chat, as `HuggingFaceAgent.render` does."""
-        ...
-
     async def close(self) -> None:
         """Ends a generation that still runs; idempotent."""
-        ...
+        return
 
 
 class _Past(NamedTuple):
@@ -138,11 +134,20 @@ class LocalChat:
                 deepcopy(self._replies.get(message_key(message))) or self._neutral(message)
                 for message in messages
             ]
-            return self._agent.render(normalised_for_templates(safe), self._neutral(tools) or None)
+            return self._render(normalised_for_templates(safe), self._neutral(tools) or None)
         except Exception as problem:  # a template is a program, and raises any exception
             raise RequestRefusedError(
                 f"the chat template refuses the request: {problem}", "refused"
             ) from problem
+
+    def _render(self, messages: list[Message], tools: Tools | None) -> list[int]:
+        """Returns the ids of a chat, whose control tokens keep their meaning."""
+        backend: Any = getattr(self._tokenizer, "backend", None)
+        return list(
+            backend.apply_chat_template(
+                messages, tools=tools, add_generation_prompt=True, return_dict=False
+            )
+        )
 
     def _neutral(self, value: Any) -> Any:
         """Returns a copy of a JSON value, with control tokens in its strings neutralised."""
