@@ -71,7 +71,7 @@ def test_agents_refuse_a_toolset_they_cannot_use(
 ) -> None:
     env = make_env(toolset=with_tools(toolset, tool, "submit"))
     for name in ("gold", "template-repair"):
-        with pytest.raises(InvalidArgumentError, match=f"agent '{name}' needs a tool that runs"):
+        with pytest.raises(InvalidArgumentError, match="needs a tool that runs"):
             played_by(env, name)
     assert played_by(env, "noop").total_reward == 0.0
     ended = played_by(env, "random").stop_reason
