@@ -588,7 +588,6 @@ def test_preset_names_pinned_packages(name: str) -> None:
         ("colour = 1", "colour"),
         ('failure = "("', "failure"),
         ('command = "own {base-url} {problem}"', "{base-url}.*{base_url}"),
-        ('[env]\nKEY = "{API_KEY}"', "{API_KEY}.*{api_key}"),
         ('[files]\na = "{api-key}"', "{api-key}.*{api_key}"),
     ],
 )
@@ -600,13 +599,6 @@ def test_harness_file_with_a_wrong_value_is_refused(
     path.write_text("\n".join([*lines, change]), encoding="utf-8")
     with pytest.raises(CodingGymError, match=value):
         get_harness(str(path))
-
-
-def test_other_braces_are_not_placeholders() -> None:
-    command = "own ${MODEL} {a,b} HEAD@{upstream} {problem} | awk '{print}'"
-    files = {"agent.py": 'print(f"{models} {MODEL} {url}")', "a.json": '{"model": {"a": "{x-y}"}}'}
-    own = Harness(name="own", command=command, env={"A": '{"model":"{model}"}'}, files=files)
-    assert own.filled({"model": "tiny"}).env == {"A": '{"model":"tiny"}'}
 
 
 def test_installation_is_reported_and_excluded_from_the_duration(
