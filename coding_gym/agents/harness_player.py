@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -114,9 +113,7 @@ class HarnessPlayer(Player):
         endpoint = CaptureEndpoint(requests)
 
         def change(spec: SandboxSpec) -> SandboxSpec:
-            start = time.perf_counter()
             spec = with_layer(self._harness, get_backend(live.episode.config.sandbox.name), spec)
-            live.install_s += time.perf_counter() - start
             return replace(spec, forwards={_PORT: endpoint.path})
 
         await endpoint.start()
