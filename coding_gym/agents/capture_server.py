@@ -12,7 +12,7 @@ import secrets
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from io import BytesIO
@@ -32,7 +32,6 @@ from coding_gym.sandbox.ownership import make_folder, remove_folder
 
 _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 _MAX_BODY_BYTES = 8 << 20
-_MAX_CONNECTIONS = 64
 # From Python 3.13 on, closing a server removes its socket, by a path that is no longer valid here.
 _KEEP_SOCKET: dict[str, Any] = {} if sys.version_info < (3, 13) else {"cleanup_socket": False}
 _MAX_READ = 4  # requests read at the same time; parsed JSON takes 20 times its size
@@ -66,7 +65,7 @@ class CaptureEndpoint:
         self._remove = weakref.finalize(self, remove_folder, folder)
         self.path = folder / "socket"
         self._reading = asyncio.Semaphore(_MAX_READ)
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()  # the forwarder limits their number
 
     async def start(self) -> None:
         """Opens the socket."""
@@ -84,33 +83,27 @@ class CaptureEndpoint:
         self._remove()
 
     def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Starts to serve a connection; closes it if too many are open."""
-        if len(self._connections) == _MAX_CONNECTIONS:
-            writer.close()
-            return
         connection = asyncio.ensure_future(self._serve(reader, writer))
         self._connections.add(connection)
         connection.add_done_callback(self._connections.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Reads the request of a connection, and writes its response."""
         try:
             with suppress(*_BROKEN, asyncio.CancelledError):
-                await self._respond(reader, writer)
+                writer.write(await self._response(reader))
                 await writer.drain()
         finally:
             writer.close()
 
-    async def _respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Reads one request and writes its response."""
+    async def _response(self, reader: asyncio.StreamReader) -> bytes:
         head = await reader.readuntil(b"\r\n\r\n")
         try:
-            kind, text = await self._handle(head, reader)
+            return _response(200, *await self._handle(head, reader))
         except _HTTPError as problem:
             error = {"type": "invalid_request_error", "code": problem.code, "param": None}
             text = json.dumps({"error": {"message": str(problem), **error}})
-            writer.write(_response(problem.status, "application/json", text))
-        else:
-            writer.write(_response(200, kind, text))
+            return _response(problem.status, "application/json", text)
 
     async def _handle(self, head: bytes, reader: asyncio.StreamReader) -> tuple[str, str]:
         """Returns the content type and the text of the response to a request."""
@@ -131,7 +124,7 @@ class CaptureEndpoint:
             try:
                 body = await asyncio.to_thread(json.loads, data)
                 request = model_request(body if route == _CHAT else chat_body(body))
-                streams, options = bool(body.get("stream")), dict(body.get("stream_options") or {})
+                streams = bool(body.get("stream"))
             except _UNREADABLE as problem:
                 raise _HTTPError(400, f"the request cannot be read: {problem}") from None
         reply = await self._reply(request, lambda: not reader.at_eof())
@@ -147,7 +140,7 @@ class CaptureEndpoint:
             events: Iterable[dict[str, Any]] = response_events(response)
         else:
             response = completion
-            events = _chunks(completion, has_usage=bool(options.get("include_usage")))
+            events = [_chunk(completion)]
         if streams:
             return "text/event-stream", _stream(events, "[DONE]" if route == _CHAT else "")
         return "application/json", json.dumps(response)
@@ -191,24 +184,19 @@ def _response(status: int, kind: str, text: str) -> bytes:
 
 def _stream(events: Iterable[dict[str, Any]], end: str) -> str:
     """Returns the text of server-sent events; ``end`` is the data of the last event."""
-    texts = [
-        f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
-        if "type" in event
-        else f"data: {json.dumps(event)}\n\n"
-        for event in events
-    ]
+    texts = []
+    for event in events:
+        name = f"event: {event['type']}\n" if "type" in event else ""
+        texts.append(f"{name}data: {json.dumps(event)}\n\n")
     return "".join([*texts, f"data: {end}\n\n" if end else ""])
 
 
-def _chunks(completion: Mapping[str, Any], *, has_usage: bool) -> Iterator[dict[str, Any]]:
-    """Yields a completion as one chunk of a stream, and a second chunk if usage is requested."""
+def _chunk(completion: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a completion as the only chunk of a stream."""
     (choice,) = completion["choices"]
     delta = dict(choice["message"])
-    if delta.get("tool_calls"):
+    if "tool_calls" in delta:
         calls = enumerate(delta["tool_calls"])
         delta["tool_calls"] = [{"index": index, **call} for index, call in calls]
-    rest = {k: v for k, v in choice.items() if k != "message"}
-    base = {**completion, "object": "chat.completion.chunk"}
-    yield {**base, "usage": None, "choices": [{**rest, "delta": delta}]}
-    if has_usage:
-        yield {**base, "choices": []}
+    streamed = {"index": 0, "delta": delta, "finish_reason": choice["finish_reason"]}
+    return {**completion, "object": "chat.completion.chunk", "choices": [streamed]}
