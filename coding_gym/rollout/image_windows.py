@@ -21,7 +21,7 @@ from coding_gym.sandbox.images import (
 )
 from coding_gym.task import Task
 
-_UNPACKED = 3  # typical size of an unpacked layer, as a multiple of its compressed blob
+_UNPACKED = 4  # typical size of a blob and its unpacked layer, as a multiple of the blob
 _POLL_S = 0.2
 _log = logging.getLogger(__name__)
 
@@ -137,15 +137,9 @@ def _check_space(images: Sequence[str]) -> None:
         with suppress(InvalidArgumentError, SandboxError):  # the pull reports it
             sizes |= layer_sizes(name)
     total = sum(sizes.values())
-    needed: Counter[int] = Counter()
-    paths = {}
-    for folder, factor in ((image_folder(), 1), (layer_folder(), _UNPACKED)):
-        existing = next(path for path in (folder, *folder.parents) if path.exists())
-        paths[device := existing.stat().st_dev] = existing
-        needed[device] += total * factor
-    for device, path in paths.items():
-        size, free = needed[device], shutil.disk_usage(path).free
-        if size > free:
+    for folder, size in ((image_folder(), total), (layer_folder(), total * _UNPACKED)):
+        path = next(each for each in (folder, *folder.parents) if each.exists())
+        if size > (free := shutil.disk_usage(path).free):
             raise InvalidArgumentError(
                 f"the images of two windows need about {size / 1e9:.3g} GB in {path}, where "
                 f"{free / 1e9:.3g} GB are free; remedy: lower images_window, or delete files"
