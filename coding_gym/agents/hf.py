@@ -126,7 +126,14 @@ class HuggingFaceAgent(Player):
                 f"{episode.tokenizer.name!r}; set tokenizer={self.tokenizer!r}",
                 "refused",
             )
-        prompt = self._prompts(live)
+        history = ChatIds(get_chat(self._tokenizer, episode.toolset.schemas, episode.tool_format))
+
+        def prompt() -> list[int]:
+            replies = [turn.token_ids for turn in episode.turns[history.num_replies :]]
+            history.extend(episode.messages[history.num_messages :], replies)
+            ids: list[int] = history.ids(sys.maxsize).tolist()
+            return ids
+
         while not live.ended:
             ids = await live.in_thread(prompt)
             most = episode.info()["budget"]["tokens"]
@@ -172,25 +179,6 @@ class HuggingFaceAgent(Player):
             duration_s=time.perf_counter() - start_s,
         )
         return Completion(text, ids, logprobs, is_cut=not is_ended), call
-
-    def _prompts(self, live: LiveEpisode) -> Callable[[], list[int]]:
-        """Returns a function that returns the next prompt: the last one and the new ids."""
-        episode = live.episode
-        try:
-            chat = get_chat(self._tokenizer, episode.toolset.schemas, episode.tool_format)
-        except InvalidArgumentError as problem:
-            raise ModelError(
-                f"{problem}, or serve the model, and use the agent 'chat'", "refused"
-            ) from problem
-        history = ChatIds(chat)
-
-        def prompt() -> list[int]:
-            replies = [turn.token_ids for turn in episode.turns[history.num_replies :]]
-            history.extend(episode.messages[history.num_messages :], replies)
-            ids: list[int] = history.ids(sys.maxsize).tolist()
-            return ids
-
-        return prompt
 
     async def _ask(self, request: Request) -> Reply:
         """Returns the reply to a request, generated in a batch with other waiting requests."""
