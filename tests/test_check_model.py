@@ -8,20 +8,17 @@ CALL = '{"name": "bash", "arguments": {"command": "ls"}}'
 
 def test_the_format_that_a_server_writes_is_in_the_command() -> None:
     def answer(body: Body) -> Answer:
-        if not body:  # the list of models
-            models = [{"id": "tiny", "object": "model", "max_model_len": 4096}]
-            return Answer({"object": "list", "data": models})
         system = body["messages"][0]["content"]
         text = f"<tool_call>{CALL}</tool_call>" if "<tool_call>" in system else "I shall look."
         return Answer(message(text, ids=([1], [2, 3])))
 
     with ChatServer(answer) as server:
         printed = run_command("check-model", "--base-url", server.base_url, "--model", "tiny")
-        assert {"tools" in body for body in server.requests if body} == {True, False}
+        assert {"tools" in body for body in server.requests} == {True, False}
     lines = {line.split()[0]: line.split() for line in printed.splitlines() if line.strip()}
     assert lines["hermes"][1:4] == ["4/4", "4/4", "0/4"]
     assert lines["pythonic"][1] == "0/4"
-    assert "context: 4,096 tokens; a reply: at most 128" in printed
+    assert "a reply: at most 128" in printed
     assert "--tool-format hermes" in printed
     assert f"--base-url {server.base_url} --model tiny" in printed
 

@@ -148,19 +148,6 @@ class OpenAIClient:
         except ValueError:
             return response.content, response.retries_taken
 
-    async def context(self, model: str) -> int | None:
-        """Returns the context length in tokens if the server's list of models has it, else None."""
-        try:
-            models = await self._client.with_options(timeout=10, max_retries=0).models.list()
-        except self._openai.OpenAIError:
-            return None
-        for entry in models.data or ():  # some servers reply to any path
-            fields = entry.model_extra or {}
-            meta = fields.get("meta") or {}  # llama.cpp; vLLM and SGLang have max_model_len
-            if entry.id == model or len(models.data) == 1:
-                return fields.get("max_model_len") or meta.get("n_ctx") or meta.get("n_ctx_train")
-        return None
-
     async def close(self) -> None:
         """Closes the connections; idempotent."""
         await self._client.close()

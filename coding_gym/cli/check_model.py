@@ -2,7 +2,6 @@
 
 import asyncio
 import shlex
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -66,7 +65,7 @@ def check_model(
     for probe in probes:
         check_format(probe.tool_format, tools.schemas)
 
-    async def ask() -> int | None:
+    async def ask() -> None:
         sampling = Sampling(max_tokens=max_tokens)
         shared = HuggingFaceAgent(model, sampling) if hf else get_client(base_url)
         complete = _local(shared) if isinstance(shared, HuggingFaceAgent) else shared.complete
@@ -74,18 +73,15 @@ def check_model(
             for probe in probes:
                 await probe.ask(complete, {"model": model, **sampling.body()}, tools)
                 console.print(f"{probe.tool_format}: {probe.row()[1]} calls readable", style="dim")
-            context = shared.context
-            return context if isinstance(context, int) else await context(model)
         finally:
             await shared.close()
 
-    context = asyncio.run(ask())
+    asyncio.run(ask())
     table = Table("format", "readable calls", "token ids", "truncated", "tokens/s", box=None)
     for probe in probes:
         table.add_row(*probe.row())
     console.print(table)
-    limit = f"{context:,} tokens" if context and context < sys.maxsize else "unknown"
-    console.print(f"context: {limit}; a reply: at most {max_tokens} tokens (--max-tokens)")
+    console.print(f"a reply: at most {max_tokens} tokens (--max-tokens)")
     for probe in probes:
         if probe.problem:
             console.print(Text(f"{probe.tool_format}: {probe.problem[:200]!r}"))

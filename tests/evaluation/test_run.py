@@ -300,7 +300,7 @@ def test_invalid_arguments_leave_no_folder(
 
 def test_resume_records_versions_that_differ(tmp_path: Path) -> None:
     folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
-    with pytest.raises(InvalidArgumentError, match="has a run"):
+    with pytest.raises(InvalidArgumentError, match="not empty"):
         evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
     new = folder.config["versions"]["gymnasium"]
     folder.config["versions"]["gymnasium"] = "0.1"
