@@ -132,29 +132,26 @@ class HarnessPlayer(Player):
         endpoint = self._endpoints.pop(live)
         requests = endpoint.requests
         ender = asyncio.ensure_future(self._end(endpoint))
-        result: ExecResult | None = None
         try:
             result = await live.in_thread(self._run, live, endpoint)
         except InfrastructureError:
-            pass  # the episode records it
+            return  # the episode records it
         finally:
             ender.cancel()
             await endpoint.close()
             live.chat = {**requests.record(), "toolset": self.name}
         if requests.failure:
             raise requests.failure
-        reason, ending = self._reason(requests, result), "the sandbox was lost"
-        if result is not None:
-            output = result.output[-_TAIL_CHARS:].strip() or "no output"
-            ending = public_text(f"exit code {result.exit_code}: {output}")
-            if not (requests.replies or requests.is_too_long or requests.limit):
-                is_missing = result.exit_code in (126, 127) or "No such file" in output
-                raise HarnessError(
-                    f"{self.name} ended before a reply of the model: {ending}"
-                    + _MISSING_REMEDY * is_missing
-                )
-        is_failure = result is not None and reason is StopReason.STOPPED
-        end = f"{self.name} has ended: {reason}"
+        output = result.output[-_TAIL_CHARS:].strip() or "no output"
+        ending = public_text(f"exit code {result.exit_code}: {output}")
+        if not (requests.replies or requests.is_too_long or requests.limit):
+            is_missing = result.exit_code in (126, 127) or "No such file" in output
+            raise HarnessError(
+                f"{self.name} ended before a reply of the model: {ending}"
+                + _MISSING_REMEDY * is_missing
+            )
+        reason = self._reason(requests, result)
+        is_failure, end = reason is StopReason.STOPPED, f"{self.name} has ended: {reason}"
         await live.step(Stop(end if is_failure else f"{end}, {ending}"))
         live.chat["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:
@@ -184,10 +181,10 @@ class HarnessPlayer(Player):
         await asyncio.sleep(self._grace_s)
         await endpoint.close()
 
-    def _reason(self, requests: CapturedRequests, result: ExecResult | None) -> StopReason:
+    def _reason(self, requests: CapturedRequests, result: ExecResult) -> StopReason:
         """Returns the stop reason; it is ``STOPPED`` after a failure that is not due to a limit."""
-        if requests.limit or result is None:
-            return requests.limit or StopReason.STOPPED
+        if requests.limit:
+            return requests.limit
         if result.timed_out:
             return StopReason.MAX_TIME
         is_failure = self._harness.is_failure(result.exit_code, result.output)
