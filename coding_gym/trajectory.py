@@ -163,7 +163,7 @@ class Trajectory(JsonRecord):
         error: The message of a failure of the infrastructure or the model's server, or "".
         error_class: The class of the failure: one of `ERROR_CLASSES`, or "".
         started_at: Start of the episode, ISO 8601 in UTC; "" if no runner played it.
-        duration_s: Wall time of the whole episode in seconds, grading included.
+        duration_s: Wall time after the sandbox was opened, in seconds, grading included.
         num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
             each starts another training sample. None if the server returned no token ids.
         settings: The other arguments of the episode, JSON values; empty in records of older

@@ -14,7 +14,7 @@ mask 0. Sampled ids are not changed.
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
@@ -263,9 +263,6 @@ class _ServedModel(LocalModel):
         config = loop.rollout_config
         self._context = config.prompt_length + config.response_length
 
-    def describe(self) -> Mapping[str, Any]:
-        return {}
-
     async def reply(
         self,
         prompt_ids: list[int],
@@ -288,17 +285,6 @@ class _ServedModel(LocalModel):
             duration_s=time.perf_counter() - begin_s,
         )
         return _action(self._loop.tokenizer, output), call
-
-    def render(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
-    ) -> list[int]:
-        ids = self._loop.tokenizer.apply_chat_template(
-            messages, tools=tools, add_generation_prompt=True, return_dict=False
-        )
-        return list(ids)
-
-    async def close(self) -> None:
-        return
 
 
 def _action(tokenizer: Any, output: Any) -> Completion:

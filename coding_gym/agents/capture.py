@@ -12,39 +12,34 @@ from coding_gym.agents.live_episode import (
     PromptTooLongError,
     RequestRefusedError,
 )
-from coding_gym.agents.model_reply import Prices, Reply
+from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.past_chats import PastChats, plain_message
 from coding_gym.calls import ToolResult
 from coding_gym.episode import transcript
 from coding_gym.errors import EpisodeError
-from coding_gym.tools.formats import ParsedAction
-from coding_gym.trajectory import Message, ModelCall, StopReason, Trajectory, Turn, segments
-
-_TOKEN_CHARS = 4  # characters per token, as an estimate
+from coding_gym.trajectory import Message, StopReason, Trajectory, Turn, segments
 
 
 class CapturedRequests:
     """Sends the requests of one episode's harness within the episode's limits.
 
     Requests are sent one after another, and the limits are checked before each. They count replies
-    as turns, the tool calls in replies, and the tokens of the last prompt and reply; the
-    time starts at `begin`. If the client of a request disconnects before the reply, the
-    request counts as a turn, and its prompt is included in the cost.
+    as turns, the tool calls in replies, and the tokens of the last prompt and reply; the time
+    starts with the first request. A reply to a client that has disconnected counts as a turn, and
+    is charged, but is not recorded.
 
     Args:
         live: The episode.
         complete: Returns the reply to a request, as `OpenAIClient.complete` does.
         settings: Fields of every request, which replace those of the harness; the smaller
             ``max_tokens`` applies.
-        prices: Prices of abandoned requests; by default those of the limits.
 
     Attributes:
-        failure: The error of a request without a reply; no further request is sent, except after a
-            prompt that was too long. After a first reply, a request that the server refuses is
-            not a failure of the episode.
+        failure: The error of a request after which no further request is sent: not a prompt that is
+            too long, nor a request that the server refuses after a first reply.
         limit: The limit that a request was refused for, or None.
+        is_too_long: Whether a prompt was too long.
         replies: Replies so far.
-        started: Is set by the first request.
         refused: Is set when no further request is sent.
     """
 
@@ -53,95 +48,84 @@ class CapturedRequests:
         live: LiveEpisode,
         complete: Callable[[Mapping[str, Any]], Awaitable[Reply]],
         settings: Mapping[str, Any],
-        prices: Prices | None = None,
     ) -> None:
         self.failure: Exception | None = None
         self.limit: StopReason | None = None
+        self.is_too_long = False
         self.replies: list[Completion] = []
-        self.started, self.refused = asyncio.Event(), asyncio.Event()
-        self._begin_s = time.monotonic()
+        self.refused = asyncio.Event()
+        self._begin_s: float | None = None
         self._live, self._complete, self._settings = live, complete, settings
-        self._prices = prices
         self._sending = asyncio.Lock()
         self._tools: list[dict[str, Any]] = []
         self._messages: list[Message] = []
         self._answers: dict[int, list[Message]] = {}  # the messages after each reply, by its number
         self._chats = PastChats[int](_key)  # the number of the last reply
 
-    def begin(self) -> None:
-        """Starts the clock of ``max_seconds``, when the harness starts."""
-        self._begin_s = time.monotonic()
-        self._live.episode.usage.tokens = 0  # the harness does not send the episode's prompt
-
-    async def ask(self, body: dict[str, Any]) -> Reply:
+    async def ask(
+        self, body: dict[str, Any], is_connected: Callable[[], bool] = lambda: True
+    ) -> Reply:
         """Returns the reply to a request, and records it as a turn.
+
+        Args:
+            body: The request.
+            is_connected: Returns whether the client waits for the reply.
 
         Raises:
             EpisodeError: A limit is reached.
             ModelError: This or an earlier request failed.
         """
-        self.started.set()
         async with self._sending:
             usage, bounds = self._live.episode.usage, self._live.episode.bounds
+            if self._begin_s is None:
+                self._begin_s = time.monotonic()
+                usage.tokens = 0  # the harness does not send the episode's prompt
             usage.seconds = time.monotonic() - self._begin_s
             self.limit = self.limit or usage.spent(bounds)
             if self.limit:
                 self.refused.set()
                 raise EpisodeError(f"the episode is over: {self.limit}")
-            if self.failure is not None and not isinstance(self.failure, PromptTooLongError):
+            if self.failure is not None:
                 raise self.failure
             try:
-                return await self._sent(body)
-            except asyncio.CancelledError:  # the client disconnected before the reply
-                num_prompt, cost = len(str(body)) // _TOKEN_CHARS, usage.cost
-                usage.turns += 1
-                if self._prices is None:
-                    usage.charge(bounds, num_prompt, 0)
-                else:
-                    usage.cost += self._prices.cost(num_prompt, 0, 0)
-                cost = usage.cost - cost
-                call = ModelCall(prompt_tokens=num_prompt, completion_tokens=0, cost=cost)
-                self._live.on_call(call)
+                reply = await self._complete(self._request(body))
+            except PromptTooLongError:
+                self.is_too_long = True
                 raise
             except Exception as failure:  # kept for the record, and raised again
                 if not (isinstance(failure, RequestRefusedError) and self.replies):
                     self.failure = failure
-                    if not isinstance(failure, PromptTooLongError):
-                        self.refused.set()
+                    self.refused.set()
                 raise
+            self._count(reply)
+            if is_connected():
+                self._record(body, reply)
+            else:
+                self._live.on_call(reply.call)
+            return reply
 
-    async def _sent(self, body: dict[str, Any]) -> Reply:
+    def _request(self, body: Mapping[str, Any]) -> dict[str, Any]:
         limits = [each["max_tokens"] for each in (body, self._settings) if each.get("max_tokens")]
-        request = {**body, **self._settings, **({"max_tokens": min(limits)} if limits else {})}
-        reply = await self._complete(request)
-        if isinstance(self.failure, PromptTooLongError):  # the new prompt was shorter
-            self.failure = None
-        self._record(body, reply)
-        return reply
+        return {**body, **self._settings, **({"max_tokens": min(limits)} if limits else {})}
 
     def _record(self, body: Mapping[str, Any], reply: Reply) -> None:
-        action = reply.action if isinstance(reply.action, Completion) else Completion(reply.action)
-        calls = action.calls or ()
-        self._live.count(action, reply.call, reply.prompt_ids)
-        self._count(reply, len(action.token_ids), len(calls))
+        self._live.count(reply.action, reply.call, reply.prompt_ids)
         self._tools = body.get("tools") or self._tools
         messages = [plain_message(message) for message in body["messages"]]
-        parsed = ParsedAction(calls, action.strip(), reasoning=action.reasoning)
-        assistant = transcript.assistant(str(action), parsed)
         length, turn = self._chats.find(messages)
         if turn is not None:
             self._answers.setdefault(turn, messages[length:])
-        self._messages += [*messages[length:], assistant]
-        self._chats.add([*messages, assistant], len(self.replies))
-        self.replies.append(action)
+        self._messages += [*messages[length:], reply.message]
+        self._chats.add([*messages, reply.message], len(self.replies))
+        self.replies.append(reply.action)
 
-    def _count(self, reply: Reply, num_ids: int, num_calls: int) -> None:
+    def _count(self, reply: Reply) -> None:
         """Adds a reply's turn, tool calls, tokens and cost to the usage of the episode."""
         call, usage, bounds = reply.call, self._live.episode.usage, self._live.episode.bounds
         num_prompt = call.prompt_tokens or len(reply.prompt_ids)
-        num_sampled = call.completion_tokens or num_ids
+        num_sampled = call.completion_tokens or len(reply.action.token_ids)
         usage.turns += 1
-        usage.tool_calls += num_calls
+        usage.tool_calls += len(reply.action.calls or ())
         usage.tokens = num_prompt + num_sampled
         if call.cost is None:
             usage.charge(bounds, num_prompt, num_sampled)
@@ -170,6 +154,7 @@ class CapturedRequests:
             logprobs=action.logprobs,
             calls=action.calls or (),
             carries_calls=bool(action.calls),
+            weight_version=action.weight_version,
             results=tuple(
                 ToolResult(each["content"], None, each.get("tool_call_id", ""))
                 for each in answers

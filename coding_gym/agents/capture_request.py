@@ -74,8 +74,6 @@ class _Request(_Fields):
     stop: str | list[str] | None = None
     response_format: dict[str, Any] | None = None
     reasoning_effort: str | None = None
-    logprobs: bool | None = None
-    top_logprobs: int | None = None
     n: Literal[1] | None = Field(None, exclude=True)
 
 

@@ -1,14 +1,18 @@
-"""The capture endpoint of one episode: Chat Completions and Responses on a UNIX socket."""
+"""The capture endpoint of one episode: Chat Completions and Responses on a UNIX socket.
+
+A response is made from the recorded reply; other fields of the server's response, such as token
+ids, are not sent to the harness.
+"""
 
 import asyncio
 import hmac
 import http.client
 import json
-import logging
 import secrets
 import sys
+import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from io import BytesIO
@@ -21,24 +25,16 @@ from coding_gym.agents.live_episode import (
     RequestRefusedError,
     public_text,
 )
+from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.responses_api import chat_body, response_body, response_events
 from coding_gym.sandbox.forwarding import short_path
 from coding_gym.sandbox.ownership import make_folder, remove_folder
 
-_log = logging.getLogger(__name__)
-
-END_PATH = "/end"
-"""The response to a request for this path is sent when the harness must stop."""
-
 _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 _MAX_BODY_BYTES = 8 << 20
-_MAX_DIGITS = 20  # of a Content-Length that are parsed; longer numbers exceed every limit
-_MAX_CONNECTIONS = 64
 # From Python 3.13 on, closing a server removes its socket, by a path that is no longer valid here.
 _KEEP_SOCKET: dict[str, Any] = {} if sys.version_info < (3, 13) else {"cleanup_socket": False}
 _MAX_READ = 4  # requests read at the same time; parsed JSON takes 20 times its size
-# Fields of a response that are recorded but not sent to the harness.
-_RECORDED = ("prompt_token_ids", "token_ids", "response_token_ids", "meta_info")
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _BROKEN = (OSError, EOFError, asyncio.LimitOverrunError, http.client.HTTPException)
 
@@ -54,27 +50,22 @@ class _HTTPError(Exception):
 class CaptureEndpoint:
     """Serves the requests of one episode's harness, in the event loop of the episode.
 
-    If a client closes its connection, its request is cancelled: it counts as a turn for the limits,
-    but the record has no such turn.
-
     Args:
         requests: Sends and records the requests.
 
     Attributes:
         path: The UNIX socket.
         api_key: The bearer token; requests with any other token get 401.
-        ending: An event; when it is set, the request for ``END_PATH`` gets its response.
     """
 
     def __init__(self, requests: CapturedRequests) -> None:
         self.requests = requests
         self.api_key = secrets.token_urlsafe(32)
-        self.ending = asyncio.Event()
         folder = make_folder("model")
         self._remove = weakref.finalize(self, remove_folder, folder)
         self.path = folder / "socket"
         self._reading = asyncio.Semaphore(_MAX_READ)
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()  # the forwarder limits their number
 
     async def start(self) -> None:
         """Opens the socket."""
@@ -84,7 +75,7 @@ class CaptureEndpoint:
             )
 
     async def close(self) -> None:
-        """Cancels the pending requests, and closes the socket."""
+        """Cancels the pending requests, and closes connections and the socket; idempotent."""
         self._server.close()
         for connection in self._connections:
             connection.cancel()
@@ -92,34 +83,27 @@ class CaptureEndpoint:
         self._remove()
 
     def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Starts to serve a connection; closes it if too many are open."""
-        if len(self._connections) == _MAX_CONNECTIONS:
-            writer.close()
-            return
         connection = asyncio.ensure_future(self._serve(reader, writer))
         self._connections.add(connection)
         connection.add_done_callback(self._connections.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Reads the request of a connection, and writes its response."""
         try:
             with suppress(*_BROKEN, asyncio.CancelledError):
-                while await self._respond(reader, writer):
-                    await writer.drain()
+                writer.write(await self._response(reader))
+                await writer.drain()
         finally:
             writer.close()
 
-    async def _respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Reads a request and writes its response; returns whether the connection stays open."""
+    async def _response(self, reader: asyncio.StreamReader) -> bytes:
         head = await reader.readuntil(b"\r\n\r\n")
         try:
-            kind, text = await self._handle(head, reader)
+            return _response(200, *await self._handle(head, reader))
         except _HTTPError as problem:
             error = {"type": "invalid_request_error", "code": problem.code, "param": None}
             text = json.dumps({"error": {"message": str(problem), **error}})
-            writer.write(_response(problem.status, "application/json", text))
-            return False  # the body may not be read completely
-        writer.write(_response(200, kind, text))
-        return True
+            return _response(problem.status, "application/json", text)
 
     async def _handle(self, head: bytes, reader: asyncio.StreamReader) -> tuple[str, str]:
         """Returns the content type and the text of the response to a request."""
@@ -130,57 +114,40 @@ class CaptureEndpoint:
             raise _HTTPError(401, "the API key is not that of this episode")
         method, target, *_ = [*line.decode("latin-1").split(" "), ""]
         route = target.partition("?")[0]
-        if (method, route) == ("GET", END_PATH):
-            await self.ending.wait()
-            return "application/json", "{}"
         if method != "POST" or route not in (_CHAT, _RESPONSES):
             raise _HTTPError(404, "unknown path")
         length = headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length[:_MAX_DIGITS]) > _MAX_BODY_BYTES:
+        if not (length.isdecimal() and len(length) < 10 and int(length) <= _MAX_BODY_BYTES):
             raise _HTTPError(413, f"the body needs a length of at most {_MAX_BODY_BYTES} bytes")
         async with self._reading:
             data = await reader.readexactly(int(length))
             try:
                 body = await asyncio.to_thread(json.loads, data)
                 request = model_request(body if route == _CHAT else chat_body(body))
-                streams, options = bool(body.get("stream")), dict(body.get("stream_options") or {})
+                streams = bool(body.get("stream"))
             except _UNREADABLE as problem:
                 raise _HTTPError(400, f"the request cannot be read: {problem}") from None
-        completion = await self._while_connected(request, reader)
-        try:
-            if route == _RESPONSES:
-                response = response_body(completion)
-                events: Iterable[dict[str, Any]] = response_events(response)
-            else:
-                response = completion
-                events = _chunks(completion, has_usage=bool(options.get("include_usage")))
-            if streams:
-                return "text/event-stream", _stream(events, "[DONE]" if route == _CHAT else "")
-            return "application/json", json.dumps(response, default=str)
-        except _UNREADABLE as problem:  # such as a call without an id
-            _log.warning("the model's reply cannot be converted: %r", problem)
-            raise _HTTPError(502, f"the model's reply cannot be converted: {problem!r}") from None
+        reply = await self._reply(request, lambda: not reader.at_eof())
+        completion = {
+            "id": f"chatcmpl-{len(self.requests.replies)}",
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": body.get("model"),
+            **_fields(reply),
+        }
+        if route == _RESPONSES:
+            response = response_body(completion)
+            events: Iterable[dict[str, Any]] = response_events(response)
+        else:
+            response = completion
+            events = [_chunk(completion)]
+        if streams:
+            return "text/event-stream", _stream(events, "[DONE]" if route == _CHAT else "")
+        return "application/json", json.dumps(response)
 
-    async def _while_connected(
-        self, request: dict[str, Any], reader: asyncio.StreamReader
-    ) -> dict[str, Any]:
-        """Returns the completion; cancels its request when the client closes the connection."""
-        reply = asyncio.ensure_future(self._completion(request))
-        disconnect = asyncio.ensure_future(reader.read(1))  # clients send nothing before the reply
+    async def _reply(self, request: dict[str, Any], is_connected: Callable[[], bool]) -> Reply:
         try:
-            await asyncio.wait([reply, disconnect], return_when=asyncio.FIRST_COMPLETED)
-            if not reply.done():
-                raise EOFError
-            return await reply
-        finally:
-            reply.cancel()
-            disconnect.cancel()
-            await asyncio.gather(reply, disconnect, return_exceptions=True)
-
-    async def _completion(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Returns the completion without the fields that are only recorded."""
-        try:
-            reply = await self.requests.ask(request)
+            return await self.requests.ask(request, is_connected)
         except PromptTooLongError as problem:
             message = f"maximum context length exceeded: {problem}"
             raise _HTTPError(400, message, "context_length_exceeded") from None
@@ -189,43 +156,47 @@ class CaptureEndpoint:
         except Exception as problem:  # `CapturedRequests` keeps it for the record
             # All further requests fail too, and clients do not retry after this status.
             raise _HTTPError(401, public_text(str(problem))) from problem
-        hidden = _RECORDED if request.get("logprobs") else (*_RECORDED, "logprobs")
-        choice = reply.response["choices"][0]
-        choice = {name: value for name, value in choice.items() if name not in hidden}
-        fields = {name: value for name, value in reply.response.items() if name not in hidden}
-        return {**fields, "choices": [choice]}
+
+
+def _fields(reply: Reply) -> dict[str, Any]:
+    """Returns the fields ``choices`` and ``usage`` of a chat completion."""
+    message, call, calls = reply.message, reply.call, reply.action.calls
+    num_prompt, num_sampled = call.prompt_tokens or 0, call.completion_tokens or 0
+    reason = "tool_calls" if calls and not reply.action.is_cut else call.finish_reason
+    choice = {
+        "index": 0,
+        "message": {**message, "content": message["content"] or None},
+        "finish_reason": reason or "stop",
+    }
+    counts = {"prompt_tokens": num_prompt, "completion_tokens": num_sampled}
+    return {"choices": [choice], "usage": {**counts, "total_tokens": num_prompt + num_sampled}}
 
 
 def _response(status: int, kind: str, text: str) -> bytes:
     """Returns an HTTP response."""
     data = text.encode()
     lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", f"Content-Type: {kind}"]
-    lines.append(f"Content-Length: {len(data)}")
+    lines += [f"Content-Length: {len(data)}", "Connection: close"]
     if status >= 400:
-        lines += ["Connection: close", "x-should-retry: false"]  # OpenAI's clients read it
+        lines.append("x-should-retry: false")  # OpenAI's clients read it
     return "\r\n".join([*lines, "", ""]).encode() + data
 
 
 def _stream(events: Iterable[dict[str, Any]], end: str) -> str:
     """Returns the text of server-sent events; ``end`` is the data of the last event."""
-    texts = [
-        f"event: {event['type']}\ndata: {json.dumps(event, default=str)}\n\n"
-        if "type" in event
-        else f"data: {json.dumps(event, default=str)}\n\n"
-        for event in events
-    ]
+    texts = []
+    for event in events:
+        name = f"event: {event['type']}\n" if "type" in event else ""
+        texts.append(f"{name}data: {json.dumps(event)}\n\n")
     return "".join([*texts, f"data: {end}\n\n" if end else ""])
 
 
-def _chunks(completion: Mapping[str, Any], *, has_usage: bool) -> Iterator[dict[str, Any]]:
-    """Yields a completion as one chunk of a stream, and a second chunk if usage is requested."""
+def _chunk(completion: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a completion as the only chunk of a stream."""
     (choice,) = completion["choices"]
     delta = dict(choice["message"])
-    if delta.get("tool_calls"):
+    if "tool_calls" in delta:
         calls = enumerate(delta["tool_calls"])
         delta["tool_calls"] = [{"index": index, **call} for index, call in calls]
-    rest = {k: v for k, v in choice.items() if k != "message"}
-    base = {**completion, "object": "chat.completion.chunk"}
-    yield {**base, "usage": None, "choices": [{**rest, "delta": delta}]}
-    if has_usage:
-        yield {**base, "choices": []}
+    streamed = {"index": 0, "delta": delta, "finish_reason": choice["finish_reason"]}
+    return {**completion, "object": "chat.completion.chunk", "choices": [streamed]}

@@ -16,7 +16,6 @@ from coding_gym.tools.files import absolute_path
 from coding_gym.tools.schemas import Schema
 
 _PATHS, _OLD, _NEW = ("path", "file"), ("old", "old_str", "search"), ("new", "new_str", "replace")
-_NUMBERED = {"path", "line", "old", "new"}  # arguments of a tool that replaces text in a line
 _TOKEN = re.compile(r"\w+|[^\w\s]+|\s")
 _CONTEXT_LINES = 10  # lines read on each side of an edit
 _MAX_HUNKS = 10
@@ -54,15 +53,15 @@ def demonstrate(episode: Episode) -> Iterator[str]:
     Raises:
         InvalidArgumentError: No tool of the toolset runs a shell command.
     """
-    tools = ToolUse.of(episode)
-    tools.applying("", "gold")  # raises before the first action
+    tools = ToolUse(episode)
+    tools.applying("")  # raises before the first action
     try:
         changes = Patch(episode.task.gold_patch).files
         is_long = sum(1 for change in changes for _ in change.hunks()) > _MAX_HUNKS
     except PatchError:  # git may be able to read it
         is_long = True
     if is_long:
-        yield tools.applying(episode.task.gold_patch, "gold")
+        yield tools.applying(episode.task.gold_patch)
     else:
         for change in changes:
             yield from _changing(episode, tools, change)
@@ -71,37 +70,29 @@ def demonstrate(episode: Episode) -> Iterator[str]:
 
 def _changing(episode: Episode, tools: ToolUse, change: FileChange) -> Iterator[str]:
     """Yields the actions that change one file."""
-    text = _text(episode, change.old_path)
-    if text is None or change.old_path != change.new_path or change.is_binary:
-        yield tools.applying(change.text, "gold")
-        return
+    text, path = _text(episode, change.old_path), change.path
     try:
-        path, after = change.path, change.apply(text)
+        after = None if text is None or change.is_binary else change.apply(text)
     except PatchError:  # git can also apply a hunk at other lines
-        yield tools.applying(change.text, "gold")
+        after = None
+    if text is None or after is None or change.old_path != change.new_path:
+        yield tools.applying(change.text)
         return
-    schemas = tools.callable_schemas()
-    numbered = next((s for s in schemas if _properties(s).keys() == _NUMBERED), None)
+    tool = next((schema for schema in tools.schemas if all(_names(schema))), None)
+    is_numbered = tool is not None and "line" in _properties(tool)
     while text != after:
-        edit = next_edit(text, after, is_unique=numbered is None)
+        edit = next_edit(text, after, is_unique=not is_numbered)
         first, last = max(1, edit.line - _CONTEXT_LINES), edit.line + _CONTEXT_LINES
-        lines = f"sed -n '{first},{last}p'"
-        file = quote(path)
-        reading = tools.shell(f"cat -n {file} | {lines}" if numbered else f"{lines} {file}")
-        if reading is not None:  # not `if reading`: a `Completion` with only calls is ""
-            yield reading
-        if numbered:
-            call: ToolCall | None = ToolCall(numbered["function"]["name"], in_line(path, edit))
-        else:
-            call = _edit_call(episode, tools, path, edit)
-        if call is not None:
-            yield tools.action(call)
+        lines, file = f"sed -n '{first},{last}p'", quote(path)
+        yield tools.shell(f"cat -n {file} | {lines}" if is_numbered else f"{lines} {file}")
+        if tool is not None and edit.old:
+            yield tools.action(_edit_call(episode, tool, path, edit))
         if episode.ended:
             return
         text = edit.apply(text)
         now = _text(episode, path)
         if now != text:
-            yield tools.applying(Patch.between({path: now or ""}, {path: after}).text, "gold")
+            yield tools.applying(Patch.between({path: now or ""}, {path: after}).text)
             return
 
 
@@ -162,22 +153,23 @@ def in_line(path: str, edit: Edit) -> dict[str, Any]:
     return {"path": path, "line": line, "old": text, "new": "".join(new[start:new_end])}
 
 
-def _edit_call(episode: Episode, tools: ToolUse, path: str, edit: Edit) -> ToolCall | None:
-    """Returns the call that makes an edit; None if no tool replaces text."""
-    for schema in tools.callable_schemas():
-        known = _properties(schema)
-        groups = (_PATHS, _OLD, _NEW)
-        names = [next((n for n in group if n in known), "") for group in groups]
-        if not (all(names) and edit.old):
-            continue
-        values = dict(zip(names, (path, edit.old, edit.new), strict=True))
-        function = schema["function"]
-        if "command" in function["parameters"]["required"]:  # one tool for several edits
-            with episode.access() as context:
-                values[names[0]] = absolute_path(context, path)
-            values = {"command": _EDITOR_COMMAND, **values}
-        return ToolCall(function["name"], values)
-    return None
+def _edit_call(episode: Episode, tool: Schema, path: str, edit: Edit) -> ToolCall:
+    """Returns the call of a tool that makes an edit."""
+    function = tool["function"]
+    if "line" in _properties(tool):
+        return ToolCall(function["name"], in_line(path, edit))
+    values = dict(zip(_names(tool), (path, edit.old, edit.new), strict=True))
+    if "command" in function["parameters"]["required"]:  # one tool for several edits
+        with episode.access() as context:
+            values[_names(tool)[0]] = absolute_path(context, path)
+        values = {"command": _EDITOR_COMMAND, **values}
+    return ToolCall(function["name"], values)
+
+
+def _names(schema: Schema) -> list[str]:
+    """Returns a tool's arguments for the path, the replaced text and the new text; else ""."""
+    known = _properties(schema)
+    return [next((name for name in group if name in known), "") for group in (_PATHS, _OLD, _NEW)]
 
 
 def _properties(schema: Schema) -> Mapping[str, object]:

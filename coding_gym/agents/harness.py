@@ -21,7 +21,6 @@ import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 
@@ -44,9 +43,7 @@ LAYER = "/opt/harness"
 _SCHEMA = 1
 _PRESETS = files("coding_gym.agents") / "presets"
 _PINNED = re.compile(r".+(==[^*]+|@\d[^/ ]*|@[0-9a-f]{7,}|\.whl|\.tgz)")
-_PLACEHOLDERS = ("problem", "base_url", "api_key", "model")
-_NAME = re.compile(r"(?<!\$)\{([\w-]+)\}")  # not a variable of the shell
-_HYPHENATED = re.compile(r"\{(\w+-[\w-]+)\}")  # in files, other names may belong to a script
+_MISSPELT = re.compile(r"\{(base-url|api-key)\}")
 _SCRATCH = "/opt/scratch"
 _PATHS = f"{LAYER}/bin:{LAYER}/node_modules/.bin"
 _BUILD_VARIABLES = {
@@ -98,15 +95,12 @@ class Harness(JsonRecord):
                 f"packages of harness {self.name!r} need versions, got {', '.join(unpinned)}; "
                 "write pip's as name==1.0, npm's as name@1.0"
             )
-        names = _NAME.findall("\n".join((self.command, *self.env.values())))
-        names += _HYPHENATED.findall("\n".join(self.files.values()))
-        for name in names:
-            close = get_close_matches(name.replace("-", "_").lower(), _PLACEHOLDERS, n=1)
-            if close and name not in _PLACEHOLDERS:
-                raise InvalidArgumentError(
-                    f"harness {self.name!r} has an unknown placeholder {{{name}}}; did you mean "
-                    f"{{{close[0]}}}?"
-                )
+        texts = "\n".join((self.command, *self.env.values(), *self.files.values()))
+        if misspelt := _MISSPELT.search(texts):
+            raise InvalidArgumentError(
+                f"harness {self.name!r} has an unknown placeholder {misspelt[0]}; did you mean "
+                f"{misspelt[0].replace('-', '_')}?"
+            )
         try:
             re.compile(self.failure)
         except re.error as problem:
@@ -157,13 +151,9 @@ def get_harness(name: str) -> Harness:
     is_file = name.endswith(".toml")
     if not is_file and name not in harness_names():
         raise unknown_name("harness", name, (*harness_names(), "a file FILE.toml"))
+    file = Path(name).expanduser() if is_file else _PRESETS / f"{name}.toml"
     try:
-        text = (
-            Path(name).expanduser().read_text(encoding="utf-8")
-            if is_file
-            else (_PRESETS / f"{name}.toml").read_text(encoding="utf-8")
-        )
-        data = tomllib.loads(text)
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise InvalidArgumentError(f"the harness {name} cannot be read: {problem}") from None
     check_arguments(f"harness {name}", data, [each.name for each in fields(Harness)])

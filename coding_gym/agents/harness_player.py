@@ -2,20 +2,16 @@
 
 import asyncio
 import logging
-import os
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from coding_gym.action import Stop
 from coding_gym.agents.capture import CapturedRequests
-from coding_gym.agents.capture_server import END_PATH, CaptureEndpoint
+from coding_gym.agents.capture_server import CaptureEndpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, with_layer
-from coding_gym.agents.live_episode import LiveEpisode, Player, PromptTooLongError, public_text
+from coding_gym.agents.live_episode import LiveEpisode, Player, public_text
 from coding_gym.agents.local_chat import LocalChat, LocalModel
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.calls import ExecResult
@@ -30,20 +26,17 @@ _PORT = 8765
 _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
 _UNSUPPORTED = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors")
 _TIMEOUT_S = 3600.0  # time limit of an episode without `max_seconds`
-_START_S = 60.0  # the longest time that one starting harness delays the next one
 _TAIL_CHARS = 4096  # characters of the harness's output in the record
 _MISSING_REMEDY = (
     "; remedy: the sandbox has none of this machine's files: put the script into [files] of the "
     "harness and run it as $HOME/agent.py"
 )
-# One semaphore per event loop, because each episode of verl has its own player.
-_starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-# The subshell kills the command when the endpoint replies. It has its own connection.
+# The subshell kills the command when the endpoint closes its connection.
 _SCRIPT = f"""
 (
   exec 3<>/dev/tcp/127.0.0.1/{_PORT} || exit
-  printf '%s\\r\\n' 'GET {END_PATH} HTTP/1.1' 'Authorization: Bearer {{api_key}}' '' >&3
-  read -r -n 1 <&3 && kill -KILL $$
+  read -r <&3
+  kill -KILL $$
 ) > /dev/null 2>&1 &
 watch=$!
 disown  # otherwise bash prints the killed command
@@ -114,15 +107,13 @@ class HarnessPlayer(Player):
         settings: dict[str, Any] = {"model": self.model, "seed": live.seed}
         if isinstance(shared, OpenAIClient):
             settings |= self._sampling.body()
-            requests = CapturedRequests(live, shared.complete, settings, shared.prices)
+            requests = CapturedRequests(live, shared.complete, settings)
         else:
             requests = CapturedRequests(live, LocalChat(shared).complete, settings)
         endpoint = CaptureEndpoint(requests)
 
         def change(spec: SandboxSpec) -> SandboxSpec:
-            start = time.perf_counter()
             spec = with_layer(self._harness, get_backend(live.episode.config.sandbox.name), spec)
-            live.install_s += time.perf_counter() - start
             return replace(spec, forwards={_PORT: endpoint.path})
 
         await endpoint.start()
@@ -141,29 +132,26 @@ class HarnessPlayer(Player):
         endpoint = self._endpoints.pop(live)
         requests = endpoint.requests
         ender = asyncio.ensure_future(self._end(endpoint))
-        result: ExecResult | None = None
         try:
-            result = await self._started(live, endpoint)
+            result = await live.in_thread(self._run, live, endpoint)
         except InfrastructureError:
-            pass  # the episode records it
+            return  # the episode records it
         finally:
             ender.cancel()
             await endpoint.close()
             live.chat = {**requests.record(), "toolset": self.name}
-        if requests.failure and not isinstance(requests.failure, PromptTooLongError):
+        if requests.failure:
             raise requests.failure
-        reason, ending = self._reason(requests, result), "the sandbox was lost"
-        if result is not None:
-            output = result.output[-_TAIL_CHARS:].strip() or "no output"
-            ending = public_text(f"exit code {result.exit_code}: {output}")
-            if not (requests.replies or requests.failure or requests.limit):
-                is_missing = result.exit_code in (126, 127) or "No such file" in output
-                raise HarnessError(
-                    f"{self.name} ended before a reply of the model: {ending}"
-                    + _MISSING_REMEDY * is_missing
-                )
-        is_failure = result is not None and reason is StopReason.STOPPED
-        end = f"{self.name} has ended: {reason}"
+        output = result.output[-_TAIL_CHARS:].strip() or "no output"
+        ending = public_text(f"exit code {result.exit_code}: {output}")
+        if not (requests.replies or requests.is_too_long or requests.limit):
+            is_missing = result.exit_code in (126, 127) or "No such file" in output
+            raise HarnessError(
+                f"{self.name} ended before a reply of the model: {ending}"
+                + _MISSING_REMEDY * is_missing
+            )
+        reason = self._reason(requests, result)
+        is_failure, end = reason is StopReason.STOPPED, f"{self.name} has ended: {reason}"
         await live.step(Stop(end if is_failure else f"{end}, {ending}"))
         live.chat["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:
@@ -172,24 +160,13 @@ class HarnessPlayer(Player):
                 _log.warning("%s, %s: %s", live.task.task_id, self.name, ending)
                 live.chat["error"] = ending
 
-    async def _started(self, live: LiveEpisode, endpoint: CaptureEndpoint) -> ExecResult:
-        """Runs the harness; at most one harness per CPU starts at the same time."""
-        loop, started = asyncio.get_running_loop(), endpoint.requests.started
-        async with _starts.setdefault(loop, asyncio.Semaphore(os.cpu_count() or 1)):
-            run = asyncio.ensure_future(live.in_thread(self._run, live, endpoint))
-            run.add_done_callback(lambda _: started.set())
-            with suppress(TimeoutError):
-                await asyncio.wait_for(started.wait(), _START_S)
-        return await run
-
     def _run(self, live: LiveEpisode, endpoint: CaptureEndpoint) -> ExecResult:
         values = {"base_url": _BASE_URL, "api_key": endpoint.api_key, "model": self.model}
         harness = self._harness.filled(values)
         command = harness.shell_command(live.task.problem_statement)
         bound_s = live.episode.bounds.max_seconds
         timeout_s = _TIMEOUT_S if bound_s is None else bound_s + self._grace_s
-        script = _SCRIPT.format(api_key=endpoint.api_key, command=command)
-        endpoint.requests.begin()
+        script = _SCRIPT.format(command=command)
         with live.episode.access() as context:
             sandbox = context.sandbox
             home = sandbox.run('printf %s "$HOME"').output
@@ -202,12 +179,12 @@ class HarnessPlayer(Player):
         """Ends the harness ``grace_s`` seconds after the first refused request."""
         await endpoint.requests.refused.wait()
         await asyncio.sleep(self._grace_s)
-        endpoint.ending.set()
+        await endpoint.close()
 
-    def _reason(self, requests: CapturedRequests, result: ExecResult | None) -> StopReason:
+    def _reason(self, requests: CapturedRequests, result: ExecResult) -> StopReason:
         """Returns the stop reason; it is ``STOPPED`` after a failure that is not due to a limit."""
-        if requests.limit or result is None:
-            return requests.limit or StopReason.STOPPED
+        if requests.limit:
+            return requests.limit
         if result.timed_out:
             return StopReason.MAX_TIME
         is_failure = self._harness.is_failure(result.exit_code, result.output)

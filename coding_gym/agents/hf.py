@@ -16,7 +16,7 @@ from coding_gym.optional import import_extra
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.trajectory import Message, ModelCall
+from coding_gym.trajectory import ModelCall
 
 # A batch starts after the longer of COLLECT_S seconds and this share of the last batch's duration.
 # Without the wait, episodes whose commands ran during that batch would form separate batches.
@@ -126,7 +126,14 @@ class HuggingFaceAgent(Player):
                 f"{episode.tokenizer.name!r}; set tokenizer={self.tokenizer!r}",
                 "refused",
             )
-        prompt = self._prompts(live)
+        history = ChatIds(get_chat(self._tokenizer, episode.toolset.schemas, episode.tool_format))
+
+        def prompt() -> list[int]:
+            replies = [turn.token_ids for turn in episode.turns[history.num_replies :]]
+            history.extend(episode.messages[history.num_messages :], replies)
+            ids: list[int] = history.ids(sys.maxsize).tolist()
+            return ids
+
         while not live.ended:
             ids = await live.in_thread(prompt)
             most = episode.info()["budget"]["tokens"]
@@ -172,40 +179,6 @@ class HuggingFaceAgent(Player):
             duration_s=time.perf_counter() - start_s,
         )
         return Completion(text, ids, logprobs, is_cut=not is_ended), call
-
-    def _prompts(self, live: LiveEpisode) -> Callable[[], list[int]]:
-        """Returns a function that returns the next prompt: the last one and the new ids."""
-        episode = live.episode
-        try:
-            chat = get_chat(self._tokenizer, episode.toolset.schemas, episode.tool_format)
-        except InvalidArgumentError as problem:
-            raise ModelError(
-                f"{problem}, or serve the model, and use the agent 'chat'", "refused"
-            ) from problem
-        history = ChatIds(chat)
-
-        def prompt() -> list[int]:
-            replies = [turn.token_ids for turn in episode.turns[history.num_replies :]]
-            history.extend(episode.messages[history.num_messages :], replies)
-            ids: list[int] = history.ids(sys.maxsize).tolist()
-            return ids
-
-        return prompt
-
-    def render(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
-    ) -> list[int]:
-        """Returns the ids of a chat in the tokenizer's template, with the generation prompt.
-
-        Args:
-            messages: The chat as templates take it; see `chat_request` with ``"transformers"``.
-                Control tokens in it keep their meaning.
-            tools: OpenAI function schemas.
-        """
-        ids = self._tokenizer.backend.apply_chat_template(
-            messages, tools=tools, add_generation_prompt=True, return_dict=False
-        )
-        return list(ids)
 
     async def _ask(self, request: Request) -> Reply:
         """Returns the reply to a request, generated in a batch with other waiting requests."""

@@ -76,7 +76,6 @@ class LiveEpisode:
         model_calls: The request of each turn so far; None for a turn without a model.
         num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
             None until the ids of a prompt are known.
-        install_s: Seconds of installing the agent, which the episode's duration excludes.
         on_call: Called with every request to the model.
         chat: Fields of the record that replace those of the episode.
     """
@@ -94,7 +93,6 @@ class LiveEpisode:
         self.seed, self.attempt = seed, attempt
         self.model_calls: list[ModelCall | None] = []
         self.num_prefix_breaks: int | None = None
-        self.install_s = 0.0
         self.chat: dict[str, Any] = {}
         self._threads = threads
         self.on_call, self._on_turn = on_call, on_turn

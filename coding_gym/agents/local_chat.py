@@ -1,17 +1,15 @@
 """Chat completions by a model in this process, continued from the ids of earlier requests."""
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple, Protocol
 
 from coding_gym.action import Completion
 from coding_gym.agents.live_episode import RequestRefusedError
-from coding_gym.agents.model_reply import Reply, read_reply
+from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.past_chats import PastChats, message_key, plain_message
 from coding_gym.envs.chat_request import normalised_for_templates
-from coding_gym.episode import transcript
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
 from coding_gym.text.neutral import neutralise
@@ -38,7 +36,7 @@ class LocalModel(Protocol):
 
     def describe(self) -> Mapping[str, Any]:
         """Returns its settings for records."""
-        ...
+        return {}
 
     async def reply(
         self, prompt_ids: list[int], max_tokens: int | None, attempt_seed: int, turn: int
@@ -46,13 +44,9 @@ class LocalModel(Protocol):
         """Returns the reply to a prompt, as `HuggingFaceAgent.reply` does."""
         ...
 
-    def render(self, messages: Sequence[Message], tools: "Tools | None" = None) -> list[int]:
-        """Returns the ids of a chat, as `HuggingFaceAgent.render` does."""
-        ...
-
     async def close(self) -> None:
         """Ends a generation that still runs; idempotent."""
-        ...
+        return
 
 
 class _Past(NamedTuple):
@@ -112,34 +106,11 @@ class LocalChat:
         completion, call = await self._agent.reply(
             prompt_ids, request.get("max_tokens"), request.get("seed") or 0, turn
         )
-        ids = list(completion.token_ids)
-        message = self._message(completion, tools, messages)
-        self._past_chats.add([*messages, message], _Past(tools, prompt_ids, ids))
-        self._replies[message_key(message)] = message
-        response = {
-            "id": f"chatcmpl-{turn}",
-            "object": "chat.completion",
-            "created": int(time.time()),
-            "model": self._agent.model,
-            "prompt_token_ids": prompt_ids,
-            "choices": [
-                {
-                    "index": 0,
-                    "message": message,
-                    "finish_reason": "tool_calls"
-                    if "tool_calls" in message
-                    else call.finish_reason,
-                    "token_ids": ids,
-                    "logprobs": {"content": [{"logprob": p} for p in completion.logprobs or ()]},
-                }
-            ],
-            "usage": {
-                "prompt_tokens": len(prompt_ids),
-                "completion_tokens": len(ids),
-                "total_tokens": len(prompt_ids) + len(ids),
-            },
-        }
-        return read_reply(response, None, call.duration_s)
+        reply = Reply(self._parsed(completion, tools, messages), call, tuple(prompt_ids))
+        past = _Past(tools, prompt_ids, list(completion.token_ids))
+        self._past_chats.add([*messages, reply.message], past)
+        self._replies[message_key(reply.message)] = reply.message
+        return reply
 
     def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
         """Returns the ids of a chat; they continue those of the longest earlier chat, if any."""
@@ -163,11 +134,20 @@ class LocalChat:
                 deepcopy(self._replies.get(message_key(message))) or self._neutral(message)
                 for message in messages
             ]
-            return self._agent.render(normalised_for_templates(safe), self._neutral(tools) or None)
+            return self._render(normalised_for_templates(safe), self._neutral(tools) or None)
         except Exception as problem:  # a template is a program, and raises any exception
             raise RequestRefusedError(
                 f"the chat template refuses the request: {problem}", "refused"
             ) from problem
+
+    def _render(self, messages: list[Message], tools: Tools | None) -> list[int]:
+        """Returns the ids of a chat, whose control tokens keep their meaning."""
+        backend: Any = getattr(self._tokenizer, "backend", None)
+        return list(
+            backend.apply_chat_template(
+                messages, tools=tools, add_generation_prompt=True, return_dict=False
+            )
+        )
 
     def _neutral(self, value: Any) -> Any:
         """Returns a copy of a JSON value, with control tokens in its strings neutralised."""
@@ -177,10 +157,18 @@ class LocalChat:
             return {self._neutral(key): self._neutral(item) for key, item in value.items()}
         return [self._neutral(item) for item in value] if isinstance(value, list) else value
 
-    def _message(self, text: str, tools: Tools, messages: list[Message]) -> Message:
-        """Returns a reply as a message of chat completions."""
+    def _parsed(self, reply: Completion, tools: Tools, messages: list[Message]) -> Completion:
+        """Returns a reply with its calls."""
         call_ids = {call["id"] for message in messages for call in message.get("tool_calls", ())}
-        parsed = ReplyParser("auto", tools).read(text, call_ids)
-        if not tools or any(call.error for call in parsed.calls):
-            return {"role": "assistant", "content": str(text)}
-        return transcript.assistant(str(text), parsed)
+        parsed = ReplyParser("auto", tools).read(reply, call_ids)
+        if not (tools and parsed.calls) or any(call.error for call in parsed.calls):
+            return reply
+        return Completion(
+            parsed.text,
+            reply.token_ids,
+            reply.logprobs,
+            parsed.calls,
+            reply.weight_version,
+            parsed.reasoning,
+            reply.is_cut,
+        )

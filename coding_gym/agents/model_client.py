@@ -112,8 +112,6 @@ class OpenAIClient:
         requests omit the fields that the server refused.
         """
         full = {**request, **TOKEN_FLAGS}
-        if request.get("logprobs") and "top_logprobs" in request:  # a harness reads these
-            full["top_logprobs"] = request["top_logprobs"]
         full = {name: value for name, value in full.items() if name not in self._refused}
         if "max_tokens" in full:
             full[self._limit_name] = full.pop("max_tokens")

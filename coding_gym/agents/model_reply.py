@@ -10,9 +10,10 @@ from coding_gym.action import Completion
 from coding_gym.agents.live_episode import ModelError
 from coding_gym.agents.refusals import INVALID, model_error
 from coding_gym.arguments import is_number
+from coding_gym.episode import transcript
 from coding_gym.json_record import JsonRecord
-from coding_gym.tools.formats import message_calls
-from coding_gym.trajectory import ModelCall
+from coding_gym.tools.formats import ParsedAction, message_calls
+from coding_gym.trajectory import Message, ModelCall
 
 _MAX_DIGITS = 20  # digits of a count that a server writes as text
 _MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls", "function_call")
@@ -23,17 +24,21 @@ class Reply:
     """A model's reply.
 
     Attributes:
-        action: The argument of `Episode.step`: the text, or a `Completion` if the response has tool
-            calls, reasoning or token ids, or was cut.
+        action: The argument of `Episode.step`.
         call: Tokens, cost and time of the request.
         prompt_ids: The ids of the prompt; empty if the server does not return them.
-        response: The whole response as it was received.
     """
 
-    action: str
+    action: Completion
     call: ModelCall
     prompt_ids: tuple[int, ...]
-    response: Mapping[str, Any]
+
+    @property
+    def message(self) -> Message:
+        """The reply as a message of chat completions."""
+        action = self.action
+        parsed = ParsedAction(action.calls or (), action.strip(), reasoning=action.reasoning)
+        return transcript.assistant(str(action), parsed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,30 +90,26 @@ def read_reply(
     reason = str(choice.get("finish_reason") or "")
     if reason == "content_filter":
         raise ModelError("the server's content policy withheld the reply", "refused")
-    text = content_text(message.get("content"))
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     calls = message_calls(message | {"tool_calls": _list(message.get("tool_calls"))})
     prompt_ids = _ids(data.get("prompt_token_ids")) or _ids(choice.get("prompt_token_ids"))
     ids = _ids(choice.get("token_ids")) or _ids(choice.get("response_token_ids"))
     ids = ids or _meta_ids(choice) or _ids([entry.get("id") for entry in _entries(choice)])
-    action = text
-    is_cut = reason == "length"
-    if ids or calls or reasoning or is_cut:
-        action = Completion(
-            text,
-            ids,
-            _logprobs(choice, len(ids)) if ids else None,
-            calls or None,
-            reasoning=reasoning if isinstance(reasoning, str) else "",
-            is_cut=is_cut,
-        )
+    action = Completion(
+        content_text(message.get("content")),
+        ids,
+        _logprobs(choice, len(ids)) if ids else None,
+        calls or None,
+        reasoning=reasoning if isinstance(reasoning, str) else "",
+        is_cut=reason == "length",
+    )
     call = ModelCall(
         **_usage(data.get("usage"), prices, len(prompt_ids), len(ids)),
         finish_reason=reason,
         duration_s=duration_s,
         num_retries=num_retries,
     )
-    return Reply(action, call, prompt_ids, data)
+    return Reply(action, call, prompt_ids)
 
 
 def _wrapped_error(error: Any) -> tuple[int, str]:

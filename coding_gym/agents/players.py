@@ -29,7 +29,7 @@ _NUM_RANDOM_ACTIONS = 10
 
 def _noop(episode: Episode, _: int) -> Iterator[str]:
     """Submits the unchanged tree, which resolves no valid task."""
-    yield from ToolUse.of(episode).submission()
+    yield from ToolUse(episode).submission()
 
 
 def _random(episode: Episode, seed: int) -> Iterator[str]:
@@ -37,7 +37,7 @@ def _random(episode: Episode, seed: int) -> Iterator[str]:
     space = ActionText(episode.toolset.name, seed)
     for _ in range(_NUM_RANDOM_ACTIONS):
         yield space.sample()
-    yield from ToolUse.of(episode).submission()
+    yield from ToolUse(episode).submission()
 
 
 _WITHOUT_MODEL: Mapping[str, Actions] = {

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +52,6 @@ class PatchAgent(Player):
         grade = live.episode.grade
         if problem and grade and grade.reason is GradeReason.EMPTY_PATCH:  # an unchanged tree
             live.episode.refuse_patch(patch, problem)
-        grade = live.episode.grade
-        if grade and not grade.resolved and (advice := _context_advice(Patch(patch))):
-            live.episode.grade = replace(grade, detail=f"{advice}; {grade.detail}")
 
 
 def _apply(episode: Episode, text: str) -> str:
@@ -67,21 +64,6 @@ def _apply(episode: Episode, text: str) -> str:
         except PatchError as error:
             return str(error)
         return ""
-
-
-def _context_advice(patch: Patch) -> str:
-    """Returns the remedy for a patch that was made without context; "" for other patches.
-
-    Such a patch (``git diff -U0``) is applied by line numbers alone, often at the wrong lines.
-    """
-    try:
-        for change in patch.files:
-            for hunk in change.hunks():
-                if hunk.old_start > 1 and not any(line[0] == " " for line in hunk.body):
-                    return f"{change.path} is changed without context lines; remedy: git diff -U3"
-    except PatchError:
-        pass
-    return ""
 
 
 @dataclass(frozen=True, slots=True)

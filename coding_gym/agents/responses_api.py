@@ -86,38 +86,36 @@ def _add(messages: list[Message], item: Mapping[str, Any]) -> None:
 
 
 def response_body(completion: Mapping[str, Any]) -> Body:
-    """Converts a chat completion to a response."""
-    choice, usage = completion["choices"][0], completion.get("usage") or {}
-    is_cut = choice.get("finish_reason") == "length"
-    key = str(completion.get("id", "")).removeprefix("chatcmpl-")
-    num_input, num_output = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+    """Converts a chat completion of the endpoint to a response."""
+    (choice,), usage = completion["choices"], completion["usage"]
+    is_cut = choice["finish_reason"] == "length"
+    key = completion["id"].removeprefix("chatcmpl-")
     return {
         "id": f"resp_{key}",
         "object": "response",
-        "created_at": completion.get("created") or 0,
-        "model": completion.get("model") or "",
+        "created_at": completion["created"],
+        "model": completion["model"],
         "status": "incomplete" if is_cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
         "output": list(_output(key, choice["message"])),
         "usage": {
-            "input_tokens": num_input,
+            "input_tokens": usage["prompt_tokens"],
             "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": num_output,
+            "output_tokens": usage["completion_tokens"],
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": num_input + num_output,
+            "total_tokens": usage["total_tokens"],
         },
     }
 
 
 def _output(key: str, message: Mapping[str, Any]) -> Iterator[Body]:
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    if reasoning:
+    if reasoning := message.get("reasoning_content"):
         parts = [{"type": "reasoning_text", "text": reasoning}]
         yield {"type": "reasoning", "id": f"rs_{key}", "summary": [], "content": parts}
-    calls = message.get("tool_calls") or ()
-    text = content_text(message.get("content"))
-    if text or not calls:
-        part = {"type": "output_text", "text": text, "annotations": []}
+    calls = message.get("tool_calls", ())
+    if message["content"] or not calls:
+        text = message["content"] or ""
+        part: Body = {"type": "output_text", "text": text, "annotations": []}
         fields = {"role": "assistant", "status": "completed", "content": [part]}
         yield {"type": "message", "id": f"msg_{key}", **fields}
     for number, call in enumerate(calls):

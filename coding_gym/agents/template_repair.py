@@ -29,14 +29,12 @@ def template_repair(episode: Episode) -> Iterator[str]:
     Raises:
         InvalidArgumentError: No tool of the toolset runs a shell command.
     """
-    tools = ToolUse.of(episode)
-    tools.applying("", "template-repair")  # raises before the search
+    tools = ToolUse(episode)
+    tools.applying("")  # raises before the search
     patch = _find(episode)
     if patch:
-        yield tools.applying(patch, "template-repair")
-        tests = tools.shell(_TESTS)
-        if tests is not None:
-            yield tests
+        yield tools.applying(patch)
+        yield tools.shell(_TESTS)
     yield from tools.submission()
 
 

@@ -79,6 +79,7 @@ def check_model(
     for probe in probes:
         table.add_row(*probe.row())
     console.print(table)
+    console.print(f"a reply: at most {max_tokens} tokens (--max-tokens)")
     for probe in probes:
         if probe.problem:
             console.print(Text(f"{probe.tool_format}: {probe.problem[:200]!r}"))
@@ -125,7 +126,7 @@ class _Probe:
             except CodingGymError as problem:
                 self.problem = str(problem)
                 break
-            action = parser.read(reply.action, calls=getattr(reply.action, "calls", None))
+            action = parser.read(reply.action, calls=reply.action.calls)
             has_error = action.error or any(call.error for call in action.calls)
             is_parsed = bool(action.calls) and not has_error
             self.replies.append(reply)
@@ -135,7 +136,7 @@ class _Probe:
     def row(self) -> list[str]:
         """Returns the row of the table."""
         calls = [reply.call for reply in self.replies]
-        num_with_ids = sum(bool(getattr(reply.action, "token_ids", ())) for reply in self.replies)
+        num_with_ids = sum(bool(reply.action.token_ids) for reply in self.replies)
         num_cut = sum(call.finish_reason == "length" for call in calls)
         num_tokens = sum(call.completion_tokens or 0 for call in calls)
         rate = num_tokens / (sum(call.duration_s for call in calls) or 1.0)

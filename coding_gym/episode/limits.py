@@ -38,7 +38,7 @@ class Limits:
         warn_tokens: Whether results of tools warn when few tokens are left.
         warn_tool_calls: Whether results of tools warn when few tool calls are left.
         max_seconds: Seconds inside tool calls; a command is killed when they are used up. For a
-            command-line agent: seconds since its start; see
+            command-line agent: seconds since its first request; see
             `coding_gym.agents.capture.CapturedRequests`.
         max_cost: Maximum cost of the tokens, in the currency of the prices.
         input_price: Price of a million tokens of prompts.

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from coding_gym.agents.live_episode import public_text
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
@@ -99,7 +98,7 @@ class RayRunner(Runner):
             run_id=self.run_id,
         )
         try:
-            pickled: bytes = _import_ray().cloudpickle.dumps(plain)
+            pickled: bytes = import_extra("ray", "ray").cloudpickle.dumps(plain)
         except TypeError as problem:
             raise InvalidArgumentError(
                 f"agent {self.player.name!r} cannot be sent to other nodes: {problem}"
@@ -118,12 +117,8 @@ class _Player:
 
     @cached_property
     def _runner(self) -> Runner:  # lazily: an error in `__init__` would count as a lost node
-        runner: Runner = _import_ray().cloudpickle.loads(self._pickled)
+        runner: Runner = import_extra("ray", "ray").cloudpickle.loads(self._pickled)
         return runner
 
     async def play(self, task: Task, attempt: int) -> Trajectory:
         return await self._runner.play(task, attempt, self._threads)
-
-
-def _import_ray() -> Any:
-    return import_extra("ray", "ray")

@@ -100,10 +100,8 @@ class RunFolder:
             raise InvalidArgumentError(f"a setting is not a JSON value: {problem}") from None
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
-            if not (path / CONFIG).exists():
-                raise InvalidArgumentError(f"{path} is not empty; name a new folder")
             raise InvalidArgumentError(
-                f"{path} has a run; name a new folder, or continue the run: "
+                f"{path} is not empty; name a new folder, or continue its run: "
                 f"coding-gym eval --out {path} --resume, in Python resume=True"
             )
         folder = cls(path, config)

@@ -148,17 +148,6 @@ def test_prediction_with_crlf_line_ends_is_applied(tmp_path: Path) -> None:
     assert record.resolved
 
 
-def test_patch_without_context_is_named_with_its_remedy(tmp_path: Path) -> None:
-    path = "bourse/level.py"
-    text = f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -3,0 +4 @@\n+# more\n"
-    run("grade", predictions(tmp_path / "predictions.jsonl", text))
-    (record,) = RunFolder.open(tmp_path / "predictions.graded").trajectories()
-    assert record.grade is not None
-    assert record.grade.reason is GradeReason.TESTS_FAILED
-    assert f"{path} is changed without context" in record.grade.detail
-    assert "git diff -U3" in record.grade.detail
-
-
 def test_run_without_replies_prints_the_remedy(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with ChatServer(lambda _: Answer({})) as server:

@@ -1,12 +1,12 @@
 """Runs against a scripted server: every fault has its class, and every attempt counts once."""
 
-import asyncio
 import math
 import os
 import signal
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,9 @@ import numpy as np
 import pytest
 from model_server import Answer, ChatServer, message
 
-from coding_gym.action import Completion
 from coding_gym.agents.chat import ChatAgent, Sampling
-from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Prices
-from coding_gym.calls import ToolCall
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
@@ -196,22 +193,16 @@ def test_token_ids_are_kept_and_prefix_breaks_counted(
 
 
 def test_text_format_uses_no_native_tool_calls(tmp_path: Path) -> None:
+    call = '<tool_call>\n{"name": "submit", "arguments": {}}\n</tool_call>'
+
     def answer(body: dict[str, Any]) -> Answer:
         assert "tools" not in body
-        name = '"submit"' if replies(body) else '"shell"'
-        arguments = "{}" if replies(body) else '{"cmd": "ls"}'
-        return Answer(
-            message(f'<tool_call>\n{{"name": {name}, "arguments": {arguments}}}\n</tool_call>')
-        )
+        roles = [each["role"] for each in body["messages"]]
+        assert roles == ["system", "user", "assistant", "user"][: len(roles)]
+        return Answer(message(call if replies(body) else call.replace("submit", "none")))
 
-    with ChatServer(answer) as server:
-        folder = evaluate(
-            tmp_path / "run", chat(server), tasks=TASKS[:1], episode={"tool_format": "hermes"}
-        )
-        last = server.requests[-1]["messages"]
-    assert [each["role"] for each in last] == ["system", "user", "assistant", "user"]
-    (record,) = folder.trajectories()
-    assert record.stop_reason == "submitted"
+    (record,) = played(answer, tmp_path / "run", episode={"tool_format": "hermes"}).trajectories()
+    assert (record.stop_reason, len(record.turns)) == ("submitted", 2)
 
 
 def test_errors_are_played_again_and_verdicts_kept(tmp_path: Path) -> None:
@@ -283,12 +274,6 @@ def test_resume_accepts_tasks_of_another_installation(tmp_path: Path) -> None:
     assert len({task_digest(task) for task in named}) == 3  # of an image file only the name counts
 
 
-def test_new_runs_refuse_folders_that_contain_a_run(tmp_path: Path) -> None:
-    evaluate(tmp_path / "run", "noop", tasks={"task_ids": TASKS[0].task_id})
-    with pytest.raises(InvalidArgumentError):
-        evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -312,6 +297,8 @@ def test_invalid_arguments_leave_no_folder(
 
 def test_resume_records_versions_that_differ(tmp_path: Path) -> None:
     folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
+    with pytest.raises(InvalidArgumentError, match="not empty"):
+        evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
     new = folder.config["versions"]["gymnasium"]
     folder.config["versions"]["gymnasium"] = "0.1"
     folder.save_config()
@@ -448,26 +435,13 @@ def test_consecutive_errors_stop_a_run_that_can_be_resumed(tmp_path: Path) -> No
     assert len(folder.keys()) == 4
 
 
-class _OneIsLost(Player):
-    """Loses its first attempt while the second one runs."""
-
-    name, model = "one-is-lost", ""
-
-    def __init__(self) -> None:
-        self.num_begun, self.is_lost = 0, asyncio.Event()
-
-    async def play(self, live: LiveEpisode) -> None:
-        self.num_begun += 1
-        if self.num_begun == 1:
-            self.is_lost.set()
-            raise ModelError("no reply")
-        await self.is_lost.wait()
-        await live.step(Completion("", calls=[ToolCall("submit")]))
-
-
 def test_max_lost_stops_the_run_despite_a_later_success(tmp_path: Path) -> None:
+    numbers = count()
+
+    def answer(body: dict[str, Any]) -> Answer:
+        return refuse(401)(body) if next(numbers) == 0 else Answer(SUBMIT, delay_s=1)
+
     bounds = {"max_lost": 1, "concurrency": 2, "attempts": 3}
-    folder = evaluate(tmp_path / "run", _OneIsLost(), tasks=TASKS[:1], **bounds)
-    outcomes = list(folder.outcomes())
+    outcomes = list(played(answer, tmp_path / "run", **bounds).outcomes())
     assert sum(bool(one.error_class) for one in outcomes) == 1
     assert len(outcomes) <= 2

@@ -183,9 +183,7 @@ def test_unusable_models_and_settings_are_refused(
 
 def test_check_model_asks_a_local_model(model: str) -> None:
     options = ("--hf", "--model", model, "--tool-format", "json")
-    printed = run_command("check-model", *options, "--max-tokens", "8", code=1)
-    assert "0/4" in printed
-    assert "4/4" in printed  # token ids
+    assert "0/4" in run_command("check-model", *options, "--max-tokens", "8", code=1)
 
 
 def test_check_model_names_a_template_that_omits_the_tools(model: str, tmp_path: Path) -> None:

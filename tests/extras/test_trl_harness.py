@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("torch")
 grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 
 from grpo_step import make_trainer, restored, teach  # noqa: E402
@@ -87,17 +88,16 @@ def tokenizer_in(folder: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def taught(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Path]:
-    """A tokenizer, a model that writes one of the two episodes, and the tokenizer's folder."""
+def taught(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """A tokenizer, and a model that writes one of the two episodes."""
     folder = tmp_path_factory.mktemp("tokenizers")
-    tokenizer, model = teach(demonstrate, list(chain(*SCRIPTS)), sampled_ids, folder)
-    return tokenizer, model, folder / "trained"
+    return teach(demonstrate, list(chain(*SCRIPTS)), sampled_ids, folder)
 
 
 @pytest.fixture
 def train(taught: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Makes a trainer of the taught model whose episodes a harness plays."""
-    tokenizer, model, _ = taught
+    tokenizer, model = taught
 
     def make(**options: Any) -> Any:
         rollouts = EpisodeRollouts(tokenizer, harness=HARNESS, **EPISODE | options)
@@ -137,18 +137,19 @@ def test_a_step_trains_on_the_sampled_ids(train: Any, monkeypatch: pytest.Monkey
     rewards = [one.total_reward for one in by_attempt]
     assert result["episode_reward"] == rewards
     assert rewards == [float("or date < self.end" in one.patch) for one in by_attempt]
+    assert set(rewards) == {0.0, 1.0}
     # The batch contains the sampled ids, after the prompts that the model received.
     (batch,) = batches
-    rows = zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)
-    prompts = [ids[mask.bool()].tolist() for ids, mask in rows]
-    rows = zip(batch["completion_ids"], batch["completion_mask"], batch["tool_mask"], strict=True)
+    names = "prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "tool_mask"
     seen = []
-    for prompt, (ids, mask, own) in zip(prompts, rows, strict=True):
-        text = [*prompt, *ids[mask.bool()].tolist()]
-        flags = [0] * len(prompt) + own[mask.bool()].tolist()
+    for prompt, prompt_mask, ids, mask, own in zip(*map(batch.get, names), strict=True):
+        start = prompt[prompt_mask.bool()].tolist()
+        text = [*start, *ids[mask.bool()].tolist()]
+        flags = [0] * len(start) + own[mask.bool()].tolist()
         starts = [i for i, flag in enumerate(flags) if flag and not flags[i - 1]]
         ends = [i for i, flag in enumerate(flags, 1) if flag and not [*flags, 0][i]]
-        seen += [(text[:start], text[start:end]) for start, end in zip(starts, ends, strict=True)]
+        pairs = zip(starts, ends, strict=True)
+        seen += [(text[:first], text[first:end]) for first, end in pairs]
     assert sorted(seen) == sorted(sampled)
     assert len(sampled) >= 2 * GROUP
     assert len(seeds) == GROUP
@@ -156,7 +157,6 @@ def test_a_step_trains_on_the_sampled_ids(train: Any, monkeypatch: pytest.Monkey
     assert [one.num_prefix_breaks for one in played] == [0] * GROUP
     (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]
     assert float(logged["harness/trained"]) == 1.0
-    assert set(rewards) == {0.0, 1.0}
 
 
 def test_example_trains(
