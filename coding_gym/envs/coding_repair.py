@@ -4,7 +4,7 @@ import inspect
 import logging
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -13,7 +13,7 @@ from coding_gym.arguments import at_least_one, check_arguments
 from coding_gym.envs import ENV_ID
 from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.envs.spaces import ActionText, token_arrays
-from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
+from coding_gym.episode import Episode, EpisodeConfig, transcript
 from coding_gym.episode.limits import MAX_TURNS
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.grade import Grade, GradeReason
@@ -151,16 +151,6 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self._has_warned = False  # whether a discarded episode was logged
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self.max_obs_tokens)
         self.action_space = ActionText(toolset)
-
-    def set_limits(self, **fields: Any) -> Limits:
-        """Sets fields of `Limits` for the next episodes, and returns all limits.
-
-        Raises:
-            InvalidArgumentError: A field does not exist, or a value cannot be used.
-        """
-        limits = Limits.parse({**asdict(self.config.limits), **fields})
-        self.config = replace(self.config, limits=limits)
-        return limits
 
     @property
     def episode(self) -> Episode:

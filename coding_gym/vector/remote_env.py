@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import gymnasium as gym
 
 from coding_gym.envs.snapshot import EnvSnapshot, snapshot
-from coding_gym.episode import Limits
 from coding_gym.errors import (
     EpisodeError,
     InvalidArgumentError,
@@ -37,8 +36,8 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     Args:
         index: The number of the env, which names it on the nodes.
-        env: A local env with the same wrappers. It has the spaces, the sampler and the limits of
-            the next episode, and is never reset.
+        env: A local env with the same wrappers. It has the spaces and the sampler, and is never
+            reset.
         nodes: The cluster, with a `Worker` on each node.
     """
 
@@ -61,7 +60,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             task = start
             if "task" not in (options or {}):
                 options = {"task_id": task.task_id}
-        limits, losses = self._core.config.limits, 0.0
+        losses = 0.0
         while True:
             previous, self._node = self._node, None
             self._node = node = self._nodes.place(task, previous=previous)
@@ -69,7 +68,7 @@ class RemoteEnv(gym.Env[Any, Any]):
                 with suppress(SandboxError):  # the node is lost, and the episode with it
                     self._ask(previous, methodcaller("close"))
             try:
-                self._last = self._ask(node, partial(_reset, limits, seed, options))
+                self._last = self._ask(node, partial(_reset, seed, options))
             except SandboxUnavailableError as failure:
                 self._nodes.discard(node, failure, is_unusable=True)
             except _LostNodeError:
@@ -104,9 +103,9 @@ class RemoteEnv(gym.Env[Any, Any]):
     def get_wrapper_attr(self, name: str) -> Any:
         """Returns a function that calls a method or reads an attribute on the node.
 
-        Before the first reset, and for ``set_limits``, returns the attribute of the local env.
+        Before the first reset, returns the attribute of the local env.
         """
-        if self._node is None or name == "set_limits":  # limits of the next episode, on any node
+        if self._node is None:
             return self.env.get_wrapper_attr(name)
         return lambda *args, **kwargs: self._ask(self._node, partial(_call, name, args, kwargs))
 
@@ -206,10 +205,8 @@ class _LostNodeError(SandboxError):
 
 
 def _reset(
-    limits: Limits, seed: int | None, options: dict[str, Any] | None, env: Env
+    seed: int | None, options: dict[str, Any] | None, env: Env
 ) -> tuple[Any, dict[str, Any]]:
-    core = cast("CodingRepairEnv", env.unwrapped)
-    core.config = replace(core.config, limits=limits)
     return env.reset(seed=seed, options=options)
 
 

@@ -1,5 +1,8 @@
 """A budget of tokens per episode, with nano-agent's warnings."""
 
+from dataclasses import replace
+from typing import Any
+
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
@@ -12,11 +15,11 @@ from coding_gym.errors import InvalidArgumentError
 class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.RecordConstructorArgs):
     """Truncates an episode when its tokens are spent, after warnings.
 
-    The wrapper calls `CodingRepairEnv.set_limits` with nano-agent's defaults. The env's tokenizer
-    counts the prompt, the replies and the observations; a `coding_gym.Completion` counts by its
-    sampled ids. Roles, control tokens, tool schemas and the generation prompt are included, as in a
-    request to a model: the count is the number of ids that `TranscriptObservation` returns in a
-    running episode. ``info["budget"]["tokens"]`` is the number of tokens left, reserve included.
+    The wrapper sets the env's limits, with nano-agent's defaults. The env's tokenizer counts the
+    prompt, the replies and the observations; a `coding_gym.Completion` counts by its sampled ids.
+    Roles, control tokens, tool schemas and the generation prompt are included, as in a request to a
+    model: the count is the number of ids that `TranscriptObservation` returns in a running episode.
+    ``info["budget"]["tokens"]`` is the number of tokens left, reserve included.
 
     The episode ends with ``max_tokens`` as soon as ``reserve_tokens`` or fewer are left, also
     between the calls of one action; the first call of a reply that is too long still runs. If the
@@ -43,7 +46,7 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
         warnings: bool = True,
     ) -> None:
         core = core_env("TokenBudget", env)
-        fields = {
+        fields: dict[str, Any] = {
             "max_tokens": at_least_one("max_tokens", max_tokens),
             "reserve_tokens": reserve_tokens,
             "warn_tokens": warnings,
@@ -54,7 +57,8 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
                 raise InvalidArgumentError(
                     f"{name} is {existing!r} in limits and {value!r} in TokenBudget; set it once"
                 )
-        limits = core.set_limits(**fields)
+        limits = replace(core.config.limits, **fields)
+        core.config = replace(core.config, limits=limits)
         gym.utils.RecordConstructorArgs.__init__(
             self,
             max_tokens=limits.max_tokens,

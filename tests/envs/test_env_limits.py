@@ -8,7 +8,6 @@ from episodes import MakeEnv, replies, shells
 
 from coding_gym import Completion
 from coding_gym.envs import CodingRepairEnv
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import NoCall, get_toolset
 
 BROKEN = "<tool_call>{</tool_call>"
@@ -66,21 +65,6 @@ def test_failed_calls_have_warnings_and_nudges_have_none(limited: MakeEnv) -> No
     assert env.step(MALFORMED)[4]["text"].startswith(few(3))
     assert not env.step("Hm.")[4]["text"].startswith(few(2))
     assert env.step(shells("false"))[4]["text"].startswith(LAST)
-
-
-def test_a_running_episode_keeps_its_limits(make_env: MakeEnv) -> None:
-    env = make_env()
-    env.reset()
-    env.set_limits(max_tool_calls=1)
-    assert env.step(shells("echo one"))[4]["budget"]["tool_calls"] is None
-    env.reset()
-    assert env.step(shells("echo one"))[3]
-    assert env.set_limits(max_tool_calls=2).max_tool_calls == 2
-
-
-def test_a_misspelt_limit_is_named(make_env: MakeEnv) -> None:
-    with pytest.raises(InvalidArgumentError, match="max_turns"):
-        make_env().set_limits(max_turn=1)
 
 
 @pytest.mark.parametrize("before", [[], ["echo 1"], ["echo x", "echo x", "echo y", "echo x"]])

@@ -16,7 +16,6 @@ def test_calls_reach_wrappers_and_envs(make: MakeVec) -> None:
     vec.step([FIX, TRUE])
     patches = [episode.patch() for episode in vec.get_attr("episode")]
     assert ["shapes.py" in patch.text for patch in patches] == [True, False]
-    assert [limits.max_tool_calls for limits in vec.call("set_limits", max_tool_calls=3)] == [3, 3]
     assert vec.call("class_name") == ("ClipReward", "ClipReward")
 
 
