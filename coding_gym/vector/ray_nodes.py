@@ -10,9 +10,9 @@ from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_extra
 from coding_gym.task import Task
 
-# After this many losses the episode is the probable cause, for instance because it exhausts memory.
-MAX_LOSSES = 3.0
-_NODE_LOSS = 0.3  # a machine can also be lost for other reasons; an actor seldom is
+# After this many lost actors the episode is the probable cause, for instance because it exhausts
+# memory. A machine can also be lost for other reasons, so the number is not smaller.
+MAX_LOSSES = 5
 
 _SPREAD = 1.0  # extra episodes per CPU before a node without the environment is used
 
@@ -123,10 +123,6 @@ class RayNodes:
                 self._nodes[node.node_id] = None
             else:
                 del self._nodes[node.node_id]
-
-    def loss(self, node: Node) -> float:
-        """Returns the amount that a lost actor adds to its episode's losses; see `MAX_LOSSES`."""
-        return 1.0 if node.node_id in self._num_cpus() else _NODE_LOSS
 
     def close(self) -> None:
         """Ends the actors, and the connection to Ray if this object opened it; idempotent."""

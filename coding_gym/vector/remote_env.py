@@ -60,7 +60,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             task = start
             if "task" not in (options or {}):
                 options = {"task_id": task.task_id}
-        losses = 0.0
+        losses = 0
         while True:
             previous, self._node = self._node, None
             self._node = node = self._nodes.place(task, previous=previous)
@@ -72,7 +72,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             except SandboxUnavailableError as failure:
                 self._nodes.discard(node, failure, is_unusable=True)
             except _LostNodeError:
-                losses += self._nodes.loss(node)
+                losses += 1
                 if losses >= MAX_LOSSES:
                     raise
             else:
