@@ -4,10 +4,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from operator import methodcaller
 from threading import Lock
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
 
@@ -66,7 +65,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             self._node = node = self._nodes.place(task, previous=previous)
             if previous is not None and previous is not node:
                 with suppress(SandboxError):  # the node is lost, and the episode with it
-                    self._ask(previous, methodcaller("close"))
+                    self._ask(previous, _close)
             try:
                 self._last = self._ask(node, partial(_reset, seed, options))
             except SandboxUnavailableError as failure:
@@ -90,11 +89,6 @@ class RemoteEnv(gym.Env[Any, Any]):
         self._last = result[0], result[4]
         return result
 
-    @property
-    def unwrapped(self) -> Any:
-        """The members of the innermost env that a `Slot` uses."""
-        return _Innermost(self)
-
     def snapshot(self) -> EnvSnapshot:
         """Returns a snapshot of the running episode without a sampler, for resets."""
         taken: EnvSnapshot = self._ask(self._node, _snapshot)
@@ -116,9 +110,14 @@ class RemoteEnv(gym.Env[Any, Any]):
             "arguments of the env, or a wrapper"
         )
 
+    @property
+    def episode(self) -> Any:
+        """An object with the attribute ``ended`` of the running or last episode."""
+        return SimpleNamespace(ended=bool(self._end(_has_ended)))
+
     def close(self) -> None:
-        """Ends the episode; idempotent."""
-        self._end(methodcaller("close"))
+        """Ends a running command and the episode; idempotent."""
+        self._end(_close)
         self.env.close()
 
     def _end(self, function: Callable[[Env], Any]) -> Any:
@@ -161,21 +160,6 @@ class RemoteEnv(gym.Env[Any, Any]):
         return observation, 0.0, False, True, {**info, **ended}
 
 
-class _Innermost(NamedTuple):
-    """The innermost env of a `RemoteEnv`."""
-
-    remote: RemoteEnv
-
-    def close(self) -> None:
-        """Ends the running command."""
-        self.remote._end(_stop)
-
-    @property
-    def episode(self) -> Any:
-        """An object with the attribute ``ended`` of the running or last episode."""
-        return SimpleNamespace(ended=bool(self.remote._end(_has_ended)))
-
-
 class Worker:
     """The actor of a node: the envs of its episodes, each created on first use.
 
@@ -215,8 +199,8 @@ def _step(action: Any, env: Env) -> Step:
     return observation, float(reward), terminated, truncated, info
 
 
-def _stop(env: Env) -> None:
-    env.unwrapped.close()
+def _close(env: Env) -> None:
+    env.close()
 
 
 def _has_ended(env: Env) -> bool:
