@@ -68,24 +68,17 @@ class RayNodes:
             except (ConnectionError, ValueError) as problem:
                 raise InvalidArgumentError(f"no Ray cluster at {address!r}: {problem}") from None
 
-    def place(self, task: Task, previous: Node | None = None) -> Node:
+    def place(self, task: Task) -> Node:
         """Returns the node with the fewest episodes per CPU, and counts the new episode.
 
         A task with an environment or image goes to the least busy node that has it, unless that
         node is much busier than the least busy one.
-
-        Args:
-            task: The task of the episode.
-            previous: The node of the previous episode; the episode is removed from its count. Among
-                equally busy nodes this node is chosen.
 
         Raises:
             SandboxUnavailableError: No node is left that can run the sandbox.
         """
         environment = environment_of(task)
         with self._lock:
-            if previous is not None:
-                previous.num_running -= 1
             nodes = self._usable()
             least = min(_load(node) for node in nodes)
             nodes_with_environment = [
@@ -93,10 +86,8 @@ class RayNodes:
                 for node in nodes
                 if environment in node.environments and _load(node) <= least + _SPREAD
             ]
-            chosen = min(
-                nodes_with_environment or nodes,
-                key=lambda node: (_load(node), node is not previous, node.node_id),
-            )
+            candidates = nodes_with_environment or nodes
+            chosen = min(candidates, key=lambda node: (_load(node), node.node_id))
             chosen.num_running += 1
             if environment:
                 chosen.environments.add(environment)

@@ -62,7 +62,9 @@ class RemoteEnv(gym.Env[Any, Any]):
         losses = 0
         while True:
             previous, self._node = self._node, None
-            self._node = node = self._nodes.place(task, previous=previous)
+            if previous is not None:
+                self._nodes.release(previous)
+            self._node = node = self._nodes.place(task)
             if previous is not None and previous is not node:
                 with suppress(SandboxError):  # the node is lost, and the episode with it
                     self._ask(previous, _close)
