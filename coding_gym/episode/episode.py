@@ -369,7 +369,7 @@ class Episode:
         """Runs one call; warnings precede the text of the result."""
         usage, bounds = self.usage, self.bounds
         if bounds.max_repeats is not None:
-            usage.note_call(self.toolset.canonical(call))
+            usage.note_call(call)
         if bounds.max_seconds is not None:
             seconds_left = usage.seconds_left(bounds) or 0.0
             if seconds_left < context.command_timeout_s:

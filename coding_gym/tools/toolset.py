@@ -217,20 +217,6 @@ class Toolset:
             result = replace(result, call_id=call.call_id)
         return result
 
-    def canonical(self, call: ToolCall) -> ToolCall:
-        """Returns a call without ignored arguments; equal calls are repetitions.
-
-        A call of an unknown tool, or without a required argument, keeps all arguments.
-        """
-        tool = self._tool_by_name.get(call.name)
-        if tool is None:
-            return call
-        parameters, arguments = tool.schema["function"]["parameters"], call.arguments
-        if not all(name in arguments for name in parameters["required"]):
-            return call
-        known = {n: value for n, value in arguments.items() if n in parameters["properties"]}
-        return replace(call, arguments=known)
-
     def sample_call(self, rng: "Generator") -> ToolCall:
         """Draws a shell command or the submission, for random agents and ``action_space.sample``.
 
