@@ -16,7 +16,7 @@ from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools.prompts import EXAMPLE_COMMANDS
-from coding_gym.tools.schemas import KnownTools, Schema, fits, function
+from coding_gym.tools.schemas import KnownTools, Schema, function
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -132,9 +132,7 @@ class Tool:
             if name not in arguments:
                 known = ", ".join(quoted(key) for key in list(call.arguments)[:10]) or "nothing"
                 raise Refusal(f"{call.name} needs the argument `{name}`, got {known}")
-        schemas = parameters["properties"]
-        others = {n: v for n, v in arguments.items() if n in schemas and not fits(v, schemas[n])}
-        for error in self._validator.iter_errors(others) if others else ():
+        for error in self._validator.iter_errors(arguments):
             problem = error.message.removeprefix(repr(error.instance))
             raise Refusal(f"`{error.path[0]}`: {quoted(error.instance)}{problem}")
         for name, value in arguments.items():
