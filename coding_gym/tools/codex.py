@@ -77,10 +77,7 @@ def _list_files(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     path = call.arguments.get("path", ".")
     base = files.relative_path(context, path)
     tests = f"{files.SKIP_IGNORED} -type f"
-    try:
-        entries, is_more = files.list_folder(context, path, tests=tests, max_entries=MAX_FILES)
-    except files.NotAFolder:
-        return {"files": [base], "truncated": False}
+    entries, is_more = files.list_folder(context, path, tests=tests, max_entries=MAX_FILES)
     paths = [entry if base == "." else f"{base}/{entry}" for entry in entries]
     return {"files": paths, "truncated": is_more}
 
