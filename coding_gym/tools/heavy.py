@@ -12,20 +12,17 @@ from coding_gym.calls import ToolCall
 from coding_gym.errors import last_line
 from coding_gym.tools import files, prompts
 from coding_gym.tools.editor import EDITOR
-from coding_gym.tools.schemas import array, integer
+from coding_gym.tools.schemas import array
 from coding_gym.tools.toolset import Refusal, Tool, ToolContext, nudge
 
-_CHARS_PER_TOKEN = 4
-DEFAULT_TOKENS, MIN_TOKENS, MAX_TOKENS = 1000, 100, 8000
-MAX_PATHS = 20
+MAX_CHARS = 4000
 
 SYSTEM_PROMPT = f"""\
 {prompts.INTRODUCTION}
 
 Work in these steps, and go back if a result contradicts an earlier step.
-1. Understand: read the report. Call `repo_map` for the most used definitions (in `paths`, with \
-at most `max_tokens`), then search with `bash` (grep -rn) for the names in the report, \
-and read that code.
+1. Understand: read the report. Call `repo_map` for the most used definitions (in `paths`), then \
+search with `bash` (grep -rn) for the names in the report, and read that code.
 2. Reproduce: run a short command or a test that shows the problem, or write one.
 3. Localise: follow the failing test or the traceback to the first wrong value. Read the \
 callers of this code and the functions that it calls.
@@ -53,15 +50,7 @@ def _program() -> str:
 
 
 def _repo_map(call: ToolCall, context: ToolContext) -> str:
-    max_tokens = int(call.arguments.get("max_tokens", DEFAULT_TOKENS))
-    paths = call.arguments.get("paths", [])
-    if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
-        raise Refusal(
-            f"`max_tokens` must be between {MIN_TOKENS} and {MAX_TOKENS}, got {max_tokens}"
-        )
-    if len(paths) > MAX_PATHS:
-        raise Refusal(f"`paths` must have at most {MAX_PATHS} entries, got {len(paths)}")
-    request = {"paths": paths, "max_chars": max_tokens * _CHARS_PER_TOKEN}
+    request = {"paths": call.arguments.get("paths", []), "max_chars": MAX_CHARS}
     result = context.sandbox.run_python(
         _program(),
         timeout_s=files.timeout_s(context),
@@ -82,13 +71,9 @@ HEAVY = replace(
             name="repo_map",
             description="Show the most used definitions in the repository's Python files, with "
             "their lines.",
-            optional=("paths", "max_tokens"),
+            optional=("paths",),
             parameters={
-                "paths": array("Show only definitions in these files or folders", "string"),
-                "max_tokens": integer(
-                    f"The maximum length in tokens, {MIN_TOKENS} to {MAX_TOKENS}; "
-                    f"{DEFAULT_TOKENS} by default"
-                ),
+                "paths": array("Show only definitions in these files or folders", "string")
             },
             run=_repo_map,
         ),

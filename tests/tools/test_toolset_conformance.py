@@ -70,7 +70,7 @@ CALLS = {
     "reader": [ToolCall("read", {"path": "README.md"})],
     "nano": [ToolCall("apply_patch", {"search": "# ", "replace": "## ", "file": "README.md"})],
     "editor": VIEWS,
-    "heavy": [ToolCall("repo_map"), ToolCall("repo_map", {"max_tokens": 200}), *VIEWS],
+    "heavy": [ToolCall("repo_map"), *VIEWS],
     "codex": [
         ToolCall("list_files"),
         ToolCall("inspect_tree", {"max_depth": 2}),
