@@ -83,7 +83,7 @@ class EnvSnapshot:
                 other tasks or its sampler differ, only ``reset`` accepts the snapshot.
 
         Raises:
-            InvalidArgumentError: The file is missing or damaged; or the settings of the env,
+            InvalidArgumentError: The file is missing or no snapshot; or the settings of the env,
                 the task or its environment differ.
             TemplateError: The template of the task cannot be built.
             OSError: The file cannot be read.

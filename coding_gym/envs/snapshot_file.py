@@ -1,7 +1,6 @@
 """Files of snapshots: one tar with the sandbox's files and a JSON document, without pickle.
 
-The tar is that of `coding_gym.sandbox.Snapshot`, with two more members: ``env.json``, and
-``digest``, the SHA-256 of ``env.json`` and of the files, which detects damage.
+The tar is that of `coding_gym.sandbox.Snapshot`, with one more member, ``env.json``.
 """
 
 import json
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from coding_gym.tasks import Sampler
 
 _FORMAT = 2
-_STATE, _DIGEST, _FILES = "env.json", "digest", "data"
+_STATE = "env.json"
 
 
 def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
@@ -42,8 +41,7 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
                 "the env inside it"
             ) from None
     state = json.dumps(_to_json(snapshot)).encode()
-    members = {**snapshot.episode.files.members(), _STATE: state}
-    write_members(path, {**members, _DIGEST: _digest(state, members[_FILES])})
+    write_members(path, {**snapshot.episode.files.members(), _STATE: state})
 
 
 def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
@@ -78,11 +76,9 @@ class _Document(JsonRecord):
 
 
 def _read(path: Path) -> _Document:
-    """Returns the document of an undamaged file."""
-    state, digest, files = read_members(path, dict.fromkeys((_STATE, _DIGEST, _FILES)))
+    """Returns the document of a file."""
+    (state,) = read_members(path, {_STATE: None})
     try:
-        if digest != _digest(state, files):
-            raise ValueError("its digest differs from its content")
         data = json.loads(state)
         if data["format"] != _FORMAT:
             raise ValueError(
@@ -154,8 +150,3 @@ def _generator(state: Mapping[str, Any]) -> np.random.Generator:
     generic: Any = bits  # the state was JSON
     generic.state = dict(state)
     return np.random.Generator(bits)
-
-
-def _digest(state: bytes, files: bytes) -> bytes:
-    """Returns the digests of a document and of the sandbox's files, which can be large."""
-    return " ".join(sha256(content).hexdigest() for content in (state, files)).encode()

@@ -1,7 +1,6 @@
 """Snapshots in files: another process continues them; other settings are refused."""
 
 import json
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -136,14 +135,8 @@ def test_an_env_with_other_tasks_continues_only_the_episode(
     assert env.step(SUBMIT)[1] == 1.0
 
 
-def test_a_damaged_or_missing_file_is_refused(make: Make, saved: Path) -> None:
+def test_a_truncated_or_missing_file_is_refused(make: Make, saved: Path) -> None:
     env, whole = make(), saved.read_bytes()
-    changed = [at for at in range(0, len(whole), len(whole) // 40) if whole[at]]  # tar pads by 0
-    assert len(changed) > 3
-    for at in changed:
-        saved.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        with pytest.raises(InvalidArgumentError):
-            EnvSnapshot.load(saved, env)
     for kept in (0, 1, 512, len(whole) // 2):
         saved.write_bytes(whole[:kept])
         with pytest.raises(InvalidArgumentError):
@@ -158,8 +151,6 @@ def test_a_document_of_another_form_is_refused(
 ) -> None:
     members = members_of(saved)
     members["env.json"] = json.dumps(json.loads(members["env.json"]) | changes).encode()
-    digests = (sha256(members[name]).hexdigest() for name in ("env.json", "data"))
-    members["digest"] = " ".join(digests).encode()
     saved.write_bytes(tar_of(entry(name, data) for name, data in members.items()))
     with pytest.raises(InvalidArgumentError, match=str(saved)):
         EnvSnapshot.load(saved, make())
