@@ -1,7 +1,6 @@
 """``CodingRepair-v0``: spaces, seeding and Gymnasium's tuple around an `Episode`."""
 
 import inspect
-import logging
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -26,8 +25,6 @@ from coding_gym.tools import get_toolset
 from coding_gym.trajectory import Turn
 
 Observation = dict[str, Any]
-
-_log = logging.getLogger(__name__)
 
 
 class CodingRepairEnv(gym.Env[Observation, str]):
@@ -148,7 +145,6 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self.toolset, self.tool_format = get_toolset(toolset), tool_format
         self.tokenizer = get_tokenizer(tokenizer)
         self._episode: Episode | None = None
-        self._has_warned = False  # whether a discarded episode was logged
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self.max_obs_tokens)
         self.action_space = ActionText(toolset)
 
@@ -164,8 +160,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Starts an episode; a running one is discarded without a grade.
 
-        The first discarded episode with turns is logged as a warning: Gymnasium's `TimeLimit`
-        truncates episodes without a grade, so use ``max_turns`` instead of ``max_episode_steps``.
+        Gymnasium's `TimeLimit` truncates episodes without a grade, so use ``max_turns`` instead of
+        ``max_episode_steps``.
 
         Args:
             seed: Seeds the choice of tasks.
@@ -177,21 +173,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             The observation of the problem statement (of a snapshot: the last one), and info.
         """
         start = self.choose(seed=seed, options=options)
+        self.close()
         if isinstance(start, EnvSnapshot):
-            self.close()
             episode = self._episode = self.config.create(start.episode.task)
             episode.restore(start.episode)
         else:
-            last = self._episode
-            if last is not None and last.turns and not last.ended and not self._has_warned:
-                self._has_warned = True
-                _log.warning(
-                    "an episode of %s is discarded without a grade after %d turns; if TimeLimit "
-                    "(max_episode_steps) truncated it, use max_turns instead",
-                    last.task.task_id,
-                    len(last.turns),
-                )
-            self.close()
             episode = self._episode = self.config.create(start)
             episode.start()
         return self._answer(episode, episode.turns[-1] if episode.turns else None)
