@@ -53,12 +53,6 @@ def test_control_tokens_in_text_are_encoded_as_text(tokenizer: Tokenizer) -> Non
     assert tokenizer.decode(ids) == text
 
 
-def test_ids_outside_the_vocabulary_are_refused(tokenizer: Tokenizer) -> None:
-    for bad in (16_384, -1, 1 << 70):
-        with pytest.raises(InvalidArgumentError, match="coding_gym_16k"):
-            tokenizer.decode([bad])
-
-
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="'nope'"):
         get_tokenizer("nope")
@@ -108,8 +102,6 @@ def test_a_local_file_and_its_folder_load(tokenizer_file: Path) -> None:
         assert 256 not in ids
         assert tokenizer.decode(ids) == text
         assert tokenizer.decode(tokenizer.encode("\ud800")) == "\ufffd"
-        with pytest.raises(InvalidArgumentError):
-            tokenizer.decode([999])
 
 
 @pytest.mark.slow
