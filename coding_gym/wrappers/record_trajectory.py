@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 import gymnasium as gym
 
 from coding_gym.envs.snapshot import core_env, layers
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory import write_trajectory
 from coding_gym.wrappers.shaped_reward import ShapedReward
 from coding_gym.wrappers.wrapped_env import state_in
@@ -36,7 +35,8 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         run_id: Name of the run, for the record.
 
     Raises:
-        InvalidArgumentError: ``folder`` cannot be a folder, or a name is not a string.
+        InvalidArgumentError: ``env`` is another env.
+        OSError: The folder cannot be created.
     """
 
     def __init__(
@@ -49,18 +49,10 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         run_id: str = "",
     ) -> None:
         core = core_env("RecordTrajectory", env)
-        if not isinstance(folder, str | Path) or not str(folder):  # "" is the working directory
-            raise InvalidArgumentError(f"folder must be the path of a folder, got {folder!r}")
-        try:
-            # Absolute, because a process can change its working directory.
-            self._folder = Path(folder).expanduser().absolute()
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: an unknown home folder
-            raise InvalidArgumentError(f"folder {folder} cannot be created: {error}") from error
+        # Absolute, because a process can change its working directory.
+        self._folder = Path(folder).expanduser().absolute()
+        self._folder.mkdir(parents=True, exist_ok=True)
         self._labels: dict[str, Any] = {"agent": agent, "model": model, "run_id": run_id}
-        for name, label in self._labels.items():
-            if not isinstance(label, str):
-                raise InvalidArgumentError(f"{name} must be a string, got {label!r}")
         gym.utils.RecordConstructorArgs.__init__(self, folder=str(folder), **self._labels)
         gym.Wrapper.__init__(self, env)
         self._core = core
