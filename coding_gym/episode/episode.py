@@ -115,8 +115,8 @@ class Episode:
         self._context: ToolContext | None = None
         self._patch = Patch()
         self._closed = False
-        self._lock = threading.Lock()  # guards the sandbox and the next attribute
-        self._num_users = 0  # calls that use the sandbox; -1: an action, which runs alone
+        self._lock = threading.Lock()  # guards the sandbox and the flag of `close`
+        self._use = threading.Lock()  # held by a call that uses the sandbox
         self._chat: ChatIds | None = None  # only if a limit counts tokens
         if self.bounds.counts_tokens:
             chat = get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
@@ -176,7 +176,7 @@ class Episode:
 
         Raises:
             EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or
-                an action is running.
+                another call uses it.
             SandboxError: The sandbox died.
         """
         with self._running("snapshot"):
@@ -246,10 +246,10 @@ class Episode:
             action: The policy's reply: any text, a `Completion`, or a `Stop`.
 
         Raises:
-            EpisodeError: The episode was not started, has ended, or was closed; or another action
-                or a snapshot is running.
+            EpisodeError: The episode was not started, has ended, or was closed; or another call
+                uses it.
         """
-        with self._running("step", alone=True):
+        with self._running("step"):
             start = time.perf_counter()
             reply = action if isinstance(action, Completion) else Completion(action)
             self._messages, self._results = [], []
@@ -551,17 +551,15 @@ class Episode:
         self._free()
 
     @contextmanager
-    def _running(self, name: str, *, alone: bool = False) -> Iterator[None]:
-        """Checks and counts a call on the running episode.
-
-        An action runs alone; other calls can overlap.
+    def _running(self, name: str) -> Iterator[None]:
+        """Checks that the episode is running, and excludes other calls.
 
         Raises:
-            EpisodeError: The episode is not running, or another call excludes this one.
+            EpisodeError: The episode is not running, or another call uses it.
         """
-        with self._lock:
-            if self._num_users < 0 or (alone and self._num_users):
-                raise EpisodeError(f"{name} was called while another call uses the episode")
+        if not self._use.acquire(blocking=False):
+            raise EpisodeError(f"{name} was called while another call uses the episode")
+        try:
             if not self.opening:
                 raise EpisodeError(f"{name} was called before start")
             if self.stop_reason is not None:
@@ -569,12 +567,9 @@ class Episode:
                 raise EpisodeError(f"the episode has ended ({cause}); start another one")
             if self._closed:
                 raise EpisodeError("the episode was closed; start another one")
-            self._num_users = -1 if alone else self._num_users + 1
-        try:
             yield
         finally:
-            with self._lock:
-                self._num_users = 0 if alone else self._num_users - 1
+            self._use.release()
 
 
 @cache
