@@ -58,15 +58,6 @@ def test_the_last_calls_have_warnings(limited: MakeEnv, in_one_reply: bool) -> N
     assert recorded == results == [m["content"] for m in trajectory.messages if m["role"] == "tool"]
 
 
-def test_failed_calls_have_warnings_and_nudges_have_none(limited: MakeEnv) -> None:
-    env = limited(max_tool_calls=5, warn_tool_calls=True)
-    assert env.step("Let me think.")[4]["budget"]["tool_calls"] == 4
-    assert env.step(UNKNOWN)[4]["text"].startswith(few(4))
-    assert env.step(MALFORMED)[4]["text"].startswith(few(3))
-    assert not env.step("Hm.")[4]["text"].startswith(few(2))
-    assert env.step(shells("false"))[4]["text"].startswith(LAST)
-
-
 @pytest.mark.parametrize("before", [[], ["echo 1"], ["echo x", "echo x", "echo y", "echo x"]])
 @pytest.mark.parametrize("in_one_reply", [True, False])
 def test_the_same_call_warns_and_then_ends(
