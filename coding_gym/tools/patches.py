@@ -84,11 +84,11 @@ def _envelope_as_diff(context: ToolContext, patch: str) -> str:
     text = _BEGIN.split(patch.replace("\r\n", "\n"), maxsplit=1)[1]
     text = "\n".join(line for line in text.split("\n") if not _BEGIN.match(line))
     *inside, _ = _END.split(text) if _END.search(text) else (text, "")
-    before, *parts = _SECTION.split("\n".join(inside))
-    if before.strip() or not parts:
+    preamble, *parts = _SECTION.split("\n".join(inside))
+    if preamble.strip() or not parts:
         raise Refusal(
-            f"{before.strip()!r:.80} is not a header; each file of this patch begins with `*** Add "
-            "File: path`, `*** Update File: path` or `*** Delete File: path`"
+            f"{preamble.strip()!r:.80} is not a header; each file of this patch begins with "
+            "`*** Add File: path`, `*** Update File: path` or `*** Delete File: path`"
         )
     before: dict[str, str] = {}
     after: dict[str, files.TextFile] = {}
