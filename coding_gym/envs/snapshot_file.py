@@ -56,7 +56,21 @@ def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
         turns=document.turns,
         usage=document.usage,
     )
-    return _with_env_state(episode, core, document)
+    sampler: Sampler | None = None  # `restore` refuses a snapshot without one; `reset` accepts it
+    recorded, kind = document.sampler, type(core.sampler).__name__
+    if document.tasks == _tasks_digest(core.config) and recorded["name"] == kind:
+        sampler = core.sampler.copy()
+        sampler.set_state(recorded["state"])
+    np_random = np.random.Generator(np.random.PCG64(0))  # as Gymnasium's
+    np_random.bit_generator.state = document.np_random
+    return EnvSnapshot(
+        episode=episode,
+        config=core.config,
+        sampler=sampler,
+        seed=document.seed,
+        np_random=np_random,
+        wrappers=document.wrappers,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,25 +121,6 @@ def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
     }
 
 
-def _with_env_state(
-    episode: EpisodeSnapshot, core: CodingRepairEnv, document: _Document
-) -> EnvSnapshot:
-    """Returns the snapshot of an episode with the state of the env and its wrappers."""
-    sampler: Sampler | None = None  # `restore` refuses a snapshot without one; `reset` accepts it
-    recorded, kind = document.sampler, type(core.sampler).__name__
-    if document.tasks == _tasks_digest(core.config) and recorded["name"] == kind:
-        sampler = core.sampler.copy()
-        sampler.set_state(recorded["state"])
-    return EnvSnapshot(
-        episode=episode,
-        config=core.config,
-        sampler=sampler,
-        seed=document.seed,
-        np_random=_generator(document.np_random),
-        wrappers=document.wrappers,
-    )
-
-
 def _find_task(config: EpisodeConfig, document: _Document) -> Task:
     """Returns the env's task of a snapshot; its content must be the same."""
     task_id, digest = document.task_id, document.settings.get("task_digest")
@@ -142,11 +137,3 @@ def _tasks_digest(config: EpisodeConfig) -> str:
     """Returns a digest of all tasks of the sampler, in their order."""
     tasks = [(task.task_id, task_digest(task)) for task in config.tasks]
     return sha256(json.dumps(tasks).encode()).hexdigest()
-
-
-def _generator(state: Mapping[str, Any]) -> np.random.Generator:
-    """Returns a generator of Gymnasium's type, PCG64, with a state."""
-    bits = np.random.PCG64(0)
-    generic: Any = bits  # the state was JSON
-    generic.state = dict(state)
-    return np.random.Generator(bits)
