@@ -24,7 +24,6 @@ from coding_gym.tools.toolset import (
     Toolset,
     answer,
     name_of,
-    nudge,
     submitted,
 )
 
@@ -331,10 +330,6 @@ CODEX = Toolset(
             },
             run=_submit,
         ),
-    ),
-    on_no_call=nudge(
-        "No tool call was found in your reply. Call one tool to continue, or call submit with the "
-        "status solved or blocked."
     ),
     submission=ToolCall("submit", {"status": "solved", "summary": "Nothing in particular."}),
     refuse=lambda why: _json({"error": why}),

@@ -22,7 +22,6 @@ from coding_gym.tools.toolset import (
     ToolContext,
     Toolset,
     name_of,
-    nudge,
     quoted,
 )
 
@@ -31,15 +30,18 @@ MAX_LISTED = 400
 
 _NUM_CONTEXT_LINES = 4
 
-SYSTEM_PROMPT = f"""\
-{prompts.INTRODUCTION}
-
-Tools
+TOOLS = f"""\
 - `str_replace_editor` views, creates and edits the text file `path`. Its `command` is `view` \
 (with `view_range`), `create` (with `file_text`), `str_replace` (of `old_str` by `new_str`) or \
 `insert` (of `new_str` after the line `insert_line`).
 - `bash` runs the command `command`. Results are truncated to {MAX_REPLY_CHARS:,} characters.
-- `submit` ends the work.
+- `submit` ends the work."""
+
+SYSTEM_PROMPT = f"""\
+{prompts.INTRODUCTION}
+
+Tools
+{TOOLS}
 
 {prompts.ending("bash")}"""
 
@@ -213,10 +215,6 @@ EDITOR = Toolset(
         ),
         bash_tool(MAX_REPLY_CHARS),
         SUBMIT,
-    ),
-    on_no_call=nudge(
-        "No tool call was found in your reply. Call str_replace_editor or bash to continue, or "
-        "submit when the work is done."
     ),
     refuse="ERROR: {}".format,
 )

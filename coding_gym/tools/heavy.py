@@ -11,9 +11,9 @@ from importlib import resources
 from coding_gym.calls import ToolCall
 from coding_gym.errors import last_line
 from coding_gym.tools import files, prompts
-from coding_gym.tools.editor import EDITOR
+from coding_gym.tools.editor import EDITOR, TOOLS
 from coding_gym.tools.schemas import array
-from coding_gym.tools.toolset import Refusal, Tool, ToolContext, nudge
+from coding_gym.tools.toolset import Refusal, Tool, ToolContext
 
 MAX_CHARS = 4000
 
@@ -33,10 +33,7 @@ to reproduce the problem.
 6. Submit: call `submit`.
 
 Other tools
-- `str_replace_editor` views, creates and edits the text file `path`. Its `command` is `view` \
-(with `view_range`), `create` (with `file_text`), `str_replace` (of `old_str` by `new_str`) or \
-`insert` (of `new_str` after the line `insert_line`).
-- `bash` runs the command `command`.
+{TOOLS}
 
 {prompts.calls_as_json('{"name": "repo_map", "arguments": {}}')} Each `bash` command \
 {prompts.FRESH_SHELL}
@@ -78,9 +75,5 @@ HEAVY = replace(
             run=_repo_map,
         ),
         *EDITOR.tools,
-    ),
-    on_no_call=nudge(
-        "No tool call was found in your reply. Call repo_map, bash or str_replace_editor to "
-        "continue, or submit when the work is done."
     ),
 )

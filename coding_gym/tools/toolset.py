@@ -137,7 +137,9 @@ def nudge(reply: str) -> Callable[[ToolContext], NoCall]:
     return lambda _: answer_of_all
 
 
-_CALL_A_TOOL = nudge("Reply with a call of one of the tools.")
+_CALL_A_TOOL = nudge(
+    "No tool call was found in your reply. Call a tool to continue, or submit if the work is done."
+)
 _SUBMISSION = ToolCall("submit")
 
 
