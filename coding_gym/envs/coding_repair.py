@@ -32,8 +32,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     *Observation*: ``Dict(input_ids=Box(int32, (N,)), attention_mask=Box(int8, (N,)))`` with N =
     ``max_obs_tokens``: the new text after the last action, encoded, padded on the right. A longer
-    text is truncated to its last N tokens; the issue, at `reset`, to its first N tokens, with a
-    mark at the end. ``info["observation_cut"]`` is then True. ``info["text"]`` is the whole text.
+    text is truncated to its last N tokens; the issue, at `reset`, to its first N tokens.
+    ``info["observation_cut"]`` is then True. ``info["text"]`` is the whole text.
 
     *Action*: any string, for example ``{"name": "shell", "arguments": {"cmd": "ls"}}``; see
     ``tool_format``. A `coding_gym.Completion` also has the sampled token ids, and a
