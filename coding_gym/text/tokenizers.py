@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.arguments import unknown_name
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError, TokenizerError
+from coding_gym.errors import MissingDependencyError, TokenizerError
 from coding_gym.optional import requirement
 from coding_gym.text.truncate import well_formed
 
@@ -123,22 +123,15 @@ class HuggingFaceTokenizer(Tokenizer):
         return text
 
 
+@cache
 def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     """Returns the tokenizer called ``name``, loaded once per process.
 
     Raises:
-        InvalidArgumentError: The name is not a non-empty text.
         UnknownNameError: tiktoken has no encoding of this name.
         TokenizerError: The vocabulary cannot be downloaded or read.
         MissingDependencyError: An ``hf:`` name needs the extra ``hf``, which is not installed.
     """
-    if not isinstance(name, str) or not name:
-        raise InvalidArgumentError(f"tokenizer must be a name, got {name!r}")
-    return _load(name)
-
-
-@cache
-def _load(name: str) -> Tokenizer:
     return _load_huggingface(name) if name.startswith("hf:") else _load_tiktoken(name)
 
 
