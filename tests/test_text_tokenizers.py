@@ -13,7 +13,6 @@ from coding_gym.errors import (
     TokenizerError,
     UnknownNameError,
 )
-from coding_gym.text import tokenizers
 from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, Tokenizer, get_tokenizer
 
 PROSE = "Timetable.next_departure() raises KeyError for a stop that has no trains on Sunday.\n"
@@ -28,15 +27,6 @@ def tokenizer() -> Tokenizer:
 def random_text(rng: random.Random) -> str:
     pieces = ["\n", "    ", "\t", "self.", "é漢🙂", "12", "<|im_end|>", "\r\n", "==", "\0"]
     return "".join(rng.choices(pieces, k=rng.randrange(40)))
-
-
-def test_the_vocabulary_is_bytes_then_merges_then_control_tokens(tokenizer: Tokenizer) -> None:
-    ranks = tokenizers.bundled_encoding()["mergeable_ranks"]
-    assert [ranks[bytes([b])] for b in range(256)] == list(range(256))
-    assert sorted(ranks.values()) == list(range(16_380))
-    assert tokenizer.vocab_size == 16_384
-    assert sorted(tokenizer.special_tokens.values()) == list(range(16_380, 16_384))
-    assert tokenizer.pad_id == tokenizer.special_tokens["<|pad|>"] == 16_383
 
 
 def test_any_text_survives_encoding(tokenizer: Tokenizer) -> None:
