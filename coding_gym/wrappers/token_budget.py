@@ -1,12 +1,10 @@
 """A budget of tokens per episode, with nano-agent's warnings."""
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, replace
 
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
-from coding_gym.arguments import at_least_one
 from coding_gym.envs.snapshot import core_env
 from coding_gym.episode.limits import Limits
 from coding_gym.errors import InvalidArgumentError
@@ -46,8 +44,8 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
         warnings: bool = True,
     ) -> None:
         core = core_env("TokenBudget", env)
-        fields: dict[str, Any] = {
-            "max_tokens": at_least_one("max_tokens", max_tokens),
+        fields = {
+            "max_tokens": max_tokens,
             "reserve_tokens": reserve_tokens,
             "warn_tokens": warnings,
         }
@@ -57,7 +55,7 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
                 raise InvalidArgumentError(
                     f"{name} is {existing!r} in limits and {value!r} in TokenBudget; set it once"
                 )
-        limits = replace(core.config.limits, **fields)
+        limits = Limits.parse({**asdict(core.config.limits), **fields})
         core.config = replace(core.config, limits=limits)
         gym.utils.RecordConstructorArgs.__init__(
             self,
