@@ -115,13 +115,10 @@ def test_an_episode_begins_after_a_wrapper_failed_at_the_end(make: Make) -> None
     assert [env.step([TRUE])[4]["turn"].tolist() for _ in range(2)] == [[0], [1]]
 
 
-def test_recv_returns_ready_envs_and_a_mistake_raises(make: Make) -> None:
-    env = make(3)
+def test_a_mistake_raises_while_another_env_works(make: Make) -> None:
+    env = make(2)
     env.reset(seed=0)
-    env.send([LATE, shell("echo one"), shell("echo two")])
-    infos = env.recv(min_envs=2)[4]
-    assert infos["text"].tolist() == ["one", "two"]
-    env.send([7], [1])
+    env.send([LATE, 7])
     with pytest.raises(InvalidArgumentError):
         env.recv()
     env.send([SUBMIT], [1])

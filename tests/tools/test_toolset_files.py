@@ -47,7 +47,6 @@ IN_PLACE = [by_thesis, by_editor, by_replace_text]  # git replaces files, and it
 
 
 TOOLSET = "thesis"
-LINES = ("a", "b + b", "")
 FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n"}
 
 
