@@ -67,9 +67,9 @@ class RemoteEnv(gym.Env[Any, Any]):
             self._node = node = self._nodes.place(task)
             if previous is not None and previous is not node:
                 with suppress(SandboxError):  # the node is lost, and the episode with it
-                    self._ask(previous, _close)
+                    self._ask(previous, lambda env: env.close())
             try:
-                self._last = self._ask(node, partial(_reset, seed, options))
+                self._last = self._ask(node, lambda env: env.reset(seed=seed, options=options))
             except SandboxUnavailableError as failure:
                 self._nodes.discard(node, failure, is_unusable=True)
             except _LostNodeError:
@@ -93,7 +93,7 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     def snapshot(self) -> EnvSnapshot:
         """Returns a snapshot of the running episode without a sampler, for resets."""
-        taken: EnvSnapshot = self._ask(self._node, _snapshot)
+        taken: EnvSnapshot = self._ask(self._node, lambda env: _without_sampler(snapshot(env)))
         return taken
 
     def get_wrapper_attr(self, name: str) -> Any:
@@ -115,21 +115,21 @@ class RemoteEnv(gym.Env[Any, Any]):
     @property
     def episode(self) -> Any:
         """An object with the attribute ``ended`` of the running or last episode."""
-        return SimpleNamespace(ended=bool(self._end(_has_ended)))
+        return SimpleNamespace(ended=bool(self._end(lambda env: env.unwrapped.episode.ended)))
 
     def close(self) -> None:
         """Ends a running command and the episode; idempotent."""
-        self._end(_close)
+        self._end(lambda env: env.close())
         self.env.close()
 
-    def _end(self, function: Callable[[Env], Any]) -> Any:
+    def _end(self, function: Callable[[Any], Any]) -> Any:
         """Calls a function with the env on its node; returns None if there is no live node."""
         if self._node is not None:
             with suppress(Exception):  # the node is lost, and the episode with it
                 return self._ask(self._node, function)
         return None
 
-    def _ask(self, node: Node | None, function: Callable[[Env], Any]) -> Any:
+    def _ask(self, node: Node | None, function: Callable[[Any], Any]) -> Any:
         """Calls a function with the env on a node; returns its result or raises its exception."""
         errors = self._nodes.ray.exceptions
         if node is None:
@@ -174,7 +174,7 @@ class Worker:
         self._envs: dict[int, Env] = {}
         self._lock = Lock()  # two calls of an env can overlap
 
-    def apply(self, index: int, function: Callable[[Env], Any]) -> Any:
+    def apply(self, index: int, function: Callable[[Any], Any]) -> Any:
         """Calls a function with the env of this number, and returns its result."""
         with self._lock:
             if index not in self._envs:
@@ -190,27 +190,9 @@ class _LostNodeError(SandboxError):
     """The node of an episode, or the actor on it, died."""
 
 
-def _reset(
-    seed: int | None, options: dict[str, Any] | None, env: Env
-) -> tuple[Any, dict[str, Any]]:
-    return env.reset(seed=seed, options=options)
-
-
 def _step(action: Any, env: Env) -> Step:
     observation, reward, terminated, truncated, info = env.step(action)
     return observation, float(reward), terminated, truncated, info
-
-
-def _close(env: Env) -> None:
-    env.close()
-
-
-def _has_ended(env: Env) -> bool:
-    return cast("CodingRepairEnv", env.unwrapped).episode.ended
-
-
-def _snapshot(env: Env) -> EnvSnapshot:
-    return _without_sampler(snapshot(env))
 
 
 def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], env: Env) -> Any:
