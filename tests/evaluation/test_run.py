@@ -302,7 +302,7 @@ def test_new_runs_refuse_folders_that_contain_a_run(tmp_path: Path) -> None:
         ({"max_tokens": -1}, "max_tokens"),
         ({"seed": "3"}, "seed"),
         ({"tasks": {"spilt": "test"}}, "did you mean 'split'"),
-        ({"episode": {"max_turns": np.int64(3)}}, "JSON"),
+        ({"episode": {"command_timeout_s": np.float32(3)}}, "JSON"),
     ],
 )
 def test_invalid_arguments_leave_no_folder(
