@@ -159,15 +159,6 @@ class Episode:
         if self._chat is not None:
             self._chat.opening(self.opening)
             self.usage.tokens += len(self._chat)
-        if self.usage.spent(self.bounds):
-            _log.warning(
-                "%s: the prompt has %d tokens, too many for max_tokens=%s with reserve_tokens=%d; "
-                "the first action will end the episode; raise max_tokens",
-                self.task.task_id,
-                self.usage.tokens,
-                self.bounds.max_tokens,
-                self.bounds.reserve_tokens,
-            )
 
     def snapshot(self) -> EpisodeSnapshot:
         """Returns the state of the running episode: files, chat, turns, and the usage of limits.
