@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import TEMPLATE, register_bytes, save_tokenizer
+from model_server import TEMPLATE, save_tokenizer
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import Chat, get_chat, get_layout
@@ -101,15 +101,6 @@ def test_a_long_chat_keeps_its_newest_ids(chat: Chat) -> None:
     whole = transcript(chat, messages, [None])
     for max_tokens in (1, 2, 10, len(whole)):
         assert transcript(chat, messages, [None], max_tokens=max_tokens) == whole[-max_tokens:]
-
-
-def test_a_vocabulary_without_chat_tokens_is_extended(monkeypatch: pytest.MonkeyPatch) -> None:
-    register_bytes(monkeypatch, "bytes_and_end", 258)
-    chat = chat_of(get_tokenizer("bytes_and_end"))
-    ids = transcript(chat, [{"role": "user", "content": "<|im_end|>"}], [])
-    start, end = 259, 260
-    assert chat.vocab_size == 261
-    assert ids == [start, *b"user\n<|im_end|>", end, 10, start, *b"assistant\n"]
 
 
 @pytest.mark.slow

@@ -1,12 +1,11 @@
-"""Tokenizers of tiktoken, and of local Hugging Face files."""
+"""The bundled tokenizer, and those of local Hugging Face files."""
 
 import random
 import sys
 from pathlib import Path
 
 import pytest
-from episodes import raising
-from model_server import byte_backend, register_bytes, register_encoding
+from model_server import byte_backend
 
 from coding_gym.errors import (
     MissingDependencyError,
@@ -45,19 +44,6 @@ def test_control_tokens_in_text_are_encoded_as_text(tokenizer: Tokenizer) -> Non
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="'nope'"):
         get_tokenizer("nope")
-
-
-def test_any_tiktoken_encoding_loads_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    register_bytes(monkeypatch, "bytes_only", 256)
-    for name in ("bytes_only", "tiktoken:bytes_only"):
-        loaded = get_tokenizer(name)
-        assert (loaded.vocab_size, loaded.pad_id, loaded.encode("hi")) == (257, 256, [104, 105])
-
-
-def test_a_failed_download_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    register_encoding(monkeypatch, "far_away", raising(ConnectionError("unreachable")))
-    with pytest.raises(TokenizerError, match="far_away"):
-        get_tokenizer("far_away")
 
 
 @pytest.fixture

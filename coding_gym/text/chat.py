@@ -272,10 +272,7 @@ def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto"
     """Returns the layout for a tokenizer: its chat template, or ChatML.
 
     In ChatML the role of tool results is ``tool``. The system message contains the tools' schemas,
-    one per line between ``<tools>`` and ``</tools>``, as in the Hermes and Qwen families. A
-    vocabulary without ``<|im_start|>`` and ``<|im_end|>`` is extended by them: they get the ids
-    after its last one, as if they had been added to a model's embedding. If they were encoded as
-    plain text, any file of a repository could open a turn.
+    one per line between ``<tools>`` and ``</tools>``, as in the Hermes and Qwen families.
 
     Args: As for `get_chat`.
 
@@ -284,15 +281,12 @@ def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto"
     """
     if isinstance(tokenizer, HuggingFaceTokenizer):
         return _template_layout(tokenizer, schemas if tool_format in _UNEXPLAINED else ())
-    size = tokenizer.vocab_size
-    control_ids = {}
-    for token in ("<|im_start|>", "<|im_end|>"):
-        control_ids[token] = tokenizer.special_tokens.get(token, size)
-        size = max(size, control_ids[token] + 1)
+    ids = tokenizer.special_tokens
+    control_ids = {token: ids[token] for token in ("<|im_start|>", "<|im_end|>")}
     lines = "\n".join(json.dumps(schema, ensure_ascii=False) for schema in schemas)
     form = _CALL_FORMS.get(tool_format)
     suffix = _TOOLS.format(schemas=lines, call_form=form) if form else ""
-    return Layout(_chatml, control_ids, size, system_suffix=suffix)
+    return Layout(_chatml, control_ids, tokenizer.vocab_size, system_suffix=suffix)
 
 
 def _chatml(messages: Messages, asks: bool) -> str:

@@ -2,8 +2,7 @@
 
 | name | vocabulary |
 |---|---|
-| ``coding_gym_16k`` | the bundled one, which needs no network |
-| ``cl100k_base``, ``tiktoken:cl100k_base`` | an encoding of tiktoken, which downloads it once |
+| ``coding_gym_16k`` | the bundled one |
 | ``hf:/path/to/folder``, ``hf:/path/tokenizer.json`` | a local Hugging Face tokenizer |
 | ``hf:org/name`` | the same from the local Hugging Face cache; never downloaded |
 
@@ -17,19 +16,15 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import MissingDependencyError, TokenizerError
 from coding_gym.optional import requirement
 from coding_gym.text.truncate import well_formed
 
-if TYPE_CHECKING:
-    import tiktoken
-
 DEFAULT_TOKENIZER = "coding_gym_16k"
-PAD_TOKENS = ("<|pad|>", "<|endoftext|>")
-END_TOKENS = (*PAD_TOKENS, "<|im_end|>")
+END_TOKENS = ("<|pad|>", "<|endoftext|>", "<|im_end|>")
 
 # The bundled vocabulary is a byte-level BPE. ``scripts/train_tokenizer.py`` made the ranks with the
 # split pattern below; a change of the pattern requires a new training.
@@ -87,8 +82,8 @@ class Tokenizer(ABC):
         """Returns the text of ``ids``, control tokens included; broken UTF-8 becomes U+FFFD."""
 
 
-class TiktokenTokenizer(Tokenizer):
-    """A `Tokenizer` that uses an encoding of ``tiktoken``."""
+class BundledTokenizer(Tokenizer):
+    """The `Tokenizer` of the bundled vocabulary, by ``tiktoken``."""
 
     __slots__ = ()
 
@@ -128,11 +123,15 @@ def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     """Returns the tokenizer called ``name``, loaded once per process.
 
     Raises:
-        UnknownNameError: tiktoken has no encoding of this name.
-        TokenizerError: The vocabulary cannot be downloaded or read.
+        UnknownNameError: The name is not the bundled one's and does not begin with ``hf:``.
+        TokenizerError: The vocabulary cannot be read.
         MissingDependencyError: An ``hf:`` name needs the extra ``hf``, which is not installed.
     """
-    return _load_huggingface(name) if name.startswith("hf:") else _load_tiktoken(name)
+    if name == DEFAULT_TOKENIZER:
+        return _load_bundled()
+    if not name.startswith("hf:"):
+        raise unknown_name("tokenizer", name, (DEFAULT_TOKENIZER, "hf:/path/to/tokenizer"))
+    return _load_huggingface(name)
 
 
 def bundled_encoding() -> dict[str, Any]:
@@ -149,39 +148,19 @@ def bundled_encoding() -> dict[str, Any]:
     }
 
 
-def _load_tiktoken(name: str) -> TiktokenTokenizer:
+def _load_bundled() -> BundledTokenizer:
     import tiktoken
 
-    bare = name.removeprefix("tiktoken:")
-    # The bundled vocabulary is loaded directly, without tiktoken's plug-ins.
-    is_bundled = bare == DEFAULT_TOKENIZER
-    encoding = tiktoken.Encoding(**bundled_encoding()) if is_bundled else _download(bare)
-    special = {token: encoding.encode_single_token(token) for token in encoding.special_tokens_set}
-    return TiktokenTokenizer(
-        name,
+    encoding = tiktoken.Encoding(**bundled_encoding())
+    special = BUNDLED_SPECIAL_TOKENS
+    return BundledTokenizer(
+        DEFAULT_TOKENIZER,
         encoding,
-        vocab_size=encoding.n_vocab,
-        pad_id=next((special[token] for token in PAD_TOKENS if token in special), 0),
+        vocab_size=BUNDLED_SIZE,
+        pad_id=special["<|pad|>"],
         special_tokens=special,
-        end_ids=frozenset(special[token] for token in END_TOKENS if token in special),
+        end_ids=frozenset(special[token] for token in END_TOKENS),
     )
-
-
-def _download(name: str) -> "tiktoken.Encoding":
-    """Returns an encoding of tiktoken, which downloads it once."""
-    import tiktoken
-
-    names = tiktoken.list_encoding_names()
-    if name not in names:
-        raise unknown_name("tokenizer", name, {DEFAULT_TOKENIZER, *names, "hf:/path/to/tokenizer"})
-    try:
-        return tiktoken.get_encoding(name)
-    except Exception as error:  # a plug-in or the network raises any exception
-        raise TokenizerError(
-            f"the vocabulary of {name} is not cached on this machine and its download failed "
-            f"({type(error).__name__}); set TIKTOKEN_CACHE_DIR to a folder with the vocabulary, "
-            f"or use the bundled {DEFAULT_TOKENIZER}"
-        ) from error
 
 
 def _load_huggingface(name: str) -> HuggingFaceTokenizer:
