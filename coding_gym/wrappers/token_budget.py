@@ -7,17 +7,16 @@ from gymnasium.core import ActType, ObsType
 
 from coding_gym.envs.snapshot import core_env
 from coding_gym.episode.limits import Limits
-from coding_gym.errors import InvalidArgumentError
 
 
 class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.RecordConstructorArgs):
     """Truncates an episode when its tokens are spent, after warnings.
 
-    The wrapper sets the env's limits, with nano-agent's defaults. The env's tokenizer counts the
-    prompt, the replies and the observations; a `coding_gym.Completion` counts by its sampled ids.
-    Roles, control tokens, tool schemas and the generation prompt are included, as in a request to a
-    model: the count is the number of ids that `TranscriptObservation` returns in a running episode.
-    ``info["budget"]["tokens"]`` is the number of tokens left, reserve included.
+    The wrapper replaces the env's limits of tokens, with nano-agent's defaults. The env's tokenizer
+    counts the prompt, the replies and the observations; a `coding_gym.Completion` counts by its
+    sampled ids. Roles, control tokens, tool schemas and the generation prompt are included, as in a
+    request to a model: the count is the number of ids that `TranscriptObservation` returns in a
+    running episode. ``info["budget"]["tokens"]`` is the number of tokens left, reserve included.
 
     The episode ends with ``max_tokens`` as soon as ``reserve_tokens`` or fewer are left, also
     between the calls of one action; the first call of a reply that is too long still runs. If the
@@ -32,8 +31,8 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
         warnings: Whether results of tools contain the warnings.
 
     Raises:
-        InvalidArgumentError: A number is invalid or contradicts ``limits`` of the env, ``env``
-            cannot be wrapped, or its tokenizer has no chat template.
+        InvalidArgumentError: A number is invalid, ``env`` cannot be wrapped, or its tokenizer has
+            no chat template.
     """
 
     def __init__(
@@ -49,12 +48,6 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
             "reserve_tokens": reserve_tokens,
             "warn_tokens": warnings,
         }
-        for name, value in fields.items():
-            existing = getattr(core.config.limits, name)
-            if existing not in (value, getattr(Limits(), name)):
-                raise InvalidArgumentError(
-                    f"{name} is {existing!r} in limits and {value!r} in TokenBudget; set it once"
-                )
         limits = Limits.parse({**asdict(core.config.limits), **fields})
         core.config = replace(core.config, limits=limits)
         gym.utils.RecordConstructorArgs.__init__(
