@@ -67,15 +67,10 @@ def _view(path: str, call: ToolCall, context: ToolContext) -> str:
         return _cat(view_lines, path, 1)
     first, last = map(int, lines)
     last = len(view_lines) if last == -1 else last
-    if not 1 <= first <= max(len(view_lines), 1):
+    if not 1 <= first <= max(len(view_lines), 1) or last < first:
         raise Refusal(
-            f"Invalid `view_range`: {lines}. Its first element must be a line of the file, "
-            f"1 to {len(view_lines)}"
-        )
-    if last < first:
-        raise Refusal(
-            f"Invalid `view_range`: {lines}. Its second element must be at least the first, "
-            "or -1 for the end"
+            f"Invalid `view_range`: {lines}. Its first element must be a line of the file, 1 to "
+            f"{len(view_lines)}, and its second at least the first, or -1 for the end"
         )
     return _cat(view_lines[first - 1 : last], path, first)
 
