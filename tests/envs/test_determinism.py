@@ -1,4 +1,4 @@
-"""The same seed and actions give the same bytes in two processes."""
+"""The same seed and actions give the same bytes, in two processes and in every vector env."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from episodes import in_another_process
+from episodes import Closing, assert_same, in_another_process
 
 from coding_gym import Grade
 
@@ -48,3 +48,17 @@ def test_two_processes_see_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setenv(name, value)
     monkeypatch.chdir("/")
     assert in_another_process(digest) == here
+
+
+def test_sync_and_async_vector_envs_are_equal(tiny_row: dict[str, Any], closing: Closing) -> None:
+    name, arguments = "coding_gym:CodingRepair-v0", {"tasks": [tiny_row], "max_turns": 4}
+    envs = [
+        closing(gym.make_vec(name, num_envs=2, vectorization_mode=mode, **arguments))
+        for mode in ("sync", "async")
+    ]
+    left, right = (env.reset(seed=3) for env in envs)
+    assert_same(left, right)
+    for action in ACTIONS:
+        text = json.dumps(action)
+        left, right = (env.step((text, text)) for env in envs)
+        assert_same(left, right)
