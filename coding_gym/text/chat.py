@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.process_cache import ProcessCache
 from coding_gym.text.neutral import token_starts
-from coding_gym.text.tokenizers import HuggingFaceTokenizer, Tokenizer
+from coding_gym.text.tokenizers import Tokenizer
 
 Messages = Sequence[Mapping[str, Any]]
 Schemas = Sequence[Mapping[str, Any]]
@@ -279,7 +279,7 @@ def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto"
     Raises:
         InvalidArgumentError: The tokenizer has no suitable chat template.
     """
-    if isinstance(tokenizer, HuggingFaceTokenizer):
+    if not tokenizer.is_bundled:
         return _template_layout(tokenizer, schemas if tool_format in _UNEXPLAINED else ())
     ids = tokenizer.special_tokens
     control_ids = {token: ids[token] for token in ("<|im_start|>", "<|im_end|>")}
@@ -294,7 +294,7 @@ def _chatml(messages: Messages, asks: bool) -> str:
     return "".join([*texts, "<|im_start|>assistant\n"] if asks else texts)
 
 
-def _template_layout(tokenizer: HuggingFaceTokenizer, schemas: Schemas) -> Layout:
+def _template_layout(tokenizer: Tokenizer, schemas: Schemas) -> Layout:
     backend, tools = tokenizer.backend, [dict(schema) for schema in schemas] or None
     if not backend.chat_template:
         raise InvalidArgumentError(

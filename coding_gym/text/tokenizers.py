@@ -10,8 +10,7 @@ tiktoken and transformers are imported only if a name needs them, since both tak
 """
 
 import base64
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -49,8 +48,8 @@ SPLIT_PATTERN = "|".join(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tokenizer(ABC):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokenizer:
     """Converts text to token ids and back. Threads can share it.
 
     Attributes:
@@ -60,6 +59,10 @@ class Tokenizer(ABC):
         pad_id: The id that fills arrays; without a padding token, the end-of-text id or 0.
         special_tokens: The control tokens and their ids, such as ``<|im_end|>``.
         end_ids: The ids that end a reply: padding, end of text, ``<|im_end|>`` if it exists.
+        encode: Returns the ids of a text. A control token in the text is encoded as plain
+            characters, so the text of a policy cannot end its turn, and a file cannot open a turn.
+            Lone surrogates become U+FFFD.
+        decode: Returns the text of ids, control tokens included; broken UTF-8 becomes U+FFFD.
     """
 
     name: str
@@ -68,54 +71,13 @@ class Tokenizer(ABC):
     pad_id: int
     special_tokens: Mapping[str, int]
     end_ids: frozenset[int]
+    encode: Callable[[str], list[int]]
+    decode: Callable[[Iterable[int]], str]
 
-    @abstractmethod
-    def encode(self, text: str) -> list[int]:
-        """Returns the ids of ``text``.
-
-        A control token in ``text`` is encoded as plain characters, so the text of a policy cannot
-        end its turn, and a file cannot open a turn. Lone surrogates become U+FFFD.
-        """
-
-    @abstractmethod
-    def decode(self, ids: Iterable[int]) -> str:
-        """Returns the text of ``ids``, control tokens included; broken UTF-8 becomes U+FFFD."""
-
-
-class BundledTokenizer(Tokenizer):
-    """The `Tokenizer` of the bundled vocabulary, by ``tiktoken``."""
-
-    __slots__ = ()
-
-    def encode(self, text: str) -> list[int]:
-        """Returns the ids of ``text``; control tokens in it are encoded as plain text."""
-        ids: list[int] = self.backend.encode_ordinary(text)
-        return ids
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """Returns the text of ``ids``."""
-        text: str = self.backend.decode([int(i) for i in ids], errors="replace")
-        return text
-
-
-class HuggingFaceTokenizer(Tokenizer):
-    """A `Tokenizer` that uses a tokenizer of ``transformers``."""
-
-    __slots__ = ()
-
-    def encode(self, text: str) -> list[int]:
-        """Returns the ids of ``text``; control tokens in it are encoded as plain text."""
-        ids = self.backend.encode(
-            well_formed(text), add_special_tokens=False, split_special_tokens=True
-        )
-        return list(ids)
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """Returns the text of ``ids``."""
-        text: str = self.backend.decode(
-            [int(i) for i in ids], skip_special_tokens=False, clean_up_tokenization_spaces=False
-        )
-        return text
+    @property
+    def is_bundled(self) -> bool:
+        """Whether the vocabulary is the bundled one, which has no chat template."""
+        return self.name == DEFAULT_TOKENIZER
 
 
 @cache
@@ -148,22 +110,24 @@ def bundled_encoding() -> dict[str, Any]:
     }
 
 
-def _load_bundled() -> BundledTokenizer:
+def _load_bundled() -> Tokenizer:
     import tiktoken
 
     encoding = tiktoken.Encoding(**bundled_encoding())
     special = BUNDLED_SPECIAL_TOKENS
-    return BundledTokenizer(
-        DEFAULT_TOKENIZER,
-        encoding,
+    return Tokenizer(
+        name=DEFAULT_TOKENIZER,
+        backend=encoding,
         vocab_size=BUNDLED_SIZE,
         pad_id=special["<|pad|>"],
         special_tokens=special,
         end_ids=frozenset(special[token] for token in END_TOKENS),
+        encode=encoding.encode_ordinary,
+        decode=lambda ids: encoding.decode([int(i) for i in ids]),
     )
 
 
-def _load_huggingface(name: str) -> HuggingFaceTokenizer:
+def _load_huggingface(name: str) -> Tokenizer:
     """Returns the tokenizer at ``hf:PATH``, or ``hf:org/name`` from the local cache."""
     target = name.removeprefix("hf:")
     path = Path(target).expanduser()
@@ -189,11 +153,17 @@ def _load_huggingface(name: str) -> HuggingFaceTokenizer:
         ) from error
     ends = [i for i in (backend.pad_token_id, backend.eos_token_id) if i is not None]
     special = {str(token): i for i, token in backend.added_tokens_decoder.items() if token.special}
-    return HuggingFaceTokenizer(
-        name,
-        backend,
+    return Tokenizer(
+        name=name,
+        backend=backend,
         vocab_size=max(backend.get_vocab().values(), default=-1) + 1,
         pad_id=next(iter(ends), 0),
         special_tokens=special,
         end_ids=frozenset({*ends, *(special[token] for token in END_TOKENS if token in special)}),
+        encode=lambda text: [
+            *backend.encode(well_formed(text), add_special_tokens=False, split_special_tokens=True)
+        ],
+        decode=lambda ids: backend.decode(
+            [int(i) for i in ids], skip_special_tokens=False, clean_up_tokenization_spaces=False
+        ),
     )
