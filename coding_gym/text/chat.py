@@ -59,16 +59,12 @@ class Layout:
     Attributes:
         render: Returns messages of ``role`` and ``content`` as text with control tokens; the second
             argument says whether the generation prompt for the policy's reply follows.
-        control_ids: The control tokens in the texts of ``render``, with their ids.
-        vocab_size: One more than the largest id of a chat.
         look_alikes: Other texts with a single id, such as ``<tool_call>``, which only ``render``
             may write; in contents they are encoded as several ids.
         system_suffix: Text after the content of the system message.
     """
 
     render: Callable[[Messages, bool], str]
-    control_ids: Mapping[str, int]
-    vocab_size: int
     look_alikes: Sequence[str] = ()
     system_suffix: str = ""
 
@@ -105,10 +101,9 @@ class Chat:
 
     def __init__(self, tokenizer: Tokenizer, layout: Layout) -> None:
         self.tokenizer = tokenizer
-        self.vocab_size = layout.vocab_size
         self._layout = layout
-        self._control_ids = dict(layout.control_ids)
-        longest_first = sorted(layout.control_ids, key=len, reverse=True)
+        self._control_ids = tokenizer.special_tokens
+        longest_first = sorted(self._control_ids, key=len, reverse=True)
         self._control = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
         self._look_alike = token_starts(layout.look_alikes)
         self._shapes: dict[tuple[str, ...], _Shape] = {}
@@ -146,11 +141,12 @@ class Chat:
 
     def check_ids(self, ids: Iterable[int]) -> None:
         """Raises InvalidArgumentError if an id of a reply is not in the vocabulary."""
-        outside = next((i for i in ids if not 0 <= i < self.vocab_size), None)
+        size = self.tokenizer.vocab_size
+        outside = next((i for i in ids if not 0 <= i < size), None)
         if outside is not None:
             raise InvalidArgumentError(
                 f"token_ids must be in the vocabulary {self.tokenizer.name} (0 to "
-                f"{self.vocab_size - 1}), got {outside}; create the env with the policy's "
+                f"{size - 1}), got {outside}; create the env with the policy's "
                 "tokenizer; for an existing record, use dataclasses.replace(record, tokenizer=...)"
             )
 
@@ -281,12 +277,10 @@ def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto"
     """
     if not tokenizer.is_bundled:
         return _template_layout(tokenizer, schemas if tool_format in _UNEXPLAINED else ())
-    ids = tokenizer.special_tokens
-    control_ids = {token: ids[token] for token in ("<|im_start|>", "<|im_end|>")}
     lines = "\n".join(json.dumps(schema, ensure_ascii=False) for schema in schemas)
     form = _CALL_FORMS.get(tool_format)
     suffix = _TOOLS.format(schemas=lines, call_form=form) if form else ""
-    return Layout(_chatml, control_ids, tokenizer.vocab_size, system_suffix=suffix)
+    return Layout(_chatml, system_suffix=suffix)
 
 
 def _chatml(messages: Messages, asks: bool) -> str:
@@ -329,7 +323,7 @@ def _template_layout(tokenizer: Tokenizer, schemas: Schemas) -> Layout:
             ) from error
         return text
 
-    layout = Layout(render, tokenizer.special_tokens, tokenizer.vocab_size, marks)
+    layout = Layout(render, marks)
     _check_tools(tokenizer.name, layout, schemas)
     return layout
 

@@ -62,7 +62,7 @@ class TranscriptObservation(
         self._chat = get_chat(core.tokenizer, core.toolset.schemas, core.tool_format)
         self._ids = ChatIds(self._chat)
         self._episode: Episode | None = None
-        arrays = token_arrays(self._chat.vocab_size, self._max_tokens)
+        arrays = token_arrays(core.tokenizer.vocab_size, self._max_tokens)
         self.observation_space = spaces.Dict({**inner.spaces, **arrays.spaces})
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
