@@ -19,7 +19,7 @@ from coding_gym.grade import Grade, GradeReason
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
 from coding_gym.tasks.impossible import with_impossible
-from coding_gym.text.observation import observed_ids, pad
+from coding_gym.text.observation import pad
 from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
 from coding_gym.tools import get_toolset
 from coding_gym.trajectory import Turn
@@ -228,18 +228,19 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     def _answer(self, episode: Episode, turn: Turn | None) -> tuple[Observation, dict[str, Any]]:
         """Returns the observation and the info of a turn; None for the start."""
         if turn is None:
-            messages, text, keep = episode.opening, transcript.seen_text(episode.opening), "head"
+            messages, text = episode.opening, transcript.seen_text(episode.opening)
         else:
-            messages, text, keep = turn.messages, turn.observation, "tail"
-        ids, is_cut = observed_ids(text, self.tokenizer, self.max_obs_tokens, keep=keep)
+            messages, text = turn.messages, turn.observation
+        ids, most = self.tokenizer.encode(text), self.max_obs_tokens
         info = {
             **episode.info(),
             "text": text,
-            "observation_cut": is_cut,
+            "observation_cut": len(ids) > most,
             "messages": deepcopy(list(messages)),  # wrappers change infos
             "reward_parts": {} if turn is None else dict(turn.reward_parts),
         }
-        return pad(ids, self.tokenizer.pad_id, self.max_obs_tokens), info
+        # The last lines of a command show its outcome.
+        return pad(ids[:most] if turn is None else ids[-most:], self.tokenizer.pad_id, most), info
 
     def render(self) -> str | None:
         """Returns the transcript of the episode as text, or None without a render mode."""

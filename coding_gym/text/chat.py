@@ -114,7 +114,11 @@ class Chat:
 
     def opening(self, messages: Messages) -> Part:
         """Returns the ids of the messages before the policy's first reply."""
-        shape, contents = self._at_opening(messages)
+        contents = [self._forms[m["role"]](m["content"]) for m in messages]
+        if messages and messages[0]["role"] == "system":
+            system = messages[0]["content"] + self._layout.system_suffix
+            contents[0] = self._forms["system"](system)
+        shape = self._shape(tuple(m["role"] for m in messages))
         return Part(self._encode(shape.texts, contents), self._encode([shape.prompt], []))
 
     def answers(self, messages: Messages, memo: Memo | None = None) -> Part:
@@ -124,8 +128,10 @@ class Chat:
             messages: The messages.
             memo: The ids of texts that were encoded before; new texts are added.
         """
-        shape, contents = self._after_reply(messages)
-        ids = self._encode(shape.texts, contents, memo)
+        before = (*_OPENING, "assistant")
+        shape = self._shape((*before, *(m["role"] for m in messages)))
+        contents = [self._forms[m["role"]](m["content"]) for m in messages]
+        ids = self._encode(shape.texts[len(before) :], contents, memo)
         return Part(ids, self._encode([shape.prompt], []))
 
     def join(self, reply: Sequence[int], answers: Sequence[int]) -> list[int]:
@@ -149,19 +155,6 @@ class Chat:
                 f"{size - 1}), got {outside}; create the env with the policy's "
                 "tokenizer; for an existing record, use dataclasses.replace(record, tokenizer=...)"
             )
-
-    def _at_opening(self, messages: Messages) -> tuple[_Shape, list[str]]:
-        contents = [self._forms[m["role"]](m["content"]) for m in messages]
-        if messages and messages[0]["role"] == "system":
-            system = messages[0]["content"] + self._layout.system_suffix
-            contents[0] = self._forms["system"](system)
-        return self._shape(tuple(m["role"] for m in messages)), contents
-
-    def _after_reply(self, messages: Messages) -> tuple[_Shape, list[str]]:
-        before = (*_OPENING, "assistant")
-        shape = self._shape((*before, *(m["role"] for m in messages)))
-        contents = [self._forms[m["role"]](m["content"]) for m in messages]
-        return _Shape(shape.texts[len(before) :], shape.prompt), contents
 
     def _encode(
         self, texts: Sequence[str], contents: Sequence[str], memo: Memo | None = None
