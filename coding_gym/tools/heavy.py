@@ -5,7 +5,6 @@ A heavyweight scaffold, for comparison with light ones such as ``nano``.
 
 import json
 from dataclasses import replace
-from functools import cache
 from importlib import resources
 
 from coding_gym.calls import ToolCall
@@ -41,15 +40,13 @@ Other tools
 {prompts.LAST_WORDS}"""
 
 
-@cache
-def _program() -> str:
-    return resources.files("coding_gym.tools").joinpath("repo_map.py").read_text(encoding="utf-8")
+_PROGRAM = resources.files("coding_gym.tools").joinpath("repo_map.py")
 
 
 def _repo_map(call: ToolCall, context: ToolContext) -> str:
     request = {"paths": call.arguments.get("paths", []), "max_chars": MAX_CHARS}
     result = context.sandbox.run_python(
-        _program(),
+        _PROGRAM.read_text(encoding="utf-8"),
         timeout_s=files.timeout_s(context),
         stdin=json.dumps(request).encode(),
     )
