@@ -483,6 +483,8 @@ class Episode:
     def trajectory(self) -> Trajectory:
         """Returns the record so far; the ids of plain replies are encodings, not exact."""
         encode = self.tokenizer.encode
+        counts = {"turns": self.usage.turns, "tool_calls": self.usage.tool_calls}
+        tokens = {"tokens": self.usage.tokens} if self.bounds.counts_tokens else {}
         return Trajectory(
             task_id=self.task.task_id,
             messages=tuple(self.messages),
@@ -498,7 +500,7 @@ class Episode:
             toolset=self.toolset.name,
             tokenizer=self.tokenizer.name,
             tools=tuple(deepcopy(dict(schema)) for schema in self.toolset.schemas),
-            usage=self.usage.counted(self.bounds),
+            usage=counts | tokens,
             cost=self.usage.cost or None,  # 0 without prices
             error=self.error,
             settings=self.config.record(self.task),

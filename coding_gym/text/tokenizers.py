@@ -96,24 +96,18 @@ def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     return _load_huggingface(name)
 
 
-def bundled_encoding() -> dict[str, Any]:
-    """Returns the keyword arguments of ``tiktoken.Encoding`` for the bundled vocabulary."""
-    file = resources.files("coding_gym.text").joinpath("data", f"{DEFAULT_TOKENIZER}.tiktoken")
-    pairs = (line.split() for line in file.read_bytes().splitlines())
-    ranks = {base64.b64decode(token): int(rank) for token, rank in pairs}
-    return {
-        "name": DEFAULT_TOKENIZER,
-        "pat_str": SPLIT_PATTERN,
-        "mergeable_ranks": ranks,
-        "special_tokens": BUNDLED_SPECIAL_TOKENS,
-        "explicit_n_vocab": BUNDLED_SIZE,
-    }
-
-
 def _load_bundled() -> Tokenizer:
     import tiktoken
 
-    encoding = tiktoken.Encoding(**bundled_encoding())
+    file = resources.files("coding_gym.text").joinpath("data", f"{DEFAULT_TOKENIZER}.tiktoken")
+    pairs = (line.split() for line in file.read_bytes().splitlines())
+    encoding = tiktoken.Encoding(
+        name=DEFAULT_TOKENIZER,
+        pat_str=SPLIT_PATTERN,
+        mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in pairs},
+        special_tokens=BUNDLED_SPECIAL_TOKENS,
+        explicit_n_vocab=BUNDLED_SIZE,
+    )
     special = BUNDLED_SPECIAL_TOKENS
     return Tokenizer(
         name=DEFAULT_TOKENIZER,
