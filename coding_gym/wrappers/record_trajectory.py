@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import Any, SupportsFloat
 
 import gymnasium as gym
 
@@ -10,9 +10,6 @@ from coding_gym.envs.snapshot import core_env, layers
 from coding_gym.trajectory import write_trajectory
 from coding_gym.wrappers.shaped_reward import ShapedReward
 from coding_gym.wrappers.wrapped_env import state_in
-
-if TYPE_CHECKING:
-    from coding_gym.episode import Episode
 
 
 class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
@@ -56,7 +53,6 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         gym.utils.RecordConstructorArgs.__init__(self, folder=str(folder), **self._labels)
         gym.Wrapper.__init__(self, env)
         self._core = core
-        self._episode: Episode | None = None  # the episode of the rewards
         self._rewards: list[tuple[float, dict[str, float]]] = []
 
     def reset(
@@ -65,7 +61,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         """Starts an episode; a record from a snapshot includes the turns of the snapshot."""
         rewards = state_in(options, self)
         started = super().reset(seed=seed, options=options)
-        self._episode, self._rewards = self._core.episode, list(rewards or ())
+        self._rewards = list(rewards or ())
         self._labels["seed"] = seed
         return started
 
@@ -76,8 +72,8 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             InfrastructureError: The ended episode could not be written.
         """
         observation, reward, terminated, truncated, info = super().step(action)
-        if self._core.episode is not self._episode:  # an inner wrapper raised in its reset
-            self._episode, self._rewards = self._core.episode, []
+        if len(self._core.episode.turns) == 1:  # an inner wrapper can have raised in its reset
+            self._rewards = []
         parts = {name: float(part) for name, part in info["reward_parts"].items()}
         self._rewards.append((float(reward), parts))
         if terminated or truncated:
