@@ -55,7 +55,7 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
 
 
 def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
-    """Returns the calls of an OpenAI message.
+    """Returns the calls of an OpenAI message: ``tool_calls``, else a legacy ``function_call``.
 
     An invalid entry becomes a call with an ``error`` and no name; then the parser rejects the whole
     reply.
@@ -63,6 +63,8 @@ def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     entries = message.get("tool_calls") or ()
     if not isinstance(entries, list | tuple):
         raise FormatError('"tool_calls" must be a list')
+    if not entries and message.get("function_call"):
+        entries = [message["function_call"]]
     return [_message_call(entry) for entry in entries]
 
 
@@ -132,7 +134,8 @@ def read_bare(text: str, start: int, tools: KnownTools) -> Piece | None:
             raise
         return None
     is_message = isinstance(value, dict) and (
-        "tool_calls" in value or value.get("role") == "assistant"
+        not value.keys().isdisjoint(("tool_calls", "function_call"))
+        or value.get("role") == "assistant"
     )
     if is_message:
         return _read_message(value, end)

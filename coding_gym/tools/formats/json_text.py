@@ -18,6 +18,16 @@ MAX_DEPTH = 64
 _SPACE = re.compile(r"\s*")
 _LITERALS = {"true": True, "false": False, "none": None, "null": None}
 _NUM_QUOTED = 20  # characters on each side of the position in an error
+_CUT_OFF = "; the reply seems cut off"
+# The rules that models break, by the message of the decoder.
+_RULES = {
+    "Invalid control character at": "a line end or tab inside a string is written \\n or \\t",
+    "Unterminated string starting at": f"this string is not closed{_CUT_OFF}",
+    "Expecting property name enclosed in double quotes": "a key in double quotes is needed",
+    "Expecting ',' delimiter": "a comma or the closing bracket is needed; a double quote inside a "
+    'string is written \\"',
+    "Expecting value": "a JSON value is needed; strings are written in double quotes",
+}
 
 
 class FormatError(ValueError):
@@ -33,9 +43,8 @@ class FormatError(ValueError):
     def at(cls, rule: str, text: str, position: int) -> "FormatError":
         """Returns the error for a rule that ``text`` violates at ``position``."""
         excerpt = text[max(0, position - _NUM_QUOTED) : position + _NUM_QUOTED]
-        is_end = not text[position : position + _NUM_QUOTED].strip()
-        cause = "; the reply seems cut off" if is_end else ""
-        return cls(f"{rule}, at {excerpt!r} (character {position}){cause}")
+        is_end = not text[position : position + _NUM_QUOTED].strip() and _CUT_OFF not in rule
+        return cls(f"{rule}, at {excerpt!r} (character {position}){_CUT_OFF if is_end else ''}")
 
 
 def bad_escape(text: str, position: int, language: str) -> FormatError:
@@ -69,7 +78,7 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
     except json.JSONDecodeError as error:
         if error.msg.startswith("Invalid \\"):
             raise bad_escape(text, error.pos, "JSON") from None
-        raise FormatError.at(error.msg.removesuffix(" at"), text, error.pos) from None
+        raise FormatError.at(_RULES.get(error.msg, error.msg), text, error.pos) from None
     except FormatError:
         raise
     except (ValueError, RecursionError) as error:  # a number with too many digits
