@@ -3,7 +3,7 @@
 The replies equal nano-agent's, character for character (its tools.py, env.py and agent.py), so that
 policies trained with it see the same text. Differences: paths are compared by parts, and links are
 followed; an empty ``search`` is refused; an edit keeps line endings and encodings; killed processes
-are reported; unreadable arguments are explained in other words; there is a tool ``submit``.
+are reported; there is a tool ``submit``.
 """
 
 from coding_gym.calls import ToolCall, ToolResult
@@ -129,6 +129,6 @@ NANO = Toolset(
     on_no_call=_on_no_call,
     refuse=_cut,
     checks_arguments=False,
-    unreadable="Malformed tool arguments JSON: {call.error}",
+    unreadable="Malformed tool arguments JSON: {json_error}",
     unknown="unknown tool: {call.name}",
 )

@@ -5,6 +5,8 @@ policy (a missing argument, a path outside the workspace); the toolset returns i
 `execute` raises only `SandboxError`, for an infrastructure failure.
 """
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -100,15 +102,23 @@ class Tool:
         )
 
     def check_schema(self) -> None:
-        """Raises InvalidArgumentError if the parameters are not a JSON schema."""
+        """Raises InvalidArgumentError if the parameters are not a schema, or have a reference."""
         from jsonschema import Draft202012Validator, SchemaError
 
+        parameters = self.schema["function"]["parameters"]
         try:
-            Draft202012Validator.check_schema(self.schema["function"]["parameters"])
-        except SchemaError as error:
+            Draft202012Validator.check_schema(parameters)
+            for schema in parameters["properties"].values():
+                re.compile(schema.get("pattern", ""))
+        except (SchemaError, re.error) as error:
+            reason = getattr(error, "message", error)
             raise InvalidArgumentError(
-                f"the parameters of tool {self.name!r} are not a JSON schema: {error.message}"
+                f"the parameters of tool {self.name!r} are not a JSON schema: {reason}"
             ) from error
+        if '"$ref"' in json.dumps(parameters):
+            raise InvalidArgumentError(
+                f"the parameters of tool {self.name!r} have a $ref; write the type in its place"
+            )
 
     def checked(self, call: ToolCall) -> ToolCall:
         """Returns a call with arguments that fit the schema, without nulls; names may be unknown.
@@ -158,7 +168,8 @@ class Toolset:
         refuse: Returns the text of a result that reports a mistake of the policy.
         checks_arguments: Whether calls whose arguments do not fit the schema are refused, and null
             arguments dropped, before a tool runs. If not, the tools check their arguments.
-        unreadable: The message for unreadable arguments; `str.format` fills in ``call``.
+        unreadable: The message for unreadable arguments; `str.format` fills in ``call`` and
+            ``json_error``, the error of Python's ``json``.
         unknown: The message for a call of an unknown tool; `str.format` fills in ``call``, ``name``
             (short and on one line) and ``tools``.
     """
@@ -191,7 +202,7 @@ class Toolset:
         """
         try:
             if call.error:
-                raise Refusal(self.unreadable.format(call=call))
+                raise Refusal(self.unreadable.format(call=call, json_error=_json_error(call)))
             tool = self._tool_by_name.get(call.name)
             if tool is None:
                 names = ", ".join(self._tool_by_name)
@@ -232,6 +243,17 @@ def answer(call: ToolCall, content: str, *, ok: bool = True) -> ToolResult:
         ok: Whether the tool succeeded.
     """
     return ToolResult(well_formed(content), ok=ok, call_id=call.call_id)
+
+
+def _json_error(call: ToolCall) -> str:
+    """Returns the error of Python's ``json`` for the arguments, else the call's error."""
+    if not call.arguments_text:  # the arguments are not an object
+        return call.error
+    try:
+        json.loads(call.arguments_text)
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    return call.error
 
 
 def submitted(call: ToolCall, content: str = "submitted") -> ToolResult:

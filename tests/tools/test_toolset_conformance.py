@@ -225,9 +225,11 @@ def test_a_second_toolset_with_the_same_name_is_refused() -> None:
         register_toolset(replace(get_toolset("nano")))
 
 
-def test_a_toolset_with_an_invalid_schema_is_refused() -> None:
-    schemas = {"at": {"type": "strin"}}
-    tool = Tool(name="look", description="Look.", run=lambda *_: "", parameters=schemas)
+@pytest.mark.parametrize(
+    "schema", [{"type": "strin"}, {"type": "string", "pattern": "("}, {"$ref": "#/$defs/X"}]
+)
+def test_a_toolset_with_an_invalid_schema_is_refused(schema: dict[str, Any]) -> None:
+    tool = Tool(name="look", description="Look.", run=lambda *_: "", parameters={"at": schema})
     toolset = replace(get_toolset("nano"), name="invalid", tools=(tool,))
     with pytest.raises(InvalidArgumentError, match="look"):
         register_toolset(toolset)
