@@ -67,7 +67,7 @@ def test_a_repair_that_is_submitted_is_rewarded(make: Make) -> None:
 
 def test_a_part_of_the_reward_is_a_reward_function(make: Make) -> None:
     parts = [{"name": "patch_similarity", "weight": 0.5}]
-    wrapper = {"name": "ShapedReward", "kwargs": {"parts": parts}}
+    wrapper = {"name": "ShapedReward", "kwargs": {"parts": parts, "gamma": 1.0}}
     rollouts = [make(wrappers=[wrapper]) for _ in range(2)]
     for rollout, search in zip(rollouts, ["width + height", "width"], strict=True):
         rollout.reset(task_id="shapes-area")
