@@ -49,6 +49,7 @@ MARKS = (
     *("<|tool_call_start|>", "<function_calls>", "<TOOLCALL>", "functools[", "[bash(command='"),
     *(
         "<｜tool▁call▁begin｜>",
+        "<|START_ACTION|>",
         '{"name": "bash", "arguments": {"command": "ls"}}',
     ),
 )

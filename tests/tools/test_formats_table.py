@@ -48,6 +48,12 @@ MINIMAX = """\
 <parameter name="line">3</parameter>
 </invoke>
 </minimax:tool_call>"""
+STEP = (
+    "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜>"
+    '<steptml:invoke name="edit"><steptml:parameter name="path">a.py</steptml:parameter>'
+    '<steptml:parameter name="line">3</steptml:parameter></steptml:invoke><｜tool_call_end｜>'
+    "<｜tool_calls_end｜>"
+)
 V3 = (
     f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>edit\n```json\n{ARGUMENTS}\n```"
     "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
@@ -62,6 +68,10 @@ KIMI = (
 )
 HARMONY = f"<|channel|>commentary to=functions.edit <|constrain|>json<|message|>{ARGUMENTS}<|call|>"
 LFM2 = "<|tool_call_start|>[edit(path='a.py', line=3)]<|tool_call_end|>"
+COHERE = (
+    f'<|START_ACTION|>[{{"tool_call_id": "0", "tool_name": "edit", "parameters": {ARGUMENTS}}}]'
+    "<|END_ACTION|>"
+)
 OPENAI = (
     '{"role": "assistant", "content": "", "tool_calls": [{"id": "call00000", "type": "function", '
     '"function": {"name": "edit", "arguments": "{\\"path\\": \\"a.py\\", \\"line\\": 3}"}}]}'
@@ -80,6 +90,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         DSML.replace("function_calls", "calls").replace("DSML｜", "DSML｜ "),
         f'<｜DSML｜invoke name="edit">{ARGUMENTS}</｜DSML｜invoke>',
     ),
+    "step3": (STEP, STEP.replace("function<｜tool_sep｜>", "")),
     "minimax_m2": (MINIMAX,),
     "olmo3": (
         "<function_calls>edit(path='a.py', line=3)</function_calls>",
@@ -111,6 +122,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         f"<tool_calls>[{OBJECT}]</tool_calls>",
         f"<tool_calls>\n[{OBJECT}]</tool_calls>",
     ),
+    "cohere": (COHERE, f"{COHERE}<|END_OF_TURN_TOKEN|>"),
     "mistral": (
         *(f"[TOOL_CALLS]edit[ARGS]{ARGUMENTS}", f"[TOOL_CALLS]edit{ARGUMENTS}</s>"),
         f"[TOOL_CALLS]edit[CALL_ID]call00000[ARGS]{ARGUMENTS}",

@@ -27,27 +27,28 @@ _READERS: Mapping[str, Callable[[Format, str, int, KnownTools], Piece]] = {
     "gemma": python_calls.read_python,
     "block": tag_calls.read_block,
 }
-# The marks around reasoning: of most models, Gemma 4, Mistral.
+# The marks around reasoning: of most models, Gemma 4, Cohere, Mistral.
 _THOUGHTS = (
     ("<think>", "</think>"),
     ("<|channel>thought", "<channel|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("[THINK]", "[/THINK]"),
 )
 _CLOSING = "|".join(re.escape(closing) for _, closing in _THOUGHTS)
 _END_OF_THOUGHT = re.compile(rf"^(?:{_CLOSING})|(?:{_CLOSING})(?=[ \t\r]*$)", re.MULTILINE)
-# Marks around nothing, and stop tokens that some servers leave after a reply.
-_IGNORED = re.compile(r"```(?:json|tool_call)?\s*```")
+# Marks around plain text or nothing, and stop tokens that some servers leave after a reply.
+_IGNORED = re.compile(r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>|```(?:json|tool_call)?\s*```")
 _STOPS = (
     *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "</s>", "<|call|>"),
     *("<|return|>", "<｜end▁of▁sentence｜>", "<|observation|>", "<|user|>", "<|end|>", "[e~["),
     *("<end_of_turn>", "<turn|>", "<start_function_response>", "<|tool_response>"),
-    "<|end_of_text|>",
+    *("<|END_OF_TURN_TOKEN|>", "<|end_of_text|>"),
 )
 # Parts of calls without their opening mark.
 _STRAY = (
     r"</?tool_call>|<arg_(?:key|value)>|<parameter=[^<>\n]|</function>|</invoke>|</TOOLCALL>"
-    r"|</?｜DSML｜|</tool_calls>|<[｜|]tool▁|<\|tool_call_(?:argument_begin|end)\|>"
-    r"|<end_function_call>|<tool_call\|>|commentary to=|(?<!\S)to=\w+<\|message"
+    r"|</?(?:｜DSML｜|steptml:)|</tool_calls>|<[｜|]tool▁|<\|tool_call_(?:argument_begin|end)\|>"
+    r"|<end_function_call>|<tool_call\|>|<\|END_ACTION\|>|commentary to=|(?<!\S)to=\w+<\|message"
 )
 _EMPTY = "there is no content and no tool call"
 
@@ -242,7 +243,8 @@ class _Scan:
             return python_calls.read_bare(self.text, start, self.tools, requires_known_tool=is_auto)
         if self.is_prose:
             return None
-        piece = json_calls.read_bare(self.text, start, self.tools)
+        row = FORMATS[self.names[0] if len(self.names) == 1 else "json"]
+        piece = json_calls.read_bare(row, self.text, start, self.tools)
         self.is_prose = piece is None  # more attempts would take quadratic time
         return piece
 

@@ -80,6 +80,13 @@ _TABLE: tuple[Format, ...] = (
         '<｜DSML｜parameter name="ARGUMENT" string="true">VALUE</｜DSML｜parameter>\n'
         "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
     ),
+    replace(
+        _invoke("step3", "steptml:", ""),
+        section="<｜tool_calls?_(?:begin|end)｜>(?:function)?|<｜tool_sep｜>",
+        example="<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke "
+        'name="TOOL_NAME"><steptml:parameter name="ARGUMENT">VALUE</steptml:parameter>'
+        "</steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
+    ),
     # -- Python-like calls --------------------------------------------------------------------
     replace(
         _python("olmo3", "<function_calls>", "</function_calls>"),
@@ -115,6 +122,7 @@ _TABLE: tuple[Format, ...] = (
         body="json",
         opens=r"<\|python_tag\|>",
         is_bare=True,
+        arguments_key="parameters",
         example=_CALL.replace("arguments", "parameters"),
     ),
     replace(  # and NanoAgent, in a list
@@ -127,6 +135,13 @@ _TABLE: tuple[Format, ...] = (
         example=f"<|tool_call|>[{_CALL}]",
     ),
     _list("jamba", "<tool_calls>", "</tool_calls>"),  # and Hunyuan
+    replace(
+        _list("cohere", "<|START_ACTION|>", "<|END_ACTION|>"),
+        name_key="tool_name",
+        arguments_key="parameters",
+        example='<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "TOOL_NAME", "parameters": '
+        '{"ARGUMENT": "VALUE"}}]<|END_ACTION|>',
+    ),
     Format(
         name="mistral",
         body="json",
