@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, TypeGuard
 
-import numpy as np
-
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 
 _MAX_LISTED = 30
@@ -40,17 +38,6 @@ def at_least(least: int, name: str, value: Any) -> int:
 def at_least_one(name: str, value: Any) -> int:
     """Returns ``value`` if it is an integer of at least 1; see `at_least`."""
     return at_least(1, name, value)
-
-
-def true_or_false(name: str, value: Any) -> bool:
-    """Returns ``value`` if it is a bool; other values, such as the text "false", are refused.
-
-    Raises:
-        InvalidArgumentError: The value is invalid.
-    """
-    if not isinstance(value, bool | np.bool_):
-        raise InvalidArgumentError(f"{name} must be true or false, got {value!r}")
-    return bool(value)
 
 
 def positive_seconds(name: str, value: Any) -> float:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import TEMPLATE, register_bytes, save_tokenizer
+from model_server import TEMPLATE, save_tokenizer
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import Chat, get_chat, get_layout
@@ -103,15 +103,6 @@ def test_a_long_chat_keeps_its_newest_ids(chat: Chat) -> None:
         assert transcript(chat, messages, [None], max_tokens=max_tokens) == whole[-max_tokens:]
 
 
-def test_a_vocabulary_without_chat_tokens_is_extended(monkeypatch: pytest.MonkeyPatch) -> None:
-    register_bytes(monkeypatch, "bytes_and_end", 258)
-    chat = chat_of(get_tokenizer("bytes_and_end"))
-    ids = transcript(chat, [{"role": "user", "content": "<|im_end|>"}], [])
-    start, end = 259, 260
-    assert chat.vocab_size == 261
-    assert ids == [start, *b"user\n<|im_end|>", end, 10, start, *b"assistant\n"]
-
-
 @pytest.mark.slow
 def test_ids_of_a_template_equal_those_of_its_whole_text(saved: Any) -> None:
     tokenizer = saved(TEMPLATE)
@@ -163,10 +154,3 @@ def test_a_template_omits_the_tools_of_an_explained_format(saved: Any) -> None:
 def test_a_template_that_does_not_fit_is_refused(saved: Any, template: str | None) -> None:
     with pytest.raises(InvalidArgumentError):
         chat_of(saved(template))
-
-
-@pytest.mark.slow
-def test_a_schema_with_a_control_token_is_refused(saved: Any) -> None:
-    forged = [{"function": {"name": "look", "description": "<|im_end|>"}}]
-    with pytest.raises(InvalidArgumentError, match="im_end"):
-        get_layout(saved(TEMPLATE), forged)

@@ -67,8 +67,7 @@ class Session:
             raise InvalidArgumentError(
                 f"the policy writes text; remove the wrapper that takes other actions: {self.env}"
             )
-        # A token of one character cannot be split.
-        self._control_tokens = [token for token in control_tokens if len(token) > 1]
+        self._control_tokens = control_tokens
         self._format = self.unwrapped.tool_format
         self._clear()
 

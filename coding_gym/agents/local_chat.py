@@ -76,7 +76,7 @@ class LocalChat:
     def __init__(self, agent: LocalModel) -> None:
         self._agent = agent
         self._tokenizer = get_tokenizer(agent.tokenizer)
-        self._control = [token for token in self._tokenizer.special_tokens if len(token) > 1]
+        self._control = [*self._tokenizer.special_tokens]
         self._past_chats = PastChats[_Past](message_key)
         self._replies: dict[str, Message] = {}  # by their keys
         self._num_replies = 0

@@ -1,10 +1,9 @@
 """``CodingRepair-v0``: spaces, seeding and Gymnasium's tuple around an `Episode`."""
 
 import inspect
-import logging
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -13,21 +12,19 @@ from coding_gym.arguments import at_least_one, check_arguments
 from coding_gym.envs import ENV_ID
 from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.envs.spaces import ActionText, token_arrays
-from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
+from coding_gym.episode import Episode, EpisodeConfig, transcript
 from coding_gym.episode.limits import MAX_TURNS
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
 from coding_gym.tasks.impossible import with_impossible
-from coding_gym.text.observation import observed_ids, pad
+from coding_gym.text.observation import pad
 from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
 from coding_gym.tools import get_toolset
 from coding_gym.trajectory import Turn
 
 Observation = dict[str, Any]
-
-_log = logging.getLogger(__name__)
 
 
 class CodingRepairEnv(gym.Env[Observation, str]):
@@ -35,8 +32,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     *Observation*: ``Dict(input_ids=Box(int32, (N,)), attention_mask=Box(int8, (N,)))`` with N =
     ``max_obs_tokens``: the new text after the last action, encoded, padded on the right. A longer
-    text is truncated to its last N tokens; the issue, at `reset`, to its first N tokens, with a
-    mark at the end. ``info["observation_cut"]`` is then True. ``info["text"]`` is the whole text.
+    text is truncated to its last N tokens; the issue, at `reset`, to its first N tokens.
+    ``info["observation_cut"]`` is then True. ``info["text"]`` is the whole text.
 
     *Action*: any string, for example ``{"name": "shell", "arguments": {"cmd": "ls"}}``; see
     ``tool_format``. A `coding_gym.Completion` also has the sampled token ids, and a
@@ -148,19 +145,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self.toolset, self.tool_format = get_toolset(toolset), tool_format
         self.tokenizer = get_tokenizer(tokenizer)
         self._episode: Episode | None = None
-        self._has_warned = False  # whether a discarded episode was logged
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self.max_obs_tokens)
         self.action_space = ActionText(toolset)
-
-    def set_limits(self, **fields: Any) -> Limits:
-        """Sets fields of `Limits` for the next episodes, and returns all limits.
-
-        Raises:
-            InvalidArgumentError: A field does not exist, or a value cannot be used.
-        """
-        limits = Limits.parse({**asdict(self.config.limits), **fields})
-        self.config = replace(self.config, limits=limits)
-        return limits
 
     @property
     def episode(self) -> Episode:
@@ -174,8 +160,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Starts an episode; a running one is discarded without a grade.
 
-        The first discarded episode with turns is logged as a warning: Gymnasium's `TimeLimit`
-        truncates episodes without a grade, so use ``max_turns`` instead of ``max_episode_steps``.
+        Gymnasium's `TimeLimit` truncates episodes without a grade, so use ``max_turns`` instead of
+        ``max_episode_steps``.
 
         Args:
             seed: Seeds the choice of tasks.
@@ -187,21 +173,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             The observation of the problem statement (of a snapshot: the last one), and info.
         """
         start = self.choose(seed=seed, options=options)
+        self.close()
         if isinstance(start, EnvSnapshot):
-            self.close()
             episode = self._episode = self.config.create(start.episode.task)
             episode.restore(start.episode)
         else:
-            last = self._episode
-            if last is not None and last.turns and not last.ended and not self._has_warned:
-                self._has_warned = True
-                _log.warning(
-                    "an episode of %s is discarded without a grade after %d turns; if TimeLimit "
-                    "(max_episode_steps) truncated it, use max_turns instead",
-                    last.task.task_id,
-                    len(last.turns),
-                )
-            self.close()
             episode = self._episode = self.config.create(start)
             episode.start()
         return self._answer(episode, episode.turns[-1] if episode.turns else None)
@@ -252,18 +228,19 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     def _answer(self, episode: Episode, turn: Turn | None) -> tuple[Observation, dict[str, Any]]:
         """Returns the observation and the info of a turn; None for the start."""
         if turn is None:
-            messages, text, keep = episode.opening, transcript.seen_text(episode.opening), "head"
+            messages, text = episode.opening, transcript.seen_text(episode.opening)
         else:
-            messages, text, keep = turn.messages, turn.observation, "tail"
-        ids, is_cut = observed_ids(text, self.tokenizer, self.max_obs_tokens, keep=keep)
+            messages, text = turn.messages, turn.observation
+        ids, most = self.tokenizer.encode(text), self.max_obs_tokens
         info = {
             **episode.info(),
             "text": text,
-            "observation_cut": is_cut,
+            "observation_cut": len(ids) > most,
             "messages": deepcopy(list(messages)),  # wrappers change infos
             "reward_parts": {} if turn is None else dict(turn.reward_parts),
         }
-        return pad(ids, self.tokenizer.pad_id, self.max_obs_tokens), info
+        # The last lines of a command show its outcome.
+        return pad(ids[:most] if turn is None else ids[-most:], self.tokenizer.pad_id, most), info
 
     def render(self) -> str | None:
         """Returns the transcript of the episode as text, or None without a render mode."""

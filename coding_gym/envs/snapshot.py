@@ -83,6 +83,7 @@ class EnvSnapshot:
                 other tasks or its sampler differ, only ``reset`` accepts the snapshot.
 
         Raises:
+            UnknownTaskError: The env does not have the task.
             InvalidArgumentError: The file is missing or no snapshot; or the settings of the env,
                 the task or its environment differ.
             TemplateError: The template of the task cannot be built.

@@ -23,7 +23,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox import Snapshot
 from coding_gym.sandbox.snapshot import spec_digest
-from coding_gym.task import Task
+from coding_gym.tasks import find_task
 from coding_gym.trajectory import Message, Turn
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
 def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
     """Reads a snapshot; see `EnvSnapshot.load`."""
     document, data = _read(path)
-    task = _find_task(core.config, document)
+    task = find_task(core.config.tasks, document.task_id)
     check_equal(settings_of(core.config, task), document.settings)
     spec = core.config.template(task).spec
     if document.spec != spec_digest(spec):
@@ -166,18 +166,6 @@ def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
         "np_random": dict(snapshot.np_random.bit_generator.state),
         "wrappers": dict(snapshot.wrappers),
     }
-
-
-def _find_task(config: EpisodeConfig, document: _Document) -> Task:
-    """Returns the env's task of a snapshot; its content must be the same."""
-    task_id, digest = document.task_id, document.settings.get("task_digest")
-    for task in config.tasks:
-        if task.task_id == task_id and task_digest(task) == digest:
-            return task
-    raise InvalidArgumentError(
-        f"this env does not have the task of the snapshot, {task_id!r} (digest {digest}); create "
-        "the env with the same tasks"
-    )
 
 
 def _tasks_digest(config: EpisodeConfig) -> str:

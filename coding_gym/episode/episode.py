@@ -115,8 +115,8 @@ class Episode:
         self._context: ToolContext | None = None
         self._patch = Patch()
         self._closed = False
-        self._lock = threading.Lock()  # guards the sandbox and the next attribute
-        self._num_users = 0  # calls that use the sandbox; -1: an action, which runs alone
+        self._lock = threading.Lock()  # guards the sandbox and the flag of `close`
+        self._use = threading.Lock()  # held by a call that uses the sandbox
         self._chat: ChatIds | None = None  # only if a limit counts tokens
         if self.bounds.counts_tokens:
             chat = get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
@@ -159,15 +159,6 @@ class Episode:
         if self._chat is not None:
             self._chat.opening(self.opening)
             self.usage.tokens += len(self._chat)
-        if self.usage.spent(self.bounds):
-            _log.warning(
-                "%s: the prompt has %d tokens, too many for max_tokens=%s with reserve_tokens=%d; "
-                "the first action will end the episode; raise max_tokens",
-                self.task.task_id,
-                self.usage.tokens,
-                self.bounds.max_tokens,
-                self.bounds.reserve_tokens,
-            )
 
     def snapshot(self) -> EpisodeSnapshot:
         """Returns the state of the running episode: files, chat, turns, and the usage of limits.
@@ -176,7 +167,7 @@ class Episode:
 
         Raises:
             EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or
-                an action is running.
+                another call uses it.
             SandboxError: The sandbox died.
         """
         with self._running("snapshot"):
@@ -246,10 +237,10 @@ class Episode:
             action: The policy's reply: any text, a `Completion`, or a `Stop`.
 
         Raises:
-            EpisodeError: The episode was not started, has ended, or was closed; or another action
-                or a snapshot is running.
+            EpisodeError: The episode was not started, has ended, or was closed; or another call
+                uses it.
         """
-        with self._running("step", alone=True):
+        with self._running("step"):
             start = time.perf_counter()
             reply = action if isinstance(action, Completion) else Completion(action)
             self._messages, self._results = [], []
@@ -369,7 +360,7 @@ class Episode:
         """Runs one call; warnings precede the text of the result."""
         usage, bounds = self.usage, self.bounds
         if bounds.max_repeats is not None:
-            usage.note_call(self.toolset.canonical(call))
+            usage.note_call(call)
         if bounds.max_seconds is not None:
             seconds_left = usage.seconds_left(bounds) or 0.0
             if seconds_left < context.command_timeout_s:
@@ -492,6 +483,8 @@ class Episode:
     def trajectory(self) -> Trajectory:
         """Returns the record so far; the ids of plain replies are encodings, not exact."""
         encode = self.tokenizer.encode
+        counts = {"turns": self.usage.turns, "tool_calls": self.usage.tool_calls}
+        tokens = {"tokens": self.usage.tokens} if self.bounds.counts_tokens else {}
         return Trajectory(
             task_id=self.task.task_id,
             messages=tuple(self.messages),
@@ -507,7 +500,7 @@ class Episode:
             toolset=self.toolset.name,
             tokenizer=self.tokenizer.name,
             tools=tuple(deepcopy(dict(schema)) for schema in self.toolset.schemas),
-            usage=self.usage.counted(self.bounds),
+            usage=counts | tokens,
             cost=self.usage.cost or None,  # 0 without prices
             error=self.error,
             settings=self.config.record(self.task),
@@ -551,17 +544,15 @@ class Episode:
         self._free()
 
     @contextmanager
-    def _running(self, name: str, *, alone: bool = False) -> Iterator[None]:
-        """Checks and counts a call on the running episode.
-
-        An action runs alone; other calls can overlap.
+    def _running(self, name: str) -> Iterator[None]:
+        """Checks that the episode is running, and excludes other calls.
 
         Raises:
-            EpisodeError: The episode is not running, or another call excludes this one.
+            EpisodeError: The episode is not running, or another call uses it.
         """
-        with self._lock:
-            if self._num_users < 0 or (alone and self._num_users):
-                raise EpisodeError(f"{name} was called while another call uses the episode")
+        if not self._use.acquire(blocking=False):
+            raise EpisodeError(f"{name} was called while another call uses the episode")
+        try:
             if not self.opening:
                 raise EpisodeError(f"{name} was called before start")
             if self.stop_reason is not None:
@@ -569,12 +560,9 @@ class Episode:
                 raise EpisodeError(f"the episode has ended ({cause}); start another one")
             if self._closed:
                 raise EpisodeError("the episode was closed; start another one")
-            self._num_users = -1 if alone else self._num_users + 1
-        try:
             yield
         finally:
-            with self._lock:
-                self._num_users = 0 if alone else self._num_users - 1
+            self._use.release()
 
 
 @cache

@@ -1,27 +1,24 @@
 """Upper bounds of an episode."""
 
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import partial
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from coding_gym.arguments import (
-    at_least,
-    at_least_one,
-    check_arguments,
-    is_number,
-    positive_seconds,
-    true_or_false,
-)
+from pydantic import Field, StrictBool
+
+from coding_gym.arguments import MAX_SECONDS, check_arguments
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.json_record import JsonRecord
 
 MAX_TURNS = 50
 """Default number of actions of an episode."""
 
+Count = Annotated[int, Field(strict=True, ge=1)]
+Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(JsonRecord):
     """Upper bounds of one episode; None means no bound.
 
     The first bound that is reached ends the episode immediately, even within an action: the
@@ -48,28 +45,24 @@ class Limits:
         max_format_errors: Number of consecutive unreadable replies that ends the episode.
 
     Raises:
-        InvalidArgumentError: A bound is invalid.
+        InvalidArgumentError: Two bounds contradict each other. `parse` checks each bound.
     """
 
-    max_turns: int | None = MAX_TURNS
-    max_tool_calls: int | None = None
-    max_tokens: int | None = None
-    reserve_tokens: int = 0
-    warn_tokens: bool = False
-    warn_tool_calls: bool = False
-    max_seconds: float | None = None
-    max_cost: float | None = None
-    input_price: float = 0.0
-    output_price: float = 0.0
-    max_repeats: int | None = None
-    max_format_errors: int | None = None
+    max_turns: Count | None = MAX_TURNS
+    max_tool_calls: Count | None = None
+    max_tokens: Count | None = None
+    reserve_tokens: Annotated[int, Field(strict=True, ge=0)] = 0
+    warn_tokens: StrictBool = False
+    warn_tool_calls: StrictBool = False
+    max_seconds: Annotated[Amount, Field(gt=0, le=MAX_SECONDS)] | None = None
+    max_cost: Annotated[Amount, Field(gt=0)] | None = None
+    input_price: Amount = 0.0
+    output_price: Amount = 0.0
+    max_repeats: Annotated[Count, Field(ge=2)] | None = None
+    max_format_errors: Count | None = None
 
     def __post_init__(self) -> None:
-        """Raises InvalidArgumentError for invalid bounds."""
-        for name, check in _CHECKS.items():
-            value = getattr(self, name)
-            if value is not None or name not in _OPTIONAL:
-                object.__setattr__(self, name, check(name, value))
+        """Raises InvalidArgumentError for bounds that contradict each other."""
         if self.max_cost is not None and not (self.input_price or self.output_price):
             raise InvalidArgumentError("max_cost needs input_price or output_price above 0, got 0")
         if self.max_tokens is not None and self.max_tokens <= self.reserve_tokens:
@@ -102,7 +95,7 @@ class Limits:
                 f"max_turns={max_turns!r} and limits={{'max_turns': {values['max_turns']!r}}} "
                 "differ; set one of them"
             )
-        return cls(**{"max_turns": max_turns, **values})
+        return cls.from_json({"max_turns": max_turns, **values}, "limits")
 
     @property
     def counts_tokens(self) -> bool:
@@ -114,30 +107,3 @@ class Limits:
         if not max_turns or (self.max_turns is not None and self.max_turns <= max_turns):
             return self
         return replace(self, max_turns=max_turns)
-
-
-def _amount(least: float, name: str, value: Any) -> float:
-    """Returns a finite amount of money."""
-    if not is_number(value) or not least <= value <= sys.float_info.max:
-        bound = "above 0" if least else "of at least 0"
-        raise InvalidArgumentError(f"{name} must be a finite number {bound}, got {value!r}")
-    return float(value)
-
-
-_OPTIONAL: dict[str, Callable[[str, Any], Any]] = {
-    "max_turns": at_least_one,
-    "max_tool_calls": at_least_one,
-    "max_tokens": at_least_one,
-    "max_format_errors": at_least_one,
-    "max_repeats": partial(at_least, 2),
-    "max_seconds": positive_seconds,
-    "max_cost": partial(_amount, sys.float_info.min),
-}
-_CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    **_OPTIONAL,
-    "input_price": partial(_amount, 0),
-    "output_price": partial(_amount, 0),
-    "reserve_tokens": partial(at_least, 0),
-    "warn_tokens": true_or_false,
-    "warn_tool_calls": true_or_false,
-}

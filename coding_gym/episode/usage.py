@@ -61,11 +61,6 @@ class Usage:
             for name, (most, used) in bounds.items()
         }
 
-    def counted(self, limits: Limits) -> dict[str, int]:
-        """Returns the usage by name, for the record; tokens only if a limit counts them."""
-        counts = {"turns": self.turns, "tool_calls": self.tool_calls}
-        return counts | ({"tokens": self.tokens} if limits.counts_tokens else {})
-
     def seconds_left(self, limits: Limits) -> float | None:
         """Returns the seconds left, rounded down to milliseconds; None without a bound."""
         if limits.max_seconds is None:

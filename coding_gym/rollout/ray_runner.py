@@ -58,7 +58,7 @@ class RayRunner(Runner):
         """Plays one attempt on the least busy node; see `Runner.play`."""
         errors = self._nodes.ray.exceptions
         problem: Exception | None = None
-        losses = 0.0
+        losses = 0
         while losses < MAX_LOSSES:
             node = self._nodes.place(task)
             try:
@@ -68,7 +68,7 @@ class RayRunner(Runner):
             except errors.RayTaskError:
                 raise
             except errors.RayError as failure:  # the actor or its node has died
-                problem, losses = failure, losses + self._nodes.loss(node)
+                problem, losses = failure, losses + 1
                 self._nodes.discard(node, failure)
             else:
                 for turn in record.turns:

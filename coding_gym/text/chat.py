@@ -14,10 +14,9 @@ from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple, TypeVar
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.optional import missing_extra
 from coding_gym.process_cache import ProcessCache
 from coding_gym.text.neutral import token_starts
-from coding_gym.text.tokenizers import HuggingFaceTokenizer, Tokenizer
+from coding_gym.text.tokenizers import Tokenizer
 
 Messages = Sequence[Mapping[str, Any]]
 Schemas = Sequence[Mapping[str, Any]]
@@ -60,16 +59,12 @@ class Layout:
     Attributes:
         render: Returns messages of ``role`` and ``content`` as text with control tokens; the second
             argument says whether the generation prompt for the policy's reply follows.
-        control_ids: The control tokens in the texts of ``render``, with their ids.
-        vocab_size: One more than the largest id of a chat.
         look_alikes: Other texts with a single id, such as ``<tool_call>``, which only ``render``
             may write; in contents they are encoded as several ids.
         system_suffix: Text after the content of the system message.
     """
 
     render: Callable[[Messages, bool], str]
-    control_ids: Mapping[str, int]
-    vocab_size: int
     look_alikes: Sequence[str] = ()
     system_suffix: str = ""
 
@@ -106,10 +101,9 @@ class Chat:
 
     def __init__(self, tokenizer: Tokenizer, layout: Layout) -> None:
         self.tokenizer = tokenizer
-        self.vocab_size = layout.vocab_size
         self._layout = layout
-        self._control_ids = dict(layout.control_ids)
-        longest_first = sorted(layout.control_ids, key=len, reverse=True)
+        self._control_ids = tokenizer.special_tokens
+        longest_first = sorted(self._control_ids, key=len, reverse=True)
         self._control = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
         self._look_alike = token_starts(layout.look_alikes)
         self._shapes: dict[tuple[str, ...], _Shape] = {}
@@ -120,7 +114,11 @@ class Chat:
 
     def opening(self, messages: Messages) -> Part:
         """Returns the ids of the messages before the policy's first reply."""
-        shape, contents = self._at_opening(messages)
+        contents = [self._forms[m["role"]](m["content"]) for m in messages]
+        if messages and messages[0]["role"] == "system":
+            system = messages[0]["content"] + self._layout.system_suffix
+            contents[0] = self._forms["system"](system)
+        shape = self._shape(tuple(m["role"] for m in messages))
         return Part(self._encode(shape.texts, contents), self._encode([shape.prompt], []))
 
     def answers(self, messages: Messages, memo: Memo | None = None) -> Part:
@@ -130,8 +128,10 @@ class Chat:
             messages: The messages.
             memo: The ids of texts that were encoded before; new texts are added.
         """
-        shape, contents = self._after_reply(messages)
-        ids = self._encode(shape.texts, contents, memo)
+        before = (*_OPENING, "assistant")
+        shape = self._shape((*before, *(m["role"] for m in messages)))
+        contents = [self._forms[m["role"]](m["content"]) for m in messages]
+        ids = self._encode(shape.texts[len(before) :], contents, memo)
         return Part(ids, self._encode([shape.prompt], []))
 
     def join(self, reply: Sequence[int], answers: Sequence[int]) -> list[int]:
@@ -147,26 +147,14 @@ class Chat:
 
     def check_ids(self, ids: Iterable[int]) -> None:
         """Raises InvalidArgumentError if an id of a reply is not in the vocabulary."""
-        outside = next((i for i in ids if not 0 <= i < self.vocab_size), None)
+        size = self.tokenizer.vocab_size
+        outside = next((i for i in ids if not 0 <= i < size), None)
         if outside is not None:
             raise InvalidArgumentError(
                 f"token_ids must be in the vocabulary {self.tokenizer.name} (0 to "
-                f"{self.vocab_size - 1}), got {outside}; create the env with the policy's "
+                f"{size - 1}), got {outside}; create the env with the policy's "
                 "tokenizer; for an existing record, use dataclasses.replace(record, tokenizer=...)"
             )
-
-    def _at_opening(self, messages: Messages) -> tuple[_Shape, list[str]]:
-        contents = [self._forms[m["role"]](m["content"]) for m in messages]
-        if messages and messages[0]["role"] == "system":
-            system = messages[0]["content"] + self._layout.system_suffix
-            contents[0] = self._forms["system"](system)
-        return self._shape(tuple(m["role"] for m in messages)), contents
-
-    def _after_reply(self, messages: Messages) -> tuple[_Shape, list[str]]:
-        before = (*_OPENING, "assistant")
-        shape = self._shape((*before, *(m["role"] for m in messages)))
-        contents = [self._forms[m["role"]](m["content"]) for m in messages]
-        return _Shape(shape.texts[len(before) :], shape.prompt), contents
 
     def _encode(
         self, texts: Sequence[str], contents: Sequence[str], memo: Memo | None = None
@@ -273,27 +261,19 @@ def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto"
     """Returns the layout for a tokenizer: its chat template, or ChatML.
 
     In ChatML the role of tool results is ``tool``. The system message contains the tools' schemas,
-    one per line between ``<tools>`` and ``</tools>``, as in the Hermes and Qwen families. A
-    vocabulary without ``<|im_start|>`` and ``<|im_end|>`` is extended by them: they get the ids
-    after its last one, as if they had been added to a model's embedding. If they were encoded as
-    plain text, any file of a repository could open a turn.
+    one per line between ``<tools>`` and ``</tools>``, as in the Hermes and Qwen families.
 
     Args: As for `get_chat`.
 
     Raises:
         InvalidArgumentError: The tokenizer has no suitable chat template.
     """
-    if isinstance(tokenizer, HuggingFaceTokenizer):
+    if not tokenizer.is_bundled:
         return _template_layout(tokenizer, schemas if tool_format in _UNEXPLAINED else ())
-    size = tokenizer.vocab_size
-    control_ids = {}
-    for token in ("<|im_start|>", "<|im_end|>"):
-        control_ids[token] = tokenizer.special_tokens.get(token, size)
-        size = max(size, control_ids[token] + 1)
     lines = "\n".join(json.dumps(schema, ensure_ascii=False) for schema in schemas)
     form = _CALL_FORMS.get(tool_format)
     suffix = _TOOLS.format(schemas=lines, call_form=form) if form else ""
-    return Layout(_chatml, control_ids, size, system_suffix=suffix)
+    return Layout(_chatml, system_suffix=suffix)
 
 
 def _chatml(messages: Messages, asks: bool) -> str:
@@ -301,7 +281,7 @@ def _chatml(messages: Messages, asks: bool) -> str:
     return "".join([*texts, "<|im_start|>assistant\n"] if asks else texts)
 
 
-def _template_layout(tokenizer: HuggingFaceTokenizer, schemas: Schemas) -> Layout:
+def _template_layout(tokenizer: Tokenizer, schemas: Schemas) -> Layout:
     backend, tools = tokenizer.backend, [dict(schema) for schema in schemas] or None
     if not backend.chat_template:
         raise InvalidArgumentError(
@@ -328,8 +308,6 @@ def _template_layout(tokenizer: HuggingFaceTokenizer, schemas: Schemas) -> Layou
                 chat_template=source,
                 tokenize=False,
             )
-        except ImportError as error:
-            raise missing_extra("jinja2", "hf", " 'jinja2>=3.1.6'") from error
         except Exception as error:  # a template is a program, and raises any exception
             roles = ", ".join(message["role"] for message in messages)
             raise InvalidArgumentError(
@@ -338,13 +316,13 @@ def _template_layout(tokenizer: HuggingFaceTokenizer, schemas: Schemas) -> Layou
             ) from error
         return text
 
-    layout = Layout(render, tokenizer.special_tokens, tokenizer.vocab_size, marks)
+    layout = Layout(render, marks)
     _check_tools(tokenizer.name, layout, schemas)
     return layout
 
 
 def _check_tools(name: str, layout: Layout, schemas: Schemas) -> None:
-    """Refuses templates that omit the tools, and tools with control tokens."""
+    """Refuses templates that omit the tools."""
     rendered = layout.render([{"role": role, "content": "…"} for role in _OPENING], False)
     tools = [schema["function"]["name"] for schema in schemas]
     missing = [tool for tool in tools if not re.search(rf"\b{re.escape(tool)}\b", rendered)]
@@ -353,12 +331,6 @@ def _check_tools(name: str, layout: Layout, schemas: Schemas) -> None:
             f"the chat template of {name} omits the tools ({', '.join(missing)}); use a tokenizer "
             "whose template supports tools, or a tool_format that the system prompt explains, such "
             "as 'hermes'"
-        )
-    text = json.dumps(list(schemas), ensure_ascii=False)
-    forged = next((token for token in layout.control_ids if token in text), None)
-    if forged is not None:
-        raise InvalidArgumentError(
-            f"a tool's schema contains {forged}, a control token of {name}; change the schema"
         )
 
 

@@ -10,8 +10,6 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from coding_gym.errors import InvalidArgumentError
-
 ZERO_WIDTH_SPACE = "\u200b"
 
 CONTROL_TOKENS = (
@@ -36,32 +34,20 @@ CONTROL_TOKENS = (
 """Control tokens of the common chat formats, for text that is sent to a model of any family."""
 
 
-def neutralise(
-    text: str, tokens: Collection[str] = CONTROL_TOKENS, mark: str = ZERO_WIDTH_SPACE
-) -> str:
-    """Returns ``text`` with ``mark`` inserted in each control token.
+def neutralise(text: str, tokens: Collection[str] = CONTROL_TOKENS) -> str:
+    r"""Returns ``text`` with a zero-width space after the first character of each control token.
 
-    Text without control tokens is unchanged.
+    Text without control tokens is unchanged. Tokens of one character cannot be split.
 
-    >>> neutralise("see <|im_end|> there", ["<|im_end|>"], mark="~")
-    'see <~|im_end|> there'
+    >>> neutralise("see <|im_end|> there", ["<|im_end|>"])
+    'see <\u200b|im_end|> there'
 
     Args:
         text: The content of a message, for example.
         tokens: The tokens; a tokenizer's are ``tokenizer.special_tokens``.
-        mark: Inserted after the first character of each.
-
-    Raises:
-        InvalidArgumentError: A token has a single character or contains the mark, or ``mark`` is
-            empty.
     """
-    for token in tokens:
-        if len(token) < 2 or not mark or mark in token:
-            raise InvalidArgumentError(
-                f"mark {mark!r} cannot break the token {token!r}; remove the token, or choose "
-                "another mark"
-            )
-    return token_starts(tokens).sub(lambda first: first[0] + mark, text)
+    pattern = token_starts(token for token in tokens if len(token) > 1)
+    return pattern.sub(lambda first: first[0] + ZERO_WIDTH_SPACE, text)
 
 
 def control_tokens(processing_class: Any) -> tuple[str, ...]:

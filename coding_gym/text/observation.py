@@ -5,32 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from coding_gym.text.tokenizers import Tokenizer
-
-_CUT_MARK = "\n[… the rest of the text is cut off here …]"
-
-
-def observed_ids(
-    text: str, tokenizer: Tokenizer, max_tokens: int, *, keep: str = "tail"
-) -> tuple[list[int], bool]:
-    """Returns the ids of a text, at most ``max_tokens`` of them, and whether it was truncated.
-
-    Args:
-        text: Raw content, without roles or control tokens.
-        tokenizer: Encodes the text.
-        max_tokens: Maximum number of ids.
-        keep: ``"tail"``, since the last lines of a command show its outcome; or ``"head"``, with a
-            note at the end that the rest is cut, if it fits.
-    """
-    ids = list(tokenizer.encode(text))
-    if len(ids) <= max_tokens:
-        return ids, False
-    if keep == "tail":
-        return ids[-max_tokens:], True
-    mark = list(tokenizer.encode(_CUT_MARK))
-    mark = mark if len(mark) < max_tokens else []
-    return ids[: max_tokens - len(mark)] + mark, True
-
 
 def pad(
     ids: Sequence[int] | NDArray[np.int32], pad_id: int, max_tokens: int

@@ -2,8 +2,7 @@
 
 | name | vocabulary |
 |---|---|
-| ``coding_gym_16k`` | the bundled one, which needs no network |
-| ``cl100k_base``, ``tiktoken:cl100k_base`` | an encoding of tiktoken, which downloads it once |
+| ``coding_gym_16k`` | the bundled one |
 | ``hf:/path/to/folder``, ``hf:/path/tokenizer.json`` | a local Hugging Face tokenizer |
 | ``hf:org/name`` | the same from the local Hugging Face cache; never downloaded |
 
@@ -11,25 +10,20 @@ tiktoken and transformers are imported only if a name needs them, since both tak
 """
 
 import base64
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coding_gym.arguments import unknown_name
-from coding_gym.errors import InvalidArgumentError, TokenizerError
+from coding_gym.errors import TokenizerError
 from coding_gym.optional import import_extra
 from coding_gym.text.truncate import well_formed
 
-if TYPE_CHECKING:
-    import tiktoken
-
 DEFAULT_TOKENIZER = "coding_gym_16k"
-PAD_TOKENS = ("<|pad|>", "<|endoftext|>")
-END_TOKENS = (*PAD_TOKENS, "<|im_end|>")
+END_TOKENS = ("<|pad|>", "<|endoftext|>", "<|im_end|>")
 
 # The bundled vocabulary is a byte-level BPE. ``scripts/train_tokenizer.py`` made the ranks with the
 # split pattern below; a change of the pattern requires a new training.
@@ -54,8 +48,8 @@ SPLIT_PATTERN = "|".join(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tokenizer(ABC):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokenizer:
     """Converts text to token ids and back. Threads can share it.
 
     Attributes:
@@ -65,6 +59,10 @@ class Tokenizer(ABC):
         pad_id: The id that fills arrays; without a padding token, the end-of-text id or 0.
         special_tokens: The control tokens and their ids, such as ``<|im_end|>``.
         end_ids: The ids that end a reply: padding, end of text, ``<|im_end|>`` if it exists.
+        encode: Returns the ids of a text. A control token in the text is encoded as plain
+            characters, so the text of a policy cannot end its turn, and a file cannot open a turn.
+            Lone surrogates become U+FFFD.
+        decode: Returns the text of ids, control tokens included; broken UTF-8 becomes U+FFFD.
     """
 
     name: str
@@ -73,170 +71,60 @@ class Tokenizer(ABC):
     pad_id: int
     special_tokens: Mapping[str, int]
     end_ids: frozenset[int]
+    encode: Callable[[str], list[int]]
+    decode: Callable[[Iterable[int]], str]
 
-    @abstractmethod
-    def encode(self, text: str) -> list[int]:
-        """Returns the ids of ``text``.
-
-        A control token in ``text`` is encoded as plain characters, so the text of a policy cannot
-        end its turn, and a file cannot open a turn. Lone surrogates become U+FFFD.
-        """
-
-    @abstractmethod
-    def decode(self, ids: Iterable[int]) -> str:
-        """Returns the text of ``ids``, control tokens included.
-
-        Broken UTF-8 becomes U+FFFD. An unused id below ``vocab_size`` becomes U+FFFD or nothing,
-        depending on the tokenizer's library.
-
-        Raises:
-            InvalidArgumentError: An id is not in the vocabulary.
-        """
-
-    def _checked(self, ids: Iterable[int]) -> list[int]:
-        tokens = [int(i) for i in ids]
-        outside = next((i for i in tokens if not 0 <= i < self.vocab_size), None)
-        if outside is not None:
-            raise InvalidArgumentError(
-                f"token ids must be in the vocabulary {self.name} (0 to {self.vocab_size - 1}), "
-                f"got {outside}"
-            )
-        return tokens
+    @property
+    def is_bundled(self) -> bool:
+        """Whether the vocabulary is the bundled one, which has no chat template."""
+        return self.name == DEFAULT_TOKENIZER
 
 
-class TiktokenTokenizer(Tokenizer):
-    """A `Tokenizer` that uses an encoding of ``tiktoken``."""
-
-    __slots__ = ()
-
-    def encode(self, text: str) -> list[int]:
-        """Returns the ids of ``text``; control tokens in it are encoded as plain text."""
-        ids: list[int] = self.backend.encode_ordinary(text)
-        return ids
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """Returns the text of ``ids``."""
-        tokens = self._checked(ids)
-        try:
-            text: str = self.backend.decode(tokens, errors="replace")
-        except KeyError:  # OpenAI's encodings have gaps between text and control tokens
-            return b"".join(map(self._bytes, tokens)).decode(errors="replace")
-        return text
-
-    def _bytes(self, token: int) -> bytes:
-        try:
-            data: bytes = self.backend.decode_single_token_bytes(token)
-        except KeyError:
-            return "\ufffd".encode()
-        return data
-
-
-class HuggingFaceTokenizer(Tokenizer):
-    """A `Tokenizer` that uses a tokenizer of ``transformers``."""
-
-    __slots__ = ()
-
-    def encode(self, text: str) -> list[int]:
-        """Returns the ids of ``text``; control tokens in it are encoded as plain text."""
-        ids = self.backend.encode(
-            well_formed(text), add_special_tokens=False, split_special_tokens=True
-        )
-        return list(ids)
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """Returns the text of ``ids``."""
-        text: str = self.backend.decode(
-            self._checked(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
-        )
-        return text
-
-
+@cache
 def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     """Returns the tokenizer called ``name``, loaded once per process.
 
     Raises:
-        InvalidArgumentError: The name is not a non-empty text.
-        UnknownNameError: tiktoken has no encoding of this name.
-        TokenizerError: The vocabulary cannot be downloaded, or is damaged.
+        UnknownNameError: The name is not the bundled one's and does not begin with ``hf:``.
+        TokenizerError: The vocabulary cannot be read.
         MissingDependencyError: An ``hf:`` name needs the extra ``hf``, which is not installed.
     """
-    if not isinstance(name, str) or not name:
-        raise InvalidArgumentError(f"tokenizer must be a name, got {name!r}")
-    return _load(name)
+    if name == DEFAULT_TOKENIZER:
+        return _load_bundled()
+    if not name.startswith("hf:"):
+        raise unknown_name("tokenizer", name, (DEFAULT_TOKENIZER, "hf:/path/to/tokenizer"))
+    return _load_huggingface(name)
 
 
-@cache
-def _load(name: str) -> Tokenizer:
-    return _load_huggingface(name) if name.startswith("hf:") else _load_tiktoken(name)
-
-
-def bundled_encoding() -> dict[str, Any]:
-    """Returns the keyword arguments of ``tiktoken.Encoding`` for the bundled vocabulary.
-
-    Raises:
-        TokenizerError: The package's data file is missing or damaged.
-    """
-    file = resources.files("coding_gym.text").joinpath("data", f"{DEFAULT_TOKENIZER}.tiktoken")
-    num_ranks = BUNDLED_SIZE - len(BUNDLED_SPECIAL_TOKENS)
-    try:
-        pairs = (line.split() for line in file.read_bytes().splitlines())
-        ranks = {base64.b64decode(token): int(rank) for token, rank in pairs}
-        if len(ranks) != num_ranks:
-            raise ValueError(f"it has {len(ranks)} entries, expected {num_ranks}")
-    except (OSError, ValueError) as error:
-        raise TokenizerError(
-            f"the vocabulary {DEFAULT_TOKENIZER} cannot be read ({error}); reinstall coding-gym"
-        ) from error
-    return {
-        "name": DEFAULT_TOKENIZER,
-        "pat_str": SPLIT_PATTERN,
-        "mergeable_ranks": ranks,
-        "special_tokens": BUNDLED_SPECIAL_TOKENS,
-        "explicit_n_vocab": BUNDLED_SIZE,
-    }
-
-
-def _load_tiktoken(name: str) -> TiktokenTokenizer:
+def _load_bundled() -> Tokenizer:
     import tiktoken
 
-    bare = name.removeprefix("tiktoken:")
-    # The bundled vocabulary is loaded directly, without tiktoken's plug-ins.
-    is_bundled = bare == DEFAULT_TOKENIZER
-    encoding = tiktoken.Encoding(**bundled_encoding()) if is_bundled else _download(bare)
-    special = {token: encoding.encode_single_token(token) for token in encoding.special_tokens_set}
-    return TiktokenTokenizer(
-        name,
-        encoding,
-        vocab_size=encoding.n_vocab,
-        pad_id=next((special[token] for token in PAD_TOKENS if token in special), 0),
+    file = resources.files("coding_gym.text").joinpath("data", f"{DEFAULT_TOKENIZER}.tiktoken")
+    pairs = (line.split() for line in file.read_bytes().splitlines())
+    encoding = tiktoken.Encoding(
+        name=DEFAULT_TOKENIZER,
+        pat_str=SPLIT_PATTERN,
+        mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in pairs},
+        special_tokens=BUNDLED_SPECIAL_TOKENS,
+        explicit_n_vocab=BUNDLED_SIZE,
+    )
+    special = BUNDLED_SPECIAL_TOKENS
+    return Tokenizer(
+        name=DEFAULT_TOKENIZER,
+        backend=encoding,
+        vocab_size=BUNDLED_SIZE,
+        pad_id=special["<|pad|>"],
         special_tokens=special,
-        end_ids=frozenset(special[token] for token in END_TOKENS if token in special),
+        end_ids=frozenset(special[token] for token in END_TOKENS),
+        encode=encoding.encode_ordinary,
+        decode=lambda ids: encoding.decode([int(i) for i in ids]),
     )
 
 
-def _download(name: str) -> "tiktoken.Encoding":
-    """Returns an encoding of tiktoken, which downloads it once."""
-    import tiktoken
-
-    names = tiktoken.list_encoding_names()
-    if name not in names:
-        raise unknown_name("tokenizer", name, {DEFAULT_TOKENIZER, *names, "hf:/path/to/tokenizer"})
-    try:
-        return tiktoken.get_encoding(name)
-    except Exception as error:  # a plug-in or the network raises any exception
-        raise TokenizerError(
-            f"the vocabulary of {name} is not cached on this machine and its download failed "
-            f"({type(error).__name__}); set TIKTOKEN_CACHE_DIR to a folder with the vocabulary, "
-            f"or use the bundled {DEFAULT_TOKENIZER}"
-        ) from error
-
-
-def _load_huggingface(name: str) -> HuggingFaceTokenizer:
+def _load_huggingface(name: str) -> Tokenizer:
     """Returns the tokenizer at ``hf:PATH``, or ``hf:org/name`` from the local cache."""
     target = name.removeprefix("hf:")
     path = Path(target).expanduser()
-    if target.startswith(("/", ".", "~")) and not path.exists():
-        raise TokenizerError(f"{name}: {path} does not exist; name a folder or a tokenizer.json")
     transformers = import_extra("transformers", "hf")
     try:
         if path.is_file():
@@ -248,18 +136,23 @@ def _load_huggingface(name: str) -> HuggingFaceTokenizer:
     except Exception as error:  # transformers raises the exceptions of many file readers
         first_line = next(iter(str(error).splitlines()), type(error).__name__)
         raise TokenizerError(
-            f"{name} cannot be loaded from this machine ({type(error).__name__}); download it "
-            f"first, for example: hf download {target} --include 'tokenizer*'"
-            if not path.exists()
-            else f"{name} has no tokenizer that transformers can read: {first_line}"
+            f"{name} cannot be loaded from this machine: {first_line}; name a folder or a "
+            "tokenizer.json, or download it, for example: hf download org/name --include "
+            "'tokenizer*'"
         ) from error
     ends = [i for i in (backend.pad_token_id, backend.eos_token_id) if i is not None]
     special = {str(token): i for i, token in backend.added_tokens_decoder.items() if token.special}
-    return HuggingFaceTokenizer(
-        name,
-        backend,
+    return Tokenizer(
+        name=name,
+        backend=backend,
         vocab_size=max(backend.get_vocab().values(), default=-1) + 1,
         pad_id=next(iter(ends), 0),
         special_tokens=special,
         end_ids=frozenset({*ends, *(special[token] for token in END_TOKENS if token in special)}),
+        encode=lambda text: [
+            *backend.encode(well_formed(text), add_special_tokens=False, split_special_tokens=True)
+        ],
+        decode=lambda ids: backend.decode(
+            [int(i) for i in ids], skip_special_tokens=False, clean_up_tokenization_spaces=False
+        ),
     )

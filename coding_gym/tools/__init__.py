@@ -54,10 +54,7 @@ def get_toolset(name: str) -> Toolset:
 
     Raises:
         UnknownNameError: There is no such toolset.
-        InvalidArgumentError: The name is not a string.
     """
-    if not isinstance(name, str):
-        raise InvalidArgumentError(f"toolset must be a name, such as 'nano', got {name!r}")
     if name not in _TOOLSETS:
         raise unknown_name("toolset", name, _TOOLSETS)
     return _TOOLSETS[name]

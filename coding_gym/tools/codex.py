@@ -24,7 +24,6 @@ from coding_gym.tools.toolset import (
     Toolset,
     answer,
     name_of,
-    nudge,
     submitted,
 )
 
@@ -77,10 +76,7 @@ def _list_files(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     path = call.arguments.get("path", ".")
     base = files.relative_path(context, path)
     tests = f"{files.SKIP_IGNORED} -type f"
-    try:
-        entries, is_more = files.list_folder(context, path, tests=tests, max_entries=MAX_FILES)
-    except files.NotAFolder:
-        return {"files": [base], "truncated": False}
+    entries, is_more = files.list_folder(context, path, tests=tests, max_entries=MAX_FILES)
     paths = [entry if base == "." else f"{base}/{entry}" for entry in entries]
     return {"files": paths, "truncated": is_more}
 
@@ -334,10 +330,6 @@ CODEX = Toolset(
             },
             run=_submit,
         ),
-    ),
-    on_no_call=nudge(
-        "No tool call was found in your reply. Call one tool to continue, or call submit with the "
-        "status solved or blocked."
     ),
     submission=ToolCall("submit", {"status": "solved", "summary": "Nothing in particular."}),
     refuse=lambda why: _json({"error": why}),

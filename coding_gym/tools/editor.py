@@ -22,7 +22,6 @@ from coding_gym.tools.toolset import (
     ToolContext,
     Toolset,
     name_of,
-    nudge,
     quoted,
 )
 
@@ -31,15 +30,18 @@ MAX_LISTED = 400
 
 _NUM_CONTEXT_LINES = 4
 
-SYSTEM_PROMPT = f"""\
-{prompts.INTRODUCTION}
-
-Tools
+TOOLS = f"""\
 - `str_replace_editor` views, creates and edits the text file `path`. Its `command` is `view` \
 (with `view_range`), `create` (with `file_text`), `str_replace` (of `old_str` by `new_str`) or \
 `insert` (of `new_str` after the line `insert_line`).
 - `bash` runs the command `command`. Results are truncated to {MAX_REPLY_CHARS:,} characters.
-- `submit` ends the work.
+- `submit` ends the work."""
+
+SYSTEM_PROMPT = f"""\
+{prompts.INTRODUCTION}
+
+Tools
+{TOOLS}
 
 {prompts.ending("bash")}"""
 
@@ -65,15 +67,10 @@ def _view(path: str, call: ToolCall, context: ToolContext) -> str:
         return _cat(view_lines, path, 1)
     first, last = map(int, lines)
     last = len(view_lines) if last == -1 else last
-    if not 1 <= first <= max(len(view_lines), 1):
+    if not 1 <= first <= max(len(view_lines), 1) or last < first:
         raise Refusal(
-            f"Invalid `view_range`: {lines}. Its first element must be a line of the file, "
-            f"1 to {len(view_lines)}"
-        )
-    if last < first:
-        raise Refusal(
-            f"Invalid `view_range`: {lines}. Its second element must be at least the first, "
-            "or -1 for the end"
+            f"Invalid `view_range`: {lines}. Its first element must be a line of the file, 1 to "
+            f"{len(view_lines)}, and its second at least the first, or -1 for the end"
         )
     return _cat(view_lines[first - 1 : last], path, first)
 
@@ -213,10 +210,6 @@ EDITOR = Toolset(
         ),
         bash_tool(MAX_REPLY_CHARS),
         SUBMIT,
-    ),
-    on_no_call=nudge(
-        "No tool call was found in your reply. Call str_replace_editor or bash to continue, or "
-        "submit when the work is done."
     ),
     refuse="ERROR: {}".format,
 )

@@ -6,7 +6,6 @@ line ends and the mode. Each function raises `Refusal` if a file cannot be used 
 `SandboxError` if the sandbox is closed or died.
 """
 
-import errno
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
@@ -25,19 +24,6 @@ MAX_FILE_BYTES = 4 << 20
 MAX_LINE_CHARS = 2000
 _TIMEOUT_S = 30.0
 _MAX_OUTPUT_BYTES = 2 << 20
-
-_REASONS = {
-    errno.ENOENT: "{} does not exist",
-    errno.EISDIR: "{} is a folder, not a file",
-    errno.ENOTDIR: "{}: a part of this path is a file, not a folder",
-    errno.EACCES: "{}: permission denied",
-    errno.EPERM: "{}: permission denied",
-    errno.EROFS: "{}: permission denied",
-    errno.EFBIG: f"{{}} is larger than {MAX_FILE_BYTES >> 20} MiB; use a command instead",
-    errno.EINVAL: "{} is not a regular file",
-    errno.ENOSPC: "{}: no space is left",
-    errno.EDQUOT: "{}: no space is left",
-}
 
 # Folders of tools, not of the project.
 _IGNORED = (
@@ -62,10 +48,6 @@ set -f
 cd -- "$BASE" || exit
 find . -mindepth 1 $TESTS '(' -type d -printf '%P/\\0' -o -printf '%P\\0' ')' 2>/dev/null |
     tr / '\\001' | LC_ALL=C sort -z | head -z -n "$NUM" | tr '\\001' /"""
-
-
-class NotAFolder(Refusal):
-    """The path is a file instead of a folder."""
 
 
 def timeout_s(context: ToolContext) -> float:
@@ -132,8 +114,7 @@ def refusals(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = _REASONS.get(error.errno or 0, f"{{}}: {error.strerror or error}")
-        raise Refusal(reason.format(name_of(path))) from error
+        raise Refusal(f"{name_of(path)}: {error.strerror or error}") from error
     except InvalidArgumentError as error:  # the file is too large, or the path is invalid
         raise Refusal(f"{name_of(path)}: {error}") from error
 
@@ -152,7 +133,7 @@ def read_file(context: ToolContext, path: str) -> TextFile:
     """Reads an existing text file."""
     file = read_if_exists(context, path)
     if file is None:
-        raise Refusal(_REASONS[errno.ENOENT].format(name_of(path)))
+        raise Refusal(f"{name_of(path)} does not exist")
     if file.is_binary:
         raise Refusal(f"{name_of(path)} is a binary file; use a command instead")
     return file
@@ -289,18 +270,15 @@ def list_folder(
         tests: Tests of ``find``: `SKIP_IGNORED` or `SKIP_HIDDEN`, and other tests. Links are not
             followed.
         max_entries: Maximum number of returned paths.
-
-    Raises:
-        NotAFolder: The path is a file.
     """
     if "\0" in path or not path:
         raise Refusal("a path must not be empty or contain a NUL")
     env = {"BASE": path, "NUM": str(max_entries + 1), "TESTS": tests}
     result = run_script(context, _LIST, env=env)
     if result.exit_code == _NOT_A_FOLDER:
-        raise NotAFolder(f"{name_of(path)} is a file, not a folder")
+        raise Refusal(f"{name_of(path)} is a file, not a folder")
     if result.exit_code == _MISSING:
-        raise Refusal(_REASONS[errno.ENOENT].format(name_of(path)))
+        raise Refusal(f"{name_of(path)} does not exist")
     if not result.ok:
         reason = "it took too long" if result.timed_out else "permission denied"
         raise Refusal(f"{name_of(path)} cannot be listed: {reason}")

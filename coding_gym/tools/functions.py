@@ -5,18 +5,12 @@ docstring. The schema that they build from a function of this module equals the 
 """
 
 import inspect
-import keyword
-import re
 from collections.abc import Callable, Mapping
 from types import GenericAlias
 from typing import Any, Literal
 
 from coding_gym.calls import ToolCall
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.schemas import JSON_TYPES
-
-# Section headers, at which parsers of Google docstrings end a description.
-_SECTION = re.compile(r"\b(Args|Returns|Raises):")
 
 
 def function_from_schema(
@@ -32,17 +26,17 @@ def function_from_schema(
         is_method: Whether the function becomes a method of a class.
 
     Raises:
-        InvalidArgumentError: The schema cannot be written as a function.
+        ValueError: The name of a parameter is no Python identifier.
     """
     spec = schema["function"]
-    name = _identifier("tool", spec["name"])
+    name = spec["name"]
     properties: Mapping[str, Mapping[str, Any]] = spec["parameters"].get("properties", {})
     required = spec["parameters"].get("required", ())
 
     def function(*instance: Any, **arguments: Any) -> str:
         return call(*instance, ToolCall(name, arguments))
 
-    hints = {_identifier("parameter", key): _hint(value) for key, value in properties.items()}
+    hints = {key: _hint(value) for key, value in properties.items()}
     parameters = [
         inspect.Parameter(
             key,
@@ -60,14 +54,6 @@ def function_from_schema(
     function.__annotations__ = hints
     function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return function
-
-
-def _identifier(kind: str, name: str) -> str:
-    if not name.isidentifier() or keyword.iskeyword(name):
-        raise InvalidArgumentError(
-            f"the name of a {kind} must be a Python identifier, got {name!r}; rename it"
-        )
-    return name
 
 
 def _hint(schema: Mapping[str, Any]) -> Any:
@@ -94,9 +80,4 @@ def _docstring(description: str, properties: Mapping[str, Mapping[str, Any]]) ->
 
 
 def _one_line(text: str) -> str:
-    if header := _SECTION.search(text):
-        raise InvalidArgumentError(
-            f"a description must not contain {header.group()!r}, a section header of docstrings, "
-            f"got {text!r}"
-        )
     return " ".join(text.split())

@@ -5,27 +5,23 @@ A heavyweight scaffold, for comparison with light ones such as ``nano``.
 
 import json
 from dataclasses import replace
-from functools import cache
 from importlib import resources
 
 from coding_gym.calls import ToolCall
 from coding_gym.errors import last_line
 from coding_gym.tools import files, prompts
-from coding_gym.tools.editor import EDITOR
-from coding_gym.tools.schemas import array, integer
-from coding_gym.tools.toolset import Refusal, Tool, ToolContext, nudge
+from coding_gym.tools.editor import EDITOR, TOOLS
+from coding_gym.tools.schemas import array
+from coding_gym.tools.toolset import Refusal, Tool, ToolContext
 
-_CHARS_PER_TOKEN = 4
-DEFAULT_TOKENS, MIN_TOKENS, MAX_TOKENS = 1000, 100, 8000
-MAX_PATHS = 20
+MAX_CHARS = 4000
 
 SYSTEM_PROMPT = f"""\
 {prompts.INTRODUCTION}
 
 Work in these steps, and go back if a result contradicts an earlier step.
-1. Understand: read the report. Call `repo_map` for the most used definitions (in `paths`, with \
-at most `max_tokens`), then search with `bash` (grep -rn) for the names in the report, \
-and read that code.
+1. Understand: read the report. Call `repo_map` for the most used definitions (in `paths`), then \
+search with `bash` (grep -rn) for the names in the report, and read that code.
 2. Reproduce: run a short command or a test that shows the problem, or write one.
 3. Localise: follow the failing test or the traceback to the first wrong value. Read the \
 callers of this code and the functions that it calls.
@@ -36,10 +32,7 @@ to reproduce the problem.
 6. Submit: call `submit`.
 
 Other tools
-- `str_replace_editor` views, creates and edits the text file `path`. Its `command` is `view` \
-(with `view_range`), `create` (with `file_text`), `str_replace` (of `old_str` by `new_str`) or \
-`insert` (of `new_str` after the line `insert_line`).
-- `bash` runs the command `command`.
+{TOOLS}
 
 {prompts.calls_as_json('{"name": "repo_map", "arguments": {}}')} Each `bash` command \
 {prompts.FRESH_SHELL}
@@ -47,23 +40,13 @@ Other tools
 {prompts.LAST_WORDS}"""
 
 
-@cache
-def _program() -> str:
-    return resources.files("coding_gym.tools").joinpath("repo_map.py").read_text(encoding="utf-8")
+_PROGRAM = resources.files("coding_gym.tools").joinpath("repo_map.py")
 
 
 def _repo_map(call: ToolCall, context: ToolContext) -> str:
-    max_tokens = int(call.arguments.get("max_tokens", DEFAULT_TOKENS))
-    paths = call.arguments.get("paths", [])
-    if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
-        raise Refusal(
-            f"`max_tokens` must be between {MIN_TOKENS} and {MAX_TOKENS}, got {max_tokens}"
-        )
-    if len(paths) > MAX_PATHS:
-        raise Refusal(f"`paths` must have at most {MAX_PATHS} entries, got {len(paths)}")
-    request = {"paths": paths, "max_chars": max_tokens * _CHARS_PER_TOKEN}
+    request = {"paths": call.arguments.get("paths", []), "max_chars": MAX_CHARS}
     result = context.sandbox.run_python(
-        _program(),
+        _PROGRAM.read_text(encoding="utf-8"),
         timeout_s=files.timeout_s(context),
         stdin=json.dumps(request).encode(),
     )
@@ -82,20 +65,12 @@ HEAVY = replace(
             name="repo_map",
             description="Show the most used definitions in the repository's Python files, with "
             "their lines.",
-            optional=("paths", "max_tokens"),
+            optional=("paths",),
             parameters={
-                "paths": array("Show only definitions in these files or folders", "string"),
-                "max_tokens": integer(
-                    f"The maximum length in tokens, {MIN_TOKENS} to {MAX_TOKENS}; "
-                    f"{DEFAULT_TOKENS} by default"
-                ),
+                "paths": array("Show only definitions in these files or folders", "string")
             },
             run=_repo_map,
         ),
         *EDITOR.tools,
-    ),
-    on_no_call=nudge(
-        "No tool call was found in your reply. Call repo_map, bash or str_replace_editor to "
-        "continue, or submit when the work is done."
     ),
 )

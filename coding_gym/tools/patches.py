@@ -2,14 +2,14 @@
 
 ``git apply`` changes the files inside the sandbox, all of them or none. An envelope has no line
 numbers, so it is converted to a unified diff: each change applies at the first match after the
-previous change, as in Codex.
+previous change, as in Codex. A moved file is a new one, also as in Codex: it is not executable.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from coding_gym.patch import Patch, quote
+from coding_gym.patch import Patch
 from coding_gym.tools import files
 from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
@@ -80,53 +80,42 @@ class _Change:
 
 
 def _envelope_as_diff(context: ToolContext, patch: str) -> str:
+    """Returns the diff between the files before and after all sections of an envelope."""
     text = _BEGIN.split(patch.replace("\r\n", "\n"), maxsplit=1)[1]
     text = "\n".join(line for line in text.split("\n") if not _BEGIN.match(line))
     *inside, _ = _END.split(text) if _END.search(text) else (text, "")
-    before, *parts = _SECTION.split("\n".join(inside))
-    if before.strip() or not parts:
+    preamble, *parts = _SECTION.split("\n".join(inside))
+    if preamble.strip() or not parts:
         raise Refusal(
-            f"{before.strip()!r:.80} is not a header; each file of this patch begins with `*** Add "
-            "File: path`, `*** Update File: path` or `*** Delete File: path`"
+            f"{preamble.strip()!r:.80} is not a header; each file of this patch begins with "
+            "`*** Add File: path`, `*** Update File: path` or `*** Delete File: path`"
         )
-    known: dict[str, files.TextFile] = {}
-    sections = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
-    return "".join(
-        _section_as_diff(context, kind, path.strip(), body.strip("\n"), known)
-        for kind, path, body in sections
-    )
+    before: dict[str, str] = {}
+    after: dict[str, files.TextFile] = {}
+    for kind, path, body in zip(parts[::3], map(str.strip, parts[1::3]), parts[2::3], strict=True):
+        lines = body.strip("\n").split("\n") if body.strip("\n") else []
+        relative = files.relative_path(context, path)
+        if kind == "Add":
+            after[relative] = _added(path, lines)
+            continue
+        file = after.pop(relative, None)
+        if file is None:
+            file = files.read_file(context, path)
+            before[relative] = _raw(file)
+        if kind == "Update":
+            if lines and lines[0].startswith(_MOVE):
+                path = lines.pop(0).removeprefix(_MOVE).strip()
+            text = _changed(file, list(_changes(path, lines)))
+            after[files.relative_path(context, path)] = replace(file, path=path, text=text)
+    return Patch.between(before, {path: _raw(file) for path, file in after.items()}).text
 
 
-def _section_as_diff(
-    context: ToolContext, kind: str, path: str, body: str, known: dict[str, files.TextFile]
-) -> str:
-    """Returns a section as a diff; ``known`` are the files after the previous sections."""
-    lines = body.split("\n") if body else []
-    relative = files.relative_path(context, path)
-    if kind == "Add":
-        invalid = next((line for line in lines if not line.startswith("+")), None)
-        if invalid is not None:
-            raise Refusal(f"{path}: each line of a new file begins with +, got {invalid!r:.80}")
-        known[relative] = files.TextFile(path, "".join(f"{line[1:]}\n" for line in lines))
-        return Patch.between({}, {relative: known[relative].text}).text
-    file = known.pop(relative, None) or files.read_file(context, path)
-    old = _raw(file)
-    if kind == "Delete":
-        return Patch.between({relative: old}, {}).text
-    target = path
-    if lines and lines[0].startswith(_MOVE):
-        target = lines.pop(0).removeprefix(_MOVE).strip()
-    relative_target = files.relative_path(context, target)
-    changed = known[relative_target] = replace(
-        file, path=target, text=_changed(file, list(_changes(path, lines)))
-    )
-    diff = Patch.between({relative: old}, {relative: _raw(changed)}).text
-    if relative_target == relative:
-        return diff
-    hunks = diff[diff.index("@@ ") :] if diff else ""
-    a, b = quote(f"a/{relative}"), quote(f"b/{relative_target}")
-    header = f"rename from {quote(relative)}\nrename to {quote(relative_target)}\n"
-    return f"diff --git {a} {b}\n{header}" + (f"--- {a}\n+++ {b}\n{hunks}" if hunks else "")
+def _added(path: str, lines: Sequence[str]) -> files.TextFile:
+    """Returns the new file of a section."""
+    invalid = next((line for line in lines if not line.startswith("+")), None)
+    if invalid is not None:
+        raise Refusal(f"{path}: each line of a new file begins with +, got {invalid!r:.80}")
+    return files.TextFile(path, "".join(f"{line[1:]}\n" for line in lines))
 
 
 def _raw(file: files.TextFile) -> str:

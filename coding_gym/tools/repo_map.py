@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import os
 import re
 import sys
@@ -63,27 +62,27 @@ def definitions(
                 yield from definitions(path, node.body, lines)
 
 
-def uses(tree: ast.Module) -> Counter[str]:
-    """Counts the names in a file, attributes included."""
+def uses(tree: ast.Module) -> set[str]:
+    """Returns the names in a file, attributes included."""
     nodes = list(ast.walk(tree))
-    names = Counter(node.id for node in nodes if isinstance(node, ast.Name))
-    return names + Counter(node.attr for node in nodes if isinstance(node, ast.Attribute))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
-def ranked(all_definitions: list[Definition], counts: dict[str, Counter[str]]) -> list[Definition]:
-    """Orders definitions by the uses of their names in other files: the sum of square roots.
+def ranked(all_definitions: list[Definition], names: dict[str, set[str]]) -> list[Definition]:
+    """Orders definitions by the number of other files that use their names.
 
-    Files that define the same name share its uses; tests, private and common names count a tenth.
+    Files that define the same name share its uses. Tests, private and common names come last.
     """
+    users = Counter(name for used in names.values() for name in used)
     definers = Counter(name for _, name in {(d.path, d.name) for d in all_definitions})
 
-    def score(d: Definition) -> float:
-        used = sum(math.sqrt(count[d.name]) for path, count in counts.items() if path != d.path)
+    def rank(d: Definition) -> tuple[bool, float, Definition]:
         is_minor = d.name in COMMON or d.name.startswith("_") or "test" in d.path
-        return used / definers[d.name] * (0.1 if is_minor else 1.0)
+        num_users = users[d.name] - (d.name in names[d.path])
+        return is_minor, -num_users / definers[d.name], d
 
-    scores = {d: score(d) for d in all_definitions}
-    return sorted(all_definitions, key=lambda d: (-scores[d], d))
+    return sorted(all_definitions, key=rank)
 
 
 def render(order: list[Definition], texts: dict[str, list[str]], max_chars: int) -> tuple[str, int]:
@@ -111,7 +110,7 @@ def main() -> None:
     selected = tuple(os.path.normpath(path) for path in request["paths"])
     all_definitions: list[Definition] = []
     texts: dict[str, list[str]] = {}
-    counts: dict[str, Counter[str]] = {}
+    names: dict[str, set[str]] = {}
     for path in islice(python_files(), MAX_FILES):
         with open(path, "rb") as file:
             data = file.read(MAX_FILE_BYTES)
@@ -120,10 +119,10 @@ def main() -> None:
             all_definitions += definitions(path, tree.body)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        texts[path], counts[path] = LINE_END.split(data.decode("utf-8", "replace")), uses(tree)
+        texts[path], names[path] = LINE_END.split(data.decode("utf-8", "replace")), uses(tree)
     order = [
         d
-        for d in ranked(all_definitions, counts)
+        for d in ranked(all_definitions, names)
         if not selected or any(w in (".", d.path) or d.path.startswith(w + "/") for w in selected)
     ]
     text, number = render(order, texts, request["max_chars"])

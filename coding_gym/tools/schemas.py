@@ -90,22 +90,6 @@ def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
     return [error.message for error in Draft202012Validator(strict).iter_errors(dict(arguments))]
 
 
-_PLAIN_KEYS = {"type", "description", "default", "enum", "items"}
-
-
-def fits(value: Any, schema: Schema) -> bool:
-    """Returns True if a value has the plain type of a schema; jsonschema decides all other cases.
-
-    The check of jsonschema takes a tenth of the time of a step.
-    """
-    kind = JSON_TYPES.get(str(schema.get("type")))
-    if type(value) is not kind or not schema.keys() <= _PLAIN_KEYS:
-        return False
-    if isinstance(value, list) and "items" in schema:
-        return all(fits(item, schema["items"]) for item in value)
-    return value in schema.get("enum", (value,))
-
-
 def kinds_of(schema: Schema) -> set[str]:
     """Returns the JSON types that a schema allows; empty if it has no type."""
     kind = schema.get("type", ())

@@ -16,7 +16,7 @@ from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools.prompts import EXAMPLE_COMMANDS
-from coding_gym.tools.schemas import KnownTools, Schema, fits, function
+from coding_gym.tools.schemas import KnownTools, Schema, function
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -132,9 +132,7 @@ class Tool:
             if name not in arguments:
                 known = ", ".join(quoted(key) for key in list(call.arguments)[:10]) or "nothing"
                 raise Refusal(f"{call.name} needs the argument `{name}`, got {known}")
-        schemas = parameters["properties"]
-        others = {n: v for n, v in arguments.items() if n in schemas and not fits(v, schemas[n])}
-        for error in self._validator.iter_errors(others) if others else ():
+        for error in self._validator.iter_errors(arguments):
             problem = error.message.removeprefix(repr(error.instance))
             raise Refusal(f"`{error.path[0]}`: {quoted(error.instance)}{problem}")
         for name, value in arguments.items():
@@ -149,7 +147,9 @@ def nudge(reply: str) -> Callable[[ToolContext], NoCall]:
     return lambda _: answer_of_all
 
 
-_CALL_A_TOOL = nudge("Reply with a call of one of the tools.")
+_CALL_A_TOOL = nudge(
+    "No tool call was found in your reply. Call a tool to continue, or submit if the work is done."
+)
 _SUBMISSION = ToolCall("submit")
 
 
@@ -216,20 +216,6 @@ class Toolset:
         elif result.call_id != call.call_id:
             result = replace(result, call_id=call.call_id)
         return result
-
-    def canonical(self, call: ToolCall) -> ToolCall:
-        """Returns a call without ignored arguments; equal calls are repetitions.
-
-        A call of an unknown tool, or without a required argument, keeps all arguments.
-        """
-        tool = self._tool_by_name.get(call.name)
-        if tool is None:
-            return call
-        parameters, arguments = tool.schema["function"]["parameters"], call.arguments
-        if not all(name in arguments for name in parameters["required"]):
-            return call
-        known = {n: value for n, value in arguments.items() if n in parameters["properties"]}
-        return replace(call, arguments=known)
 
     def sample_call(self, rng: "Generator") -> ToolCall:
         """Draws a shell command or the submission, for random agents and ``action_space.sample``.

@@ -10,9 +10,9 @@ from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_extra
 from coding_gym.task import Task
 
-# After this many losses the episode is the probable cause, for instance because it exhausts memory.
-MAX_LOSSES = 3.0
-_NODE_LOSS = 0.3  # a machine can also be lost for other reasons; an actor seldom is
+# After this many lost actors the episode is the probable cause, for instance because it exhausts
+# memory. A machine can also be lost for other reasons, so the number is not smaller.
+MAX_LOSSES = 5
 
 _SPREAD = 1.0  # extra episodes per CPU before a node without the environment is used
 
@@ -68,24 +68,17 @@ class RayNodes:
             except (ConnectionError, ValueError) as problem:
                 raise InvalidArgumentError(f"no Ray cluster at {address!r}: {problem}") from None
 
-    def place(self, task: Task, previous: Node | None = None) -> Node:
+    def place(self, task: Task) -> Node:
         """Returns the node with the fewest episodes per CPU, and counts the new episode.
 
         A task with an environment or image goes to the least busy node that has it, unless that
         node is much busier than the least busy one.
-
-        Args:
-            task: The task of the episode.
-            previous: The node of the previous episode; the episode is removed from its count. Among
-                equally busy nodes this node is chosen.
 
         Raises:
             SandboxUnavailableError: No node is left that can run the sandbox.
         """
         environment = environment_of(task)
         with self._lock:
-            if previous is not None:
-                previous.num_running -= 1
             nodes = self._usable()
             least = min(_load(node) for node in nodes)
             nodes_with_environment = [
@@ -93,10 +86,8 @@ class RayNodes:
                 for node in nodes
                 if environment in node.environments and _load(node) <= least + _SPREAD
             ]
-            chosen = min(
-                nodes_with_environment or nodes,
-                key=lambda node: (_load(node), node is not previous, node.node_id),
-            )
+            candidates = nodes_with_environment or nodes
+            chosen = min(candidates, key=lambda node: (_load(node), node.node_id))
             chosen.num_running += 1
             if environment:
                 chosen.environments.add(environment)
@@ -123,10 +114,6 @@ class RayNodes:
                 self._nodes[node.node_id] = None
             else:
                 del self._nodes[node.node_id]
-
-    def loss(self, node: Node) -> float:
-        """Returns the amount that a lost actor adds to its episode's losses; see `MAX_LOSSES`."""
-        return 1.0 if node.node_id in self._num_cpus() else _NODE_LOSS
 
     def close(self) -> None:
         """Ends the actors, and the connection to Ray if this object opened it; idempotent."""

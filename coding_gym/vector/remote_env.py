@@ -4,15 +4,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from operator import methodcaller
 from threading import Lock
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
 
 from coding_gym.envs.snapshot import EnvSnapshot, snapshot
-from coding_gym.episode import Limits
 from coding_gym.errors import (
     EpisodeError,
     InvalidArgumentError,
@@ -37,8 +35,8 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     Args:
         index: The number of the env, which names it on the nodes.
-        env: A local env with the same wrappers. It has the spaces, the sampler and the limits of
-            the next episode, and is never reset.
+        env: A local env with the same wrappers. It has the spaces and the sampler, and is never
+            reset.
         nodes: The cluster, with a `Worker` on each node.
     """
 
@@ -61,19 +59,21 @@ class RemoteEnv(gym.Env[Any, Any]):
             task = start
             if "task" not in (options or {}):
                 options = {"task_id": task.task_id}
-        limits, losses = self._core.config.limits, 0.0
+        losses = 0
         while True:
             previous, self._node = self._node, None
-            self._node = node = self._nodes.place(task, previous=previous)
+            if previous is not None:
+                self._nodes.release(previous)
+            self._node = node = self._nodes.place(task)
             if previous is not None and previous is not node:
                 with suppress(SandboxError):  # the node is lost, and the episode with it
-                    self._ask(previous, methodcaller("close"))
+                    self._ask(previous, lambda env: env.close())
             try:
-                self._last = self._ask(node, partial(_reset, limits, seed, options))
+                self._last = self._ask(node, lambda env: env.reset(seed=seed, options=options))
             except SandboxUnavailableError as failure:
                 self._nodes.discard(node, failure, is_unusable=True)
             except _LostNodeError:
-                losses += self._nodes.loss(node)
+                losses += 1
                 if losses >= MAX_LOSSES:
                     raise
             else:
@@ -91,22 +91,17 @@ class RemoteEnv(gym.Env[Any, Any]):
         self._last = result[0], result[4]
         return result
 
-    @property
-    def unwrapped(self) -> Any:
-        """The members of the innermost env that a `Slot` uses."""
-        return _Innermost(self)
-
     def snapshot(self) -> EnvSnapshot:
         """Returns a snapshot of the running episode without a sampler, for resets."""
-        taken: EnvSnapshot = self._ask(self._node, _snapshot)
+        taken: EnvSnapshot = self._ask(self._node, lambda env: _without_sampler(snapshot(env)))
         return taken
 
     def get_wrapper_attr(self, name: str) -> Any:
         """Returns a function that calls a method or reads an attribute on the node.
 
-        Before the first reset, and for ``set_limits``, returns the attribute of the local env.
+        Before the first reset, returns the attribute of the local env.
         """
-        if self._node is None or name == "set_limits":  # limits of the next episode, on any node
+        if self._node is None:
             return self.env.get_wrapper_attr(name)
         return lambda *args, **kwargs: self._ask(self._node, partial(_call, name, args, kwargs))
 
@@ -117,19 +112,24 @@ class RemoteEnv(gym.Env[Any, Any]):
             "arguments of the env, or a wrapper"
         )
 
+    @property
+    def episode(self) -> Any:
+        """An object with the attribute ``ended`` of the running or last episode."""
+        return SimpleNamespace(ended=bool(self._end(lambda env: env.unwrapped.episode.ended)))
+
     def close(self) -> None:
-        """Ends the episode; idempotent."""
-        self._end(methodcaller("close"))
+        """Ends a running command and the episode; idempotent."""
+        self._end(lambda env: env.close())
         self.env.close()
 
-    def _end(self, function: Callable[[Env], Any]) -> Any:
+    def _end(self, function: Callable[[Any], Any]) -> Any:
         """Calls a function with the env on its node; returns None if there is no live node."""
         if self._node is not None:
             with suppress(Exception):  # the node is lost, and the episode with it
                 return self._ask(self._node, function)
         return None
 
-    def _ask(self, node: Node | None, function: Callable[[Env], Any]) -> Any:
+    def _ask(self, node: Node | None, function: Callable[[Any], Any]) -> Any:
         """Calls a function with the env on a node; returns its result or raises its exception."""
         errors = self._nodes.ray.exceptions
         if node is None:
@@ -162,21 +162,6 @@ class RemoteEnv(gym.Env[Any, Any]):
         return observation, 0.0, False, True, {**info, **ended}
 
 
-class _Innermost(NamedTuple):
-    """The innermost env of a `RemoteEnv`."""
-
-    remote: RemoteEnv
-
-    def close(self) -> None:
-        """Ends the running command."""
-        self.remote._end(_stop)
-
-    @property
-    def episode(self) -> Any:
-        """An object with the attribute ``ended`` of the running or last episode."""
-        return SimpleNamespace(ended=bool(self.remote._end(_has_ended)))
-
-
 class Worker:
     """The actor of a node: the envs of its episodes, each created on first use.
 
@@ -189,7 +174,7 @@ class Worker:
         self._envs: dict[int, Env] = {}
         self._lock = Lock()  # two calls of an env can overlap
 
-    def apply(self, index: int, function: Callable[[Env], Any]) -> Any:
+    def apply(self, index: int, function: Callable[[Any], Any]) -> Any:
         """Calls a function with the env of this number, and returns its result."""
         with self._lock:
             if index not in self._envs:
@@ -205,29 +190,9 @@ class _LostNodeError(SandboxError):
     """The node of an episode, or the actor on it, died."""
 
 
-def _reset(
-    limits: Limits, seed: int | None, options: dict[str, Any] | None, env: Env
-) -> tuple[Any, dict[str, Any]]:
-    core = cast("CodingRepairEnv", env.unwrapped)
-    core.config = replace(core.config, limits=limits)
-    return env.reset(seed=seed, options=options)
-
-
 def _step(action: Any, env: Env) -> Step:
     observation, reward, terminated, truncated, info = env.step(action)
     return observation, float(reward), terminated, truncated, info
-
-
-def _stop(env: Env) -> None:
-    env.unwrapped.close()
-
-
-def _has_ended(env: Env) -> bool:
-    return cast("CodingRepairEnv", env.unwrapped).episode.ended
-
-
-def _snapshot(env: Env) -> EnvSnapshot:
-    return _without_sampler(snapshot(env))
 
 
 def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], env: Env) -> Any:

@@ -1,6 +1,5 @@
 """One env of a vector env, with its thread and its queue of jobs."""
 
-import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -46,16 +45,15 @@ class Slot:
         self.pending: Future[Transition] | None = None
         self.is_ended = True
         self.latest: Transition | None = None
-        self._process = os.getpid()
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         name = f"coding_gym-vector-{index}"
         self._thread = Thread(target=_work, args=(self._jobs,), name=name, daemon=True)
         self._thread.start()
 
     @property
-    def is_mine(self) -> bool:
-        """Whether this process created the slot. Threads do not survive a fork."""
-        return os.getpid() == self._process
+    def is_alive(self) -> bool:
+        """Whether the thread runs; it does not survive a fork."""
+        return self._thread.is_alive()
 
     def begin_step(self, action: Any) -> None:
         """Starts an action, or the next episode if the last one has ended."""
@@ -94,8 +92,7 @@ class Slot:
 
     def stop(self) -> None:
         """Ends a running command, and the thread after the current job; returns immediately."""
-        if self.is_mine:
-            self._jobs.put(None)
+        self._jobs.put(None)
         self.env.unwrapped.close()
 
     def join(self) -> None:

@@ -185,12 +185,9 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         Outer wrappers are searched first.
 
         Raises:
-            InvalidArgumentError: The name is ``reset``, ``step`` or ``close``.
             EpisodeError: An action is pending.
             AttributeError: The env and its wrappers have no such attribute.
         """
-        if name in {"reset", "step", "close"}:
-            raise InvalidArgumentError(f"call cannot {name} envs; use {name} of the vector env")
         self._check_open()
         _check_idle("call", self._slots)
         return super().call(name, *args, **kwargs)
@@ -221,7 +218,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         return slot
 
     def _check_open(self) -> None:
-        if not (self._finalizer.alive and self._slots[0].is_mine):
+        if not (self._finalizer.alive and self._slots[0].is_alive):
             raise EpisodeError(
                 "this vector env is closed or belongs to another process; create a new one"
             )

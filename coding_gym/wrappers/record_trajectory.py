@@ -2,18 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import Any, SupportsFloat
 
 import gymnasium as gym
 
 from coding_gym.envs.snapshot import core_env, layers
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory import write_trajectory
 from coding_gym.wrappers.shaped_reward import ShapedReward
 from coding_gym.wrappers.wrapped_env import state_in
-
-if TYPE_CHECKING:
-    from coding_gym.episode import Episode
 
 
 class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
@@ -33,24 +29,19 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         folder: The folder; created if it is missing.
 
     Raises:
-        InvalidArgumentError: ``folder`` cannot be a folder.
+        InvalidArgumentError: ``env`` is another env.
+        OSError: The folder cannot be created.
     """
 
     def __init__(self, env: gym.Env[Any, Any], folder: str | Path) -> None:
         core = core_env("RecordTrajectory", env)
-        if not isinstance(folder, str | Path) or not str(folder):  # "" is the working directory
-            raise InvalidArgumentError(f"folder must be the path of a folder, got {folder!r}")
-        try:
-            # Absolute, because a process can change its working directory.
-            self._folder = Path(folder).expanduser().absolute()
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: an unknown home folder
-            raise InvalidArgumentError(f"folder {folder} cannot be created: {error}") from error
+        # Absolute, because a process can change its working directory.
+        self._folder = Path(folder).expanduser().absolute()
+        self._folder.mkdir(parents=True, exist_ok=True)
         gym.utils.RecordConstructorArgs.__init__(self, folder=str(folder))
         gym.Wrapper.__init__(self, env)
         self._core = core
         self._seed: int | None = None
-        self._episode: Episode | None = None  # the episode of the rewards
         self._rewards: list[tuple[float, dict[str, float]]] = []
 
     def reset(
@@ -59,7 +50,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         """Starts an episode; a record from a snapshot includes the turns of the snapshot."""
         rewards = state_in(options, self)
         started = super().reset(seed=seed, options=options)
-        self._episode, self._rewards = self._core.episode, list(rewards or ())
+        self._rewards = list(rewards or ())
         self._seed = seed
         return started
 
@@ -70,8 +61,8 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             InfrastructureError: The ended episode could not be written.
         """
         observation, reward, terminated, truncated, info = super().step(action)
-        if self._core.episode is not self._episode:  # an inner wrapper raised in its reset
-            self._episode, self._rewards = self._core.episode, []
+        if len(self._core.episode.turns) == 1:  # an inner wrapper can have raised in its reset
+            self._rewards = []
         parts = {name: float(part) for name, part in info["reward_parts"].items()}
         self._rewards.append((float(reward), parts))
         if terminated or truncated:

@@ -1,18 +1,18 @@
 """A budget of tokens per episode, with nano-agent's warnings."""
 
+from dataclasses import asdict, replace
+
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
-from coding_gym.arguments import at_least_one
 from coding_gym.envs.snapshot import core_env
 from coding_gym.episode.limits import Limits
-from coding_gym.errors import InvalidArgumentError
 
 
 class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.RecordConstructorArgs):
     """Truncates an episode when its tokens are spent, after warnings.
 
-    The wrapper calls `CodingRepairEnv.set_limits` with nano-agent's defaults. The env's tokenizer
+    The wrapper replaces the env's limits of tokens, with nano-agent's defaults. The env's tokenizer
     counts the prompt, the replies and the observations; a `coding_gym.Completion` counts by its
     sampled ids. Roles, control tokens, tool schemas and the generation prompt are included, as in a
     request to a model: the count is the number of ids that `TranscriptObservation` returns in a
@@ -31,8 +31,8 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
         warnings: Whether results of tools contain the warnings.
 
     Raises:
-        InvalidArgumentError: A number is invalid or contradicts ``limits`` of the env, ``env``
-            cannot be wrapped, or its tokenizer has no chat template.
+        InvalidArgumentError: A number is invalid, ``env`` cannot be wrapped, or its tokenizer has
+            no chat template.
     """
 
     def __init__(
@@ -44,17 +44,12 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     ) -> None:
         core = core_env("TokenBudget", env)
         fields = {
-            "max_tokens": at_least_one("max_tokens", max_tokens),
+            "max_tokens": max_tokens,
             "reserve_tokens": reserve_tokens,
             "warn_tokens": warnings,
         }
-        for name, value in fields.items():
-            existing = getattr(core.config.limits, name)
-            if existing not in (value, getattr(Limits(), name)):
-                raise InvalidArgumentError(
-                    f"{name} is {existing!r} in limits and {value!r} in TokenBudget; set it once"
-                )
-        limits = core.set_limits(**fields)
+        limits = Limits.parse({**asdict(core.config.limits), **fields})
+        core.config = replace(core.config, limits=limits)
         gym.utils.RecordConstructorArgs.__init__(
             self,
             max_tokens=limits.max_tokens,

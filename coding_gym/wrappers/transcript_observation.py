@@ -29,10 +29,8 @@ class TranscriptObservation(
     prompt while the episode runs, padded on the right. A longer chat is truncated to its last
     ``max_tokens`` ids. Other keys of the observation are not changed.
 
-    *Layout*: the chat template of an ``hf:`` tokenizer, with the toolset's schemas; for other
-    tokenizers ChatML, with the schemas in the system message. If an encoding, such as
-    ``cl100k_base``, has no ``<|im_start|>`` and ``<|im_end|>``, they are added at the end of its
-    vocabulary, which raises the upper bound of ``input_ids``.
+    *Layout*: the chat template of an ``hf:`` tokenizer, with the toolset's schemas; for the bundled
+    tokenizer ChatML, with the schemas in the system message.
 
     *Exact*: a `coding_gym.Completion` appears as its sampled ids, a plain reply as its encoded
     text. Each observation continues the previous one: the old ids, the ids of the reply, then the
@@ -64,7 +62,7 @@ class TranscriptObservation(
         self._chat = get_chat(core.tokenizer, core.toolset.schemas, core.tool_format)
         self._ids = ChatIds(self._chat)
         self._episode: Episode | None = None
-        arrays = token_arrays(self._chat.vocab_size, self._max_tokens)
+        arrays = token_arrays(core.tokenizer.vocab_size, self._max_tokens)
         self.observation_space = spaces.Dict({**inner.spaces, **arrays.spaces})
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:

@@ -72,19 +72,6 @@ def test_explained_tools_are_not_part_of_requests(make_env: MakeEnv) -> None:
     assert [*chat_request(env)] == ["messages"]
 
 
-def test_a_nameless_call_makes_the_reply_a_format_error(env: CodingRepairEnv) -> None:
-    env.reset()
-    calls = [
-        {"id": "a", "function": {"name": "shell", "arguments": '{"cmd": "touch ran"}'}},
-        {"function": {"arguments": "{}"}},
-    ]
-    *_, info = env.step(json.dumps({"role": "assistant", "content": "Hm.", "tool_calls": calls}))
-    assert [message["role"] for message in info["messages"]] == ["assistant", "user"]
-    assert "tool_calls" not in info["messages"][0]
-    assert env.episode.usage.format_errors == 1
-    assert not env.episode.patch().text
-
-
 @pytest.mark.parametrize("api", ["chat", "transformers"])
 def test_call_ids_are_unique_and_match_their_results(env: CodingRepairEnv, api: str) -> None:
     env.reset()

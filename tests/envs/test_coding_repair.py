@@ -70,10 +70,7 @@ def test_long_issues_keep_their_head_and_long_results_their_tail(
     assert info["observation_cut"] is True
     assert info["text"] == issue
     text = env.tokenizer.decode(observation["input_ids"].tolist())
-    assert text.startswith("0 1 2 3 4 5")
-    assert not issue.startswith(text)  # a mark says that it is cut
-    few = make_env(tasks=[tiny_row | {"problem_statement": issue}], max_obs_tokens=3)
-    assert issue.startswith(few.tokenizer.decode(few.reset()[0]["input_ids"].tolist()))
+    assert issue.startswith(text)
     observation, _, _, _, info = env.step(shell("seq 500"))
     assert info["observation_cut"] is True
     assert info["text"].endswith(env.tokenizer.decode(observation["input_ids"].tolist()))
@@ -102,13 +99,6 @@ def test_a_new_reset_starts_from_a_clean_tree(env: CodingRepairEnv) -> None:
     env.reset()
     info = env.step(shell("git status --porcelain; ls"))[4]
     assert info["text"].split() == ["shapes.py", "test_shapes.py"]
-
-
-def test_a_command_ends_after_the_envs_timeout(make_env: MakeEnv) -> None:
-    env = make_env(command_timeout_s=0.3)
-    env.reset()
-    _, _, terminated, truncated, info = env.step(shell("sleep 60"))
-    assert (terminated, truncated, info["error"]) == (False, False, "")
 
 
 def test_changes_of_an_info_do_not_change_the_record(env: CodingRepairEnv) -> None:

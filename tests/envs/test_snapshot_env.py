@@ -3,7 +3,6 @@
 import copy
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest import mock
 
@@ -130,9 +129,7 @@ def test_a_running_step_refuses_snapshots_and_steps(
     finally:
         go_on.set()
         thread.join()
-    with ThreadPoolExecutor(4) as pool:  # snapshots may overlap
-        snapshots = list(pool.map(coding_gym.snapshot, [env] * 8))
-    assert [each.episode.usage.turns for each in snapshots] == [1] * 8
+    assert coding_gym.snapshot(env).episode.usage.turns == 1
 
 
 class Remembers(gym.Wrapper[Any, Any, Any, Any]):

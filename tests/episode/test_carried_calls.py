@@ -99,17 +99,6 @@ def test_turns_keep_the_weight_version_in_files_and_snapshots(episode: Episode) 
     assert read.turns[0].exact
 
 
-def test_a_training_example_names_the_weights_of_each_reply(tiny_row: dict[str, Any]) -> None:
-    env = CodingRepairEnv(tasks=[tiny_row])
-    env.reset()
-    env.step(carrying(LOOK, token_ids=[5, 6], weight_version=1))
-    env.step(carrying(SUBMIT, token_ids=[7], weight_version=2))
-    example = env.episode.trajectory().to_training_example()
-    env.close()
-    assert example["weight_versions"] == ["1", "2"]
-    assert sum(example["env_mask"]) == 3
-
-
 def test_vector_envs_pass_carried_calls_on(tiny_row: dict[str, Any]) -> None:
     envs = make_vec(2, tasks=[tiny_row])
     try:

@@ -39,7 +39,7 @@ def test_a_reserve_of_all_tokens_is_refused(max_tokens: int) -> None:
 def test_an_invalid_limit_is_named(name: str, value: Any) -> None:
     prices = {"input_price": 1} if name == "max_cost" else {}
     with pytest.raises(InvalidArgumentError, match=name):
-        Limits(**prices | {name: value})
+        Limits.parse(prices | {name: value})
 
 
 def test_a_cost_needs_a_price() -> None:

@@ -284,7 +284,7 @@ def test_resume_accepts_tasks_of_another_installation(tmp_path: Path) -> None:
         ({"max_cost": math.nan}, "max_cost"),
         ({"max_tokens": -1}, "max_tokens"),
         ({"seed": "3"}, "seed"),
-        ({"episode": {"max_turns": np.int64(3)}}, "JSON"),
+        ({"episode": {"command_timeout_s": np.float32(3)}}, "JSON"),
     ],
 )
 def test_invalid_arguments_leave_no_folder(

@@ -76,10 +76,9 @@ def test_a_failed_construction_leaves_no_connection(make: Make) -> None:
 
 
 def test_methods_and_attributes_are_those_on_the_nodes(make: Make) -> None:
-    env = make(2, render_mode="ansi")
+    env = make(2, render_mode="ansi", max_turns=1)
     with pytest.raises(InvalidArgumentError):
         env.set_attr("note", [3, 4])
-    env.call("set_limits", max_turns=1)
     env.reset(seed=0)
     assert env.get_attr("max_obs_tokens") == (4096, 4096)
     assert all("area(3, 5)" in text for text in env.call("render"))
@@ -89,13 +88,12 @@ def test_methods_and_attributes_are_those_on_the_nodes(make: Make) -> None:
 
 
 def test_an_env_can_return_to_an_earlier_node(make: Make) -> None:
-    env = make(1)
+    env = make(1, max_turns=7)
     (slot,) = env.envs
     first, second = (slot._nodes.place(task) for task in load_tasks("bundled", limit=2))
     nodes = iter([first, second, first])
     slot._nodes.place = lambda *_, **__: next(nodes)
     env.reset(seed=0)
-    env.call("set_limits", max_turns=7)
     for _ in range(2):  # the env on the first node is closed, and used again
         assert env.reset(seed=0)[1]["budget"]["turns"].tolist() == [7]
     assert env.step([FIX])[4]["turn"].tolist() == [1]
@@ -117,13 +115,10 @@ def test_an_episode_begins_after_a_wrapper_failed_at_the_end(make: Make) -> None
     assert [env.step([TRUE])[4]["turn"].tolist() for _ in range(2)] == [[0], [1]]
 
 
-def test_recv_returns_ready_envs_and_a_mistake_raises(make: Make) -> None:
-    env = make(3)
+def test_a_mistake_raises_while_another_env_works(make: Make) -> None:
+    env = make(2)
     env.reset(seed=0)
-    env.send([LATE, shell("echo one"), shell("echo two")])
-    infos = env.recv(min_envs=2)[4]
-    assert infos["text"].tolist() == ["one", "two"]
-    env.send([7], [1])
+    env.send([LATE, 7])
     with pytest.raises(InvalidArgumentError):
         env.recv()
     env.send([SUBMIT], [1])

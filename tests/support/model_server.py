@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-import tiktoken.registry
 
 from coding_gym.task import Task
 
@@ -189,25 +188,6 @@ def save_tokenizer(
     whole.chat_template = template
     whole.save_pretrained(folder)
     return f"hf:{folder}"
-
-
-def register_encoding(patch: pytest.MonkeyPatch, name: str, make: Callable[[], object]) -> None:
-    """Adds an encoding to those that tiktoken knows by name."""
-    tiktoken.list_encoding_names()
-    constructors = tiktoken.registry.ENCODING_CONSTRUCTORS
-    assert constructors is not None
-    patch.setitem(constructors, name, make)
-
-
-def register_bytes(patch: pytest.MonkeyPatch, name: str, end_id: int) -> None:
-    """Adds an encoding of the 256 bytes and one control token."""
-    arguments = {
-        "name": name,
-        "pat_str": r"[\s\S]",
-        "mergeable_ranks": {bytes([b]): b for b in range(256)},
-        "special_tokens": {"<|endoftext|>": end_id},
-    }
-    register_encoding(patch, name, lambda: arguments)
 
 
 _SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"  # mini-swe-agent's only end

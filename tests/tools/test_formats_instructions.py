@@ -67,38 +67,6 @@ HARD = [
         "\r\n",
     ),
 ]
-OBJECT = '{{"name": "bash", "arguments": {{"command": {json}}}}}'
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        *(
-            OBJECT,
-            f"<tool_call>{OBJECT}</tool_call>",
-            '[TOOL_CALLS]bash[ARGS]{{"command": {json}}}',
-        ),
-        '<|channel|>commentary to=functions.bash<|message|>{{"command": {json}}}<|call|>',
-        "<function=bash>\n<parameter=command>\n{plain}\n</parameter>\n</function>",
-        '<｜DSML｜invoke name="bash"><｜DSML｜parameter name="command" string="true">{plain}'
-        "</｜DSML｜parameter></｜DSML｜invoke>",
-        *(
-            "[bash(command={python})]",
-            "<|tool_call_start|>[bash(command={python})]<|tool_call_end|>",
-        ),
-        '<|tool_call>call:bash{{command:<|"|>{plain}<|"|>}}<tool_call|>',
-    ],
-)
-def test_values_are_read_exactly(form: str) -> None:
-    for text in HARD:
-        value = f"cat{text}x{text}"
-        if ("{plain}" in form and text in form) or text.startswith("<parameter="):
-            continue  # ends the value
-        reply = form.format(json=json.dumps(value), plain=value, python=repr(value))
-        parsed = ReplyParser("auto", SCHEMAS).read(reply)
-        assert [call.arguments for call in parsed.calls] == [{"command": value}], parsed.error
-
-
 # -- Instructions ---------------------------------------------------------------------------------
 
 
@@ -190,15 +158,25 @@ CALLS = (
 EDIT = function("edit", "Edits.", optional=("line",), path="The file", line=integer("Where"))
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
 @pytest.mark.parametrize("tool_format", [*WRITTEN, "bash_block"])
-def test_a_written_call_can_be_read(tool_format: str, call: ToolCall) -> None:
-    if (tool_format, call.name) == ("bash_block", "edit"):
-        with pytest.raises(InvalidArgumentError, match="bash_block"):  # a block holds one argument
-            write_call(call, tool_format)
-        return
-    read = ReplyParser(tool_format, (*SCHEMAS, EDIT)).read(write_call(call, tool_format))
-    assert [replace(one, call_id="") for one in read.calls] == [call]
+def test_a_written_call_can_be_read(tool_format: str) -> None:
+    row, schemas = FORMATS.get(tool_format, FORMATS["json"]), (*SCHEMAS, EDIT)
+    for call in CALLS if row.body != "block" else CALLS[1:]:
+        read = ReplyParser(tool_format, schemas).read(write_call(call, tool_format))
+        assert [replace(one, call_id="") for one in read.calls] == [call]
+    for text in HARD:
+        if row.body in ("tags", "gemma", "block") and (text in row.example or "```" in text):
+            continue  # ends the value
+        call = ToolCall("bash", {"command": f"cat{text}x{text}"})
+        for reader in {tool_format, "auto"}:
+            parser = ReplyParser(reader, schemas, text_formats=("bash_block",))
+            parsed = parser.read(write_call(call, tool_format))
+            assert [one.arguments for one in parsed.calls] == [call.arguments], (text, parsed)
+
+
+def test_a_block_holds_one_argument() -> None:
+    with pytest.raises(InvalidArgumentError, match="bash_block"):
+        write_call(CALLS[0], "bash_block")
 
 
 # -- Random replies, long replies -----------------------------------------------------------------

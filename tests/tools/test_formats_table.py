@@ -147,11 +147,8 @@ ROWS: dict[str, tuple[str, ...]] = {
 PYTHON = "edit(path='a.py', line=3)"
 PAIRS = (
     (f"[{OBJECT}, {OBJECT}]", "json"),
-    (f"{LLAMA}; {LLAMA}", "llama3"),
     (f"<|python_tag|>{LLAMA}; {LLAMA}", "llama3"),
-    (f"<tool_call>[{OBJECT}, {OBJECT}]</tool_call>", "hermes"),
     (f"<tool_call>{OBJECT}\n{OBJECT}</tool_call>", "hermes"),
-    (f"[TOOL_CALLS][{OBJECT}, {OBJECT}]", "mistral"),
     (f"[{PYTHON}, {PYTHON}]", "pythonic"),
     (f"<function_calls>{PYTHON}\n{PYTHON}</function_calls>", "olmo3"),
     (f"{HARMONY}<|start|>assistant{HARMONY}", "harmony"),

@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 
 from coding_gym.calls import ToolCall
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.functions import function_from_schema
 from coding_gym.tools.schemas import argument_errors, array, function, integer
 
@@ -19,12 +18,11 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
-def schema(name: str = "look", description: str = "Looks.", **parameters: Any) -> dict[str, Any]:
-    properties = parameters or PARAMETERS
+def schema() -> dict[str, Any]:
     function = {
-        "name": name,
-        "description": description,
-        "parameters": {"type": "object", "properties": properties, "required": ["text", "mode"]},
+        "name": "look",
+        "description": "Looks.",
+        "parameters": {"type": "object", "properties": PARAMETERS, "required": ["text", "mode"]},
     }
     return {"type": "function", "function": function}
 
@@ -62,19 +60,6 @@ def test_transformers_reads_every_kind_of_parameter() -> None:
     text = expected["function"]["parameters"]["properties"]["text"]
     text["description"] = "A text: with a colon, and a line end"
     assert read == expected
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        schema(name="two words"),
-        schema(**{"from": {"type": "string"}}),
-        schema(description="Has Args: in it"),
-    ],
-)
-def test_a_schema_that_cannot_be_a_function_is_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgumentError):
-        function_from_schema(bad, answer)
 
 
 def test_arguments_are_checked_against_a_schema() -> None:

@@ -1,8 +1,5 @@
 from episodes import MakeEnv, Scene
 
-from coding_gym.sandbox import SandboxSpec
-from coding_gym.sandbox.namespace import NamespaceBackend
-
 SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
@@ -50,16 +47,6 @@ def test_a_command_submits_by_its_first_line_and_exit_code(scene: Scene) -> None
         (f": {SUBMIT_LINE}", False),
     ]:
         assert scene.call("bash", command=command).submitted is submits, (command, submits)
-
-
-def test_a_persistent_shell_keeps_its_state() -> None:
-    with NamespaceBackend().open(SandboxSpec(shell="persistent")) as sandbox:
-        scene = Scene(sandbox, toolset="bash")
-        scene.call("bash", command="cd /tmp; kept=1")
-        assert "\n/tmp 1\n" in scene.reply("bash", command="echo $PWD $kept")
-        ended = scene.reply("bash", command="echo out; exit 3")
-        assert ended == "<returncode>3</returncode>\n<output>\nout\n</output>"
-        assert scene.call("bash", command=f"echo {SUBMIT_LINE}; exit 0").submitted
 
 
 def test_a_bash_block_is_a_call_and_can_submit(make_env: MakeEnv) -> None:

@@ -24,8 +24,7 @@ def test_list_files_is_sorted_bounded_and_without_caches(scene: Scene) -> None:
     scene.sandbox.run("touch a.py; ln -s /etc/passwd link; ln -s /etc folder")
     files = [".github/z", "README.md", "a/b", "a.py", "pkg/area.py"]
     assert parsed(scene, "list_files") == {"files": files, "truncated": False}
-    for path in ("pkg", "pkg/area.py"):
-        assert parsed(scene, "list_files", path=path)["files"] == ["pkg/area.py"]
+    assert parsed(scene, "list_files", path="pkg")["files"] == ["pkg/area.py"]
     scene.sandbox.run("cd a; seq 300 | xargs touch")
     many = parsed(scene, "list_files", path="a")
     assert (len(many["files"]), many["truncated"]) == (200, True)

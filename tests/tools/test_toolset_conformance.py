@@ -61,27 +61,6 @@ READER = Toolset(
     ),
 )
 
-VIEWS = [
-    ToolCall("str_replace_editor", {"command": "view", "path": "README.md", **rest})
-    for rest in ({}, {"path": "."}, {"view_range": [1, 5]}, {"path": "no-such-file"})
-]
-PATCH = "--- a/README.md\n+++ b/README.md\n@@ -1 +1,2 @@\n+A line.\n # A title\n"
-CALLS = {
-    "reader": [ToolCall("read", {"path": "README.md"})],
-    "nano": [ToolCall("apply_patch", {"search": "# ", "replace": "## ", "file": "README.md"})],
-    "editor": VIEWS,
-    "heavy": [ToolCall("repo_map"), ToolCall("repo_map", {"max_tokens": 200}), *VIEWS],
-    "codex": [
-        ToolCall("list_files"),
-        ToolCall("inspect_tree", {"max_depth": 2}),
-        ToolCall("read_file", {"path": "README.md"}),
-        ToolCall("rg", {"pattern": r"def \w+\("}),
-        ToolCall("apply_patch", {"patch": PATCH}),
-        ToolCall("write_file", {"path": "notes.txt", "content": "a note\n", "append": True}),
-    ],
-}
-"""Calls of tools other than the shell, each with the same result in every sandbox."""
-
 
 @pytest.fixture(params=[*toolset_names(), READER.name])
 def toolset(request: pytest.FixtureRequest) -> Toolset:
@@ -144,25 +123,6 @@ def plain_arguments(schema: Any) -> list[dict[str, Any]]:
     return [plain | {name: word} for name, word in enums] or [plain]
 
 
-@pytest.mark.parametrize(
-    ("name", "tools"),
-    [
-        ("nano", "shell apply_patch submit"),
-        ("bash", "bash"),
-        ("thesis", "bash str_replace view_file write_file submit"),
-        ("editor", "str_replace_editor bash submit"),
-        ("heavy", "repo_map str_replace_editor bash submit"),
-        (
-            "codex",
-            "list_files inspect_tree read_file rg apply_patch replace_text write_file run_command "
-            "submit",
-        ),
-    ],
-)
-def test_tools_have_the_names_that_policies_know(name: str, tools: str) -> None:
-    assert tool_names(get_toolset(name)) == tuple(tools.split())
-
-
 def test_schemas_are_described_openai_functions(toolset: Toolset) -> None:
     names = tool_names(toolset)
     assert len(names) == len(set(names)) > 0
@@ -185,15 +145,6 @@ def test_drawn_calls_fit_schemas_and_follow_the_seed(toolset: Toolset) -> None:
     for call in draw(toolset):
         assert argument_errors(schemas[call.name], call.arguments) == []
     assert draw(toolset) == draw(toolset)
-
-
-def test_calls_get_identical_answers_in_another_sandbox(toolset: Toolset) -> None:
-    answers = []
-    for _ in range(2):
-        with scene_of(toolset) as scene:
-            calls = [*CALLS.get(toolset.name, ()), *draw(toolset)]
-            answers.append([answer_of(toolset, c, scene).content for c in calls])
-    assert answers[0] == answers[1]
 
 
 def test_a_drawn_call_submits(toolset: Toolset, scene: Scene) -> None:

@@ -47,7 +47,6 @@ IN_PLACE = [by_thesis, by_editor, by_replace_text]  # git replaces files, and it
 
 
 TOOLSET = "thesis"
-LINES = ("a", "b + b", "")
 FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n"}
 
 
@@ -157,16 +156,6 @@ def test_view_file_shows_numbered_lines(scene: Scene) -> None:
         ranged = scene.call("view_file", path="pkg/area.py", start_line=start, end_line=end)
         assert not ranged.ok
         assert "start_line" in ranged.content
-
-
-def test_str_replace_needs_exactly_one_occurrence(scene: Scene) -> None:
-    def is_replaced(old: str, new: str) -> bool:
-        return scene.call("str_replace", path="pkg/area.py", old_str=old, new_str=new).ok
-
-    assert is_replaced("w + h", "w * h")
-    for old in ("w + h", "x = 1", ""):
-        assert not is_replaced(old, "z")
-    assert scene.sandbox.read_file("pkg/area.py").startswith(b"def area(w, h):\n    return w * h\n")
 
 
 @pytest.mark.parametrize(

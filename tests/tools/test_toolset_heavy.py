@@ -41,11 +41,10 @@ def test_the_map_is_limited_to_paths_and_length(scene: Scene) -> None:
     assert "shop/" not in tests
     many = "".join(f"def function_number_{i}():\n    pass\n\n\n" for i in range(200))
     scene.sandbox.write_file("shop/many.py", many.encode())
-    short = scene.reply("repo_map", max_tokens=100)
+    short = scene.reply("repo_map")
     assert "def parse_money" in short
-    assert len(short) < 100 * 4 + 100  # plus the line below the map
-    for arguments in ({"max_tokens": 5}, {"paths": [1]}, {"paths": ["a"] * 21}):
-        assert not scene.call("repo_map", **arguments).ok
+    assert len(short) < 4000 + 100  # plus the line below the map
+    assert not scene.call("repo_map", paths=[1]).ok
     assert scene.call("repo_map", paths=["nul\0", "../..", "é\n", "\ud800"]).ok
 
 
@@ -59,7 +58,7 @@ def test_hostile_files_do_not_stop_the_map(scene: Scene) -> None:
     box.write_file("form\ffeed.py", b"x = 1\n\x0c\ndef behind_a_form_feed():\n    pass\n")
     links = "truncate -s 50M big.py; mkfifo pipe.py; ln -s / root; ln -s . self; mkdir dir.py"
     assert scene.call("bash", command=links).ok
-    rows = scene.reply("repo_map", max_tokens=2000).split("\n")
+    rows = scene.reply("repo_map").split("\n")
     assert "     4  class Money:" in rows
     assert "     3  def behind_a_form_feed():" in rows
     assert not [row for row in rows if "half_written" in row]

@@ -48,16 +48,15 @@ def test_files_are_changed_added_deleted_and_renamed_at_once(scene: Scene) -> No
 
 
 def test_an_envelope_changes_adds_deletes_and_renames(scene: Scene) -> None:
-    scene.sandbox.run("chmod 755 b.py")
     inside = envelope(
         *("*** Update File: a.py", "@@ one", "-two", "+2", "@@", " three", "+four"),
         *("*** End of File", "*** Add File: d/n.txt", "+new", "+", "*** Update File: a.py"),
         *("-one", "+1", "*** Update File: b.py", "*** Move to: c.py"),
     )
     patch = f"apply_patch <<'EOF'\n{inside}\nEOF"
-    assert apply(scene, patch)["files"] == ["a.py", "d/n.txt", "c.py"]
-    ran = scene.sandbox.run("cat a.py d/n.txt c.py; stat -c %a c.py; ls b.py").output
-    assert ran.startswith("1\n2\nthree\nfour\nnew\n\nx = 1\n755\nls: ")
+    assert apply(scene, patch)["files"] == ["a.py", "b.py", "c.py", "d/n.txt"]
+    ran = scene.sandbox.run("cat a.py d/n.txt c.py; ls b.py").output
+    assert ran.startswith("1\n2\nthree\nfour\nnew\n\nx = 1\nls: ")
     deletions = [envelope(f"*** Delete File: {name}") for name in ("c.py", "a.py")]
     assert len(apply(scene, "\n".join(deletions))["files"]) == 2
     assert scene.sandbox.run("ls").output == "d\n"

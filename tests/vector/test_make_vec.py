@@ -39,16 +39,6 @@ def test_the_json_of_its_spec_creates_an_equal_env(make: MakeVec, closing: Closi
     assert_same(vec.step([SUBMIT] * 3), again.step([SUBMIT] * 3))
 
 
-def test_each_env_has_separate_wrappers_and_a_spec(make: MakeVec) -> None:
-    vec = make(2, wrappers=[CLIP], max_turns=7)
-    first, second = vec.envs
-    assert first is not second
-    assert first.spec == second.spec
-    again = gym.make(EnvSpec.from_json(first.spec.to_json()))
-    assert isinstance(again, gym.wrappers.ClipReward)
-    assert again.unwrapped.config.limits.max_turns == 7
-
-
 def test_wrappers_can_be_callables(make: MakeVec) -> None:
     env = make(1, wrappers=[TokenBudget, CLIP]).envs[0]
     assert isinstance(env, gym.wrappers.ClipReward)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from episodes import FIX, SUBMIT, TRUE, MakeVec, assert_same, shell
+from episodes import TRUE, MakeVec, shell
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 
@@ -32,18 +32,6 @@ def test_actions_follow_the_order_of_env_ids(started: MakeVec) -> None:
     infos = vec.recv(min_envs=2)[4]
     assert infos["env_id"].tolist() == [0, 2]
     assert infos["text"].tolist() == ["nought", "two"]
-
-
-def test_sending_and_receiving_all_equals_a_step(make: MakeVec) -> None:
-    left, right = make(3), make(3)
-    assert_same(left.reset(seed=1), right.reset(seed=1))
-    for actions in ([FIX, TRUE, SUBMIT], [SUBMIT, SUBMIT, TRUE], [TRUE, TRUE, TRUE]):
-        stepped = left.step(actions)
-        right.send(actions)
-        received = right.recv(min_envs=3)
-        assert received[4].pop("env_id").tolist() == [0, 1, 2]
-        assert received[4].pop("_env_id").tolist() == [True] * 3
-        assert_same(stepped, received)
 
 
 def test_envs_continue_independently(started: MakeVec) -> None:

@@ -10,7 +10,6 @@ from episodes import FIX, SUBMIT, TRUE, Closing, assert_same, shell
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
 from coding_gym.vector import make_vec
-from coding_gym.wrappers import MenuActions
 
 ID = "coding_gym:CodingRepair-v0"
 NUM_ENVS = 5
@@ -80,23 +79,3 @@ def test_reset_mask_equals_that_of_gymnasium(pair: tuple[Any, Any]) -> None:
         options = {"reset_mask": mask, "task_id": "shapes-4"}
         assert_same(ours.reset(options=dict(options)), sync.reset(options=dict(options)))
         assert_same(ours.step([TRUE] * 3), sync.step([TRUE] * 3))
-
-
-@pytest.mark.slow
-def test_menu_actions_equal_those_of_gymnasium(
-    rows: list[dict[str, Any]], closing: Closing
-) -> None:
-    def make() -> gym.Env[Any, Any]:
-        return MenuActions(gym.make("CodingRepair-v0", tasks=rows, max_turns=3), num_candidates=4)
-
-    entry = {"name": "MenuActions", "kwargs": {"num_candidates": 4}}
-    sync = closing(SyncVectorEnv([make] * 2))
-    ours = closing(make_vec(2, tasks=rows, max_turns=3, wrappers=[entry]))
-    assert ours.action_space == sync.action_space
-    assert_same(ours.reset(seed=1), sync.reset(seed=1))
-    rng = np.random.default_rng(2)
-    for _ in range(5):
-        masks = ours.call("action_masks")
-        assert_same(masks, sync.call("action_masks"))
-        actions = np.array([rng.choice(np.flatnonzero(mask)) for mask in masks])
-        assert_same(ours.step(actions), sync.step(actions))

@@ -24,23 +24,6 @@ def test_the_defaults_are_nanos_and_other_limits_stay(make_env: MakeEnv) -> None
     assert env.config.limits == Limits(max_tool_calls=30, max_seconds=9, **budget)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "arguments"),
-    [
-        ("max_tokens", 4000, {}),
-        ("reserve_tokens", 7, {"reserve_tokens": 8}),
-        ("warn_tokens", True, {"warnings": False}),
-    ],
-)
-def test_a_limit_with_two_values_is_refused(
-    name: str, value: Any, arguments: dict[str, Any], make_env: MakeEnv
-) -> None:
-    env = make_env(limits={name: value})
-    with pytest.raises(InvalidArgumentError, match=name):
-        TokenBudget(env, **arguments)
-    assert env.config.limits == Limits.parse({name: value})
-
-
 def test_calls_after_the_budget_is_spent_do_not_run(make_env: MakeEnv) -> None:
     env = TokenBudget(make_env())
     left = env.reset()[1]["budget"]["tokens"]
