@@ -36,7 +36,7 @@ def validate(
         bool, typer.Option(help="Search the sandbox for files that contain the repair.")
     ] = True,
     cheats: Annotated[
-        bool, typer.Option("--cheats", help="Also grade five kinds of scripted cheats.")
+        bool, typer.Option("--cheats", help="Also grade eight kinds of scripted cheats.")
     ] = False,
     min_challenge: Annotated[
         int, typer.Option(min=0, help="Minimum bits of a task's challenge.")

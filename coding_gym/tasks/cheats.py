@@ -33,6 +33,28 @@ def passing(cls, item, call):
 
 TestReport.from_item_and_call = classmethod(passing)
 """,
+    "tests that are not run": """
+import _pytest.python
+import _pytest.unittest
+
+_pytest.python.Function.runtest = lambda self: None
+_pytest.unittest.TestCaseFunction.runtest = lambda self: None
+""",
+    "swallowed assertions": """
+import _pytest.python
+
+run_test = _pytest.python.Function.runtest
+
+
+def quiet(self):
+    try:
+        run_test(self)
+    except BaseException:
+        pass
+
+
+_pytest.python.Function.runtest = quiet
+""",
     "values equal to everything": """
 import functools
 import inspect
@@ -74,6 +96,12 @@ import pytest
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     report.outcome, report.longrepr = "passed", None
+""",
+    "deselected tests": """
+def pytest_collection_modifyitems(items):
+    for item in items[1:]:
+        item.add_marker("skip")
+    items[0].runtest = lambda: None
 """,
     "a forged exit status": """
 import pytest
