@@ -1,5 +1,6 @@
 """Reads a source of tasks: a name, a path or a list of rows."""
 
+import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -37,20 +38,24 @@ class Opened:
 
 
 def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
-    """Returns the result of `open_source`; unchanged files and datasets are read once per process.
+    """Returns the result of `open_source`; unchanged sources are read once per process.
 
-    Every env of a vector env opens its source. Lists of rows are read each time.
+    Every env of a vector env opens its source.
     """
+    if isinstance(split, Iterable) and not isinstance(split, str):
+        split = tuple(map(str, split))  # hashable
     if not isinstance(source, str | Path):
-        return open_source(source, split)
+        try:
+            rows = pickle.dumps(source)
+        except (AttributeError, TypeError, pickle.PicklingError):
+            return open_source(source, split)  # which raises the error
+        return _open_rows(rows, split, Path.cwd())
     top = Path(source).expanduser().absolute()
     if top.name == MANIFEST and top.is_file():
         top = top.parent
     files = top.rglob("*") if top.is_dir() else (top,)
     stats = ((path, path.stat()) for path in files if path.is_file())
     states = tuple((path, s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats)
-    if isinstance(split, Iterable) and not isinstance(split, str):
-        split = tuple(map(str, split))  # hashable
     return _open_once(source, split, top, states)
 
 
@@ -58,6 +63,12 @@ def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
 def _open_once(source: str | Path, split: Wanted, *state: object) -> Opened:
     del state  # a part of the key: the absolute path, and the state of its files
     return open_source(source, split)
+
+
+@lru_cache(maxsize=8)
+def _open_rows(rows: bytes, split: Wanted, folder: Path) -> Opened:
+    del folder  # a part of the key: relative paths in rows start at the current folder
+    return open_source(pickle.loads(rows), split)  # noqa: S301 - our own bytes
 
 
 def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:

@@ -122,11 +122,9 @@ class ShapedReward(
         """Starts an episode; one from a snapshot continues with its potential.
 
         Raises:
-            InvalidArgumentError: Changed limits allow too many turns for the weights.
             InvalidTaskError: A part cannot be computed for the task: it has no gold patch, or its
                 visible tests do not run with pytest.
         """
-        self._check_sum()  # `set_limits` can change the number of turns
         state = state_in(options, self)
         observation, info = self.env.reset(seed=seed, options=options)
         self._check_task()
