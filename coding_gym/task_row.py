@@ -193,8 +193,8 @@ def read_task(row: Row, where: str) -> Task:
     model = parse(TaskRow, row, where)
     tree = model.tree()
     if tree is None:
-        others = "'files', 'folder', 'repository', 'image_path'"
-        raise row_error(row, where, "repo", f"is missing, and so are {others}")
+        names = "'repo', 'files', 'folder', 'repository' or 'image_path'"
+        raise row_error(row, where, "repo", f"is missing; the row needs one of {names}")
     values = {key: value for key, value in model.values.items() if key not in _TREE_FIELDS}
     if model.image_path:
         values.setdefault("interpreter", "image")

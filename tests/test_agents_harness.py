@@ -420,9 +420,7 @@ def test_limits_that_a_harness_cannot_enforce_are_refused(limits: Any, tmp_path:
         Runner(factory=EpisodeConfig.from_config(limits=limits), player=player)
 
 
-def test_reply_without_role_or_id_is_complete_for_the_harness(
-    tiny_row: Any, tmp_path: Path
-) -> None:
+def test_endpoint_adds_missing_role_and_call_id(tiny_row: Any, tmp_path: Path) -> None:
     code = """
 assert chat(CHAT)["role"] == "assistant"
 status, text = ask("/responses", {"input": CHAT})

@@ -173,7 +173,7 @@ def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
 
 
 def _entries(choice: Mapping[str, Any]) -> Sequence[Any]:
-    """Returns the entries of a response's sampled tokens."""
+    """Returns the entries of a choice's ``logprobs.content``, one per sampled token."""
     logprobs = choice.get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     return [entry for entry in _list(content) if isinstance(entry, Mapping)]

@@ -523,7 +523,7 @@ def _columns(call: ast.Call) -> Iterator[tuple[str, tuple[ast.expr, ...], list[a
         ):
             known = _parameter_names(names)
             cells = [_cells(row, len(known)) for row in rows]
-            is_uniform = len(set(map(_has_id, rows))) == 1  # all rows get new ids, or none
+            is_uniform = len(set(map(_has_id, rows))) == 1  # ids are given to all rows or to none
             if known and is_uniform and all(len(row) == len(known) for row in cells):
                 for name, column in zip(known, zip(*cells, strict=True), strict=False):
                     yield name, column, rows

@@ -52,7 +52,7 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> No
     _check_targets([*targets, *spec.sockets, *filter(None, [spec.workspace_alias])])
     _check_sources(spec)
     if spec.forwards and spec.network:
-        raise InvalidArgumentError("forwards need a sandbox without the host's network")
+        raise InvalidArgumentError("forwards need network=False, got network=True; set one of them")
 
 
 def _check_targets(targets: Iterable[str]) -> None:

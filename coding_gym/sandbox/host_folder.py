@@ -1,7 +1,7 @@
 """The files of a ``landlock`` sandbox: a private copy of the layers, and copies of shared folders.
 
 workspace/  home/  tmp/     folders that commands may write
-python/                     a virtual environment without packages, for ``python`` and ``pip``
+python/                     a virtual environment; its only packages are those of the spec
 """
 
 import atexit
@@ -73,7 +73,8 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Hos
         if mount.writable and not _parents_are_traversable(source, user):
             raise InvalidArgumentError(
                 f"commands of the 'landlock' sandbox cannot access {source}, a writable mount: "
-                "another user may not enter a folder above it; use a folder that all may enter"
+                "the sandbox's user has no permission to enter one of its parent folders; use a "
+                "folder whose parents every user can enter"
             )
         host_paths[mount.target] = source if mount.writable else _reachable(source, user, cleanup)
     if spec.python is not None:

@@ -63,7 +63,7 @@ class Commits:
         """Yields the commits, the newest first.
 
         Yields:
-            The short hash with the subject, and the fix or the reason why the commit fixes no bug.
+            The short hash with the subject, and the fix or the reason why the commit is skipped.
         """
         for line in self._run("log", "--format=%h %s%x00%H %cI %P", "history").split("\n"):
             name, _, rest = line.partition("\0")

@@ -30,7 +30,8 @@ class TranscriptObservation(
     ``max_tokens`` ids. Other keys of the observation are not changed.
 
     *Layout*: the chat template of an ``hf:`` tokenizer, with the toolset's schemas; for the bundled
-    tokenizer ChatML, with the schemas in the system message.
+    tokenizer ChatML, with the schemas in the system message. If the system prompt explains the
+    tool format, the layout adds no schemas.
 
     *Exact*: a `coding_gym.Completion` appears as its sampled ids, a plain reply as its encoded
     text. Each observation continues the previous one: the old ids, the ids of the reply, then the

@@ -74,7 +74,7 @@ def test_options_that_select_tests_are_overruled(store: TemplateStore, options: 
     ],
     ids=["an option that tests need", "a missing plug-in", "functions of other names"],
 )
-def test_configuration_that_keeps_tests_from_running_is_named(
+def test_detail_names_the_option_that_prevents_tests(
     store: TemplateStore, files: dict[str, str], named: str
 ) -> None:
     verdict = graded_gold(replace(TASK, tree=FilesTree(BASE | files)), store)

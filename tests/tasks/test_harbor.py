@@ -89,7 +89,7 @@ def test_line_endings_are_kept(write: Write) -> None:
     assert "+x\r\n" in task.test_patch
 
 
-def test_workdir_of_the_manifest_wins(write: Write) -> None:
+def test_manifest_workdir_overrides_dockerfile(write: Write) -> None:
     manifest = MANIFEST.replace("[verifier]", 'workdir = "/src"\n[verifier]')
     (task,) = load_tasks(write(**{"task.toml": manifest}))
     assert task.image_path == "/src"

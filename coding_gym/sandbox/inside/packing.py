@@ -113,7 +113,7 @@ def restore(folders: Mapping[str, int], descriptor: int) -> None:
     """Fills empty folders with the snapshot in the owner's file, and closes the file.
 
     Raises:
-        SetupError: The files do not fit, or the stream is not a snapshot of such a sandbox.
+        SetupError: A file cannot be written, or the stream is not a snapshot of these folders.
     """
     with open(descriptor, "rb") as file, step(_STEP, "request"):
         umask = os.umask(0)  # files are made with their modes

@@ -149,7 +149,7 @@ def _drop_init_rights() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # through Python, which keeps its own record
     sc.set_capabilities(0, 0)
-    # Last: from here on other processes of the sandbox can read and write its memory.
+    # This call is last: after it, other processes of the sandbox can access this one's memory.
     sc.prctl(sc.PR_SET_DUMPABLE, 1)
 
 
