@@ -13,6 +13,7 @@ from coding_gym.errors import GradingError
 from coding_gym.grade import Level, TestStatus
 from coding_gym.grading.challenge import RECORDER, Challenge, Outcome
 from coding_gym.grading.negation import Check, Table, TestFile, Unit, names_in
+from coding_gym.grading.number_draws import new_words
 from coding_gym.grading.plan import Plan
 from coding_gym.grading.report import CheckReport, Run
 from coding_gym.grading.tree import TestTree
@@ -186,9 +187,30 @@ class _Calibration:
         )
 
     def final_challenge(self) -> Challenge:
-        """Returns the challenge of the plan, without slots that have no unit."""
-        units = tuple(slot.unit for slot in self.slots if slot.candidates)
-        return replace(self.challenge, units=units)
+        """Returns the challenge of the plan, without slots that have no unit.
+
+        Units that share a number are no bits: the number that most of them show is the right one.
+        """
+        units = [slot.unit for slot in self.slots if slot.candidates]
+        numbers = [self._numbers(unit) for unit in units]
+        uses = Counter(number for unit_numbers in numbers for number in unit_numbers)
+        return replace(
+            self.challenge,
+            units=tuple(
+                replace(unit, is_bit=unit.is_bit and all(uses[number] == 1 for number in shown))
+                for unit, shown in zip(units, numbers, strict=True)
+            ),
+        )
+
+    def _numbers(self, unit: Unit) -> set[str]:
+        """Returns the words that only one version of a unit has, if it tests the bug."""
+        if set(self._task.fail_to_pass).isdisjoint(unit.tests):
+            return set()
+        source = next(f.file.source for f in self.functions if f.file.path == unit.path)
+        pairs = [
+            (source.text[source.offset(*a) : source.offset(*b)], text) for a, b, text in unit.edits
+        ]
+        return {word for old, new in pairs for word in (*new_words(old, new), *new_words(new, old))}
 
     def drop_failing_checks(self) -> list[Run]:
         """Drops checks that fail or are not executed with the gold patch; returns two runs."""

@@ -49,7 +49,8 @@ _OPPOSITE_OF = {
 _EQUALITY = re.compile(r"assert_?(?!.*(?:not|greater|less)).*equal|assert_allclose", re.IGNORECASE)
 _RAISES = {"raises", "assertRaises", "assertRaisesRegex"}
 _WARNS = {"warns", "assertWarns", "assertWarnsRegex"}
-_CHECKING = re.compile(r"assert|check|verif|expect|same|equal", re.IGNORECASE)
+# Names of functions that assert: words of the name, so not `checkout`.
+_CHECKING = re.compile(r"assert|(^|_)(check|verify|expect|same|equals?)(_|$|(?=[A-Z]))")
 _SUPPRESSING = re.compile(r"suppress|raises|warns", re.IGNORECASE)
 # Comparisons with a tolerance.
 _TOLERANT = re.compile(r"almost|approx|close", re.IGNORECASE)
@@ -430,7 +431,7 @@ def _assertion(statement: ast.Assert | ast.Expr, where: CheckPlace) -> Iterator[
                 yield make()
             elif name in _OPPOSITE_OF and not _EQUALITY.fullmatch(name):
                 yield make()  # other values can satisfy it, too
-            elif _CHECKING.search(name):
+            elif _is_checking(call):
                 args = [arg for arg in call.args if not isinstance(arg, ast.Starred)]
                 if _EQUALITY.fullmatch(name) and len(args) > 1:
                     left, right = args[:2]
@@ -438,6 +439,15 @@ def _assertion(statement: ast.Assert | ast.Expr, where: CheckPlace) -> Iterator[
                     yield make(actual=left if right is expected else right, expected=expected)
                 else:
                     yield make(expected=args[-1] if args else None, others=tuple(args[:-1]))
+
+
+def _is_checking(call: ast.Call) -> bool:
+    """Whether the name of a called function says that it asserts something."""
+    name = _called(call)
+    match call.func:
+        case ast.Name() | ast.Attribute(value=ast.Name(id="self" | "cls")):
+            return bool(_CHECKING.search(name))
+    return name.startswith("assert")  # another method can be one of the program
 
 
 def _wanted_value(check: Check) -> ast.expr | None:

@@ -56,12 +56,12 @@ class Surroundings:
         return rng.choices(similar, weights[1:])[0], is_as_probable
 
     def _weight(self, text: str, other: str) -> float:
-        (number,) = _integers(_new_words(text, other)) or [0]
+        (number,) = _integers(new_words(text, other)) or [0]
         law = log10(1 + 1 / int(str(number)[0])) if number else 0.0
         return _WEIGHT * law + self._uses[1][str(number)]
 
     def _are_similar(self, left: str, right: str) -> bool:
-        old, new = _new_words(left, right), _new_words(right, left)
+        old, new = new_words(left, right), new_words(right, left)
         if len(old) != 1 or len(new) != 1 or not (old[0] + new[0]).isdecimal():
             return False
         return len(left) == len(right) and self._features(old[0]) == self._features(new[0])
@@ -89,7 +89,7 @@ class Surroundings:
         return [{a + s * b for a in one for b in one for s in (1, -1)} for one in known]
 
 
-def _new_words(text: str, other: str) -> list[str]:
+def new_words(text: str, other: str) -> list[str]:
     """Returns the words of a text that another text does not have."""
     return [*(Counter(_WORDS.findall(text)) - Counter(_WORDS.findall(other))).elements()]
 

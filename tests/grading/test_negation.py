@@ -41,8 +41,10 @@ CHECKS = {
     "self.assertAlmostEqual(f(3), 4.1, delta=1)": "value",
     "with contextlib.suppress(ValueError):\n        assert f(3) == 4\n    print(found)": "end",
     "print(found)": "end",
+    "send.verify('a')": "end",
+    "checkout('a')": "end",
 }
-HEAD = "def same(one, two):\n    assert one == two\n\n\n"
+HEAD = "def same(one, two):\n    assert one == two\n\n\ndef checkout(page):\n    print(page)\n\n\n"
 TAIL = "\n    log.append('end')\n\n\ndef test_b():\n    assert f(1) == 2\n"
 
 
