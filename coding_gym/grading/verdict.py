@@ -1,6 +1,8 @@
 """Computes a grade from the statuses of tests."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from itertools import islice
 
 from coding_gym.errors import error_line
 from coding_gym.grade import Grade, GradeReason, TestStatus
@@ -8,6 +10,7 @@ from coding_gym.grading.report import Run
 from coding_gym.task import Task
 
 _MAX_NAMED = 3
+_MAX_NAME, _MAX_COMPARED = 200, 500  # code under test can report many long names
 _UNNAMED = 'an assertion of a fail-to-pass test failed (challenge="passed" names the test)'
 
 
@@ -45,8 +48,10 @@ def _reason(
     if run.out_of_memory:
         return GradeReason.TESTS_FAILED, "the tests used more memory than the sandbox allows"
     if run.is_lost:
-        detail = "the process that supervises the tests was killed or stopped"
-        return GradeReason.TESTS_FAILED, detail
+        return (
+            GradeReason.TESTS_FAILED,
+            "the process that supervises the tests was killed or stopped",
+        )
     if run.timed_out:
         return GradeReason.TIMEOUT, "the tests did not end within the time limit"
     if not run.has_ended:
@@ -67,5 +72,19 @@ def _reason(
     reason = next(filter(None, (messages.get(test) for test in failing)), "")
     if not run.statuses:
         reason = reason or error_line(run.tail, "")  # the error message of pytest
+    missing = next((test for test in failing if statuses[test] is TestStatus.MISSING), "")
+    nearest = _nearest(missing, run, statuses) if missing else []
     count = f"{len(failing)} of {len(decided)} tests did not pass: {named}{more}"
-    return GradeReason.TESTS_FAILED, f"{count}; {reason}" if reason else count
+    names = f"nearest reported names: {', '.join(nearest)}" if nearest else ""
+    return GradeReason.TESTS_FAILED, "; ".join(filter(None, (count, names, reason)))
+
+
+def _nearest(test: str, run: Run, expected: Collection[str]) -> list[str]:
+    """Returns up to three similar names of unexpected tests, in the test's file if it names one."""
+    file, colons, _ = test.partition("::")
+    others = (
+        name
+        for name in run.statuses
+        if name not in expected and len(name) <= _MAX_NAME and (not colons or name.startswith(file))
+    )
+    return get_close_matches(test, islice(others, _MAX_COMPARED))
