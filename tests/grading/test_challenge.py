@@ -466,6 +466,35 @@ def test_numbers_that_several_assertions_expect_are_no_bits(store: TemplateStore
     assert (plan.num_bits(task.fail_to_pass), plan.counts(task.fail_to_pass)["value"]) == (0, 14)
 
 
+@pytest.mark.parametrize(
+    "absent", ["self.assertNotIn(3, box)", "assert 3 not in box", "assert 3 not in box, box"]
+)
+def test_failed_assertions_do_not_change_the_program(store: TemplateStore, absent: str) -> None:
+    code = (
+        "class Box:\n    old = [3]\n\n    def __contains__(self, item):\n"
+        "        return False\n\n    def __repr__(self):\n        self.old.clear()\n"
+        "        return 'a box'\n\n    def remove(self):\n"
+        "        if not self.old:\n            raise KeyError(3)\n"
+    )
+    hidden = (
+        "import unittest\n\nfrom box import Box\n\n\nclass TestBox(unittest.TestCase):\n"
+        f"    def test_remove(self):\n        box = Box()\n        Box.old[:] = [3]\n"
+        f"        {absent}\n        {absent}\n        with self.assertRaises(KeyError):\n"
+        "            box.remove()\n"
+    )
+    task = made_task(
+        "box",
+        {"box.py": code},
+        {"box.py": code.replace("        if not self.old:\n            ", "        ")},
+        {"tests/test_box.py": hidden},
+        fail_to_pass=("tests/test_box.py::TestBox::test_remove",),
+    )
+    assert grade(task, store.get(task), Patch(task.gold_patch)).resolved
+    for seed in range(4):
+        patch = Patch.between({"box.py": code}, {"box.py": code + "\n"})
+        assert not grade(task, store.get(task), patch, rng=Random(seed)).resolved
+
+
 def test_tests_that_need_others_before_them_are_run_with_them(store: TemplateStore) -> None:
     hidden = (
         "from cart import count, total\n\ndone = []\n\n\n"

@@ -6,7 +6,9 @@ import linecache
 import os
 import sys
 import unittest
+import unittest.case
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from _pytest import config as pytest_config
@@ -22,6 +24,7 @@ for plugin in getattr(pytest_config, "default_plugins", ()):
 _MAX_MESSAGE_CHARS = 300
 _NO_TESTS = 5  # pytest's exit code
 _MAX_VALUES, _MAX_VALUE_CHARS = 4, 4000
+_MAX_DEPTH = 6  # of containers in a message
 # Exceptions that end a test early without a failed assertion.
 _NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)
 
@@ -77,6 +80,13 @@ class Plugin:
         self._checks = [_Check() for _ in range(settings.get("num_checks", 0))]
         if self._checks:
             builtins.__checks__ = self._checks  # type: ignore[attr-defined]
+            # A negated assertion may not call `__repr__` of the program, which can change its
+            # state: a cache that removes old entries would be right for the next assertion.
+            vars(unittest.case).update(
+                safe_repr=_plain_repr,
+                _common_shorten_repr=lambda *values: tuple(map(_plain_repr, values)),
+                pprint=SimpleNamespace(pformat=_plain_repr),
+            )
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):  # type: ignore[no-untyped-def]
@@ -135,6 +145,19 @@ class Plugin:
         return os.path.normpath(self._folder + path) + colons + rest
 
 
+def _plain_repr(value: "Any", short: bool = False) -> str:
+    """Returns ``repr`` of builtin values, and the type of others, without code of their class."""
+    del short  # unittest's
+    return repr(value) if _is_plain(value) else object.__repr__(value)
+
+
+def _is_plain(value: "Any", depth: int = 0) -> bool:
+    if type(value) in (list, tuple, set, frozenset, dict) and depth < _MAX_DEPTH:
+        parts = [*value, *value.values()] if type(value) is dict else value
+        return all(_is_plain(part, depth + 1) for part in parts)
+    return value is None or type(value) in (bool, int, float, complex, str, bytes)
+
+
 def _text(value: "Any") -> str:
     try:
         return repr(value)[:_MAX_VALUE_CHARS]
@@ -145,7 +168,7 @@ def _text(value: "Any") -> str:
 def _first_line(kind: type, error: object, trace: "Any") -> str:
     """Returns one line about a failed assertion: its message, else its source."""
     try:
-        text = str(error).strip()
+        text = str(error).strip() if all(map(_is_plain, getattr(error, "args", ()))) else ""
     except Exception:  # noqa: BLE001 — the code under test wrote it
         text = ""
     if not text:
