@@ -219,6 +219,9 @@ def test_invalid_mount_targets_are_refused_without_a_leak(tmp_path: Path) -> Non
     for target in ("/usr/nowhere", "/etc/passwd", "/etc/passwd/x", "/proc/x", "/dev/x"):
         with pytest.raises(InvalidArgumentError, match=target):
             make_sandbox(mounts=(Mount(source=tmp_path, target=target),))
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidArgumentError, match="/home"):
+        make_sandbox(mounts=(Mount(source=tmp_path / "file", target="/home"),))
     assert num_descriptors() == before
 
 
