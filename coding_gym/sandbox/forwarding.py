@@ -1,6 +1,6 @@
-"""Relays connections from loopback ports of one sandbox to UNIX sockets of the host.
+"""Relays connections from a loopback port of a sandbox to a UNIX socket of the host.
 
-The listening sockets belong to the sandbox's network namespace, and this process accepts their
+The listening socket belongs to the sandbox's network namespace, and this process accepts its
 connections: no process inside is involved, so commands cannot end the forwarding.
 """
 
@@ -8,29 +8,30 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# Per sandbox: connections take descriptors and threads of this process.
+# Per port: connections take descriptors and threads of this process.
 _MAX_CONNECTIONS = 64
 _CHUNK_BYTES = 1 << 16
 _RETRY_S = 0.05
 
 
 class Forwarder:
-    """Accepts connections, in a thread for each port, until it is closed.
+    """Accepts connections, in a thread, until it is closed.
 
     Args:
-        routes: The UNIX socket for each listening socket; `close` closes the latter.
+        listener: Accepts the connections; `close` closes it.
+        path: The UNIX socket.
     """
 
-    def __init__(self, routes: Mapping[socket.socket, Path]) -> None:
+    def __init__(self, listener: socket.socket, path: Path) -> None:
         self._lock = threading.Lock()
-        self._sockets = set(routes)
+        self._sockets = {listener}
         self._is_closed = False
         self._free = threading.Semaphore(_MAX_CONNECTIONS)
-        self._acceptors = [_started(self._accept, *route) for route in routes.items()]
+        self._acceptor = _started(self._accept, listener, path)
 
     def close(self) -> None:
         """Ends all connections and stops; to be called once."""
@@ -38,8 +39,7 @@ class Forwarder:
             self._is_closed = True
             for end in self._sockets:
                 _shut(end)
-        for thread in self._acceptors:
-            thread.join()
+        self._acceptor.join()
 
     def _accept(self, listener: socket.socket, path: Path) -> None:
         with listener:

@@ -157,10 +157,6 @@ def _parents_are_traversable(path: Path, user: User) -> bool:
     return all(one.st_mode & (0o010 if one.st_gid == user[1] else 0o001) for one in facts)
 
 
-def _everything(_: Path) -> bool:
-    return True
-
-
 def _is_needed(path: Path) -> bool:
     """Whether a path in an interpreter's prefix is copied; packages and tests are not."""
     return path.name not in _PACKAGES and not any(path.match(name) for name in _SKIPPED)
@@ -187,7 +183,7 @@ class _Copies:
         source: Path,
         user: User,
         cleanup: ExitStack,
-        is_included: Callable[[Path], bool] = _everything,
+        is_included: Callable[[Path], bool] = lambda _: True,
     ) -> Path:
         """Returns a copy in a folder that the user's group can enter; ``cleanup`` releases it.
 

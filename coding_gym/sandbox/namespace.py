@@ -143,8 +143,7 @@ class NamespaceBackend:
             stream = handle.open(request, cleanup)
             channel = Channel(stream, cleanup, forks_python=handle.is_preloaded)
         channel.wait_until_ready(snapshot=snapshot)
-        if spec.forwards:
-            channel.forward(spec.forwards)
+        channel.forward(spec.forwards)
         return channel
 
 

@@ -167,14 +167,11 @@ class Channel:
         Raises:
             SandboxError: A port is in use; or as `call`.
         """
-        routes: dict[socket.socket, Path] = {}
         try:
             for port, path in sockets.items():
-                routes[self._listener(port)] = path
-            self._cleanup.callback(Forwarder(routes).close)
+                listener = self._cleanup.enter_context(self._listener(port))
+                self._cleanup.callback(Forwarder(listener, path).close)
         except BaseException:
-            for listener in routes:
-                listener.close()
             self.close()
             raise
 

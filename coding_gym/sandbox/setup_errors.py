@@ -27,7 +27,7 @@ _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENODEV, er
 # Errors of a path where nothing can be mounted, unless a restored file is in the way.
 _INVALID_TARGET = frozenset(
     {errno.EACCES, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG}
-    | {errno.ENOENT, errno.ENOTDIR, errno.EROFS}
+    | {errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EROFS}
 )
 _REMEDIES = {
     "users": "run with CAP_SETUID and CAP_SETGID",

@@ -1,15 +1,14 @@
 """Pytest and its dependencies, as a folder for an interpreter in a sandbox."""
 
+import py_compile
 import shutil
 import sys
 from collections.abc import Mapping
-from compileall import compile_dir
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
-from py_compile import PycInvalidationMode
 
 from coding_gym.errors import MissingDependencyError, TemplateError
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
@@ -125,14 +124,17 @@ class PytestLayers:
             for name in _COMMANDS:
                 (scripts / name).write_text(_SCRIPT)
                 (scripts / name).chmod(0o755)
-            # Byte code is the same for all Pythons of a version.
-            compile_dir(
-                site,
-                ddir=str(interpreter.site_packages),
-                quiet=2,
-                optimize=0,
-                invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,
-            )
+            # Byte code is the same for all Pythons of a version. Its place is named, because
+            # PYTHONPYCACHEPREFIX changes the default.
+            for path in site.rglob("*.py"):
+                py_compile.compile(
+                    str(path),
+                    f"{path.parent}/__pycache__/{path.stem}.{sys.implementation.cache_tag}.pyc",
+                    str(interpreter.site_packages / path.relative_to(site)),
+                    optimize=0,
+                    invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+                    quiet=2,
+                )
             stamp(folder, _DATE, self.backend.owner())
 
         folder = self.cache.get(key, build)

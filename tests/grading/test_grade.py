@@ -1,4 +1,5 @@
 import os
+import sys
 from dataclasses import replace
 
 import pytest
@@ -195,9 +196,10 @@ def test_configuration_does_not_change_the_run(store: TemplateStore, path: str, 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="landlock gives each sandbox a separate user")
 @pytest.mark.parametrize("mode", [0o700, 0o755], ids=["private", "open to all"])
-def test_landlock_grades_with_compiled_pytest(mode: int) -> None:
+def test_landlock_grades_with_compiled_pytest(mode: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with tree(LandlockBackend(), {}) as folder:
         folder.chmod(mode)
+        monkeypatch.setattr(sys, "pycache_prefix", str(folder / "elsewhere"))
         template = TemplateStore("landlock", folder).get(TASK)
         assert list((folder / "pytest").rglob("site/pytest/__pycache__/*.pyc"))
         assert grade(TASK, template, Patch(TASK.gold_patch), backend="landlock").resolved

@@ -136,7 +136,9 @@ def test_a_build_has_the_network_but_no_other_rights() -> None:
 def test_builds_get_certificates_and_package_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "links").mkdir()
+    for name in ("links", "pip", "home"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "pip" / "pip.conf").write_bytes(b"[global]\nproxy = \xff\n")
     (tmp_path / "ca.pem").write_text("certificate", encoding="utf-8")
     tmp_path.chmod(0o755)
     config = tmp_path / "pip.conf"
@@ -149,7 +151,10 @@ def test_builds_get_certificates_and_package_sources(
     for name in ("PIP_FIND_LINKS", "PIP_INDEX_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # its file is not text, and is skipped
     monkeypatch.setenv("PIP_CERT", str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))  # never mounted
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "home"))
     monkeypatch.setenv("PIP_TIMEOUT", "8")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
     for name in ("SECRET_TOKEN", "PIP_TARGET"):

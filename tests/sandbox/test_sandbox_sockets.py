@@ -188,7 +188,7 @@ def test_connections_wait_while_the_queue_of_the_server_is_full(tmp_path: Path) 
         address = listener.getsockname()
         server.bind(str(tmp_path / "socket"))
         server.listen(0)
-        forwarder = Forwarder({listener: tmp_path / "socket"})
+        forwarder = Forwarder(listener, tmp_path / "socket")
         answers = [pool.submit(get) for _ in range(5)]
         time.sleep(0.5)
         for _ in answers:

@@ -140,7 +140,9 @@ def read_manifest(layout: Path) -> Manifest:
             raise
         raise InvalidArgumentError(f"{layout} is malformed: {error!r}") from error
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
-        raise InvalidArgumentError(f"{layout} is an incomplete OCI layout: {error}") from error
+        raise InvalidArgumentError(
+            f"{layout} is an incomplete OCI layout: {error}; remove it, and pull the image again"
+        ) from error
 
 
 def blob_path(layout: Path, digest: str) -> Path:

@@ -139,9 +139,11 @@ def unpack_image(image: str, backend: SandboxBackend) -> Image:
         SandboxError: The image cannot be unpacked for another reason, such as a full disk.
     """
     try:
-        return _unpack(find_image(image), backend)
+        return _unpack(layout := find_image(image), backend)
     except FileNotFoundError as error:
-        raise InvalidArgumentError(f"image {image!r} is incomplete: {error}") from error
+        raise InvalidArgumentError(
+            f"image {image!r} is incomplete: {error}; remove {layout}, and pull the image again"
+        ) from error
     except OSError as error:
         raise SandboxError(f"image {image!r} cannot be unpacked: {error}") from error
 

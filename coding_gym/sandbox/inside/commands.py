@@ -252,9 +252,10 @@ class Command:
         return len(ended)
 
 
-def refused(reason: str, exit_code: int) -> Reply:
-    """Returns bash's reply to a command that could not be started."""
-    text = f"bash: {reason}\n".encode("utf-8", "surrogateescape")
-    size = len(text)
-    header = {"exit_code": exit_code, "duration_s": 0.0, "num_bytes": size, "head_bytes": size}
-    return header, text
+def refused(reason: str, exit_code: int, request: Mapping[str, Any]) -> Reply:
+    """Returns bash's reply to a request whose command could not be started."""
+    output = BoundedOutput(request["max_output_bytes"])
+    output.add(f"bash: {reason}\n".encode("utf-8", "surrogateescape"))
+    head, tail = output.parts()
+    sizes = {"num_bytes": output.num_bytes, "head_bytes": len(head)}
+    return {"exit_code": exit_code, "duration_s": 0.0, **sizes}, head + tail

@@ -220,9 +220,7 @@ def _run_init(
             _listen(port, channel)
         lockdown.limit_descriptors(request.limits)
         commands = Commands(request.env, request.limits["memory_bytes"], channel)
-        operations: dict[str, Operation] = {
-            "snapshot": partial(packing.send, changes),
-        }
+        operations: dict[str, Operation] = {"snapshot": partial(packing.send, changes)}
         if fork is not None:
             operations["python"] = partial(commands.run_python, fork)
         serve(channel, commands, operations)

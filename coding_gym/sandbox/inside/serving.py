@@ -71,7 +71,7 @@ class Commands:
         try:
             self._enter(request["cwd"])
         except OSError as error:
-            return refused(f"cd: {request['cwd']}: {error.strerror}", 1)
+            return refused(f"cd: {request['cwd']}: {error.strerror}", 1, request)
         env = self._env | _encoded(request["env"]) if request["env"] else self._env
         arguments = [b"-c", b"--", body, commands.NAME]
         try:
@@ -79,11 +79,11 @@ class Commands:
             return self._watch(command, request["timeout_s"], started)
         except OSError as error:
             if error.errno == errno.E2BIG:
-                return refused("Argument list too long", 126)
+                return refused("Argument list too long", 126, request)
             if error.errno in _OUT_OF_PROCESSES or error.filename != commands.BASH:
                 raise
             # In an image a policy can remove or replace bash, or keep it open for writing.
-            return refused(f"{commands.BASH}: {error.strerror}", 127)
+            return refused(f"{commands.BASH}: {error.strerror}", 127, request)
 
     def run_python(self, fork: Start, request: dict[str, Any], channel: socket.socket) -> None:
         """Starts the Python run of the request's file in a fork, and sends the reply."""
@@ -91,7 +91,7 @@ class Commands:
         try:
             self._enter(request["cwd"])
         except OSError as error:
-            reply = refused(f"cd: {request['cwd']}: {error.strerror}", 1)
+            reply = refused(f"cd: {request['cwd']}: {error.strerror}", 1, request)
         else:
             command = Command(fork, [], self._env, request, started)
             reply = self._watch(command, request["timeout_s"], started)

@@ -65,6 +65,8 @@ def test_a_folder_that_cannot_be_entered_is_a_result(backend: SandboxBackend) ->
             result = sandbox.run("ls", cwd=name)
             assert (result.exit_code, name in result.output) == (1, True)
         assert sandbox.run("ls", cwd="\udcff").exit_code == 1
+        result = sandbox.run("ls", cwd="x" * 9999, max_output_bytes=10)
+        assert (result.exit_code, result.truncated) == (1, True)
         output(sandbox, "mkdir gone")
         output(sandbox, 'rm -r "$PWD"', cwd="gone")
         assert output(sandbox, "echo next") == "next\n"

@@ -80,6 +80,15 @@ def test_mounts_may_cover_all_writable_folders(make_layer: MakeLayer) -> None:
         assert output(sandbox, "cat kept /tmp/name ~/name") == "1/tmp/home/agent"
 
 
+def test_a_restore_mounts_at_folders_that_a_policy_replaced(make_layer: MakeLayer) -> None:
+    tools = Mount(source=make_layer({"tool": "t\n"}), target="/tmp/way/lib")
+    with make_sandbox(mounts=(tools,)) as sandbox:
+        for replacement in ("true", "ln -s /usr", "ln -s /etc", "mkfifo"):
+            sandbox.run(f"rm -rf /tmp/away; mv /tmp/way /tmp/away; {replacement} /tmp/way")
+            sandbox.restore(sandbox.snapshot())
+            assert output(sandbox, "cat /tmp/way/lib/tool; ls /tmp") == "t\naway\nway\n"
+
+
 def test_digests_of_specs_differ_with_content_and_not_with_paths(
     make_layer: MakeLayer, tmp_path: Path
 ) -> None:
