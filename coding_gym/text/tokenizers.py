@@ -91,7 +91,7 @@ def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     """
     if name == DEFAULT_TOKENIZER:
         return _load_bundled()
-    if not name.startswith("hf:"):
+    if not (isinstance(name, str) and name.startswith("hf:")):
         raise unknown_name("tokenizer", name, (DEFAULT_TOKENIZER, "hf:/path/to/tokenizer"))
     return _load_huggingface(name)
 
