@@ -28,9 +28,8 @@ class JsonRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the value as a JSON object."""
-        skipped = self.not_written
         data: dict[str, Any] = self._adapter().dump_python(
-            self, mode="json", exclude=skipped, warnings=False
+            self, mode="json", exclude=self.not_written, warnings=False
         )
         return data
 

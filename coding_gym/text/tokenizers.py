@@ -74,11 +74,6 @@ class Tokenizer:
     encode: Callable[[str], list[int]]
     decode: Callable[[Iterable[int]], str]
 
-    @property
-    def is_bundled(self) -> bool:
-        """Whether the vocabulary is the bundled one, which has no chat template."""
-        return self.name == DEFAULT_TOKENIZER
-
 
 @cache
 def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
