@@ -20,7 +20,7 @@ CRITICAL = "Token limit critical! Apply your best fix now.\n"
 def test_the_defaults_are_nanos_and_other_limits_stay(make_env: MakeEnv) -> None:
     env = make_env(limits={"max_tool_calls": 30, "max_seconds": 9, "max_tokens": 700})
     TokenBudget(env)
-    budget = {"max_tokens": 8192, "reserve_tokens": 600, "warn_tokens": True}
+    budget: dict[str, Any] = {"max_tokens": 8192, "reserve_tokens": 600, "warn_tokens": True}
     assert env.config.limits == Limits(max_tool_calls=30, max_seconds=9, **budget)
 
 
