@@ -28,9 +28,8 @@ class JsonRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the value as a JSON object."""
-        skipped = self.not_written
         data: dict[str, Any] = self._adapter().dump_python(
-            self, mode="json", exclude=skipped, warnings=False
+            self, mode="json", exclude=self.not_written, warnings=False
         )
         return data
 
@@ -66,6 +65,8 @@ def first_problem(error: "ValidationError") -> tuple[tuple[int | str, ...], str]
     first = error.errors(include_url=False)[0]
     if first["type"] == "missing":
         return first["loc"], "is missing"
+    if isinstance(raised := first.get("ctx", {}).get("error"), InvalidArgumentError):
+        return first["loc"], str(raised)  # it has the value
     value = repr(first["input"])
     excerpt = value if len(value) <= _MAX_VALUE else f"{value[:_MAX_VALUE]}…"
     message = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")

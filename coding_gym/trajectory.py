@@ -196,6 +196,14 @@ class Trajectory(JsonRecord):
 
     not_written: ClassVar[Any] = {"turns": {"__all__": {"messages"}}}  # they are in `messages`
 
+    def __post_init__(self) -> None:
+        """Raises InvalidArgumentError for a message without the texts ``role`` and ``content``."""
+        for number, message in enumerate(self.messages):
+            if not all(isinstance(message.get(key), str) for key in ("role", "content")):
+                raise InvalidArgumentError(
+                    f"messages[{number}] must have the texts role and content, got {message!r:.80}"
+                )
+
     @property
     def resolved(self) -> bool:
         """Whether the episode was graded, and its patch passed."""

@@ -55,6 +55,9 @@ def test_a_file_of_another_kind_is_named(folder: Path) -> None:
         list(read_trajectories(folder))
     folder.mkdir(parents=True)
     path = folder / "a.json"
+    path.write_text('{"task_id": "x", "messages": [{"role": "user", "content": ""}, {}]}')
+    with pytest.raises(InvalidArgumentError, match=r"messages\[1\]"):
+        list(read_trajectories(folder))
     for data in (b"\x1f\x8b\xff\n", b"[]\n", b'{"turns": [{"token_ids": []}]}\n', b'{"task_id'):
         path.write_bytes(data)
         with pytest.raises(InvalidArgumentError, match=r"a\.json"):

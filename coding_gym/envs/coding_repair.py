@@ -11,7 +11,7 @@ import gymnasium as gym
 from coding_gym.arguments import at_least_one, check_arguments
 from coding_gym.envs import ENV_ID
 from coding_gym.envs.snapshot import EnvSnapshot
-from coding_gym.envs.spaces import ActionText, token_arrays
+from coding_gym.envs.spaces import ActionText, pad, token_arrays
 from coding_gym.episode import Episode, EpisodeConfig, transcript
 from coding_gym.episode.limits import MAX_TURNS
 from coding_gym.errors import EpisodeError, InvalidArgumentError
@@ -19,7 +19,6 @@ from coding_gym.grade import Grade, GradeReason
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
 from coding_gym.tasks.impossible import with_impossible
-from coding_gym.text.observation import pad
 from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
 from coding_gym.tools import get_toolset
 from coding_gym.trajectory import Turn

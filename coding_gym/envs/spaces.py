@@ -1,9 +1,11 @@
 """The spaces: token ids with their mask; any text, with samples that are valid tool calls."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 from coding_gym.action import Completion
 from coding_gym.tools import get_toolset
@@ -20,6 +22,27 @@ def token_arrays(vocab_size: int, num_tokens: int) -> spaces.Dict:
             "attention_mask": spaces.Box(0, 1, shape, np.int8),
         }
     )
+
+
+def pad(
+    ids: Sequence[int] | NDArray[np.int32], pad_id: int, max_tokens: int
+) -> dict[str, NDArray[np.int32] | NDArray[np.int8]]:
+    """Returns at most ``max_tokens`` ids as arrays of that length, padded on the right.
+
+    Args:
+        ids: Token ids.
+        pad_id: The id of the padding.
+        max_tokens: Length of both arrays.
+
+    Returns:
+        ``input_ids`` int32 of shape ``(max_tokens,)``, and ``attention_mask`` int8 of the same
+        shape, 1 on the text and 0 on the padding.
+    """
+    input_ids = np.full(max_tokens, pad_id, dtype=np.int32)
+    input_ids[: len(ids)] = ids
+    attention_mask = np.zeros(max_tokens, dtype=np.int8)
+    attention_mask[: len(ids)] = 1
+    return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 
 class ActionText(spaces.Text):

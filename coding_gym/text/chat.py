@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.process_cache import ProcessCache
 from coding_gym.text.neutral import token_starts
-from coding_gym.text.tokenizers import Tokenizer
+from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, Tokenizer
 
 Messages = Sequence[Mapping[str, Any]]
 Schemas = Sequence[Mapping[str, Any]]
@@ -268,7 +268,7 @@ def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto"
     Raises:
         InvalidArgumentError: The tokenizer has no suitable chat template.
     """
-    if not tokenizer.is_bundled:
+    if tokenizer.name != DEFAULT_TOKENIZER:
         return _template_layout(tokenizer, schemas if tool_format in _UNEXPLAINED else ())
     lines = "\n".join(json.dumps(schema, ensure_ascii=False) for schema in schemas)
     form = _CALL_FORMS.get(tool_format)

@@ -74,11 +74,6 @@ class Tokenizer:
     encode: Callable[[str], list[int]]
     decode: Callable[[Iterable[int]], str]
 
-    @property
-    def is_bundled(self) -> bool:
-        """Whether the vocabulary is the bundled one, which has no chat template."""
-        return self.name == DEFAULT_TOKENIZER
-
 
 @cache
 def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
@@ -91,7 +86,7 @@ def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     """
     if name == DEFAULT_TOKENIZER:
         return _load_bundled()
-    if not name.startswith("hf:"):
+    if not (isinstance(name, str) and name.startswith("hf:")):
         raise unknown_name("tokenizer", name, (DEFAULT_TOKENIZER, "hf:/path/to/tokenizer"))
     return _load_huggingface(name)
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
+from coding_gym.arguments import at_least_one
 from coding_gym.envs.snapshot import core_env
 from coding_gym.episode.limits import Limits
 
@@ -44,7 +45,7 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     ) -> None:
         core = core_env("TokenBudget", env)
         fields = {
-            "max_tokens": max_tokens,
+            "max_tokens": at_least_one("max_tokens", max_tokens),  # not None
             "reserve_tokens": reserve_tokens,
             "warn_tokens": warnings,
         }

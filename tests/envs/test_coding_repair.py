@@ -101,6 +101,13 @@ def test_a_new_reset_starts_from_a_clean_tree(env: CodingRepairEnv) -> None:
     assert info["text"].split() == ["shapes.py", "test_shapes.py"]
 
 
+def test_a_command_ends_after_the_envs_timeout(make_env: MakeEnv) -> None:
+    env = make_env(command_timeout_s=0.3)
+    env.reset()
+    _, _, terminated, truncated, info = env.step(shell("sleep 60"))
+    assert (terminated, truncated, info["error"]) == (False, False, "")
+
+
 def test_changes_of_an_info_do_not_change_the_record(env: CodingRepairEnv) -> None:
     _, info = env.reset()
     before = env.episode.trajectory().to_json()

@@ -97,6 +97,7 @@ def test_turns_keep_the_weight_version_in_files_and_snapshots(episode: Episode) 
     assert (read.turns[0].carries_calls, read.turns[0].weight_version) == (True, "step-3")
     assert read.turns[0].token_ids == (5, 6)
     assert read.turns[0].exact
+    assert read.to_training_example()["weight_versions"] == ["step-3"]
 
 
 def test_vector_envs_pass_carried_calls_on(tiny_row: dict[str, Any]) -> None:

@@ -192,3 +192,16 @@ def test_snapshots_restore_only_into_new_episodes_of_their_task(
         episode.restore(snapshot)
     with pytest.raises(EpisodeError):
         make(row={"instance_id": "another"}).restore(snapshot)
+
+
+def test_a_branch_without_sandbox_ends_at_its_first_step(
+    episode: Episode, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = episode.snapshot()
+    fail = mock.Mock(side_effect=SandboxError("no memory"))
+    monkeypatch.setattr("coding_gym.episode.config.open_sandbox", fail)
+    branch = make()
+    branch.restore(snapshot)
+    branch.step(SUBMIT)
+    assert branch.stop_reason is StopReason.SANDBOX_ERROR
+    assert (branch.error, fail.call_count) == ("no memory", 2)

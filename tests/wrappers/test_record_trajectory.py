@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from episodes import SUBMIT, Closing, MakeEnv, shell
@@ -11,7 +12,12 @@ from shelf_menu import make as make_menu
 import coding_gym
 from coding_gym import Completion, Stop, StopReason
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.errors import InfrastructureError, InvalidArgumentError, UnknownTaskError
+from coding_gym.errors import (
+    InfrastructureError,
+    InvalidArgumentError,
+    InvalidTaskError,
+    UnknownTaskError,
+)
 from coding_gym.trajectory import read_trajectories
 from coding_gym.wrappers import RecordTrajectory, ShapedReward
 
@@ -114,3 +120,18 @@ def test_a_refused_reset_does_not_change_the_record(tmp_path: Path, closing: Clo
     (finished,) = read_trajectories(folder)
     assert [turn.reward_parts for turn in finished.turns][1] == {"resolved": 0.0}
     assert len(finished.turns) == 2
+
+
+def test_a_record_after_a_failed_reset_has_its_own_turns(
+    tiny_row: dict[str, Any], make_env: MakeEnv, folder: Path
+) -> None:
+    without_gold = tiny_row | {"instance_id": "no-gold", "patch": ""}
+    parts = [{"name": "file_match", "weight": 0.2}]
+    env = RecordTrajectory(ShapedReward(make_env(tasks=[tiny_row, without_gold]), parts), folder)
+    env.reset(options={"task_id": tiny_row["instance_id"]})
+    env.step(LOOK)
+    with pytest.raises(InvalidTaskError):
+        env.reset(options={"task_id": "no-gold"})
+    env.step(Stop("enough"))
+    (record,) = read_trajectories(folder)
+    assert (record.task_id, len(record.turns)) == ("no-gold", 1)

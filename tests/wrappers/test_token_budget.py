@@ -18,10 +18,16 @@ CRITICAL = "Token limit critical! Apply your best fix now.\n"
 
 
 def test_the_defaults_are_nanos_and_other_limits_stay(make_env: MakeEnv) -> None:
-    env = make_env(limits={"max_tool_calls": 30, "max_seconds": 9})
+    env = make_env(limits={"max_tool_calls": 30, "max_seconds": 9, "max_tokens": 700})
     TokenBudget(env)
-    budget = {"max_tokens": 8192, "reserve_tokens": 600, "warn_tokens": True}
+    budget: dict[str, Any] = {"max_tokens": 8192, "reserve_tokens": 600, "warn_tokens": True}
     assert env.config.limits == Limits(max_tool_calls=30, max_seconds=9, **budget)
+
+
+def test_a_budget_without_tokens_is_refused(make_env: MakeEnv) -> None:
+    for bad in (None, 0, "9"):
+        with pytest.raises(InvalidArgumentError, match="max_tokens"):
+            TokenBudget(make_env(), bad)  # type: ignore[arg-type]
 
 
 def test_calls_after_the_budget_is_spent_do_not_run(make_env: MakeEnv) -> None:
