@@ -124,7 +124,11 @@ class RepairServer(GymnasiumServer):
             self._used_at.pop(session_id, None)  # a session that plays is not idle
             try:
                 if not session.ended:  # it has ended if no sandbox could be opened
-                    await asyncio.to_thread(self._play, session, action)
+                    playing = asyncio.ensure_future(asyncio.to_thread(self._play, session, action))
+                    try:
+                        await asyncio.shield(playing)
+                    finally:
+                        await asyncio.wait([playing])  # a cancelled request does not end the thread
             finally:
                 if session_id in self.session_state:  # not closed meanwhile
                     self._used_at[session_id] = time.monotonic()
