@@ -122,9 +122,7 @@ def evaluate(
             chosen, factory = _reopen(folder, player, tasks, attempts, bounds)
         else:
             source = {"source": BUNDLED} if tasks is None else tasks
-            folder, chosen, factory = _create(
-                out, player, source, episode or {}, attempts, seed, bounds
-            )
+            folder, chosen, factory = _create(out, player, source, episode, attempts, seed, bounds)
             stack.enter_context(folder.writer())
         config = folder.config
         runner = (partial(RayRunner, address=ray) if ray else Runner)(
@@ -178,7 +176,7 @@ def _create(
     out: str | Path,
     player: Player | str | Mapping[str, Any] | None,
     source: Mapping[str, Any] | Sequence[Any],
-    episode: Mapping[str, Any],
+    episode: Mapping[str, Any] | None,
     attempts: int | None,
     seed: int | None,
     bounds: Mapping[str, Any],
@@ -186,7 +184,7 @@ def _create(
     if player is None:
         raise InvalidArgumentError("a new run needs a player, such as player='gold'")
     described, chosen = _player(player)
-    episode = {"challenge": "passed", **episode}  # so a failing grade names each failing test
+    episode = {"challenge": "passed", **(episode or {})}  # grades name failing tests
     factory = _factory(source, episode)
     chosen.check(factory.limits)
     created = datetime.now(UTC)
