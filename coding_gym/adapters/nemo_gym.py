@@ -93,7 +93,9 @@ class RepairServer(GymnasiumServer):
             InvalidTaskError: The row is malformed.
         """
         await self.close_session(session_id)
-        await self._close_idle()
+        oldest = time.monotonic() - self.config.idle_timeout
+        for idle in [key for key, used_at in self._used_at.items() if used_at < oldest]:
+            await self.close_session(idle)  # an agent that ends at its `max_steps` closes none
         session = Session(**self.config.settings())
         await asyncio.to_thread(session.start, task=self._task(session, metadata))
         self.session_state[session_id] = session
@@ -124,7 +126,11 @@ class RepairServer(GymnasiumServer):
             self._used_at.pop(session_id, None)  # a session that plays is not idle
             try:
                 if not session.ended:  # it has ended if no sandbox could be opened
-                    await asyncio.to_thread(self._play, session, action)
+                    playing = asyncio.ensure_future(asyncio.to_thread(self._play, session, action))
+                    try:
+                        await asyncio.shield(playing)
+                    finally:
+                        await asyncio.wait([playing])  # a cancelled request does not end the thread
             finally:
                 if session_id in self.session_state:  # not closed meanwhile
                     self._used_at[session_id] = time.monotonic()
@@ -144,12 +150,6 @@ class RepairServer(GymnasiumServer):
         session = self.session_state.pop(session_id, None)
         if session is not None:
             await asyncio.to_thread(session.close)
-
-    async def _close_idle(self) -> None:
-        """Closes abandoned sessions; an agent that ends at its ``max_steps`` closes none."""
-        oldest = time.monotonic() - self.config.idle_timeout
-        for session_id in [key for key, used_at in self._used_at.items() if used_at < oldest]:
-            await self.close_session(session_id)
 
     def _play(self, session: Session, action: NeMoGymResponse) -> None:
         if self.config.run_golden:

@@ -88,7 +88,8 @@ class RepairAgentLoop(AgentLoopBase):
         try:
             options = task_options({**(row.get("extra_info") or {}), **row})
             await asyncio.to_thread(session.start, **options)
-            tokens = await self._opening()
+            messages, tools = self._chat()
+            tokens: _Tokens = await self.ct_build_initial_tokens(messages, tools=tools), [], None
             num_prompt, request_id = len(tokens[0]), uuid4().hex
             while not session.ended and len(tokens[1]) < self.rollout_config.response_length:
                 with simple_timer("generate_sequences", metrics):
@@ -116,10 +117,6 @@ class RepairAgentLoop(AgentLoopBase):
             return self._session.messages, None
         request = self._session.chat("transformers")
         return request["messages"], request.get("tools")
-
-    async def _opening(self) -> _Tokens:
-        messages, tools = self._chat()
-        return await self.ct_build_initial_tokens(messages, tools=tools), [], None
 
     async def _after_reply(self, tokens: _Tokens, output: Any) -> _Tokens:
         ids, mask, logprobs = tokens

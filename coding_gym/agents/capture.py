@@ -72,10 +72,13 @@ class CapturedRequests:
             is_connected: Returns whether the client waits for the reply.
 
         Raises:
+            EOFError: The client left before its request was sent; it counts for nothing.
             EpisodeError: A limit is reached.
             ModelError: This or an earlier request failed.
         """
         async with self._sending:
+            if not is_connected():
+                raise EOFError("the client has disconnected")
             usage, bounds = self._live.episode.usage, self._live.episode.bounds
             if self._begin_s is None:
                 self._begin_s = time.monotonic()

@@ -65,8 +65,5 @@ class _Terminal(Console):
     ) -> Iterable[Segment]:
         """Replaces unprintable characters, except in the control segments of rich."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=_printable(segment.text))
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)
+            text = "".join(c if c.isprintable() or c in "\n\t" else " " for c in segment.text)
+            yield segment if segment.control else segment._replace(text=text)

@@ -28,7 +28,7 @@ BaseUrl = Annotated[
 ]
 Sampling = Annotated[
     str | None,
-    typer.Option(help="Such as temperature=0.7,max_tokens=2048, or JSON; see docs/evaluation.md."),
+    typer.Option(help="Such as temperature=0.7, or a JSON object; see docs/evaluation.md."),
 ]
 Toolset = Annotated[str, typer.Option(help="The tools of the agent; see docs/tools.md.")]
 ToolFormat = Annotated[str, typer.Option(help="How calls are written; see docs/tools.md.")]
@@ -61,7 +61,7 @@ Environments = Annotated[
 ]
 Limits = Annotated[
     str | None,
-    typer.Option(help="Such as max_tool_calls=100,max_seconds=900, or JSON; see docs/wrappers.md."),
+    typer.Option(help="Such as max_seconds=900, or a JSON object; see docs/wrappers.md."),
 ]
 
 

@@ -55,7 +55,7 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
         ),
         steps=steps,
         final_metrics=_final_metrics(trajectory, len(steps)),
-        extra={name: getattr(trajectory, name) for name in ("task_id", "attempt", "seed", "patch")},
+        extra={name: getattr(trajectory, name) for name in ("task_id", "seed", "patch")},
     )
 
 

@@ -111,25 +111,27 @@ def evaluate(
     tasks = {"source": tasks} if isinstance(tasks, str) else tasks
     if isinstance(tasks, Mapping):
         tasks = {"source": BUNDLED, **tasks}
-    if not resume:
-        source = {"source": BUNDLED} if tasks is None else tasks
-        opened = _create(out, player, source, episode or {}, attempts, seed, bounds)
-    elif episode is None and seed is None:
-        opened = _reopen(out, player, tasks, attempts, bounds)
-    else:
+    if resume and (episode is not None or seed is not None):
         raise InvalidArgumentError(
             "a resumed run takes episode and seed from its config.json; remove these arguments"
         )
-    folder, chosen, factory = opened
-    config = folder.config
-    runner = (partial(RayRunner, address=ray) if ray else Runner)(
-        factory=factory,
-        player=chosen,
-        seed=config["seed"],
-        run_id=config["run_id"],
-        **config["bounds"],
-    )
-    with folder.writer(), ExitStack() as stack:
+    with ExitStack() as stack:
+        if resume:
+            stack.enter_context(RunFolder.open(out).writer())
+            folder = RunFolder.open(out)  # the last writer may have changed its settings
+            chosen, factory = _reopen(folder, player, tasks, attempts, bounds)
+        else:
+            source = {"source": BUNDLED} if tasks is None else tasks
+            folder, chosen, factory = _create(out, player, source, episode, attempts, seed, bounds)
+            stack.enter_context(folder.writer())
+        config = folder.config
+        runner = (partial(RayRunner, address=ray) if ray else Runner)(
+            factory=factory,
+            player=chosen,
+            seed=config["seed"],
+            run_id=config["run_id"],
+            **config["bounds"],
+        )
         folder.save_config()  # a resumed run can have other attempts, bounds and versions
         outcomes, done = list(folder.outcomes()), folder.keys()
         for outcome in outcomes:  # including errors
@@ -174,7 +176,7 @@ def _create(
     out: str | Path,
     player: Player | str | Mapping[str, Any] | None,
     source: Mapping[str, Any] | Sequence[Any],
-    episode: Mapping[str, Any],
+    episode: Mapping[str, Any] | None,
     attempts: int | None,
     seed: int | None,
     bounds: Mapping[str, Any],
@@ -182,7 +184,7 @@ def _create(
     if player is None:
         raise InvalidArgumentError("a new run needs a player, such as player='gold'")
     described, chosen = _player(player)
-    episode = {"challenge": "passed", **episode}  # so a failing grade names each failing test
+    episode = {"challenge": "passed", **(episode or {})}  # grades name failing tests
     factory = _factory(source, episode)
     chosen.check(factory.limits)
     created = datetime.now(UTC)
@@ -206,14 +208,13 @@ def _create(
 
 
 def _reopen(
-    out: str | Path,
+    folder: RunFolder,
     player: Player | str | Mapping[str, Any] | None,
     tasks: Mapping[str, Any] | Sequence[Any] | None,
     attempts: int | None,
     bounds: Mapping[str, Any],
-) -> tuple[RunFolder, Player, EpisodeConfig]:
-    """Opens a run to resume it, with the new attempts, bounds and versions in its settings."""
-    folder = RunFolder.open(out)
+) -> tuple[Player, EpisodeConfig]:
+    """Prepares to resume a run, with the new attempts, bounds and versions in its settings."""
     config, path = folder.config, folder.path / CONFIG
     player = player or config.get("player")
     if player is None:
@@ -236,7 +237,7 @@ def _reopen(
     for name in {**known, **current}:
         before, now = known.get(name, "none"), current.get(name, "none")
         known[name] = before if before.split(", then ")[-1] == now else f"{before}, then {now}"
-    return folder, chosen, factory
+    return chosen, factory
 
 
 def _player(player: Player | str | Mapping[str, Any]) -> tuple[dict[str, Any] | None, Player]:

@@ -114,10 +114,7 @@ def _fetch(name: str) -> bool:
 
 
 def _is_absent(image: str) -> bool:
-    if not image:
-        return False
     try:
-        find_image(image)
+        return bool(image) and not find_image(image)
     except InvalidArgumentError:
         return True
-    return False

@@ -10,7 +10,7 @@ from rich.text import Text
 from coding_gym.episode import transcript
 from coding_gym.evaluation.report import number
 from coding_gym.grade import Grade, TestStatus
-from coding_gym.trajectory import Trajectory
+from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer import turns
 
 _NOT_FAILED = (TestStatus.PASSED, TestStatus.UNDECIDED)
@@ -19,10 +19,14 @@ _NOT_FAILED = (TestStatus.PASSED, TestStatus.UNDECIDED)
 def episode_parts(record: Trajectory) -> Iterator[RenderableType]:
     """Yields the parts of an episode: heading, chat, error, patch and grade."""
     yield _heading(record)
-    yield transcript.render(record.messages)
-    num_replies = sum(message["role"] == "assistant" for message in record.messages)
-    for turn in record.turns[num_replies:]:  # a `Stop`, such as the output of a command-line agent
-        yield _rule("end")
+    waiting = list(enumerate(record.turns))
+    for message in record.messages:
+        if message["role"] == "assistant" and waiting:
+            yield _turn(*waiting.pop(0))
+        if message["role"] != "system":
+            yield transcript.render([message])
+    for index, turn in waiting:  # a `Stop`, such as the output of a command-line agent
+        yield _turn(index, turn)
         yield turn.action
     if record.error:
         yield _rule("error", record.error_class)
@@ -35,6 +39,11 @@ def episode_parts(record: Trajectory) -> Iterator[RenderableType]:
 
 def _rule(title: str, *details: str) -> Text:
     return Text(f"── {' · '.join([title, *details])} ──", "bold")
+
+
+def _turn(index: int, turn: Turn) -> Text:
+    reward = [f"reward {number(turn.reward)}"] if turn.reward else []
+    return _rule(f"turn {index}", f"{number(turn.duration_s)} s", *reward)
 
 
 def _heading(record: Trajectory) -> Text:

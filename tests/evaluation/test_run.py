@@ -3,11 +3,14 @@
 import math
 import os
 import signal
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -389,6 +392,25 @@ def test_second_writer_is_refused(tmp_path: Path) -> None:
     with folder.writer(), pytest.raises(InvalidArgumentError, match="another process"):
         evaluate(folder.path, tasks=TASKS[:1], attempts=7, resume=True)
     assert RunFolder.open(folder.path).config == folder.config
+
+
+def test_resume_reads_the_settings_that_the_last_writer_left(tmp_path: Path) -> None:
+    folder = evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
+    is_locked = Event()
+
+    def change() -> None:
+        with folder.writer():
+            is_locked.set()
+            time.sleep(0.2)
+            folder.config["attempts"] = 7
+            folder.save_config()
+
+    with ThreadPoolExecutor(1) as thread:
+        writing = thread.submit(change)
+        is_locked.wait()
+        with pytest.raises(InvalidArgumentError, match="at least 7"):
+            evaluate(folder.path, tasks=TASKS[:1], attempts=2, resume=True)
+        writing.result()
 
 
 def test_interrupt_lets_running_episodes_end(tmp_path: Path) -> None:

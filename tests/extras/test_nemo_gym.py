@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -230,28 +231,38 @@ def test_a_reset_closes_idle_sessions(tiny_row: dict[str, Any]) -> None:
     assert wait_gone(asyncio.run(play()) - before, 30) == []
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True])
 def test_steps_of_a_session_are_played_one_after_the_other(
-    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
 ) -> None:
     server = make(tiny_row)
     is_free, play = threading.Semaphore(1), RepairServer._play
+    is_playing = threading.Event()
     was_free: list[bool] = []
 
     def play_alone(server: RepairServer, *arguments: Any) -> None:
         was_free.append(is_free.acquire(blocking=False))
+        is_playing.set()
+        time.sleep(0.1)
         play(server, *arguments)
         is_free.release()
 
     monkeypatch.setattr(RepairServer, "_play", play_alone)
 
-    async def step() -> list[int]:
+    async def step() -> list[Any]:
         await server.reset({"task_id": "shapes-area"}, "one")
         action = NeMoGymResponse(**reply(REPAIR))
-        steps = await asyncio.gather(*(server.step(action, {}, "one") for _ in range(2)))
+        steps = [asyncio.create_task(server.step(action, {}, "one")) for _ in range(2)]
+        await asyncio.to_thread(is_playing.wait, 60)
+        if is_cancelled:
+            steps[0].cancel()
+        results = await asyncio.gather(*steps, return_exceptions=True)
         await server.close_session("one")
-        return [info["turn"] for *_, info in steps]
+        return [one if isinstance(one, BaseException) else one[-1]["turn"] for one in results]
 
-    assert asyncio.run(step()) == [1, 2]
+    first, second = asyncio.run(step())
+    assert isinstance(first, asyncio.CancelledError) if is_cancelled else first == 1
+    assert second == 2
     assert was_free == [True, True]
 
 

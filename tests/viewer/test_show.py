@@ -8,7 +8,7 @@ from synthetic_runs import HOSTILE_TASK, TASK, config, make_hostile_run, make_ru
 from coding_gym.cli.view import show
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.trajectory import Trajectory
+from coding_gym.trajectory import Trajectory, Turn
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,8 @@ def test_episode_is_printed_with_chat_patch_and_grade(
     show(runs / "first", TASK, 1)
     text = capsys.readouterr().out
     assert text.startswith(f"{TASK} attempt 1: ")
-    parts = ("I expected 15.", "Step 0: I look", "── patch ──", "+    return", "── grade")
+    parts = ("I expected 15.", "── turn 0 · ", "Step 0: I look", "── turn 1 · ", "── patch ──")
+    parts += ("+    return", "── grade")
     assert [text.find(part) for part in parts] == sorted(text.find(part) for part in parts)
     assert "✘ test_area.py::test_wide" in text
     assert "\x1b" not in text  # no terminal
@@ -52,13 +53,14 @@ def test_failed_tests_come_first_and_undecided_ones_are_counted(
         detail=f"no changes; not graded: changes of {paths[0]} and 1 more",
         dropped_paths=paths,
     )
-    record = Trajectory(task_id=TASK, turns=(), grade=grade)
+    record = Trajectory(task_id=TASK, turns=(Turn(action="stop", reward=0.25),), grade=grade)
     write_run(tmp_path / "run", config("run", "model", "rows", [TASK]), [record])
     show(tmp_path / "run")
     text = capsys.readouterr().out
     marks = ("✘ t.py::b", "✔ t.py::a", "2 tests of pass_to_pass")
     assert 0 < text.find(marks[0]) < text.find(marks[1]) < text.find(marks[2])
     assert "t.py::c" not in text
+    assert "── turn 0 · 0 s · reward 0.25 ──\nstop\n" in text
     assert [text.count(path) for path in paths] == [1, 1]
 
 
