@@ -189,28 +189,34 @@ class _Calibration:
     def final_challenge(self) -> Challenge:
         """Returns the challenge of the plan, without slots that have no unit.
 
-        Units that share a number are no bits: the number that most of them show is the right one.
+        A number that several units expect is known to be right: a reader of one version sees it
+        more often than each near miss. So these units are no bits.
         """
         units = [slot.unit for slot in self.slots if slot.candidates]
         numbers = [self._numbers(unit) for unit in units]
-        uses = Counter(number for unit_numbers in numbers for number in unit_numbers)
+        uses = Counter(number for originals, _ in numbers for number in originals)
+        is_single = [
+            all(uses[number] == 1 for number in originals) and not any(uses[n] for n in others)
+            for originals, others in numbers
+        ]
         return replace(
             self.challenge,
             units=tuple(
-                replace(unit, is_bit=unit.is_bit and all(uses[number] == 1 for number in shown))
-                for unit, shown in zip(units, numbers, strict=True)
+                replace(unit, is_bit=unit.is_bit and single)
+                for unit, single in zip(units, is_single, strict=True)
             ),
         )
 
-    def _numbers(self, unit: Unit) -> set[str]:
-        """Returns the words that only one version of a unit has, if it tests the bug."""
-        if set(self._task.fail_to_pass).isdisjoint(unit.tests):
-            return set()
-        source = next(f.file.source for f in self.functions if f.file.path == unit.path)
-        pairs = [
-            (source.text[source.offset(*a) : source.offset(*b)], text) for a, b, text in unit.edits
-        ]
-        return {word for old, new in pairs for word in (*new_words(old, new), *new_words(new, old))}
+    def _numbers(self, unit: Unit) -> tuple[set[str], set[str]]:
+        """Returns the words of a test of the bug that a unit removes, and those that it adds."""
+        removed, added = set[str](), set[str]()
+        if not set(self._task.fail_to_pass).isdisjoint(unit.tests):
+            source = next(f.file.source for f in self.functions if f.file.path == unit.path)
+            for start, end, text in unit.edits:
+                original = source.text[source.offset(*start) : source.offset(*end)]
+                removed |= {*new_words(original, text)}
+                added |= {*new_words(text, original)}
+        return removed, added
 
     def drop_failing_checks(self) -> list[Run]:
         """Drops checks that fail or are not executed with the gold patch; returns two runs."""
