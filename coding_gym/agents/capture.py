@@ -154,6 +154,7 @@ class CapturedRequests:
             logprobs=action.logprobs,
             calls=action.calls or (),
             carries_calls=bool(action.calls),
+            is_cut=action.is_cut,
             weight_version=action.weight_version,
             results=tuple(
                 ToolResult(each["content"], None, each.get("tool_call_id", ""))
