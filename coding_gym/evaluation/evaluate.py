@@ -215,7 +215,11 @@ def _reopen(
     """Opens a run to resume it, with the new attempts, bounds and versions in its settings."""
     folder = RunFolder.open(out)
     config, path = folder.config, folder.path / CONFIG
-    player = player or config.get("player")
+    if "player" not in config:
+        raise InvalidArgumentError(
+            f"the run in {folder.path} is imported and has no player; start a new run elsewhere"
+        )
+    player = player or config["player"]
     if player is None:
         raise InvalidArgumentError(
             f"{path} cannot store a Player object; pass the same player, or repeat coding-gym grade"

@@ -76,6 +76,8 @@ def test_exported_atif_is_imported_as_a_gradable_run(
     results = regrade(back, [Task.from_row(tiny_row)])
     assert [one.after is not None and one.after.resolved for one in results] == [True, True]
     assert "2 resolved, 0 flips" in run_command("regrade", back.path)
+    with pytest.raises(InvalidArgumentError, match="imported"):
+        evaluate(back.path, "gold", resume=True)
 
 
 def test_one_missing_task_affects_only_its_attempts(
