@@ -11,12 +11,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from coding_gym.agents.live_episode import Player
 from coding_gym.agents.players import get_player
-from coding_gym.arguments import at_least_one, is_integer, is_number
+from coding_gym.arguments import at_least_one, check_arguments, is_integer, is_number
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
@@ -247,7 +248,8 @@ def _player(player: Player | str | Mapping[str, Any]) -> tuple[dict[str, Any] | 
     """Returns the arguments of `get_player` (None for a `Player` object), and the agent."""
     described = {"agent": player} if isinstance(player, str) else player
     if isinstance(described, Mapping):
-        return dict(described), get_player(**described)
+        check_arguments("player", described, signature(get_player).parameters)
+        return dict(described), get_player(**{"agent": "", **described})
     return None, described
 
 
@@ -270,7 +272,11 @@ def _factory(
     source: Mapping[str, Any] | Sequence[Any], episode: Mapping[str, Any]
 ) -> EpisodeConfig:
     tasks: Sequence[Any]
+    known = signature(EpisodeConfig.from_config).parameters.keys() - {"tasks", "unknown"}
+    check_arguments("episode", episode, sorted(known))
     if isinstance(source, Mapping):
+        known = signature(load_tasks).parameters.keys() - {"needs_tests"}
+        check_arguments("tasks", source, sorted(known))
         tasks = load_tasks(**source, needs_tests=episode.get("grading") != "none")
         name = str(source["source"])
     else:
