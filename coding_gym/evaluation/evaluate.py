@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from inspect import signature
@@ -186,10 +185,7 @@ def _create(
     episode = {"challenge": "passed", **episode}  # so a failing grade names each failing test
     factory = _factory(source, episode)
     chosen.check(factory.limits)
-    created = datetime.now(UTC)
     config = {
-        "run_id": f"{Path(out).absolute().name}-{created:%Y%m%d-%H%M%S}",
-        "created_at": created.isoformat(timespec="seconds"),
         "agent": _agent(chosen),
         "player": described,
         "tasks": {

@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
@@ -87,13 +88,16 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: str | Path, config: Mapping[str, Any]) -> Self:
-        """Creates the folder of a new run.
+        """Creates the folder of a new run; the settings get ``run_id`` and ``created_at``.
 
         Raises:
             InvalidArgumentError: The folder is not empty, or a setting is not a JSON value.
             OSError: The folder cannot be created.
         """
-        path = Path(path)
+        path, now = Path(path), datetime.now(UTC)
+        run_id = f"{path.absolute().name}-{now:%Y%m%d-%H%M%S}"
+        created_at = now.isoformat(timespec="seconds")
+        config = {"run_id": run_id, "created_at": created_at, **config}
         try:
             json.dumps(config)
         except (TypeError, ValueError) as problem:
