@@ -7,11 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from coding_gym.action import Completion
-from coding_gym.agents.live_episode import (
-    LiveEpisode,
-    PromptTooLongError,
-    RequestRefusedError,
-)
+from coding_gym.agents.live_episode import LiveEpisode, PromptTooLongError, RequestRefusedError
 from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.past_chats import PastChats, plain_message
 from coding_gym.calls import ToolResult
