@@ -5,10 +5,10 @@ git applies patches, inside a sandbox.
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from coding_gym.errors import PatchError
@@ -16,7 +16,7 @@ from coding_gym.errors import PatchError
 _NO_NEWLINE = "\\ No newline at end of file"
 _HUNK = re.compile(r"^@@ -(\d{1,18})(?:,(\d{1,18}))? \+(\d{1,18})(?:,(\d{1,18}))? @@")
 _GIT_FILE = re.compile(r"^diff --git ", re.MULTILINE)
-_PLAIN_FILE = re.compile(r"^--- .*\n\+\+\+ .*\n@@ ", re.MULTILINE)  # as ``diff -u`` writes it
+_PLAIN_FILE = re.compile(r"--- .*\n\+\+\+ .*\n@@ ")  # as ``diff -u`` writes it
 _HEADER_FIELD = re.compile(
     r"^(---|\+\+\+|(?:rename|copy) (?:from|to)|(?:new|deleted) file mode) (.*)$", re.MULTILINE
 )
@@ -75,29 +75,13 @@ class FileChange:
         Raises:
             PatchError: A hunk is shorter than the number in its header.
         """
-        lines = self.text.split("\n")
-        index = 0
-        while index < len(lines):
-            match = _HUNK.match(lines[index])
-            index += 1
-            if not match:
-                continue
-            counts = (int(number or 1) for number in match.groups())  # a count may be missing
-            old_start, old_left, new_start, new_left = counts
-            body: list[str] = []
-            while index < len(lines) and (
-                old_left > 0 or new_left > 0 or lines[index] == _NO_NEWLINE
-            ):
-                line = lines[index] or " "
-                old_left -= line[0] in " -"
-                new_left -= line[0] in " +"
-                body.append(line)
-                index += 1
-            if old_left or new_left:
-                raise PatchError(
-                    f"patch for {self.path} is cut off inside the hunk {match.group()}"
-                )
-            yield Hunk(old_start, new_start, body)
+        lines = _split_lines(self.text)
+        for index, line in enumerate(lines):
+            if header := _HUNK.match(line):
+                body = _body(header, lines, index + 1)
+                if body is None:
+                    raise PatchError(f"the hunk {header[0]} for {self.path} is cut off")
+                yield Hunk(int(header[1]), int(header[3]), body)
 
     def apply(self, text: str) -> str:
         """Returns the text of the file after the change; hunks must apply at their line numbers.
@@ -146,10 +130,9 @@ class Patch:
         """
         if self.is_empty:
             return ()
-        header, read_paths = _GIT_FILE, _git_paths
-        if not header.search(self.text):
-            header, read_paths = _PLAIN_FILE, _plain_paths
-        starts = [match.start() for match in header.finditer(self.text)]
+        starts, read_paths = [match.start() for match in _GIT_FILE.finditer(self.text)], _git_paths
+        if not starts:
+            starts, read_paths = plain_headers(self.text), _plain_paths
         if not starts:
             raise PatchError(f"not a unified diff: no file header in {self.text[:60]!r}")
         texts = (self.text[a:b] for a, b in pairwise([*starts, None]))
@@ -166,6 +149,23 @@ class Patch:
         paths = sorted(before.keys() | after.keys())
         changed = [path for path in paths if before.get(path) != after.get(path)]
         return cls("".join(_diff(path, before.get(path), after.get(path)) for path in changed))
+
+
+def plain_headers(text: str) -> list[int]:
+    """Returns the positions of the ``---`` lines that begin a file, in a diff not written by git.
+
+    Removed and added lines can look like such a header; the counts of their hunk include them.
+    """
+    lines = _split_lines(text)
+    positions = list(accumulate(map(len, lines), initial=0))
+    headers, index = [], 0
+    while index < len(lines):
+        if header := _HUNK.match(lines[index]):
+            index += len(_body(header, lines, index + 1) or ())
+        elif _PLAIN_FILE.match(text, positions[index]):
+            headers.append(positions[index])
+        index += 1
+    return headers
 
 
 def quote(name: str) -> str:
@@ -196,6 +196,21 @@ def _diff(path: str, old: str | None, new: str | None) -> str:
 def _split_lines(text: str) -> list[str]:
     """Splits a text after each line feed, as git does."""
     return [line for line in re.split(r"(?<=\n)", text) if line]
+
+
+def _body(header: re.Match[str], lines: Sequence[str], start: int) -> list[str] | None:
+    """Returns the lines of a hunk without line ends; None if its header counts more lines."""
+    old_left, new_left = int(header[2] or 1), int(header[4] or 1)  # a count may be missing
+    body: list[str] = []
+    for index in range(start, len(lines)):
+        line = lines[index].removesuffix("\n") or " "
+        is_over = old_left <= 0 and new_left <= 0 and line != _NO_NEWLINE
+        if is_over or line[0] not in " -+\\":
+            break
+        old_left -= line[0] in " -"
+        new_left -= line[0] in " +"
+        body.append(line)
+    return None if old_left or new_left else body
 
 
 def _git_paths(text: str) -> tuple[str | None, str | None]:

@@ -105,6 +105,7 @@ class Turn(JsonRecord):
         logprobs: Log-probability per id (natural logarithm), or None.
         carries_calls: Whether a server or trainer had parsed the calls; ``action`` is then the text
             without them.
+        is_cut: Whether a length limit cut the action.
         weight_version: Version of the weights that sampled the action, or None.
         calls: The tool calls of the action.
         results: Results of the calls, in order; fewer than calls if the episode ended before.
@@ -121,6 +122,7 @@ class Turn(JsonRecord):
     exact: bool = False
     logprobs: tuple[float, ...] | None = None
     carries_calls: bool = False
+    is_cut: bool = False
     weight_version: str | None = None
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()

@@ -72,6 +72,9 @@ def test_renames_modes_and_quoted_paths_are_read() -> None:
 def test_a_diff_without_git_headers_is_read() -> None:
     patch = Patch("--- a/x\t2024-01-01\n+++ b/x\t2024-01-02\n@@ -1 +1 @@\n-a\n+b\n")
     assert (patch.paths, patch.files[0].apply("a\n")) == ({"x"}, "b\n")
+    comment = "@@ -1 +1 @@\n--- old\n+++ new\n@@ -3 +3 @@\n-c\n+d\n"  # no header of a file
+    (change,) = Patch(f"--- a/x\n+++ b/x\n{comment}").files
+    assert change.apply("-- old\nb\nc\n") == "++ new\nb\nd\n"
 
 
 @pytest.mark.parametrize(
@@ -80,6 +83,8 @@ def test_a_diff_without_git_headers_is_read() -> None:
         ("other\n", "@@ -1 +1 @@\n-a\n+b\n"),
         ("a\n", "@@ -1,3 +1 @@\n-a\n+b\n"),
         ("a\n", "@@ -9 +9 @@\n-a\n+b\n"),
+        ("a\n\n", "@@ -1,2 +1,2 @@\n-a\n+b\n"),
+        ("a\nc\n", "@@ -1,2 +1,2 @@\n-a\n+b\nx\n c\n"),
     ],
 )
 def test_change_that_does_not_apply_is_refused(before: str, text: str) -> None:

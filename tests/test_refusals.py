@@ -39,6 +39,7 @@ OVERFLOWS = {
     "vLLM, images": "The prompt (total length 5000) is too long to fit into the model.",
     "SGLang": "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
     "TGI": "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000",
+    "TGI's sum": "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
     "TensorRT-LLM": "Prompt length (5000) exceeds maximum input length (4096).",
     "llama.cpp": "request (9412 tokens) exceeds the available context size (8192 tokens)",
     "Ollama": "prompt too long; exceeded max context length by 4 tokens",
@@ -50,6 +51,7 @@ OTHERS = {
     "OpenAI's ids": "Invalid 'messages[3].tool_calls[0].id': string too long. Expected a string "
     "with maximum length 40, but got a string with length 41 instead.",
     "Groq's rate": "Request too large for this model on tokens per minute (TPM): Limit 6000",
+    "TGI's fields": "Input validation error: `inputs` is required",
     "a wrong model": "The model `tiny` does not exist.",
     "arguments": "Invalid tool call arguments: Unterminated string",
     "a text": "Invalid input: the description of a tool is a string too long",

@@ -11,9 +11,6 @@ closed when the connection ends. ``message_timeout_s`` must exceed the time of a
 part of the last step.
 """
 
-import os
-import socket
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -22,7 +19,6 @@ from coding_gym.adapters.session import Session, task_options
 from coding_gym.optional import missing_extra
 
 try:
-    import uvicorn
     from openenv.core.client_types import StepResult
     from openenv.core.env_client import EnvClient
     from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
@@ -197,18 +193,3 @@ def make_app(*, max_concurrent_envs: int = 8, **session: Any) -> Any:
         ),
         state_cls=RepairState,
     )
-
-
-def run_server(app: Any, listening: socket.socket) -> None:
-    """Serves an application until Ctrl-C or SIGTERM, which end the process and its sandboxes.
-
-    Args:
-        app: The value of `make_app`.
-        listening: A bound socket.
-    """
-    # uvicorn's pings close the connection of a vanished client within 40 seconds.
-    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
-    with suppress(KeyboardInterrupt):  # uvicorn raises the signal again when it has ended
-        uvicorn.Server(config).run(sockets=[listening])
-    # A thread that waits for a command cannot be cancelled; sandboxes end with the process.
-    os._exit(0)

@@ -7,11 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from coding_gym.action import Completion
-from coding_gym.agents.live_episode import (
-    LiveEpisode,
-    PromptTooLongError,
-    RequestRefusedError,
-)
+from coding_gym.agents.live_episode import LiveEpisode, PromptTooLongError, RequestRefusedError
 from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.past_chats import PastChats, plain_message
 from coding_gym.calls import ToolResult
@@ -157,6 +153,7 @@ class CapturedRequests:
             logprobs=action.logprobs,
             calls=action.calls or (),
             carries_calls=bool(action.calls),
+            is_cut=action.is_cut,
             weight_version=action.weight_version,
             results=tuple(
                 ToolResult(each["content"], None, each.get("tool_call_id", ""))

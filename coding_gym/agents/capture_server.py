@@ -20,11 +20,7 @@ from typing import Any
 
 from coding_gym.agents.capture import CapturedRequests
 from coding_gym.agents.capture_request import model_request
-from coding_gym.agents.live_episode import (
-    PromptTooLongError,
-    RequestRefusedError,
-    public_text,
-)
+from coding_gym.agents.live_episode import PromptTooLongError, RequestRefusedError, public_text
 from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.responses_api import chat_body, response_body, response_events
 from coding_gym.sandbox.forwarding import short_path

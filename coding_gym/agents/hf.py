@@ -25,7 +25,7 @@ COLLECT_S, COLLECT_SHARE = 0.005, 0.1
 Request = tuple[list[int], int, int]
 """The ids of a prompt, the maximum number of tokens of the reply, and the seed."""
 
-Reply = tuple[list[int], list[float]]
+Sampled = tuple[list[int], list[float]]
 """Sampled ids, and the log-probability of each."""
 
 
@@ -91,7 +91,7 @@ class HuggingFaceAgent(Player):
         self._stop_ids = sorted({*ends, *self._tokenizer.end_ids} - {None})
         config = self._model.config.get_text_config()
         self.context = getattr(config, "max_position_embeddings", None) or sys.maxsize
-        self._waiting: list[tuple[Request, asyncio.Future[Reply]]] = []
+        self._waiting: list[tuple[Request, asyncio.Future[Sampled]]] = []
         self._work: asyncio.Task[None] | None = None
         self._last_batch_s = 0.0
         self._is_closed = False
@@ -180,9 +180,9 @@ class HuggingFaceAgent(Player):
         )
         return Completion(text, ids, logprobs, is_cut=not is_ended), call
 
-    async def _ask(self, request: Request) -> Reply:
+    async def _ask(self, request: Request) -> Sampled:
         """Returns the reply to a request, generated in a batch with other waiting requests."""
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, future))
         if self._work is None or self._work.done():
             self._is_closed = False
@@ -210,7 +210,7 @@ class HuggingFaceAgent(Player):
                 if not future.done():
                     future.set_result(reply)
 
-    def _generate(self, requests: Sequence[Request]) -> list[Reply]:
+    def _generate(self, requests: Sequence[Request]) -> list[Sampled]:
         """Generates the replies to some requests in one batch."""
         torch, device, pad_id = self._torch, self._model.device, self._tokenizer.pad_id
         prompts, bounds, seeds = zip(*requests, strict=True)

@@ -38,7 +38,7 @@ _OVERFLOW_TEXTS = (
     r"reduce the length of the (messages|prompt)",  # Groq
     r"exceeded model token limit",  # Moonshot
     r"range of input length",  # DashScope
-    r"`inputs`|inputs tokens \+",  # TGI, Together
+    r"inputs`? (tokens \+|must have less than \d+ tokens)",  # TGI, Together
     r"longer than the maximum model length",  # vLLM
     r"prompt token count.*exceeds",  # GitHub
     r"too many tokens.*(prompt|size limit)",  # Cohere

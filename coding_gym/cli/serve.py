@@ -1,8 +1,10 @@
 """``coding-gym serve``: serves episodes to other programs over the protocol of OpenEnv."""
 
+import os
 import socket
+from contextlib import suppress
 from ipaddress import ip_address
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,7 +30,7 @@ def serve(
 
     Requires the extra `openenv`. Ctrl-C ends the server and its sandboxes.
     """
-    from coding_gym.adapters.openenv import make_app, run_server
+    from coding_gym.adapters.openenv import make_app
 
     app = make_app(
         max_concurrent_envs=max_sessions,
@@ -49,3 +51,15 @@ def serve(
         address = f"[{host}]" if ":" in host else host
         terminal().print(f"serving http://{address}:{port}", style="bold")
         run_server(app, listening)
+
+
+def run_server(app: Any, listening: socket.socket) -> None:
+    """Serves an application until Ctrl-C or SIGTERM, which end the process and its sandboxes."""
+    import uvicorn
+
+    # uvicorn's pings close the connection of a vanished client within 40 seconds.
+    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+    with suppress(KeyboardInterrupt):  # uvicorn raises the signal again when it has ended
+        uvicorn.Server(config).run(sockets=[listening])
+    # A thread that waits for a command cannot be cancelled; sandboxes end with the process.
+    os._exit(0)

@@ -87,4 +87,5 @@ def _action(turn: Turn, reply: Message) -> Completion:
         calls=turn.calls if turn.carries_calls else None,
         weight_version=turn.weight_version,
         reasoning=reply.get("reasoning_content", "") if turn.carries_calls else "",
+        is_cut=turn.is_cut,
     )

@@ -267,6 +267,7 @@ class Episode:
                 exact=reply.exact or isinstance(action, Stop),  # a Stop has no sampled ids
                 logprobs=reply.logprobs,
                 carries_calls=reply.calls is not None,
+                is_cut=reply.is_cut,
                 weight_version=reply.weight_version,
                 messages=tuple(self._messages),
                 calls=calls,

@@ -57,7 +57,7 @@ class Usage:
             "format_errors": (limits.max_format_errors, self.format_errors),
         }
         return {
-            name: None if most is None else max(type(most)(0), most - used)
+            name: None if most is None else most - min(used, most)
             for name, (most, used) in bounds.items()
         }
 

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -48,10 +47,7 @@ def import_atif(
         numbers[record.task_id] += 1
         records.append(record)
     source = {"source": tasks} if isinstance(tasks, str) else dict(tasks)
-    now = datetime.now(UTC)
     config = {
-        "run_id": f"{Path(out).absolute().name}-{now:%Y%m%d-%H%M%S}",
-        "created_at": now.isoformat(timespec="seconds"),
         "agent": {"name": records[0].agent, "model": records[0].model},
         "tasks": {**source, "task_ids": sorted(numbers)},
         "attempts": max(numbers.values()),

@@ -8,15 +8,15 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from coding_gym.agents.live_episode import Player
 from coding_gym.agents.players import get_player
-from coding_gym.arguments import at_least_one, is_integer, is_number
+from coding_gym.arguments import at_least_one, check_arguments, is_integer, is_number
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
@@ -187,10 +187,7 @@ def _create(
     episode = {"challenge": "passed", **(episode or {})}  # grades name failing tests
     factory = _factory(source, episode)
     chosen.check(factory.limits)
-    created = datetime.now(UTC)
     config = {
-        "run_id": f"{Path(out).absolute().name}-{created:%Y%m%d-%H%M%S}",
-        "created_at": created.isoformat(timespec="seconds"),
         "agent": _agent(chosen),
         "player": described,
         "tasks": {
@@ -216,7 +213,11 @@ def _reopen(
 ) -> tuple[Player, EpisodeConfig]:
     """Prepares to resume a run, with the new attempts, bounds and versions in its settings."""
     config, path = folder.config, folder.path / CONFIG
-    player = player or config.get("player")
+    if "player" not in config:
+        raise InvalidArgumentError(
+            f"the run in {folder.path} is imported and has no player; start a new run elsewhere"
+        )
+    player = player or config["player"]
     if player is None:
         raise InvalidArgumentError(
             f"{path} cannot store a Player object; pass the same player, or repeat coding-gym grade"
@@ -244,7 +245,8 @@ def _player(player: Player | str | Mapping[str, Any]) -> tuple[dict[str, Any] | 
     """Returns the arguments of `get_player` (None for a `Player` object), and the agent."""
     described = {"agent": player} if isinstance(player, str) else player
     if isinstance(described, Mapping):
-        return dict(described), get_player(**described)
+        check_arguments("player", described, signature(get_player).parameters)
+        return dict(described), get_player(**{"agent": "", **described})
     return None, described
 
 
@@ -267,7 +269,11 @@ def _factory(
     source: Mapping[str, Any] | Sequence[Any], episode: Mapping[str, Any]
 ) -> EpisodeConfig:
     tasks: Sequence[Any]
+    known = signature(EpisodeConfig.from_config).parameters.keys() - {"tasks", "unknown"}
+    check_arguments("episode", episode, sorted(known))
     if isinstance(source, Mapping):
+        known = signature(load_tasks).parameters.keys() - {"needs_tests"}
+        check_arguments("tasks", source, sorted(known))
         tasks = load_tasks(**source, needs_tests=episode.get("grading") != "none")
         name = str(source["source"])
     else:

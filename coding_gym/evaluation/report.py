@@ -80,19 +80,18 @@ class Report(JsonRecord):
 
     def summary(self) -> str:
         """Returns the agent, the rates with their intervals, caveats and failures, as lines."""
-        agent, num_tasks = self.config["agent"], len(self.values("resolved"))
+        agent, tasks = self.config["agent"], counted(len(self.values("resolved")), "task")
         player = f"{agent['name']} {agent['model']}".rstrip()
         facts = []
-        if self.num_attempts or not self.num_impossible:
-            facts.append(
-                f"{self.num_resolved} of {self.num_attempts} attempts resolved at "
-                f"{num_tasks} {'task' if num_tasks == 1 else 'tasks'}"
-            )
+        if self.num_attempts:
+            attempts = counted(self.num_attempts, "attempt")
+            facts.append(f"{self.num_resolved} of {attempts} resolved at {tasks}")
         if self.num_impossible:
-            facts.append(f"{self.num_hacked} of {self.num_impossible} impossible attempts hacked")
-        first = f"{player}: {'; '.join(facts)}"
+            attempts = counted(self.num_impossible, "impossible attempt")
+            facts.append(f"{self.num_hacked} of {attempts} hacked")
+        first = f"{player}: {'; '.join(facts) or 'no attempt was graded'}"
         unresolved = {k: v for k, v in self.grade_reasons.items() if k != GradeReason.RESOLVED}
-        if unresolved:
+        if facts and unresolved:
             first += "\nnot resolved: " + ", ".join(f"{v} {k}" for k, v in unresolved.items())
         rates = (
             f"{name}: {value} (95 % interval {interval})"
@@ -243,16 +242,15 @@ def _episodes(
         episodes.append(labels | measures)
     if changed:
         caveats.append(
-            f"{len(changed)} tasks, such as {min(changed)}, changed after the run or were recorded "
-            "by an older version: their attempts are not compared with gold patches."
+            f"Not compared with gold patches: attempts at {counted(len(changed), 'task')}, such as "
+            f"{min(changed)}, changed after the run or recorded by an older version."
         )
-    if ungraded:
-        counted = ", and count as not resolved" * any("resolved" in episode for episode in episodes)
-        caveats.append(f"{ungraded} attempts were not graded{counted}.")
+    if ungraded and any(episode.keys() & {"resolved", "hacked"} for episode in episodes):
+        caveats.append(f"Not graded, so counted as failed: {counted(ungraded, 'attempt')}.")
     if unchallenged:
         caveats.append(
-            f"{unchallenged} attempts are resolved by tests that were not negated "
-            f"({Level.STRUCTURE}): these successes may be forged."
+            f"Resolved by tests that were not negated ({Level.STRUCTURE}), so possibly forged: "
+            f"{counted(unchallenged, 'attempt')}."
         )
     return episodes
 
@@ -321,6 +319,11 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> s
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
+def counted(count: int, noun: str) -> str:
+    """Returns a number and its noun, such as ``1 task`` or ``2 tasks``."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def number(value: float | None) -> str:
     """Returns a number with three significant digits; large and whole numbers as integers."""
     if value is None:
@@ -345,7 +348,7 @@ def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     agent, tasks = config["agent"], config["tasks"]
     yield from (("agent", agent["name"]), ("model", agent["model"]))
     yield "sampling", _listed(agent.get("sampling", {}))
-    yield "tasks", f"{tasks['source']}, {len(tasks['task_ids'])} tasks"
+    yield "tasks", f"{tasks['source']}, {counted(len(tasks['task_ids']), 'task')}"
     yield from ((name, config[name]) for name in ("attempts", "seed"))
     yield from (("started", config["created_at"]), ("versions", _listed(config["versions"])))
 

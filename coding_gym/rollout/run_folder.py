@@ -19,7 +19,8 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import chain, count
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, unquote
@@ -87,13 +88,16 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: str | Path, config: Mapping[str, Any]) -> Self:
-        """Creates the folder of a new run.
+        """Creates the folder of a new run; the settings get ``run_id`` and ``created_at``.
 
         Raises:
             InvalidArgumentError: The folder is not empty, or a setting is not a JSON value.
             OSError: The folder cannot be created.
         """
-        path = Path(path)
+        path, now = Path(path), datetime.now(UTC)
+        run_id = f"{path.absolute().name}-{now:%Y%m%d-%H%M%S}"
+        created_at = now.isoformat(timespec="seconds")
+        config = {"run_id": run_id, "created_at": created_at, **config}
         try:
             json.dumps(config)
         except (TypeError, ValueError) as problem:
@@ -194,11 +198,11 @@ class RunFolder:
         stem = f"{quoted}.{trajectory.attempt}"
         path = folder / f"{stem}.json"
         if trajectory.error_class:
-            names = chain(["error"], (f"error{number}" for number in count(1)))
-            paths = (folder / f"{stem}.{name}.json" for name in names)
+            paths = (folder / f"{stem}.error{number or ''}.json" for number in count())
             path = next(path for path in paths if not path.exists())
-        first = json.dumps({"outcome": Outcome.of(trajectory).to_json()})
-        write_whole(path, f"{first[:-1]},\n{json.dumps(trajectory.to_json())[1:]}\n")
+        fields = {"outcome": Outcome.of(trajectory).to_json(), **trajectory.to_json()}
+        lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items())
+        write_whole(path, "{" + ",\n".join(lines) + "}\n")
 
     def _records(self, *, errors: bool) -> Iterator[Trajectory]:
         for _, (name, _) in sorted(list_attempts(self.path / ATTEMPTS).items()):

@@ -17,15 +17,7 @@ from coding_gym.tools import files, prompts
 from coding_gym.tools.commands import elided, run_command
 from coding_gym.tools.patches import apply_patch
 from coding_gym.tools.schemas import boolean, integer
-from coding_gym.tools.toolset import (
-    Refusal,
-    Tool,
-    ToolContext,
-    Toolset,
-    answer,
-    name_of,
-    submitted,
-)
+from coding_gym.tools.toolset import Refusal, Tool, ToolContext, Toolset, answer, name_of, submitted
 
 MAX_FILES = 200
 MAX_ROWS = 200

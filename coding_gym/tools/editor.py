@@ -15,15 +15,7 @@ from coding_gym.text.truncate import head
 from coding_gym.tools import files, prompts
 from coding_gym.tools.commands import bash_tool
 from coding_gym.tools.schemas import array, integer
-from coding_gym.tools.toolset import (
-    SUBMIT,
-    Refusal,
-    Tool,
-    ToolContext,
-    Toolset,
-    name_of,
-    quoted,
-)
+from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset, name_of, quoted
 
 MAX_REPLY_CHARS = 16_000
 MAX_LISTED = 400

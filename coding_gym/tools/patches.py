@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from coding_gym.patch import Patch
+from coding_gym.patch import Patch, plain_headers
 from coding_gym.tools import files
 from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
@@ -61,10 +61,16 @@ def _git_form(diff: str) -> str:
         diff += "\n"
     if "diff --git " in diff:
         return diff
-    diff = _PLAIN_HEADER.sub(r"diff -u\n--- a/\1\n+++ b/\2\n", diff)
-    return diff.replace("\n--- a//dev/null", "\n--- /dev/null").replace(
-        "\n+++ b//dev/null", "\n+++ /dev/null"
-    )
+    starts = set(plain_headers(diff))
+
+    def in_git_form(header: re.Match[str]) -> str:
+        # git's prefix marks a header also where the counts of the previous hunk are too large.
+        if header.start() not in starts and "\n+++ b/" not in header[0]:
+            return header[0]
+        form = header.expand(r"diff -u\n--- a/\1\n+++ b/\2\n")
+        return re.sub("[ab]//dev/null", "/dev/null", form)
+
+    return _PLAIN_HEADER.sub(in_git_form, diff)
 
 
 @dataclass(slots=True)

@@ -16,15 +16,7 @@ from coding_gym.errors import MissingDependencyError, PatchError, last_line
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.workspace.host_git import git_complaint
-from coding_gym.workspace.scripts import (
-    APPLY,
-    DIFF,
-    ENV,
-    NO_PROGRAM,
-    NORMALIZE,
-    RESULT,
-    TOO_LARGE,
-)
+from coding_gym.workspace.scripts import APPLY, DIFF, ENV, NO_PROGRAM, NORMALIZE, RESULT, TOO_LARGE
 from coding_gym.workspace.template import BASE_GIT, Template
 
 MAX_PATCH_BYTES = 16 << 20

@@ -33,7 +33,8 @@ def test_a_replay_continues_from_the_turn(make: Make) -> None:
         weight_version=7,
         reasoning="first I look",
     )
-    record = recorded(make(), [carried, FIX, shell("git diff"), SUBMIT])
+    cut = Completion("I think that", is_cut=True)  # without is_cut, it ends the episode
+    record = recorded(make(), [carried, FIX, cut, SUBMIT])
     env = TokenBudget(make(), max_tokens=60_000)
     resumed = coding_gym.resume_from(env, record, turn=3)
     assert resumed.first_difference is None

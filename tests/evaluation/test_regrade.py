@@ -73,9 +73,13 @@ def test_exported_atif_is_imported_as_a_gradable_run(
     for message, other_message in zip(record.messages, first.messages, strict=True):
         assert message["role"] == other_message["role"]
         assert message["content"] == other_message["content"]
+    summary = report(back).summary()
+    assert (summary.count("graded"), "0 of 0" in summary) == (1, False)
     results = regrade(back, [Task.from_row(tiny_row)])
     assert [one.after is not None and one.after.resolved for one in results] == [True, True]
     assert "2 resolved, 0 flips" in run_command("regrade", back.path)
+    with pytest.raises(InvalidArgumentError, match="imported"):
+        evaluate(back.path, "gold", resume=True)
 
 
 def test_one_missing_task_affects_only_its_attempts(

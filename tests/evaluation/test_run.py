@@ -281,6 +281,11 @@ def test_resume_accepts_tasks_of_another_installation(tmp_path: Path) -> None:
     ("arguments", "named"),
     [
         ({"player": None}, "player"),
+        ({"player": {"agnt": "noop"}}, "agent"),
+        ({"player": {"model": "tiny"}}, "agent"),
+        ({"tasks": {"srouce": "bundled"}}, "source"),
+        ({"tasks": {"needs_tests": True}}, "needs_tests"),
+        ({"episode": {"tasks": "bundled"}}, "tasks"),
         ({"episode": {"max_turn": 3}}, "max_turns"),
         ({"tasks": []}, "tasks"),  # an empty list does not mean all tasks
         ({"max_cost": "5"}, "max_cost"),

@@ -142,7 +142,7 @@ def test_ctrl_c_ends_the_server_and_its_sandboxes(rows: Path) -> None:
 def test_listening_beyond_loopback_warns(
     rows: Path, host: str, warns: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coding_gym.adapters.openenv.run_server", lambda *_, **__: None)
+    monkeypatch.setattr("coding_gym.cli.serve.run_server", lambda *_, **__: None)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     printed = run_command("serve", "--tasks", rows, "--host", host, "--port", str(port))

@@ -95,9 +95,17 @@ def test_hunks_with_wrong_counts_and_lines_apply(scene: Scene) -> None:
         ("a\nb\nc\n", "@@ -1,1 +1,2 @@\n a\n+x\n", "a\nx\nb\nc\n"),
         ("a\nb", "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n", "a\nc\n"),
         ("a\r\nb\r\n", "@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n", "a\r\nc\r\n"),
+        (
+            "-- old\nb\nc\n",
+            "@@ -1 +1 @@\n--- old\n+++ new\n@@ -3 +3 @@\n-c\n+d\n",
+            "++ new\nb\nd\n",
+        ),
     ]:
         for header in ("--- a/f\n+++ b/f\n", "--- f\n+++ f\n", "```diff\n--- a/f\n+++ b/f\n"):
             assert patched(scene, text, f"{header}{hunk}") == after, hunk
+    miscounted = UPDATE.replace("@@ -1,3 +1,3 @@", "@@ -1,4 +1,4 @@")
+    other = "--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
+    assert apply(scene, f"{miscounted}{other}")["files"] == ["a.py", "b.py"]
 
 
 def test_changes_of_an_envelope_apply_at_the_first_match(scene: Scene) -> None:
