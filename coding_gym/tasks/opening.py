@@ -51,11 +51,14 @@ def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
             return open_source(source, split)  # which raises the error
         return _open_rows(rows, split, Path.cwd())
     top = Path(source).expanduser().absolute()
-    if top.name == MANIFEST and top.is_file():
-        top = top.parent
     files = top.rglob("*") if top.is_dir() else (top,)
-    stats = ((path, path.stat()) for path in files if path.is_file())
-    states = tuple((path, s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats)
+    try:
+        stats = {path: path.stat() for path in files if path.is_file()}
+    except OSError:  # a file was removed just now, or cannot be reached
+        return open_source(source, split)
+    if top.name == MANIFEST or top / MANIFEST in stats:
+        return open_source(source, split)  # the tree of one task is often in another folder
+    states = tuple((path, s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats.items())
     return _open_once(source, split, top, states)
 
 
@@ -120,9 +123,9 @@ def _rows(source: str | Path, split: Wanted) -> tuple[Iterable[Row], Path | None
         splits = (own_split,) if own_split else (split,) if isinstance(split, str) else split
         return read_dataset(dataset, splits), None
     raise UnknownTaskError(
-        f"there is no task source {str(source)!r}; {hint(source, (BUNDLED, POLYGLOT))} Or name a "
-        "folder of tasks, a .jsonl, .json or .parquet file, or a dataset of the Hugging Face hub "
-        "as owner/name"
+        f"there is no task source {str(source)!r}: no folder of tasks, no .jsonl, .json or "
+        ".parquet file, and no dataset of the Hugging Face hub as owner/name; "
+        + hint(source, (BUNDLED, POLYGLOT))
     )
 
 
