@@ -48,16 +48,7 @@ class SweBenchRunner(OutputRunner):
         name = _format(task)
         if name in PYTEST_FORMATS:
             return {test: (test.partition("[")[0],) for test in task.expected_tests}
-        if name == "django":
-            return methods(task.expected_tests, files)
-        if name == "sympy":
-            return {
-                test: tuple(
-                    f"{path}::{test}" for path in files if f"def {test}(".encode() in files[path]
-                )
-                for test in task.expected_tests
-            }
-        return {}
+        return methods(task.expected_tests, files) if name in {"sympy", "django"} else {}
 
 
 def _format(task: Task) -> str:
