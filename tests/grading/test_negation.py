@@ -36,6 +36,7 @@ CHECKS = {
     "with open('/dev/null'), pytest.raises((TypeError, OSError)):\n        f(None)": "error",
     "assert f(3) == found": "value",
     "assert f(3) < 5": "polarity",
+    "assert f(3) is None or f(3)": "polarity",
     "assert not (f(-1) or\n        f(-1))": "polarity",
     "self.assertTrue(f(3))": "polarity",
     "self.assertAlmostEqual(f(3), 4.1, delta=1)": "value",
