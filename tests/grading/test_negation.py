@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from coding_gym.grading.challenge import RECORDER
-from coding_gym.grading.negation import Check, TestFile, Unit, edited
+from coding_gym.grading.negation import Check, TestFile, Unit, decoded, edited
 from coding_gym.grading.wrong_values import Edit, near_misses
 from coding_gym.source_text import SourceText
 from coding_gym.syntax import parse_expression
@@ -110,6 +110,13 @@ def test_assertion_that_does_not_begin_its_line_is_no_check() -> None:
         node = file.node("test_a")
         assert node is not None
         assert file.checks(node) == []
+
+
+def test_source_is_utf_8_and_keeps_its_line_ends() -> None:
+    assert decoded("\ufeffx = 'é'\r\n".encode()) == "x = 'é'\r\n"
+    for data in (b"x = '\xe9'\n", b"x = 1\ry = 2\n"):
+        with pytest.raises(ValueError, match=r"decode|carriage"):
+            decoded(data)
 
 
 def test_check_of_a_branch_is_optional() -> None:
