@@ -259,7 +259,8 @@ class _Calibration:
         if not self.is_plain:
             num_checks = len(self.checks)
             self.checks = [pair for pair in self.checks if broken.isdisjoint(pair[0].ids)]
-            return len(self.checks) < num_checks
+            self.is_plain = len(self.checks) < num_checks  # the option may not have been the cause
+            return self.is_plain
         self.is_plain = False
         return True
 

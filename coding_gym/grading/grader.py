@@ -134,8 +134,11 @@ def _tree(task: Task, template: Template, backend: str) -> TestTree:
     problem = "" if task.expected_tests else "it names no test that must pass"
     try:
         problem = problem or get_runner(task.runner).problem(task)
+        "".join(task.expected_tests).encode()
     except UnknownNameError as error:
         problem = str(error)
+    except UnicodeEncodeError as error:
+        problem = f"the ids of its tests are not Unicode: {error}"
     if problem:
         raise GradingError(f"task {task.task_id} cannot be graded: {problem}")
     timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)

@@ -44,31 +44,26 @@ def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
     """
     if isinstance(split, Iterable) and not isinstance(split, str):
         split = tuple(map(str, split))  # hashable
-    if not isinstance(source, str | Path):
-        try:
-            rows = pickle.dumps(source)
-        except (AttributeError, TypeError, pickle.PicklingError):
-            return open_source(source, split)  # which raises the error
-        return _open_rows(rows, split, Path.cwd())
-    top = Path(source).expanduser().absolute()
-    if top.name == MANIFEST and top.is_file():
-        top = top.parent
-    files = top.rglob("*") if top.is_dir() else (top,)
-    stats = ((path, path.stat()) for path in files if path.is_file())
-    states = tuple((path, s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats)
-    return _open_once(source, split, top, states)
+    top = Path.cwd()  # where relative paths in rows start
+    files: Iterable[Path] = ()
+    if isinstance(source, str | Path):
+        top = Path(source).expanduser().absolute()
+        files = top.rglob("*") if top.is_dir() else (top,)
+    try:
+        pickled = pickle.dumps(source)
+        stats = {path: path.stat() for path in files if path.is_file()}
+    except (OSError, AttributeError, TypeError, pickle.PicklingError):
+        return open_source(source, split)  # it reads the source, or raises a clear error
+    if top.name == MANIFEST or top / MANIFEST in stats:
+        return open_source(source, split)  # the tree of one task is often in another folder
+    states = tuple((path, s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats.items())
+    return _open_once(pickled, split, top, states)
 
 
 @lru_cache(maxsize=8)
-def _open_once(source: str | Path, split: Wanted, *state: object) -> Opened:
+def _open_once(source: bytes, split: Wanted, *state: object) -> Opened:
     del state  # a part of the key: the absolute path, and the state of its files
-    return open_source(source, split)
-
-
-@lru_cache(maxsize=8)
-def _open_rows(rows: bytes, split: Wanted, folder: Path) -> Opened:
-    del folder  # a part of the key: relative paths in rows start at the current folder
-    return open_source(pickle.loads(rows), split)  # noqa: S301 - our own bytes
+    return open_source(pickle.loads(source), split)  # noqa: S301 - our own bytes
 
 
 def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
@@ -120,9 +115,9 @@ def _rows(source: str | Path, split: Wanted) -> tuple[Iterable[Row], Path | None
         splits = (own_split,) if own_split else (split,) if isinstance(split, str) else split
         return read_dataset(dataset, splits), None
     raise UnknownTaskError(
-        f"there is no task source {str(source)!r}; {hint(source, (BUNDLED, POLYGLOT))} Or name a "
-        "folder of tasks, a .jsonl, .json or .parquet file, or a dataset of the Hugging Face hub "
-        "as owner/name"
+        f"there is no task source {str(source)!r}: no folder of tasks, no .jsonl, .json or "
+        ".parquet file, and no dataset of the Hugging Face hub as owner/name; "
+        + hint(source, (BUNDLED, POLYGLOT))
     )
 
 

@@ -414,6 +414,19 @@ def test_grades_are_equal_in_any_order(store: TemplateStore) -> None:
     assert verdicts[0] == verdicts[1]
 
 
+def test_a_test_that_reads_its_source_does_not_change_the_options_of_others(
+    store: TemplateStore,
+) -> None:
+    hidden = (
+        "import inspect\n\nfrom cart import total\n\n\ndef test_a():\n"
+        "    if '__' + 'checks__' in inspect.getsource(test_a):\n        raise OSError\n"
+        f"    {_SECOND}\n\ndef test_b():\n    {_SECOND}"
+    )
+    task = with_hidden(hidden, "test_a", "test_b")
+    plan = new_plan(task, store.get(task))
+    assert (plan.is_plain, [len(unit.tests) for unit in plan.challenge.units]) == (True, [1])
+
+
 def test_every_unit_is_negated_in_exactly_one_version(store: TemplateStore) -> None:
     challenge = new_plan(TASK, store.get(TASK)).challenge
     draws = {challenge.draw(TASK.fail_to_pass, Random(seed)) for seed in range(60)}

@@ -173,22 +173,40 @@ for name in ("test_words", "test_none"):
 """
 
 
-def test_rows_that_cannot_be_challenged_are_not_verified(store: TemplateStore) -> None:
-    """SymPy's ids are function names without files, so no function can be negated."""
-    hidden = "from text import title\n\n\ndef test_words():\n    assert title('a b') == 'A B'\n\n\n"
-    hidden += "def test_none():\n    assert title('') == ''\n"
-    base = {"bin/test.py": _NAMED_ALONE, "text.py": BUGGY.replace(".title()", "[:1]")}
-    task = made_task(
+_ASSERTIONS = ("assert title('a b') == 'A B'", "assert title('') == ''")
+
+
+def _sympy_task(hidden: str) -> Task:
+    return made_task(
         "sympy-title",
-        base,
+        {"bin/test.py": _NAMED_ALONE, "text.py": BUGGY.replace(".title()", "[:1]")},
         {"text.py": FIXED},
-        {"tests/test_text.py": hidden},
+        {"tests/test_text.py": f"from text import title\n\n\n{hidden}"},
         runner="swebench",
         test_report="sympy",
         test_command="python bin/test.py",
         fail_to_pass=("test_words",),
         pass_to_pass=("test_none",),
     )
+
+
+def test_functions_of_sympy_are_found_in_the_files_of_the_test_patch(store: TemplateStore) -> None:
+    task = _sympy_task(
+        "def test_words():\n    {}\n\n\ndef test_none():\n    {}\n".format(*_ASSERTIONS)
+    )
+    template = store.get(task)
+    verdict = grade(task, template, Patch(task.gold_patch))
+    assert (verdict.resolved, verdict.is_verified, verdict.levels) == (True, True, {"value": 1})
+    swallowing = Patch.between(
+        {"text.py": BUGGY.replace(".title()", "[:1]")},
+        {"text.py": "class title(str):\n    __eq__ = lambda self, other: True\n"},
+    )
+    assert not grade(task, template, swallowing).resolved
+
+
+def test_rows_that_cannot_be_challenged_are_not_verified(store: TemplateStore) -> None:
+    lambdas = "def check(): {}\n\n\ndef none(): {}\n\n\ntest_words, test_none = check, none\n"
+    task = _sympy_task(lambdas.format(*_ASSERTIONS))
     template = store.get(task)
     with patch.object(TestTree, "run", autospec=True, side_effect=TestTree.run) as run:
         new_plan(task, template)

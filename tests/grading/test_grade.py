@@ -132,6 +132,7 @@ def test_broken_or_missing_test_file_keeps_other_results(store: TemplateStore) -
     ("changes", "named"),
     [
         ({"fail_to_pass": (), "pass_to_pass": ()}, "cart-discount"),
+        ({"pass_to_pass": ("tests/test_cart.py::test_a[\ud800]",)}, "Unicode"),
         (
             {"test_patch": Patch.between({"gone.py": "x\n"}, {"gone.py": "y\n"}).text},
             "test_patch",

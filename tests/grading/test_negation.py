@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from coding_gym.grading.challenge import RECORDER
-from coding_gym.grading.negation import Check, TestFile, Unit, edited
+from coding_gym.grading.negation import Check, TestFile, Unit, decoded, edited
 from coding_gym.grading.wrong_values import Edit, near_misses
 from coding_gym.source_text import SourceText
 from coding_gym.syntax import parse_expression
@@ -36,6 +36,7 @@ CHECKS = {
     "with open('/dev/null'), pytest.raises((TypeError, OSError)):\n        f(None)": "error",
     "assert f(3) == found": "value",
     "assert f(3) < 5": "polarity",
+    "assert f(3) is None or f(3)": "polarity",
     "assert not (f(-1) or\n        f(-1))": "polarity",
     "self.assertTrue(f(3))": "polarity",
     "self.assertAlmostEqual(f(3), 4.1, delta=1)": "value",
@@ -111,6 +112,13 @@ def test_assertion_that_does_not_begin_its_line_is_no_check() -> None:
         node = file.node("test_a")
         assert node is not None
         assert file.checks(node) == []
+
+
+def test_source_is_utf_8_and_keeps_its_line_ends() -> None:
+    assert decoded("\ufeffx = 'é'\r\n".encode()) == "x = 'é'\r\n"
+    for data in (b"x = '\xe9'\n", b"x = 1\ry = 2\n"):
+        with pytest.raises(ValueError, match=r"decode|carriage"):
+            decoded(data)
 
 
 def test_check_of_a_branch_is_optional() -> None:

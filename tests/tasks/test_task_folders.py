@@ -54,6 +54,21 @@ def test_changed_hidden_files_are_read_again(tmp_path):
     assert "assert True" in after.test_patch
 
 
+def test_changed_tree_outside_the_folder_of_a_task_is_read_again(tmp_path):
+    folder = make(tmp_path / "calc", f'tree = "../tree"\n{MANIFEST}')
+    (folder / "tree").rename(tmp_path / "tree")
+    load_tasks(folder)
+    write_files(tmp_path / "tree", {"tests/test_calc.py": "old = 1\n"})
+    (after,) = load_tasks(folder)
+    assert "-old = 1\n" in after.test_patch
+
+
+def test_file_that_cannot_be_reached_does_not_hide_a_task(tmp_path):
+    folder = make(tmp_path / "calc")
+    (folder / "tree" / "link").symlink_to("/proc/1/cwd")
+    assert len(load_tasks(tmp_path)) == 1
+
+
 def test_reversed_gold_patch_that_changes_a_hidden_test_is_refused(tmp_path):
     fixed = FIXED | HIDDEN
     folder = make(tmp_path, FIXED_MANIFEST, tree=fixed)

@@ -8,6 +8,7 @@ from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, PYTEST_
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners.output_runner import OutputRunner
 from coding_gym.grading.runners.unittest_ids import methods, parse_id
+from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -29,15 +30,17 @@ class SweBenchRunner(OutputRunner):
         return Run(statuses=read_log(result.output, _format(task)), ended=True)
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns the test files that ids name, and the programs that the command starts."""
+        """Returns the test files, and the programs that the command starts."""
         paths = {*super().files(task)}
         if _format(task) == "django":
             for files, _ in filter(None, map(parse_id, task.expected_tests)):
                 paths.update(files)
+        if _format(task) == "sympy":  # ids are names of functions in the files of the test patch
+            paths.update(path for path in Patch(task.test_patch).paths if path.endswith(".py"))
         return tuple(sorted(paths))
 
     def negates(self, task: Task) -> bool:
-        """Whether the log format is that of a Python test runner; ids of SymPy name no file."""
+        """Whether the log format is that of a Python test runner."""
         return _format(task) in {*PYTEST_FORMATS, "sympy", "django"}
 
     def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
@@ -45,9 +48,7 @@ class SweBenchRunner(OutputRunner):
         name = _format(task)
         if name in PYTEST_FORMATS:
             return {test: (test.partition("[")[0],) for test in task.expected_tests}
-        if name == "django":
-            return methods(task.expected_tests, files)
-        return {}
+        return methods(task.expected_tests, files) if name in {"sympy", "django"} else {}
 
 
 def _format(task: Task) -> str:

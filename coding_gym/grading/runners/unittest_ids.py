@@ -1,4 +1,4 @@
-"""Ids of unittest and Django tests, and the functions that they name."""
+"""Ids of unittest, Django and SymPy tests, and the functions that they name."""
 
 import ast
 import re
@@ -42,38 +42,38 @@ def methods(tests: Iterable[str], files: Mapping[str, bytes]) -> dict[str, tuple
     """Returns the node ids, by test, of the tests whose functions are found in some files.
 
     Args:
-        tests: Ids that unittest or Django prints.
+        tests: Ids that unittest or Django prints, or names of functions, as SymPy prints.
         files: Content of test files by path.
     """
     parsed = {test: parse_id(test) for test in tests}
-    summaries = {} if all(parsed.values()) else _summaries(files)
+    found = {} if all(parsed.values()) else _titles(files)
     names: dict[str, tuple[str, ...]] = {}
     for test, named in parsed.items():
         if named:
             paths, method = named
             names[test] = tuple(f"{path}::{method}" for path in paths if path in files)[:1]
         else:
-            names[test] = tuple(name for name, summary in summaries.items() if summary == test)
+            names[test] = tuple(name for name, titles in found.items() if test in titles)
     return {test: node_ids for test, node_ids in names.items() if node_ids}
 
 
-def _summaries(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Returns the first line of every method's docstring by node id; "" without a docstring."""
-    summaries: dict[str, str] = {}
+def _titles(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
+    """Returns the name of every function and the first line of its docstring, by node id."""
+    titles: dict[str, tuple[str, str]] = {}
     for path, data in files.items():
         try:
             tree = syntax.parse(data)
         except (SyntaxError, ValueError, RecursionError, LookupError):
             continue  # the syntax of another Python version, or not a text
-        for node_id, node in _methods(tree, path):
+        for node_id, node in _nodes(tree, path):
             text = (ast.get_docstring(node, clean=False) or "").strip()
-            summaries[node_id] = text.partition("\n")[0].strip()
-    return summaries
+            titles[node_id] = node.name, text.partition("\n")[0].strip()
+    return titles
 
 
-def _methods(node: ast.Module | ast.ClassDef, owner: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+def _nodes(node: ast.Module | ast.ClassDef, owner: str) -> Iterator[tuple[str, ast.FunctionDef]]:
     for child in node.body:
         if isinstance(child, ast.ClassDef):
-            yield from _methods(child, f"{owner}::{child.name}")
-        elif isinstance(child, ast.FunctionDef) and isinstance(node, ast.ClassDef):
+            yield from _nodes(child, f"{owner}::{child.name}")
+        elif isinstance(child, ast.FunctionDef):
             yield f"{owner}::{child.name}", child

@@ -16,7 +16,7 @@ from coding_gym.tasks.sources.languages import language_of
 from coding_gym.tasks.sources.reversal import reversed_patch
 from coding_gym.tasks.sources.swe_bench import INSTALL_PYTEST
 
-_REPO = re.compile(r"(?:swesmith/)?([\w-]+?)__([\w.-]+)\.([0-9a-f]{7,40})")
+_REPO = re.compile(r"swesmith/([\w-]+?)__([\w.-]+)\.([0-9a-f]{7,40})")
 _KEPT = (
     "instance_id", "FAIL_TO_PASS", "PASS_TO_PASS", "created_at", "problem_statement",
     "difficulty", "split", "version",
