@@ -177,6 +177,25 @@ def test_data_of_tests_is_named_by_its_whole_path(text: str, path: str, is_data:
     assert dropped(path, task=replace(task, gold_patch=gold)) == []
 
 
+CHANGED_BY_GOLD = [
+    ('render("templates")', "templates/page.html", "templates/title.html", False),
+    ('render("templates")', "templates/deep/page.html", "templates/title.html", False),
+    ('check("cases", "cases/a.json")', "cases/a.json", "cases/b.json", True),
+    ('Path("golden").glob("*.txt")', "golden/a.txt", "golden/b.txt", True),
+    ('load(HERE / "cases" / name)', "testing/cases/a.json", "testing/cases/b.json", True),
+    ('check("golden")\nopen("golden/out.py")', "golden/a.txt", "golden/out.py", True),
+]
+
+
+@pytest.mark.parametrize(("text", "gold", "path", "is_data"), CHANGED_BY_GOLD)
+def test_a_named_folder_that_the_gold_patch_changes_is_graded(
+    text: str, gold: str, path: str, is_data: bool
+) -> None:
+    hidden = Patch.between({}, {"testing/test_x.py": f"{text}\n"}).text
+    task = replace(TASK, gold_patch=Patch.between({}, {gold: "x\n"}).text, test_patch=hidden)
+    assert dropped(path, task=task) == ([path] if is_data else [])
+
+
 TASK = replace(
     ANY_TASK, runner="command", test_command="", fail_to_pass=(), pass_to_pass=(), gold_patch=""
 )
