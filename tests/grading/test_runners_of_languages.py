@@ -214,6 +214,12 @@ def test_reward_of_harbor_counts_with_any_exit_code(
     assert run.status("reward") == (status or "missing")
 
 
+def test_options_in_a_variable_are_no_program(store: TemplateStore) -> None:
+    command = "FLAGS='-O2 -g -Wall' echo '1..1'; echo 'ok 1 - a'"
+    task = commands("a", runner="tap", test_command=command)
+    assert graded(task, store, NOTHING).resolved
+
+
 def test_missing_test_program_is_a_grading_error(store: TemplateStore) -> None:
     task = commands("a", runner="tap", test_command="no-such-program --tap")
     with pytest.raises(GradingError, match="no-such-program"):

@@ -183,8 +183,11 @@ def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
     This runs before the code under test, which therefore cannot cause the error. A program in the
     tree is not checked: a policy that removes it makes all tests fail.
     """
-    words = [word for word in command.split() if "=" not in word]
-    program = words[0] if words else ""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quote without an end, as in a here document
+        words = command.split()
+    program = next((word for word in words if "=" not in word), "")
     if not _PLAIN_WORD.fullmatch(program):
         return
     or_in_tree = f'[[ $(realpath -ms -- {program}) == "$PWD"/* ]] || ' if "/" in program else ""
