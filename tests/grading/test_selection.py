@@ -68,7 +68,10 @@ def test_an_expected_test_at_the_root_protects_only_its_file() -> None:
     assert dropped("cart.py", "tests/helper.py", "test_x.py", task=task) == ["test_x.py"]
 
 
-JVM = ("CTest.java", "org/junit/Assert.java", "src/test/java/a/Helper.java", "pom.xml", "a/C.class")
+JVM = (
+    *("CTest.java", "org/junit/Assert.java", "src/test/java/a/Helper.java", "pom.xml", "a/C.class"),
+    *("CartIT.java", "Http2IT.java", "src/it/java/a/Helper.java", "src/it/resources/a.txt"),
+)
 GO = ("clamp_test.go", "testdata/wanted.txt", "go.mod")
 RUST = (".cargo/config.toml", "Cargo.toml", "build.rs", "tests.rs")
 JAVASCRIPT = (
@@ -94,7 +97,7 @@ KEPT: dict[str, tuple[str, ...]] = {
 SOURCES = (
     *("clamp.c", "src/clamp.c", "src/main/java/a/C.java", "clamp.go", "cmd/clamp/main.go"),
     *("src/lib.rs", "src/main.rs", "index.js", "lib/clamp.ts", "testing/clamp.py", "latest.py"),
-    "README",
+    *("README", "src/EDIT.java", "src/it/messages.js", "locale/src/it/index.json"),
     *("org/junit.java", "cargo/config.toml", "src/contest/clamp.go", "protest.c", "index.html"),
 )
 
