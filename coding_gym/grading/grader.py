@@ -39,16 +39,16 @@ _MAX_NAMED = 3
 _MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # the sample is 8 or 1/5 of the tests, whichever is more
 
 
-def _renew_slots() -> None:
-    """Makes the semaphore; a forked child makes another, as no thread there frees used slots."""
-    global _slots
-    _slots = threading.Semaphore(_GRADES_PER_CORE * len(os.sched_getaffinity(0)))
+def _renew_semaphore() -> None:
+    """Makes the semaphore; a forked child makes another, as no thread there releases it."""
+    global _semaphore
+    _semaphore = threading.Semaphore(_GRADES_PER_CORE * len(os.sched_getaffinity(0)))
 
 
-_slots: threading.Semaphore
+_semaphore: threading.Semaphore
 """Limits concurrent grades of this process, so that their runs do not starve one another."""
-_renew_slots()
-os.register_at_fork(after_in_child=_renew_slots)
+_renew_semaphore()
+os.register_at_fork(after_in_child=_renew_semaphore)
 
 
 def grade(
@@ -105,7 +105,7 @@ def grade(
         raise unknown_name("challenge", challenge, (*CHALLENGES, "none"))
     tree = _tree(task, template, backend)
     try:
-        with _slots:
+        with _semaphore:
             start = perf_counter()
             verdict = _graded(task, template, tree, patch, challenge, rng or SystemRandom())
     except SandboxUnavailableError:
