@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random, SystemRandom
@@ -271,7 +271,8 @@ class _PatchRuns:
            passed both runs.
         """
         if not self.plan.challenge.units:
-            return self._grade(self._run_tests((), self.task.expected_tests), is_verified=False)
+            run = self._run_tests((), self.task.expected_tests)
+            return self._grade(run, self.outcomes, is_verified=False)
         is_split = self.plan.is_alone
         early = self.task.fail_to_pass if is_split else self.task.expected_tests
         late = self.task.pass_to_pass if is_split else ()
@@ -288,15 +289,15 @@ class _PatchRuns:
             if run.is_whole and late and self._has_passing_test():
                 run = self._run_tests(second, late)
         if not run.is_whole:
-            return self._grade(run, is_verified=False)
+            return self._grade(run, self.outcomes, is_verified=False)
         if challenge == "resolved" and not self._have_passed(early):
-            return self._graded_early(run, early)
-        if not self._has_passing_test():  # the late tests that have run would reveal the draw
-            self.outcomes = {test: self.outcomes[test] for test in early}
-        return self._grade(run, is_verified=True)
+            return self._grade(run, self._decided(early), is_verified=False)
+        # If no test passes, the late tests that have run would reveal the draw.
+        shown = self.outcomes if self._has_passing_test() else early
+        return self._grade(run, {test: self.outcomes[test] for test in shown}, is_verified=True)
 
-    def _graded_early(self, run: Run, early: Iterable[str]) -> Grade:
-        """Returns a grade that is not resolved and does not depend on the draw.
+    def _decided(self, early: Iterable[str]) -> Mapping[str, Sequence[Outcome]]:
+        """Returns the outcomes of failed tests that do not depend on the draw.
 
         Tests with drawn units are undecided, unless they failed outside of their checks.
         """
@@ -306,8 +307,7 @@ class _PatchRuns:
             fails_itself = self.plan.challenge.is_recorded and first.first_wrong < 0
             if first.status is not TestStatus.PASSED and (test not in self.drawn or fails_itself):
                 decided[test] = [first]
-        self.outcomes = decided
-        return self._grade(run, is_verified=False)
+        return decided
 
     def _run_tests(self, negated: Collection[int], tests: Sequence[str]) -> Run:
         """Runs tests; runs all tests once more if `_may_be_flaky` holds for every failed test."""
@@ -369,17 +369,19 @@ class _PatchRuns:
         size = max(_MIN_SAMPLE, -(-len(tests) // _SAMPLE_SHARE))
         return self.rng.sample(negatable, min(size, len(negatable)))
 
-    def _grade(self, run: Run, *, is_verified: bool) -> Grade:
+    def _grade(
+        self, run: Run, outcomes: Mapping[str, Sequence[Outcome]], *, is_verified: bool
+    ) -> Grade:
         statuses, messages = {}, {}
         for test in self.task.expected_tests:
-            outcomes = self.outcomes.get(test, [])
-            wrong = [end for end in outcomes if end.status is not TestStatus.PASSED]
+            ends = outcomes.get(test, ())
+            wrong = [end for end in ends if end.status is not TestStatus.PASSED]
             wrong.sort(key=lambda outcome: outcome.rank)
-            statuses[test] = self._status(test, wrong, run)
+            statuses[test] = wrong[0].status if wrong else self._status(test, len(ends), run)
             messages[test] = wrong[0].message if wrong else ""
         verdict = judge(self.task, statuses, messages, run)
         levels = self.plan.counts(self.task.fail_to_pass)
-        if forged := next(filter(self._is_forged, self.outcomes), ""):
+        if forged := next((t for t, ends in outcomes.items() if self._is_forged(t, ends)), ""):
             detail = f"an assertion passed both as written and negated: {forged}"
             verdict = replace(verdict, resolved=False, reason=GradeReason.TAMPERED, detail=detail)
         return replace(
@@ -391,18 +393,15 @@ class _PatchRuns:
             plan=self.plan.digest,
         )
 
-    def _status(self, test: str, wrong: Sequence[Outcome], run: Run) -> TestStatus:
-        if wrong:
-            return wrong[0].status
+    def _status(self, test: str, num_passed: int, run: Run) -> TestStatus:
+        """Returns the status of a test that failed no run."""
         if not run.is_whole:
             return TestStatus.MISSING
         num_needed = 2 if test in self.drawn else 1
-        is_decided = len(self.outcomes.get(test, ())) >= num_needed
-        return TestStatus.PASSED if is_decided else TestStatus.UNDECIDED
+        return TestStatus.PASSED if num_passed >= num_needed else TestStatus.UNDECIDED
 
-    def _is_forged(self, test: str) -> bool:
+    def _is_forged(self, test: str, outcomes: Sequence[Outcome]) -> bool:
         """Whether a check passed in both versions, though no honest value can pass both."""
-        outcomes = self.outcomes[test]
         units = self.plan.challenge.units_of([test])
         proofs = {number for unit in units if unit.is_proof for number in unit.checks}
         passed = frozenset[int]().union(*(end.passed for end in outcomes))
