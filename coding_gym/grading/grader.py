@@ -158,7 +158,7 @@ def _graded(
         selection = tree.select(patch, is_challenged=is_challenged)
         dropped = selection.dropped_paths
         if selection.patch.is_empty:
-            changed = "nothing but tests or their configuration" if dropped else "nothing"
+            changed = "nothing but tests, their configuration and data" if dropped else "nothing"
             return _refusal(GradeReason.EMPTY_PATCH, f"{changed} was changed", dropped)
         plan = Plan()
         if is_challenged:
