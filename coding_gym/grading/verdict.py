@@ -8,10 +8,7 @@ from coding_gym.grading.report import Run
 from coding_gym.task import Task
 
 _MAX_NAMED = 3
-_UNNAMED = (
-    "an assertion of a fail-to-pass test failed, passed in its negated version, or was not reached "
-    '(challenge="passed" names the test)'
-)
+_UNNAMED = 'an assertion failed, its negation passed, or neither ran (challenge="passed" names it)'
 
 
 def judge(
