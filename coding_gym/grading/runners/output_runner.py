@@ -169,12 +169,8 @@ class OutputRunner:
 
 def _test_files(task: Task) -> set[str]:
     """Returns the files that the ids of the expected tests name."""
-    parts = [test.partition("::") for test in task.expected_tests]
-    return {path for path, colons, _ in parts if colons and _is_path(path)}
-
-
-def _is_path(text: str) -> bool:
-    return "." in text.rpartition("/")[2] and text.isprintable()
+    paths = {test.partition("::")[0] for test in task.expected_tests if "::" in test}
+    return {path for path in paths if "." in path.rpartition("/")[2] and path.isprintable()}
 
 
 def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
