@@ -131,9 +131,9 @@ def data_of_tests(
     A path in a test is relative to the root or to the folder of a test file; if it has a slash,
     also to a folder above one. It protects a file, files that differ only in their suffix, and
     everything below a folder. A folder is part of the program, so that its name protects nothing,
-    if tests import it or the gold patch changes a source file below it, or another file that is
-    neither named nor below the folder of a test file or of files that tests read. A source file is
-    data only if tests read it, or a folder above it, and if it is not directly in such a folder.
+    if tests import it or the gold patch changes a file below it: a source file, or one that no test
+    names, outside the folders of tests and of files that they read. A source file is data only if
+    tests read it, or a folder above it, and if it is not directly in such a folder.
 
     Args:
         paths: The paths.
@@ -149,7 +149,9 @@ def data_of_tests(
 
     def places(texts: Iterable[str]) -> Iterator[str]:
         for name in {_relative_name(text) for text in texts}:
-            if posixpath.splitext(posixpath.basename(name))[0] in parts:  # else no path has it
+            head, tail = posixpath.split(name)
+            # Else no path has this name, or is beside it.
+            if not parts.isdisjoint((posixpath.splitext(tail)[0], posixpath.basename(head))):
                 for folder in (*near, *above) if "/" in name else near:
                     yield posixpath.normpath(posixpath.join(folder, name))
 
@@ -157,15 +159,12 @@ def data_of_tests(
     read = set(places(path for names in found for path in names.read))
     stems = {posixpath.splitext(place)[0] for place in named if "/" in place}
     tested = {*near, *read, *map(posixpath.dirname, read)} - {""}
-
-    def is_named(path: str) -> bool:
-        return path in named or posixpath.splitext(path)[0] in stems
-
     program = [f"{module}/" for names in found for module in names.modules]
     program += [
         path
         for path in changed_by_gold
-        if path.endswith(_SOURCES) or not (is_named(path) or tested.intersection(_parents(path)))
+        if path.endswith(_SOURCES)
+        or not (posixpath.splitext(path)[0] in stems or tested.intersection(_parents(path)))
     ]
 
     @cache
@@ -178,7 +177,7 @@ def data_of_tests(
         if is_source and is_program(posixpath.dirname(path)):
             return False
         known = read if is_source else named
-        is_file = path in read if is_source else is_named(path)
+        is_file = path in known or (not is_source and posixpath.splitext(path)[0] in stems)
         return is_file or any(p in known and not is_program(p) for p in _parents(path))
 
     return {path for path in paths if is_data(path)}

@@ -187,6 +187,7 @@ CHANGED_BY_GOLD = [
     ('Path("golden").glob("*.txt")', "golden/a.txt", "golden/b.txt", True),
     ('load(HERE / "cases" / name)', "testing/cases/a.json", "testing/cases/b.json", True),
     ('check("golden")\nopen("golden/out.py")', "golden/a.txt", "golden/out.py", True),
+    ('check("golden")\nopen("golden/out.txt")', "golden/a.txt", "golden/b.txt", True),
 ]
 
 
