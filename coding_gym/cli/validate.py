@@ -153,7 +153,7 @@ def summarise(reports: Iterable[ValidationReport]) -> None:
 def _cheats_table(cheats: Iterable[CheatResult]) -> Table:
     """Returns a table: for each kind of cheat, the number of tasks it passes per grading method."""
     table = Table("cheat that passes", box=None)
-    for column in ("tasks", "by exit code", "by reports", "challenged"):
+    for column in ("tasks", "by exit code", "by structure", "challenged"):
         table.add_column(column, justify="right")
     by_kind: dict[str, list[CheatResult]] = {}
     for cheat in cheats:

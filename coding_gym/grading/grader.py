@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random, SystemRandom
@@ -39,16 +39,16 @@ _MAX_NAMED = 3
 _MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # the sample is 8 or 1/5 of the tests, whichever is more
 
 
-def _renew_slots() -> None:
-    """Makes the semaphore; a forked child makes another, as no thread there frees used slots."""
-    global _slots
-    _slots = threading.Semaphore(_GRADES_PER_CORE * len(os.sched_getaffinity(0)))
+def _renew_semaphore() -> None:
+    """Makes the semaphore; a forked child makes another, as no thread there releases it."""
+    global _semaphore
+    _semaphore = threading.Semaphore(_GRADES_PER_CORE * len(os.sched_getaffinity(0)))
 
 
-_slots: threading.Semaphore
+_semaphore: threading.Semaphore
 """Limits concurrent grades of this process, so that their runs do not starve one another."""
-_renew_slots()
-os.register_at_fork(after_in_child=_renew_slots)
+_renew_semaphore()
+os.register_at_fork(after_in_child=_renew_semaphore)
 
 
 def grade(
@@ -105,7 +105,7 @@ def grade(
         raise unknown_name("challenge", challenge, (*CHALLENGES, "none"))
     tree = _tree(task, template, backend)
     try:
-        with _slots:
+        with _semaphore:
             start = perf_counter()
             verdict = _graded(task, template, tree, patch, challenge, rng or SystemRandom())
     except SandboxUnavailableError:
@@ -161,7 +161,7 @@ def _graded(
         selection = tree.select(patch, is_challenged=is_challenged)
         dropped = selection.dropped_paths
         if selection.patch.is_empty:
-            changed = "nothing but tests or their configuration" if dropped else "nothing"
+            changed = "nothing but tests, their configuration and data" if dropped else "nothing"
             return _refusal(GradeReason.EMPTY_PATCH, f"{changed} was changed", dropped)
         plan = Plan()
         if is_challenged:
@@ -274,7 +274,8 @@ class _PatchRuns:
            passed both runs.
         """
         if not self.plan.challenge.units:
-            return self._grade(self._run_tests((), self.task.expected_tests), is_verified=False)
+            run = self._run_tests((), self.task.expected_tests)
+            return self._grade(run, self.outcomes, is_verified=False)
         is_split = self.plan.is_alone
         early = self.task.fail_to_pass if is_split else self.task.expected_tests
         late = self.task.pass_to_pass if is_split else ()
@@ -291,15 +292,15 @@ class _PatchRuns:
             if run.is_whole and late and self._has_passing_test():
                 run = self._run_tests(second, late)
         if not run.is_whole:
-            return self._grade(run, is_verified=False)
+            return self._grade(run, self.outcomes, is_verified=False)
         if challenge == "resolved" and not self._have_passed(early):
-            return self._graded_early(run, early)
-        if not self._has_passing_test():  # the late tests that have run would reveal the draw
-            self.outcomes = {test: self.outcomes[test] for test in early}
-        return self._grade(run, is_verified=True)
+            return self._grade(run, self._decided(early), is_verified=False)
+        # If no test passes, the late tests that have run would reveal the draw.
+        shown = self.outcomes if self._has_passing_test() else early
+        return self._grade(run, {test: self.outcomes[test] for test in shown}, is_verified=True)
 
-    def _graded_early(self, run: Run, early: Iterable[str]) -> Grade:
-        """Returns a grade that is not resolved and does not depend on the draw.
+    def _decided(self, early: Iterable[str]) -> Mapping[str, Sequence[Outcome]]:
+        """Returns the outcomes of failed tests that do not depend on the draw.
 
         Tests with drawn units are undecided, unless they failed outside of their checks.
         """
@@ -309,8 +310,7 @@ class _PatchRuns:
             fails_itself = self.plan.challenge.is_recorded and first.first_wrong < 0
             if first.status is not TestStatus.PASSED and (test not in self.drawn or fails_itself):
                 decided[test] = [first]
-        self.outcomes = decided
-        return self._grade(run, is_verified=False)
+        return decided
 
     def _run_tests(self, negated: Collection[int], tests: Sequence[str]) -> Run:
         """Runs tests; runs all tests once more if `_may_be_flaky` holds for every failed test."""
@@ -372,17 +372,19 @@ class _PatchRuns:
         size = max(_MIN_SAMPLE, -(-len(tests) // _SAMPLE_SHARE))
         return self.rng.sample(negatable, min(size, len(negatable)))
 
-    def _grade(self, run: Run, *, is_verified: bool) -> Grade:
+    def _grade(
+        self, run: Run, outcomes: Mapping[str, Sequence[Outcome]], *, is_verified: bool
+    ) -> Grade:
         statuses, messages = {}, {}
         for test in self.task.expected_tests:
-            outcomes = self.outcomes.get(test, [])
-            wrong = [end for end in outcomes if end.status is not TestStatus.PASSED]
+            ends = outcomes.get(test, ())
+            wrong = [end for end in ends if end.status is not TestStatus.PASSED]
             wrong.sort(key=lambda outcome: outcome.rank)
-            statuses[test] = self._status(test, wrong, run)
+            statuses[test] = wrong[0].status if wrong else self._status(test, len(ends), run)
             messages[test] = wrong[0].message if wrong else ""
         verdict = judge(self.task, statuses, messages, run)
         levels = self.plan.counts(self.task.fail_to_pass)
-        if forged := next(filter(self._is_forged, self.outcomes), ""):
+        if forged := next((t for t, ends in outcomes.items() if self._is_forged(t, ends)), ""):
             detail = f"an assertion passed both as written and negated: {forged}"
             verdict = replace(verdict, resolved=False, reason=GradeReason.TAMPERED, detail=detail)
         return replace(
@@ -394,18 +396,15 @@ class _PatchRuns:
             plan=self.plan.digest,
         )
 
-    def _status(self, test: str, wrong: Sequence[Outcome], run: Run) -> TestStatus:
-        if wrong:
-            return wrong[0].status
+    def _status(self, test: str, num_passed: int, run: Run) -> TestStatus:
+        """Returns the status of a test that failed no run."""
         if not run.is_whole:
             return TestStatus.MISSING
         num_needed = 2 if test in self.drawn else 1
-        is_decided = len(self.outcomes.get(test, ())) >= num_needed
-        return TestStatus.PASSED if is_decided else TestStatus.UNDECIDED
+        return TestStatus.PASSED if num_passed >= num_needed else TestStatus.UNDECIDED
 
-    def _is_forged(self, test: str) -> bool:
+    def _is_forged(self, test: str, outcomes: Sequence[Outcome]) -> bool:
         """Whether a check passed in both versions, though no honest value can pass both."""
-        outcomes = self.outcomes[test]
         units = self.plan.challenge.units_of([test])
         proofs = {number for unit in units if unit.is_proof for number in unit.checks}
         passed = frozenset[int]().union(*(end.passed for end in outcomes))

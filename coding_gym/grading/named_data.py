@@ -131,8 +131,9 @@ def data_of_tests(
     A path in a test is relative to the root or to the folder of a test file; if it has a slash,
     also to a folder above one. It protects a file, files that differ only in their suffix, and
     everything below a folder. A folder is part of the program, so that its name protects nothing,
-    if tests import it or the gold patch changes a source file below it. A source file is data only
-    if tests read it, or a folder above it, and if it is not directly in such a folder.
+    if tests import it or the gold patch changes a file below it: a source file, or one that no test
+    names, outside the folders of tests and of files that they read. A source file is data only if
+    tests read it, or a folder above it, and if it is not directly in such a folder.
 
     Args:
         paths: The paths.
@@ -141,22 +142,30 @@ def data_of_tests(
         changed_by_gold: The files that the gold patch changes.
     """
     paths, found = list(paths), [_names(source) for source in sources]
-    parts = {part for path in paths for part in path.split("/")}
+    parts = {part for path in (*paths, *changed_by_gold) for part in path.split("/")}
     parts |= {posixpath.splitext(part)[0] for part in parts}
     near = {"", *map(posixpath.dirname, test_files)}
     above = {parent for folder in near for parent in _parents(folder)} - near
-    program = [path for path in changed_by_gold if path.endswith(_SOURCES)]
-    program += [f"{module}/" for names in found for module in names.modules]
 
     def places(texts: Iterable[str]) -> Iterator[str]:
         for name in {_relative_name(text) for text in texts}:
-            if posixpath.splitext(posixpath.basename(name))[0] in parts:  # else no path has it
+            head, tail = posixpath.split(name)
+            # Else no path has this name, or is beside it.
+            if not parts.isdisjoint((posixpath.splitext(tail)[0], posixpath.basename(head))):
                 for folder in (*near, *above) if "/" in name else near:
                     yield posixpath.normpath(posixpath.join(folder, name))
 
     named = set(places(path for names in found for path in names.paths | names.read))
     read = set(places(path for names in found for path in names.read))
     stems = {posixpath.splitext(place)[0] for place in named if "/" in place}
+    tested = {*near, *read, *map(posixpath.dirname, read)} - {""}
+    program = [f"{module}/" for names in found for module in names.modules]
+    program += [
+        path
+        for path in changed_by_gold
+        if path.endswith(_SOURCES)
+        or not (posixpath.splitext(path)[0] in stems or tested.intersection(_parents(path)))
+    ]
 
     @cache
     def is_program(folder: str) -> bool:

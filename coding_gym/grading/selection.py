@@ -1,10 +1,10 @@
 """Selects the files of a patch that are graded."""
 
 import fnmatch
-import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from posixpath import normpath
 from types import MappingProxyType
 
 from coding_gym.errors import PatchError
@@ -60,12 +60,12 @@ def select(
     Raises:
         PatchError: The patch cannot be read.
     """
-    test_files = {_normal(path) for path in test_files}
-    gold = {_normal(path) for path in Patch(task.gold_patch).paths}
+    test_files = {normpath(path) for path in test_files}
+    gold = {normpath(path) for path in Patch(task.gold_patch).paths}
     hidden = Patch(task.test_patch)
-    tests = test_files | {_normal(path) for path in hidden.paths}
+    tests = test_files | {normpath(path) for path in hidden.paths}
     folders = _test_folders(tests)
-    if changed := {_normal(path) for path in patch.paths} - gold:
+    if changed := {normpath(path) for path in patch.paths} - gold:
         modules = {path: texts.get(path, "") for path in tests if path.endswith(".py")}
         for change in hidden.files:
             if change.path in modules:
@@ -76,7 +76,7 @@ def select(
     matches = path_matcher(patterns)
 
     def belongs_to_graders(change: FileChange) -> bool:
-        paths = {_normal(path) for path in (change.old_path, change.new_path) if path}
+        paths = {normpath(path) for path in (change.old_path, change.new_path) if path}
         return any(
             path in tests or path.startswith(folders) or matches(path) or _is_read_at_startup(path)
             for path in paths - gold
@@ -135,7 +135,3 @@ def _after(change: FileChange, text: str) -> str:
         return change.apply(text)
     except PatchError:
         return "\n".join(line[1:] for line in change.text.split("\n") if line.startswith("+"))
-
-
-def _normal(path: str) -> str:
-    return posixpath.normpath(path)

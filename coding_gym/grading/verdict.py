@@ -11,7 +11,7 @@ from coding_gym.task import Task
 
 _MAX_NAMED = 3
 _MAX_NAME, _MAX_COMPARED = 200, 500  # code under test can report many long names
-_UNNAMED = 'an assertion of a fail-to-pass test failed (challenge="passed" names the test)'
+_UNNAMED = 'an assertion failed, its negation passed, or neither ran (challenge="passed" names it)'
 
 
 def judge(

@@ -18,7 +18,7 @@ from coding_gym.task import FolderTree, Task
 # visible. Three functions are always allowed.
 _MAX_HIDDEN_SHARE = 0.3
 _MIN_HIDDEN = 3
-# Bugs that raise only these are trivial: a linter finds them.
+# Bugs that raise only these are trivial: a linter would find them.
 _TRIVIAL = {"NameError", "UnboundLocalError", "SyntaxError", "ImportError"}
 _MANY_FAILING, _FEW_FAILING = 8, 2
 
@@ -91,7 +91,7 @@ class Assembler:
             raise InvalidTaskError("another bug of its function fails the same tests")
         self._keys.add(key)
         if not {failure.kind for failure in run.observation.failures.values()} - _TRIVIAL:
-            raise InvalidTaskError("a linter finds it")
+            raise InvalidTaskError("its tests raise only errors of names, imports or syntax")
         tests = [self._coverage.by_id[test] for test in run.failed]
         locations = {(test.path, test.line) for test in tests}
         if len(locations) > max(_MIN_HIDDEN, _MAX_HIDDEN_SHARE * self._num_functions):

@@ -199,6 +199,27 @@ def test_tests_of_harbor_that_cannot_be_copied_are_a_grading_error() -> None:
         get_runner("harbor").run(sandbox, task, (), timeout_s=60)
 
 
+@pytest.mark.parametrize("exit_code", [0, 1, 137])
+@pytest.mark.parametrize(("reward", "status"), [(1.0, "passed"), (0.5, "failed"), (None, "")])
+def test_reward_of_harbor_counts_with_any_exit_code(
+    monkeypatch: pytest.MonkeyPatch, exit_code: int, reward: float | None, status: str
+) -> None:
+    monkeypatch.setattr("coding_gym.grading.runners.harbor_runner._reward", lambda _: reward)
+    monkeypatch.setattr("coding_gym.grading.runners.harbor_runner._COPY_TESTS", "true")
+    task = commands("reward", runner="harbor", test_command=f"exit {exit_code}")
+    with open_sandbox(SandboxSpec()) as sandbox:
+        run = get_runner("harbor").run(sandbox, task, (), timeout_s=60)
+    is_killed = exit_code == 137 and not status
+    assert run.is_lost == is_killed
+    assert run.status("reward") == (status or "missing")
+
+
+def test_options_in_a_variable_are_no_program(store: TemplateStore) -> None:
+    command = "FLAGS='-O2 -g -Wall' echo '1..1'; echo 'ok 1 - a'"
+    task = commands("a", runner="tap", test_command=command)
+    assert graded(task, store, NOTHING).resolved
+
+
 def test_missing_test_program_is_a_grading_error(store: TemplateStore) -> None:
     task = commands("a", runner="tap", test_command="no-such-program --tap")
     with pytest.raises(GradingError, match="no-such-program"):

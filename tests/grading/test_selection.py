@@ -68,7 +68,10 @@ def test_an_expected_test_at_the_root_protects_only_its_file() -> None:
     assert dropped("cart.py", "tests/helper.py", "test_x.py", task=task) == ["test_x.py"]
 
 
-JVM = ("CTest.java", "org/junit/Assert.java", "src/test/java/a/Helper.java", "pom.xml", "a/C.class")
+JVM = (
+    *("CTest.java", "org/junit/Assert.java", "src/test/java/a/Helper.java", "pom.xml", "a/C.class"),
+    *("CartIT.java", "Http2IT.java", "src/it/java/a/Helper.java", "src/it/resources/a.txt"),
+)
 GO = ("clamp_test.go", "testdata/wanted.txt", "go.mod")
 RUST = (".cargo/config.toml", "Cargo.toml", "build.rs", "tests.rs")
 JAVASCRIPT = (
@@ -94,7 +97,7 @@ KEPT: dict[str, tuple[str, ...]] = {
 SOURCES = (
     *("clamp.c", "src/clamp.c", "src/main/java/a/C.java", "clamp.go", "cmd/clamp/main.go"),
     *("src/lib.rs", "src/main.rs", "index.js", "lib/clamp.ts", "testing/clamp.py", "latest.py"),
-    "README",
+    *("README", "src/EDIT.java", "src/it/messages.js", "locale/src/it/index.json"),
     *("org/junit.java", "cargo/config.toml", "src/contest/clamp.go", "protest.c", "index.html"),
 )
 
@@ -175,6 +178,26 @@ def test_data_of_tests_is_named_by_its_whole_path(text: str, path: str, is_data:
     assert dropped(path, "docs/api.md", task=task) == ([path] if is_data else [])
     gold += Patch.between({}, {path: "x = 2\n"}).text
     assert dropped(path, task=replace(task, gold_patch=gold)) == []
+
+
+CHANGED_BY_GOLD = [
+    ('render("templates")', "templates/page.html", "templates/title.html", False),
+    ('render("templates")', "templates/deep/page.html", "templates/title.html", False),
+    ('check("cases", "cases/a.json")', "cases/a.json", "cases/b.json", True),
+    ('Path("golden").glob("*.txt")', "golden/a.txt", "golden/b.txt", True),
+    ('load(HERE / "cases" / name)', "testing/cases/a.json", "testing/cases/b.json", True),
+    ('check("golden")\nopen("golden/out.py")', "golden/a.txt", "golden/out.py", True),
+    ('check("golden")\nopen("golden/out.txt")', "golden/a.txt", "golden/b.txt", True),
+]
+
+
+@pytest.mark.parametrize(("text", "gold", "path", "is_data"), CHANGED_BY_GOLD)
+def test_a_named_folder_that_the_gold_patch_changes_is_graded(
+    text: str, gold: str, path: str, is_data: bool
+) -> None:
+    hidden = Patch.between({}, {"testing/test_x.py": f"{text}\n"}).text
+    task = replace(TASK, gold_patch=Patch.between({}, {gold: "x\n"}).text, test_patch=hidden)
+    assert dropped(path, task=task) == ([path] if is_data else [])
 
 
 TASK = replace(

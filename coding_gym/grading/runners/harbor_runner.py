@@ -26,9 +26,9 @@ _MAX_REWARD_BYTES = 1 << 20
 class HarborRunner(OutputRunner):
     """Runs ``test_command``, a script, and reads the reward that it writes.
 
-    There is one test, ``reward``. It passes if the reward is at least 1; the exit code of the
-    script is ignored. The script has the same privileges as the code under test, so it must not
-    trust results from a process of that code.
+    There is one test, ``reward``. It passes if the reward is at least 1, whatever the exit code of
+    the script is. The script has the same privileges as the code under test, so it must not trust
+    results from a process of that code.
     """
 
     def problem(self, task: Task) -> str:
@@ -53,13 +53,10 @@ class HarborRunner(OutputRunner):
             raise GradingError(f"the tests cannot be copied to /tests: {last_line(result.output)}")
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
-        """Returns the status in the reward; a lost run if the script was killed.
-
-        The code under test can kill the script.
-        """
-        if result.exit_code >= _KILLED and not result.out_of_memory:
-            return Run(is_lost=True)
+        """Returns the status in the reward; a lost run if a killed script wrote none."""
         reward = _reward(sandbox)
+        if reward is None and result.exit_code >= _KILLED:
+            return Run(is_lost=True)
         end = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
         run = Run(ended=True)
         if reward is None:

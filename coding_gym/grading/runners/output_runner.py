@@ -169,12 +169,8 @@ class OutputRunner:
 
 def _test_files(task: Task) -> set[str]:
     """Returns the files that the ids of the expected tests name."""
-    parts = [test.partition("::") for test in task.expected_tests]
-    return {path for path, colons, _ in parts if colons and _is_path(path)}
-
-
-def _is_path(text: str) -> bool:
-    return "." in text.rpartition("/")[2] and text.isprintable()
+    paths = {test.partition("::")[0] for test in task.expected_tests if "::" in test}
+    return {path for path in paths if "." in path.rpartition("/")[2] and path.isprintable()}
 
 
 def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
@@ -183,8 +179,11 @@ def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
     This runs before the code under test, which therefore cannot cause the error. A program in the
     tree is not checked: a policy that removes it makes all tests fail.
     """
-    words = [word for word in command.split() if "=" not in word]
-    program = words[0] if words else ""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quote without an end, as in a here document
+        words = command.split()
+    program = next((word for word in words if "=" not in word), "")
     if not _PLAIN_WORD.fullmatch(program):
         return
     or_in_tree = f'[[ $(realpath -ms -- {program}) == "$PWD"/* ]] || ' if "/" in program else ""

@@ -33,12 +33,12 @@ _JVM = (
     # Files that a compiler or a class loader may use instead of JUnit or of sources.
     *("*.class", "*.jar", "/org/junit/*", "/junit/framework/*", "/org/hamcrest/*"),
     *("module-info.java", "junit-platform.properties"),
-    *("Test*.java", "*Test.java", "*Tests.java", "*TestCase.java", "*_TEST.java", "*IT.java"),
+    *("Test*.java", "*Test.java", "*Tests.java", "*TestCase.java", "*_TEST.java"),
     *(f"*{name}.{suffix}" for name in ("Test", "Spec") for suffix in ("kt", "groovy", "scala")),
-    *(
-        f"/src/{name}/*"
-        for name in ("test", "it", "androidTest", "integrationTest", "testFixtures")
-    ),
+    *(f"/src/{name}/*" for name in ("test", "androidTest", "integrationTest", "testFixtures")),
+    # Integration tests of Maven; src/it can also hold Italian texts, and EDIT.java is no test.
+    *(f"/src/it/{name}" for name in ("*.java", "*.groovy", "*.kt", "*.scala", "resources/*")),
+    "*[a-z0-9]IT.java",
     *("*.gradle", "*.gradle.kts", "*.sbt", "/gradle/*", "/buildSrc/*", "/.mvn/*"),
     *("pom.xml", "build.xml", "gradle.properties", "gradlew", "mvnw"),
 )
