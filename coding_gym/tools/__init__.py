@@ -55,7 +55,7 @@ def get_toolset(name: str) -> Toolset:
     Raises:
         UnknownNameError: There is no such toolset.
     """
-    if name not in _TOOLSETS:
+    if name not in toolset_names():  # a value such as a list has no hash
         raise unknown_name("toolset", name, _TOOLSETS)
     return _TOOLSETS[name]
 
