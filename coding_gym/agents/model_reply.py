@@ -166,9 +166,9 @@ def _meta_ids(choice: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
-    """Returns one log-probability per sampled id, or None if one is missing."""
+    """Returns one log-probability per sampled id; None if one is missing or not finite."""
     values = [entry.get("logprob") for entry in _entries(choice)]
-    is_whole = len(values) == num_ids and all(isinstance(value, float | int) for value in values)
+    is_whole = len(values) == num_ids and all(is_number(v) and math.isfinite(v) for v in values)
     return values if is_whole else None
 
 
