@@ -38,7 +38,8 @@ class Session:
         wrappers: Wrappers of the environment, innermost first, as
             ``{"name": "ShapedReward", "kwargs": {…}}``.
         control_tokens: Texts that the policy's tokenizer reads as control tokens. In text from the
-            sandbox, a zero-width space splits them.
+            sandbox, a zero-width space splits them. Text that the policy copies has the space; it
+            is removed from arguments before a call runs, but not from records and their replays.
         **env_kwargs: Arguments of ``CodingRepair-v0``.
 
     Attributes:
@@ -140,6 +141,7 @@ class Session:
         self._clear()
         try:
             _, self.info = self.env.reset(seed=seed, options=options or None)
+            self.unwrapped.episode.split_tokens = self._control_tokens
         except InfrastructureError as failure:
             self._fail(failure)
         finally:

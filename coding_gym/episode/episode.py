@@ -31,6 +31,7 @@ from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot
 from coding_gym.task import Task
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
+from coding_gym.text.neutral import restore
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import ToolContext, get_toolset
@@ -90,6 +91,8 @@ class Episode:
         template: The template of the open sandbox, or None.
         bounds: The limits, with the task's limit of turns if it is lower.
         usage: The usage of these limits.
+        split_tokens: Control tokens that the caller splits in observations by `neutralise`; in
+            arguments of calls they are joined again before the call runs.
         opening: The messages before the first turn; empty before `start`.
         stop_reason: The reason of the end; None before.
         grade: The verdict; None before the end, and after an infrastructure failure.
@@ -103,6 +106,7 @@ class Episode:
         self._parser = _parser(config.tool_format, config.toolset, config.tokenizer)
         self.bounds = config.limits.with_turns(task.max_turns)
         self.usage = Usage()
+        self.split_tokens: Sequence[str] = ()
         self.opening: tuple[Message, ...] = ()
         self.template: Template | None = None
         self.stop_reason: StopReason | None = None
@@ -365,8 +369,9 @@ class Episode:
             seconds_left = usage.seconds_left(bounds) or 0.0
             if seconds_left < context.command_timeout_s:
                 context = replace(context, command_timeout_s=max(seconds_left, _LEAST_S))
+        restored = replace(call, arguments=restore(call.arguments, self.split_tokens))
         start = time.perf_counter()
-        result = self.toolset.execute(call, context)
+        result = self.toolset.execute(restored, context)
         duration_s = time.perf_counter() - start
         if bounds.max_seconds is not None:
             usage.seconds += duration_s
