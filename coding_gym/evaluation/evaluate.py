@@ -123,7 +123,7 @@ def evaluate(
     folder, chosen, factory = opened
     config = folder.config
     runner = (partial(RayRunner, address=ray) if ray else Runner)(
-        factory=factory,
+        config=factory,
         player=chosen,
         seed=config["seed"],
         run_id=config["run_id"],
