@@ -508,7 +508,7 @@ class Episode:
             usage=counts | tokens,
             cost=self.usage.cost or None,  # 0 without prices
             error=self.error,
-            settings=self.config.record(self.task),
+            settings=self.config.settings(self.task),
         )
 
     def render(self) -> str:
