@@ -86,7 +86,7 @@ class Episode:
         config: The settings.
 
     Attributes:
-        task, config: The arguments.
+        task, config: The task to repair, and the settings with its limits.
         toolset, tokenizer, tool_format: As in the config.
         template: The template of the open sandbox, or None.
         bounds: The limits, with the task's limit of turns if it is lower.
@@ -176,7 +176,7 @@ class Episode:
         """
         with self._running("snapshot"):
             if self._context is None:
-                raise EpisodeError(f"snapshot needs a sandbox, which was lost: {self.error}")
+                raise EpisodeError(f"snapshot needs a sandbox, but it has failed: {self.error}")
             return EpisodeSnapshot(
                 task=self.task,
                 files=self._context.sandbox.snapshot(),
@@ -295,7 +295,7 @@ class Episode:
         """
         with self._running("access"):
             if self._context is None:
-                raise EpisodeError(f"access needs a sandbox, which was lost: {self.error}")
+                raise EpisodeError(f"access needs a sandbox, but it has failed: {self.error}")
             try:
                 yield self._context
             except InfrastructureError as failure:
