@@ -142,9 +142,8 @@ class LocalChat:
 
     def _render(self, messages: list[Message], tools: Tools | None) -> list[int]:
         """Returns the ids of a chat, whose control tokens keep their meaning."""
-        backend: Any = getattr(self._tokenizer, "backend", None)
         return list(
-            backend.apply_chat_template(
+            self._tokenizer.backend.apply_chat_template(
                 messages, tools=tools, add_generation_prompt=True, return_dict=False
             )
         )

@@ -84,8 +84,11 @@ def read_reply(
         choice = data["choices"][0]
         message = {k: choice["message"][k] for k in _MESSAGE_KEYS if choice["message"].get(k)}
     except (TypeError, KeyError, IndexError, AttributeError):
-        if isinstance(data, Mapping) and data.get("error"):  # proxies send it with status 200
-            raise model_error(*_wrapped_error(data["error"])) from None
+        error = data.get("error") if isinstance(data, Mapping) else None
+        if error:  # proxies send it with status 200
+            code = error.get("code") if isinstance(error, Mapping) else None
+            status = code if isinstance(code, int) else INVALID[0]
+            raise model_error(status, json.dumps(error, default=str)) from None
         raise ModelError(f"the response has no message: {data!r}") from None
     reason = str(choice.get("finish_reason") or "")
     if reason == "content_filter":
@@ -110,12 +113,6 @@ def read_reply(
         num_retries=num_retries,
     )
     return Reply(action, call, prompt_ids)
-
-
-def _wrapped_error(error: Any) -> tuple[int, str]:
-    """Returns status and text of an error in a response with the status 200."""
-    code = error.get("code") if isinstance(error, Mapping) else None
-    return (code if isinstance(code, int) else INVALID[0]), json.dumps(error, default=str)
 
 
 def _usage(usage: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int) -> dict[str, Any]:

@@ -27,11 +27,6 @@ Settings = TypeVar("Settings", Sampling, Prices)
 _NUM_RANDOM_ACTIONS = 10
 
 
-def _noop(episode: Episode, _: int) -> Iterator[str]:
-    """Submits the unchanged tree, which resolves no valid task."""
-    yield from ToolUse(episode).submission()
-
-
 def _random(episode: Episode, seed: int) -> Iterator[str]:
     """Samples ten valid calls from the action space and submits."""
     space = ActionText(episode.toolset.name, seed)
@@ -43,7 +38,7 @@ def _random(episode: Episode, seed: int) -> Iterator[str]:
 _WITHOUT_MODEL: Mapping[str, Actions] = {
     "template-repair": lambda episode, _: template_repair(episode),
     "gold": lambda episode, _: demonstrate(episode),
-    "noop": _noop,
+    "noop": lambda episode, _: iter(ToolUse(episode).submission()),  # the unchanged tree
     "random": _random,
 }
 _SERVED = ("model", "base_url", "sampling", "prices", "model_timeout_s")

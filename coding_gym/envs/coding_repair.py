@@ -95,7 +95,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     Raises:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
-            cannot be used; the message names it, its value and the remedy.
+            cannot be used.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's own form
@@ -211,8 +211,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         episode = self.episode
         turn = episode.step(action)
         reason = episode.stop_reason
-        if reason is not None:
-            self.report_grade(episode.task.task_id, episode.grade)
+        self.report_grade(episode.task.task_id, episode.grade)
         terminated = reason is not None and reason.terminated
         truncated = reason is not None and not reason.terminated
         observation, info = self._answer(episode, turn)

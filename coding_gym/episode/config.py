@@ -95,7 +95,7 @@ class EpisodeConfig:
 
         Raises:
             InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
-                cannot be used; the message names it, its value and the remedy.
+                cannot be used.
         """
         known = signature(cls.from_config).parameters.keys() - {"unknown"}
         check_arguments("episode", unknown, sorted(known))

@@ -123,8 +123,7 @@ class Episode:
         self._use = threading.Lock()  # held by a call that uses the sandbox
         self._chat: ChatIds | None = None  # only if a limit counts tokens
         if self.bounds.counts_tokens:
-            chat = get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
-            self._chat = ChatIds(chat)
+            self._chat = ChatIds(get_chat(self.tokenizer, self.toolset.schemas, self.tool_format))
 
     @property
     def ended(self) -> bool:
