@@ -1,6 +1,7 @@
 """Actions that ``step`` takes: plain text, a `Completion`, or a request to stop."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -24,8 +25,8 @@ class Completion(str):
         is_cut: Whether a length limit cut the reply.
 
     Raises:
-        InvalidArgumentError: The numbers of ids and log-probabilities differ, or a call is not a
-            `ToolCall` with JSON arguments.
+        InvalidArgumentError: The numbers of ids and log-probabilities differ, one of these is not
+            finite, or a call is not a `ToolCall` with a name and JSON arguments.
     """
 
     __slots__ = ("calls", "is_cut", "logprobs", "reasoning", "token_ids", "weight_version")
@@ -55,6 +56,9 @@ class Completion(str):
         self = super().__new__(cls, text)
         self.token_ids = tuple(map(int, token_ids))
         self.logprobs = None if logprobs is None else tuple(map(float, logprobs))
+        for value in self.logprobs or ():
+            if not math.isfinite(value):
+                raise InvalidArgumentError(f"logprobs must be finite numbers, got {value}")
         self.calls = None if calls is None else tuple(map(_checked, calls))
         self.weight_version = None if weight_version is None else str(weight_version)
         self.reasoning = reasoning
@@ -87,13 +91,12 @@ class Stop(str):
 
 
 def _checked(call: ToolCall) -> ToolCall:
-    """Returns a valid call unchanged.
-
-    Raises:
-        InvalidArgumentError: It is not a `ToolCall`, or its arguments are not a JSON object.
-    """
-    if not isinstance(call, ToolCall) or not isinstance(call.arguments, Mapping):
-        raise InvalidArgumentError(f"calls must be ToolCalls with arguments, got {call!r:.80}")
+    """Returns a valid call unchanged; InvalidArgumentError for any other value."""
+    is_call = isinstance(call, ToolCall) and isinstance(call.name, str)
+    if not is_call or not isinstance(call.arguments, Mapping):
+        raise InvalidArgumentError(
+            f"calls must be ToolCalls with a name and arguments, got {call!r:.80}"
+        )
     try:
         json.dumps(dict(call.arguments))
     except (TypeError, RecursionError) as problem:

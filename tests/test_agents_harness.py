@@ -423,7 +423,7 @@ def test_limits_that_a_harness_cannot_enforce_are_refused(limits: Any, tmp_path:
         evaluate(tmp_path / "run", player, tasks="bundled", episode={"limits": limits})
     assert not (tmp_path / "run").exists()
     with pytest.raises(InvalidArgumentError, match=next(iter(limits))):
-        Runner(factory=EpisodeConfig.from_config(limits=limits), player=player)
+        Runner(config=EpisodeConfig.from_config(limits=limits), player=player)
 
 
 def test_endpoint_adds_missing_role_and_call_id(tiny_row: Any, tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ def test_second_try_of_a_request_continues_the_same_chat() -> None:
         lambda number: call if number == 1 else message("Done."),
         [[first], [first, reply, result], again],
     )
-    fields = capture.record()
+    fields = capture.record_fields()
     contents = [one["content"] for one in fields["messages"]]
     assert contents == ["Repair it.", "I look.", "a.py", "Done.", "a.py, again", "Done."]
     assert [one.content for one in fields["turns"][0].results] == ["a.py"]

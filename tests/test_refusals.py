@@ -149,13 +149,14 @@ def test_an_error_in_a_successful_response_keeps_its_kind() -> None:
         {"meta_info": {"output_token_logprobs": [None, [-0.5]]}},
         {"meta_info": {"output_token_logprobs": 5}},
         {"logprobs": {"content": 5}},
+        {"token_ids": [2], "logprobs": {"content": [{"logprob": math.nan}]}},
     ],
 )
 def test_ids_that_are_not_numbers_are_ignored(fields: dict[str, Any]) -> None:
     data = message("hi")
     data["choices"][0].update(fields)
     reply = read_reply(data)
-    assert (reply.action, reply.prompt_ids) == ("hi", ())
+    assert (reply.action, reply.action.logprobs, reply.prompt_ids) == ("hi", None, ())
 
 
 @pytest.mark.parametrize("content", [5, {"text": "x"}, [{"text": 5}], [None]])

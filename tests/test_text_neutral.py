@@ -9,6 +9,7 @@ from model_server import TEMPLATE, byte_backend, save_tokenizer
 from coding_gym.text import CONTROL_TOKENS, control_tokens, neutral, neutralise, truncate
 from coding_gym.text.chat import Chat, get_layout
 from coding_gym.text.chat_history import ChatIds
+from coding_gym.text.neutral import restore
 from coding_gym.text.tokenizers import get_tokenizer
 
 
@@ -89,6 +90,7 @@ def test_neutral_text_has_no_token_and_keeps_other_characters() -> None:
         clean = neutralise(text)
         assert not any(token in clean for token in CONTROL_TOKENS)
         assert clean.replace("\u200b", "") == text
+        assert restore({text: [clean, 1]}) == {text: [text, 1]}
         assert neutralise(clean) == clean
         assert (clean == text) == (not any(token in text for token in CONTROL_TOKENS))
 

@@ -94,9 +94,12 @@ def test_values_of_another_type_are_refused_with_their_path(path: Any, value: An
         Trajectory.from_json(data)
 
 
-def test_a_completion_refuses_unequal_ids_and_logprobs() -> None:
+def test_a_completion_refuses_missing_or_infinite_logprobs() -> None:
     with pytest.raises(ValueError, match="2"):
         Completion("hi", [5, 6], [-1.0])
+    for value in (float("nan"), float("-inf")):
+        with pytest.raises(InvalidArgumentError, match=str(value)):
+            Completion("hi", [5], [value])
     assert (Completion("hi").exact, Completion("", []).exact) == (False, True)
 
 

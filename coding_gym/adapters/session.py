@@ -27,6 +27,7 @@ LOST = "The repository could not be opened; there is nothing to do."
 
 _SUMMARY = ("task_id", "turn", "tool_calls", "stop_reason", "error", "mask_sample", "resolved")
 _TASK_FIELDS = ("task_id", "task")
+_FAILURE = "an infrastructure failure ended an episode of %s: %s"
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +39,8 @@ class Session:
         wrappers: Wrappers of the environment, innermost first, as
             ``{"name": "ShapedReward", "kwargs": {…}}``.
         control_tokens: Texts that the policy's tokenizer reads as control tokens. In text from the
-            sandbox, a zero-width space splits them.
+            sandbox, a zero-width space splits them. Text that the policy copies has the space; it
+            is removed from arguments before a call runs, but not from records and their replays.
         **env_kwargs: Arguments of ``CodingRepair-v0``.
 
     Attributes:
@@ -140,6 +142,7 @@ class Session:
         self._clear()
         try:
             _, self.info = self.env.reset(seed=seed, options=options or None)
+            self.unwrapped.episode.split_tokens = self._control_tokens
         except InfrastructureError as failure:
             self._fail(failure)
         finally:
@@ -166,7 +169,7 @@ class Session:
         self._total += self._reward
         self.ended = self.terminated or truncated
         if self.info["mask_sample"]:
-            _log_failure(self.info["task_id"], self.info["error"])
+            _log.warning(_FAILURE, self.info["task_id"], self.info["error"])
 
     def finish(self, why: str) -> None:
         """Ends the episode if it is running, and grades the tree.
@@ -183,17 +186,13 @@ class Session:
         return {**message, "content": neutralise(message["content"], self._control_tokens)}
 
     def _fail(self, failure: InfrastructureError) -> None:
-        _log_failure(self.info.get("task_id", "a task"), failure)
+        _log.warning(_FAILURE, self.info.get("task_id", "a task"), failure)
         self.ended, self.failure, self._reward = True, failure, 0.0
         messages = [] if self.info else [{"role": "user", "content": LOST}]
         opening = {"task_id": "", "turn": 0, "tool_calls": 0, "resolved": False}
         masked = {"stop_reason": str(StopReason.SANDBOX_ERROR), "mask_sample": True}
         texts = {"text": "" if self.info else LOST, "messages": messages, "error": str(failure)}
         self.info = {**opening, **self.info, **texts, **masked}
-
-
-def _log_failure(task_id: str, failure: object) -> None:
-    _log.warning("an infrastructure failure ended an episode of %s: %s", task_id, failure)
 
 
 def outcome_metrics(grade: Grade | None, *, is_lost: bool) -> dict[str, float]:

@@ -84,11 +84,11 @@ class EpisodeRollouts:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         processing_class.save_pretrained(self._folder)
         self._name = getattr(processing_class, "name_or_path", "") or self._folder
-        self._factory = EpisodeConfig.from_config(**episode, tokenizer=f"hf:{self._folder}")
-        self._tokenizer = get_tokenizer(self._factory.tokenizer)
-        schemas = get_toolset(self._factory.toolset).schemas
-        get_chat(self._tokenizer, schemas, self._factory.tool_format)  # raises now, not at a prompt
-        self._tasks = {task.task_id: task for task in self._factory.tasks}
+        self._config = EpisodeConfig.from_config(**episode, tokenizer=f"hf:{self._folder}")
+        self._tokenizer = get_tokenizer(self._config.tokenizer)
+        schemas = get_toolset(self._config.toolset).schemas
+        get_chat(self._tokenizer, schemas, self._config.tool_format)  # raises now, not at a prompt
+        self._tasks = {task.task_id: task for task in self._config.tasks}
         if concurrency is not None:
             at_least_one("concurrency", concurrency)
         self._harness, self._concurrency = harness, concurrency
@@ -155,7 +155,7 @@ class EpisodeRollouts:
         with _generating(trainer) as model:
             agent = HuggingFaceAgent(self._folder, _sampling(trainer.args), loaded=model)
             runner = Runner(
-                factory=self._factory,
+                config=self._config,
                 player=HarnessPlayer(self._harness, agent) if self._harness else agent,
                 concurrency=self._concurrency or len(attempts),
                 seed=self._seed,

@@ -193,7 +193,7 @@ class HarnessAgentLoop(AgentLoopBase):
         config = EpisodeConfig.from_config(**{**self._settings, **chosen})
         metrics: dict[str, Any] = {}
         model = _ServedModel(self, sampling_params, metrics)
-        runner = Runner(factory=config, player=HarnessPlayer(self._harness, model))
+        runner = Runner(config=config, player=HarnessPlayer(self._harness, model))
         with ThreadPoolExecutor(2) as threads:
             record = await runner.play(config.tasks[0], 0, threads)
         if record.error_class in LASTING_ERROR_CLASSES:

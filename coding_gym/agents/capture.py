@@ -131,7 +131,7 @@ class CapturedRequests:
         else:
             usage.cost += call.cost
 
-    def record(self) -> dict[str, Any]:
+    def record_fields(self) -> dict[str, Any]:
         """Returns the fields of the record: chat, tools and turns.
 
         A request that does not continue an earlier chat, such as one after a summary, adds all its

@@ -139,7 +139,7 @@ class HarnessPlayer(Player):
         finally:
             ender.cancel()
             await endpoint.close()
-            live.chat = {**requests.record(), "toolset": self.name}
+            live.chat = {**requests.record_fields(), "toolset": self.name}
         if requests.failure:
             raise requests.failure
         output = result.output[-_TAIL_CHARS:].strip() or "no output"

@@ -12,7 +12,7 @@ from coding_gym.agents.past_chats import PastChats, message_key, plain_message
 from coding_gym.envs.chat_request import normalised_for_templates
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
-from coding_gym.text.neutral import neutralise
+from coding_gym.text.neutral import in_strings, neutralise
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools.formats import ReplyParser
 from coding_gym.trajectory import Message, ModelCall
@@ -142,20 +142,15 @@ class LocalChat:
 
     def _render(self, messages: list[Message], tools: Tools | None) -> list[int]:
         """Returns the ids of a chat, whose control tokens keep their meaning."""
-        backend: Any = getattr(self._tokenizer, "backend", None)
         return list(
-            backend.apply_chat_template(
+            self._tokenizer.backend.apply_chat_template(
                 messages, tools=tools, add_generation_prompt=True, return_dict=False
             )
         )
 
     def _neutral(self, value: Any) -> Any:
         """Returns a copy of a JSON value, with control tokens in its strings neutralised."""
-        if isinstance(value, str):
-            return neutralise(value, self._control)
-        if isinstance(value, Mapping):
-            return {self._neutral(key): self._neutral(item) for key, item in value.items()}
-        return [self._neutral(item) for item in value] if isinstance(value, list) else value
+        return in_strings(value, lambda text: neutralise(text, self._control))
 
     def _parsed(self, reply: Completion, tools: Tools, messages: list[Message]) -> Completion:
         """Returns a reply with its calls."""

@@ -84,8 +84,11 @@ def read_reply(
         choice = data["choices"][0]
         message = {k: choice["message"][k] for k in _MESSAGE_KEYS if choice["message"].get(k)}
     except (TypeError, KeyError, IndexError, AttributeError):
-        if isinstance(data, Mapping) and data.get("error"):  # proxies send it with status 200
-            raise model_error(*_wrapped_error(data["error"])) from None
+        error = data.get("error") if isinstance(data, Mapping) else None
+        if error:  # proxies send it with status 200
+            code = error.get("code") if isinstance(error, Mapping) else None
+            status = code if isinstance(code, int) else INVALID[0]
+            raise model_error(status, json.dumps(error, default=str)) from None
         raise ModelError(f"the response has no message: {data!r}") from None
     reason = str(choice.get("finish_reason") or "")
     if reason == "content_filter":
@@ -110,12 +113,6 @@ def read_reply(
         num_retries=num_retries,
     )
     return Reply(action, call, prompt_ids)
-
-
-def _wrapped_error(error: Any) -> tuple[int, str]:
-    """Returns status and text of an error in a response with the status 200."""
-    code = error.get("code") if isinstance(error, Mapping) else None
-    return (code if isinstance(code, int) else INVALID[0]), json.dumps(error, default=str)
 
 
 def _usage(usage: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int) -> dict[str, Any]:
@@ -166,9 +163,9 @@ def _meta_ids(choice: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
-    """Returns one log-probability per sampled id, or None if one is missing."""
+    """Returns one log-probability per sampled id; None if one is missing or not finite."""
     values = [entry.get("logprob") for entry in _entries(choice)]
-    is_whole = len(values) == num_ids and all(isinstance(value, float | int) for value in values)
+    is_whole = len(values) == num_ids and all(is_number(v) and math.isfinite(v) for v in values)
     return values if is_whole else None
 
 

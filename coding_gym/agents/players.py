@@ -38,7 +38,7 @@ def _random(episode: Episode, seed: int) -> Iterator[str]:
 _WITHOUT_MODEL: Mapping[str, Actions] = {
     "template-repair": lambda episode, _: template_repair(episode),
     "gold": lambda episode, _: demonstrate(episode),
-    "noop": lambda episode, _: iter(ToolUse(episode).submission()),
+    "noop": lambda episode, _: iter(ToolUse(episode).submission()),  # the unchanged tree
     "random": _random,
 }
 _SERVED = ("model", "base_url", "sampling", "prices", "model_timeout_s")

@@ -29,8 +29,8 @@ NUM_TASKS = 12
 def demo() -> None:
     """Let an agent without a model repair a task in 12 programs; print one turn by turn."""
     console = terminal()
-    factory = EpisodeConfig.from_config(tasks="bundled")
-    first, *others = _easiest(factory.tasks)
+    config = EpisodeConfig.from_config(tasks="bundled")
+    first, *others = _easiest(config.tasks)
     records: list[Trajectory] = []
 
     def show_turn(turn: Turn) -> None:
@@ -46,12 +46,12 @@ def demo() -> None:
     console.rule(f"the issue of {first.task_id}")
     console.print(first.problem_statement)
     console.rule(f"the agent {player.name}: it tries small edits at lines that failing tests run")
-    runner = Runner(factory=factory, player=player, on_turn=show_turn)
+    runner = Runner(config=config, player=player, on_turn=show_turn)
     asyncio.run(runner.run([(first, 0)], show_end))
     console.rule("its patch")
     console.print(Syntax("", "diff", theme="ansi_dark").highlight(records[0].patch))
     console.rule(f"the same agent on {len(others)} other programs")
-    runner = Runner(factory=factory, player=player, concurrency=options.NUM_CORES)
+    runner = Runner(config=config, player=player, concurrency=options.NUM_CORES)
     asyncio.run(runner.run([(task, 0) for task in others], show_end))
     num_resolved = sum(record.resolved for record in records)
     console.print(f"resolved {num_resolved} of {len(records)}", style="bold")

@@ -63,7 +63,7 @@ def fix(
         problem_statement=problem,
         base_commit=commit,
     )
-    factory = EpisodeConfig.from_config(
+    config = EpisodeConfig.from_config(
         tasks=[task],
         tool_format=tool_format,
         max_turns=None,
@@ -73,7 +73,7 @@ def fix(
     )
     records: list[Trajectory] = []
     runner = Runner(
-        factory=factory,
+        config=config,
         player=player,
         on_turn=lambda turn: terminal(stderr=True).print(transcript.render(turn.messages)),
     )

@@ -94,7 +94,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     Raises:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
-            cannot be used; the message names it, its value and the remedy.
+            cannot be used.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's own form
@@ -210,14 +210,13 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         episode = self.episode
         turn = episode.step(action)
         reason = episode.stop_reason
-        if reason is not None:
-            self.record(episode.task.task_id, episode.grade)
+        self.report_grade(episode.task.task_id, episode.grade)
         terminated = reason is not None and reason.terminated
         truncated = reason is not None and not reason.terminated
         observation, info = self._answer(episode, turn)
         return observation, turn.reward, terminated, truncated, info
 
-    def record(self, task_id: str, grade: Grade | None) -> None:
+    def report_grade(self, task_id: str, grade: Grade | None) -> None:
         """Reports the grade of an episode to the sampler; without a grade nothing is reported."""
         if grade is None or grade.reason is GradeReason.NOT_GRADED:
             return

@@ -105,7 +105,7 @@ class EnvSnapshot:
 
 def settings_of(config: "EpisodeConfig", task: "Task") -> dict[str, Any]:
     """Returns the settings that must be equal to continue an episode, as JSON values."""
-    settings = {**config.record(task), "toolset": config.toolset, "tokenizer": config.tokenizer}
+    settings = {**config.settings(task), "toolset": config.toolset, "tokenizer": config.tokenizer}
     return {k: v for k, v in settings.items() if k not in ("tasks", "challenge")}
 
 

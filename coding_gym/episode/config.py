@@ -95,7 +95,7 @@ class EpisodeConfig:
 
         Raises:
             InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
-                cannot be used; the message names it, its value and the remedy.
+                cannot be used.
         """
         known = signature(cls.from_config).parameters.keys() - {"unknown"}
         check_arguments("episode", unknown, sorted(known))
@@ -171,7 +171,7 @@ class EpisodeConfig:
         """Whether the hidden tests run at the end of an episode."""
         return self.grading != "none"
 
-    def record(self, task: Task) -> dict[str, Any]:
+    def settings(self, task: Task) -> dict[str, Any]:
         """Returns the settings of an episode of a task for its record, JSON values.
 
         Toolset and tokenizer are fields of the trajectory itself.

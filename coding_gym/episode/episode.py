@@ -31,6 +31,7 @@ from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot
 from coding_gym.task import Task
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
+from coding_gym.text.neutral import restore
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import ToolContext, get_toolset
@@ -85,11 +86,13 @@ class Episode:
         config: The settings.
 
     Attributes:
-        task, config: The arguments.
+        task, config: The task to repair, and the settings with its limits.
         toolset, tokenizer, tool_format: As in the config.
         template: The template of the open sandbox, or None.
         bounds: The limits, with the task's limit of turns if it is lower.
         usage: The usage of these limits.
+        split_tokens: Control tokens that the caller splits in observations by `neutralise`; in
+            arguments of calls they are joined again before the call runs.
         opening: The messages before the first turn; empty before `start`.
         stop_reason: The reason of the end; None before.
         grade: The verdict; None before the end, and after an infrastructure failure.
@@ -103,6 +106,7 @@ class Episode:
         self._parser = _parser(config.tool_format, config.toolset, config.tokenizer)
         self.bounds = config.limits.with_turns(task.max_turns)
         self.usage = Usage()
+        self.split_tokens: Sequence[str] = ()
         self.opening: tuple[Message, ...] = ()
         self.template: Template | None = None
         self.stop_reason: StopReason | None = None
@@ -119,8 +123,7 @@ class Episode:
         self._use = threading.Lock()  # held by a call that uses the sandbox
         self._chat: ChatIds | None = None  # only if a limit counts tokens
         if self.bounds.counts_tokens:
-            chat = get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
-            self._chat = ChatIds(chat)
+            self._chat = ChatIds(get_chat(self.tokenizer, self.toolset.schemas, self.tool_format))
 
     @property
     def ended(self) -> bool:
@@ -172,7 +175,7 @@ class Episode:
         """
         with self._running("snapshot"):
             if self._context is None:
-                raise EpisodeError(f"snapshot needs a sandbox, which was lost: {self.error}")
+                raise EpisodeError(f"snapshot needs a sandbox, but it has failed: {self.error}")
             return EpisodeSnapshot(
                 task=self.task,
                 files=self._context.sandbox.snapshot(),
@@ -292,7 +295,7 @@ class Episode:
         """
         with self._running("access"):
             if self._context is None:
-                raise EpisodeError(f"access needs a sandbox, which was lost: {self.error}")
+                raise EpisodeError(f"access needs a sandbox, but it has failed: {self.error}")
             try:
                 yield self._context
             except InfrastructureError as failure:
@@ -366,8 +369,9 @@ class Episode:
             seconds_left = usage.seconds_left(bounds) or 0.0
             if seconds_left < context.command_timeout_s:
                 context = replace(context, command_timeout_s=max(seconds_left, _LEAST_S))
+        restored = replace(call, arguments=restore(call.arguments, self.split_tokens))
         start = time.perf_counter()
-        result = self.toolset.execute(call, context)
+        result = self.toolset.execute(restored, context)
         duration_s = time.perf_counter() - start
         if bounds.max_seconds is not None:
             usage.seconds += duration_s
@@ -504,7 +508,7 @@ class Episode:
             usage=counts | tokens,
             cost=self.usage.cost or None,  # 0 without prices
             error=self.error,
-            settings=self.config.record(self.task),
+            settings=self.config.settings(self.task),
         )
 
     def render(self) -> str:

@@ -126,7 +126,7 @@ def evaluate(
             stack.enter_context(folder.writer())
         config = folder.config
         runner = (partial(RayRunner, address=ray) if ray else Runner)(
-            factory=factory,
+            config=factory,
             player=chosen,
             seed=config["seed"],
             run_id=config["run_id"],

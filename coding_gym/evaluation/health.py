@@ -26,16 +26,16 @@ _REMEDIES = {
     },
     "attempts": {
         "attempts without a tool call": "let the server parse calls, or name their --tool-format",
-        "lost sandboxes": "run fewer episodes at once (-c), or see coding-gym doctor",
-        "lost grades": "grade with more memory or time, or validate the tasks",
+        "sandbox errors": "run fewer episodes at once (-c), or see coding-gym doctor",
+        "grading errors": "grade with more memory or time, or validate the tasks",
         "errors of the agent": "see the error: coding-gym show RUN TASK",
-        "lost requests": "start the server or see its log; --resume plays these attempts again",
+        "request errors": "start the server or see its log; --resume plays these attempts again",
     },
 }
 """The remedy of each symptom, by the unit in which it is counted."""
 _OF_ERRORS = {
-    "sandbox": "lost sandboxes",
-    "verifier": "lost grades",
+    "sandbox": "sandbox errors",
+    "verifier": "grading errors",
     "agent": "errors of the agent",
 }
 
@@ -84,7 +84,7 @@ def health_counts(record: Trajectory) -> Counter[str]:
     if has_model and not any(turn.calls for turn in record.turns):
         counts["attempts without a tool call"] = 1
     if record.error_class:
-        counts[_OF_ERRORS.get(record.error_class, "lost requests")] = 1
+        counts[_OF_ERRORS.get(record.error_class, "request errors")] = 1
     return counts
 
 

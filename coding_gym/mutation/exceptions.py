@@ -45,7 +45,8 @@ def _caught(site: Site, caught: ast.expr) -> Iterator[Change]:
         for index in range(len(names)):
             kept = names[:index] + names[index + 1 :]
             if kept:
-                yield site.swap(caught, _tuple(kept), 0.4, "exception_class")
+                text = kept[0] if len(kept) == 1 else f"({', '.join(kept)})"
+                yield site.swap(caught, text, 0.4, "exception_class")
     for member, name in zip(members, names, strict=True):
         mistaken = _mistaken(name) if len(names) == 1 else ""
         for other in _SIBLINGS.get(name, ()):
@@ -60,7 +61,3 @@ def _mistaken(name: str) -> str:
         return _SIBLINGS[name][0]
     is_error = name.rpartition(".")[2].endswith(("Error", "Exception"))
     return "ValueError" if is_error and name not in _WIDEST else ""
-
-
-def _tuple(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"({', '.join(names)})"

@@ -91,7 +91,7 @@ class RayRunner(Runner):
     def _pickled(self) -> bytes:
         """Returns the pickled runner that plays the attempts of a node."""
         plain = Runner(
-            factory=replace(self.factory, tasks=()),  # each attempt has its task
+            config=replace(self.config, tasks=()),  # each attempt has its task
             player=self.player,
             concurrency=self.concurrency,
             seed=self.seed,

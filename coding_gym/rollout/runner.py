@@ -59,7 +59,7 @@ class Runner:
     """Plays attempts on one machine, in one event loop and a limited number of threads.
 
     Attributes:
-        factory: Creates the episodes.
+        config: The settings of the episodes.
         player: The agent.
         concurrency: Maximum number of simultaneous episodes.
         seed: Seed of the run; `attempt_seed` derives the seeds of attempts from it.
@@ -78,7 +78,7 @@ class Runner:
         InvalidArgumentError: The agent cannot enforce a limit of the episodes.
     """
 
-    factory: EpisodeConfig
+    config: EpisodeConfig
     player: Player
     concurrency: int = 1
     seed: int = 0
@@ -93,7 +93,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         """Raises InvalidArgumentError for limits that the agent cannot enforce."""
-        self.player.check(self.factory.limits)
+        self.player.check(self.config.limits)
 
     @property
     def stop_reason(self) -> str:
@@ -161,7 +161,7 @@ class Runner:
     async def play(self, task: Task, attempt: int, threads: Executor) -> Trajectory:
         """Plays one attempt to its end and returns its record, which includes failures."""
         start_s, started_at = time.perf_counter(), datetime.now(UTC)
-        episode = self.factory.create(task)
+        episode = self.config.create(task)
         seed = attempt_seed(self.seed, task.task_id, attempt)
         live = LiveEpisode(episode, threads, seed, attempt, self.usage.add, self.on_turn)
         error = error_class = ""

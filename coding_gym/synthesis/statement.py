@@ -58,7 +58,7 @@ def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str
         test_ids: Ids of all failing tests; their names are removed.
     """
     chosen = symptoms[:_MAX_SYMPTOMS]
-    sections = [_section(symptom) for symptom in chosen]
+    sections = [f"```\n{s.traceback}\n```" if s.traceback else f"{s.title}." for s in chosen]
     # The first title is the title of the issue; a section without traceback would repeat it.
     parts = [chosen[0].title, *(sections if chosen[0].traceback else [_QUIET, *sections[1:]])]
     return _without_tests("\n\n".join(parts), test_ids) + "\n"
@@ -104,10 +104,6 @@ def _listed(names: Iterable[str]) -> str:
     classes = {name.rpartition(".")[0] for name in distinct}  # skipped: their methods are listed
     chosen = [name for name in distinct if name not in classes][:_MAX_NAMES]
     return ", ".join(f"`{name}`" for name in chosen)
-
-
-def _section(symptom: Symptom) -> str:
-    return f"```\n{symptom.traceback}\n```" if symptom.traceback else f"{symptom.title}."
 
 
 def _shortened(message: str) -> str:

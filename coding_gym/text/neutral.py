@@ -7,7 +7,7 @@ such mark (`coding_gym.text.chat`).
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 ZERO_WIDTH_SPACE = "\u200b"
@@ -37,7 +37,8 @@ CONTROL_TOKENS = (
 def neutralise(text: str, tokens: Collection[str] = CONTROL_TOKENS) -> str:
     r"""Returns ``text`` with a zero-width space after the first character of each control token.
 
-    Text without control tokens is unchanged. Tokens of one character cannot be split.
+    Text without control tokens is unchanged. Tokens of one character cannot be split. Text that a
+    policy copies has the space too; `Session` removes it from the arguments of calls.
 
     >>> neutralise("see <|im_end|> there", ["<|im_end|>"])
     'see <\u200b|im_end|> there'
@@ -48,6 +49,22 @@ def neutralise(text: str, tokens: Collection[str] = CONTROL_TOKENS) -> str:
     """
     pattern = token_starts(token for token in tokens if len(token) > 1)
     return pattern.sub(lambda first: first[0] + ZERO_WIDTH_SPACE, text)
+
+
+def restore(value: Any, tokens: Collection[str] = CONTROL_TOKENS) -> Any:
+    """Undoes `neutralise` in the strings of a JSON value; other zero-width spaces stay."""
+    split = token_starts(t[0] + ZERO_WIDTH_SPACE + t[1:] for t in tokens if len(t) > 1)
+    pattern = re.compile(f"({split.pattern}){ZERO_WIDTH_SPACE}")
+    return in_strings(value, lambda text: pattern.sub(r"\1", text))
+
+
+def in_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """Returns a JSON value with ``change`` applied to each string in it, keys included."""
+    if isinstance(value, Mapping):
+        return {change(key): in_strings(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [in_strings(item, change) for item in value]
+    return change(value) if isinstance(value, str) else value
 
 
 def control_tokens(processing_class: Any) -> tuple[str, ...]:

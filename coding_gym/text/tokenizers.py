@@ -75,7 +75,6 @@ class Tokenizer:
     decode: Callable[[Iterable[int]], str]
 
 
-@cache
 def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     """Returns the tokenizer called ``name``, loaded once per process.
 
@@ -86,11 +85,12 @@ def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     """
     if name == DEFAULT_TOKENIZER:
         return _load_bundled()
-    if not (isinstance(name, str) and name.startswith("hf:")):
+    if not isinstance(name, str) or not name.startswith("hf:"):
         raise unknown_name("tokenizer", name, (DEFAULT_TOKENIZER, "hf:/path/to/tokenizer"))
     return _load_huggingface(name)
 
 
+@cache
 def _load_bundled() -> Tokenizer:
     import tiktoken
 
@@ -116,6 +116,7 @@ def _load_bundled() -> Tokenizer:
     )
 
 
+@cache
 def _load_huggingface(name: str) -> Tokenizer:
     """Returns the tokenizer at ``hf:PATH``, or ``hf:org/name`` from the local cache."""
     target = name.removeprefix("hf:")

@@ -34,7 +34,9 @@ __all__ = [
     "toolset_names",
 ]
 
-_TOOLSETS: dict[str, Toolset] = {}
+_TOOLSETS = {
+    toolset.name: toolset for toolset in (BASH, CODEX, COMPACT, EDITOR, HEAVY, NANO, THESIS)
+}
 
 
 def register_toolset(toolset: Toolset) -> None:
@@ -55,7 +57,7 @@ def get_toolset(name: str) -> Toolset:
     Raises:
         UnknownNameError: There is no such toolset.
     """
-    if name not in _TOOLSETS:
+    if name not in toolset_names():  # a value such as a list has no hash
         raise unknown_name("toolset", name, _TOOLSETS)
     return _TOOLSETS[name]
 
@@ -63,8 +65,3 @@ def get_toolset(name: str) -> Toolset:
 def toolset_names() -> tuple[str, ...]:
     """Returns the names of all toolsets, sorted."""
     return tuple(sorted(_TOOLSETS))
-
-
-_TOOLSETS |= {
-    toolset.name: toolset for toolset in (BASH, CODEX, COMPACT, EDITOR, HEAVY, NANO, THESIS)
-}

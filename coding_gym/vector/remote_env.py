@@ -87,7 +87,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             result = self._lost(failure)
         else:
             if "grade" in result[4]:
-                self._core.record(result[4]["task_id"], result[4]["grade"])
+                self._core.report_grade(result[4]["task_id"], result[4]["grade"])
         self._last = result[0], result[4]
         return result
 

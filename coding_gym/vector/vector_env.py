@@ -226,21 +226,20 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     def _seeds(self, seed: Seed) -> list[int | None]:
         if seed is None or is_integer(seed):
             return [None if seed is None else int(seed) + n for n in range(self.num_envs)]
-        seeds = [int(s) if is_integer(s) else s for s in cast("Sequence[Any]", seed)]
-        if len(seeds) != self.num_envs:
+        seeds = list(cast("Sequence[Any]", seed)) if np.iterable(seed) else []
+        if len(seeds) != self.num_envs or not all(s is None or is_integer(s) for s in seeds):
             raise InvalidArgumentError(
                 f"seed must be None, an integer, or a list of {self.num_envs} seeds, got {seed!r}"
             )
-        return seeds
+        return [None if s is None else int(s) for s in seeds]
 
     def _chosen(self, env_ids: Sequence[int] | NDArray[Any]) -> list[Slot]:
         """Returns the slots with these numbers, in order; InvalidArgumentError for others."""
-        ids = list(env_ids)
-        if len(set(ids)) < len(ids) or not all(
-            is_integer(i) and 0 <= i < self.num_envs for i in ids
-        ):
+        ids = list(env_ids) if np.iterable(env_ids) else [None]
+        is_known = all(is_integer(i) and 0 <= i < self.num_envs for i in ids)
+        if not is_known or len(set(ids)) < len(ids):
             raise InvalidArgumentError(
-                f"env_ids must be different numbers from 0 to {self.num_envs - 1}, got {ids}"
+                f"env_ids must be different numbers from 0 to {self.num_envs - 1}, got {env_ids!r}"
             )
         return [self._slots[int(index)] for index in ids]
 

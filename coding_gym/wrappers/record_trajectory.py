@@ -34,13 +34,12 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     """
 
     def __init__(self, env: gym.Env[Any, Any], folder: str | Path) -> None:
-        core = core_env("RecordTrajectory", env)
+        self._core = core_env("RecordTrajectory", env)
         # Absolute, because a process can change its working directory.
         self._folder = Path(folder).expanduser().absolute()
         self._folder.mkdir(parents=True, exist_ok=True)
         gym.utils.RecordConstructorArgs.__init__(self, folder=str(folder))
         gym.Wrapper.__init__(self, env)
-        self._core = core
         self._seed: int | None = None
         self._rewards: list[tuple[float, dict[str, float]]] = []
 

@@ -13,11 +13,11 @@ from coding_gym.episode.limits import Limits
 class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.RecordConstructorArgs):
     """Truncates an episode when its tokens are spent, after warnings.
 
-    The wrapper replaces the env's limits of tokens, with nano-agent's defaults. The env's tokenizer
-    counts the prompt, the replies and the observations; a `coding_gym.Completion` counts by its
-    sampled ids. Roles, control tokens, tool schemas and the generation prompt are included, as in a
-    request to a model: the count is the number of ids that `TranscriptObservation` returns in a
-    running episode. ``info["budget"]["tokens"]`` is the number of tokens left, reserve included.
+    The wrapper replaces the limits of tokens in ``env.unwrapped``, where they stay: from the next
+    `reset` they also apply without the wrapper. The env's tokenizer counts all ids that
+    `TranscriptObservation` returns in a running episode: prompt, replies and observations, with
+    roles, control tokens, tool schemas and the generation prompt; a `coding_gym.Completion` counts
+    by its sampled ids. ``info["budget"]["tokens"]`` is the number left, reserve included.
 
     The episode ends with ``max_tokens`` as soon as ``reserve_tokens`` or fewer are left, also
     between the calls of one action; the first call of a reply that is too long still runs. If the

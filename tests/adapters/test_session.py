@@ -1,6 +1,7 @@
 """`Session`, which all adapters for policies that write text use."""
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -37,6 +38,25 @@ def test_control_tokens_of_a_file_are_split(make: Make, tiny_row: dict[str, Any]
     assert BROKEN in seen["content"]
     session.step(Completion("", calls=[ToolCall("shell", {"cmd": "wc -c < chat.py"})]))
     assert session.text == "31"
+
+
+@pytest.mark.parametrize("is_text", [True, False])
+def test_a_copied_control_token_is_found_in_the_file(
+    make: Make, tiny_row: dict[str, Any], is_text: bool
+) -> None:
+    tiny_row["files"]["chat.py"] = f"START, END = '<s>', '</s>'  # <{ZERO_WIDTH_SPACE} s>\n"
+    session = make(tasks=[tiny_row])
+    session.start()
+    session.step('{"name": "shell", "arguments": {"cmd": "cat chat.py"}}')
+    copied = session.text.strip()
+    assert copied.count(ZERO_WIDTH_SPACE) == 3
+    edit = {"file": "chat.py", "search": copied, "replace": f"{copied}!"}
+    as_text = json.dumps({"name": "apply_patch", "arguments": edit})
+    carried = Completion("", calls=[ToolCall("apply_patch", edit)])
+    session.step(as_text if is_text else carried)
+    episode = session.unwrapped.episode
+    assert f"+START, END = '<s>', '</s>'  # <{ZERO_WIDTH_SPACE} s>!" in episode.patch().text
+    assert episode.turns[-1].calls[0].arguments == edit
 
 
 def test_infrastructure_failures_mask_the_episode(

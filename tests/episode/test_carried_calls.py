@@ -35,8 +35,14 @@ def deep(depth: int) -> ToolCall:
 
 @pytest.mark.parametrize(
     "call",
-    [shell("ls"), ToolCall("shell", {"cmd": b"ls"}), ("shell", {}), deep(100_000)],
-    ids=range(4),
+    [
+        shell("ls"),
+        ToolCall("shell", {"cmd": b"ls"}),
+        ToolCall(3, {}),  # type: ignore[arg-type]
+        ("shell", {}),
+        deep(100_000),
+    ],
+    ids=range(5),
 )
 def test_only_tool_calls_with_json_arguments_are_carried(call: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=r"calls|arguments"):

@@ -154,7 +154,7 @@ def test_run_without_replies_prints_the_remedy(tmp_path: Path) -> None:
         model = ("--model", "tiny", "--base-url", server.base_url)
         result = run("eval", *model, "-n", 1, "--out", out)
     assert result.exit_code == 1
-    assert "lost requests: 1 of 1; remedy: start the server" in result.stdout
+    assert "request errors: 1 of 1; remedy: start the server" in result.stdout
 
 
 _EDIT = {"apply_patch": {"file": "a.py", "search": "a - b", "replace": "a + b"}}

@@ -228,15 +228,15 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
         "calls in reasoning": (2, 5),
         "prompts that rewrite history": (3, 5),
         "attempts without a tool call": (1, 7),
-        "lost sandboxes": (1, 7),
-        "lost grades": (1, 7),
+        "sandbox errors": (1, 7),
+        "grading errors": (1, 7),
         "errors of the agent": (1, 7),
-        "lost requests": (1, 7),
+        "request errors": (1, 7),
     }
     assert all(one.remedy for one in results)
 
 
 def test_a_report_names_failures_with_remedies(tiny_row: dict[str, Any], tmp_path: Path) -> None:
     result = report(make_run(tmp_path / "run", tiny_row))
-    assert {one.name for one in result.health} >= {"calls that could not be read", "lost requests"}
+    assert {one.name for one in result.health} >= {"calls that could not be read", "request errors"}
     assert all(one.remedy for one in result.health)

@@ -58,11 +58,11 @@ class ScriptedModel(HuggingFaceAgent):
 
 
 def play(model: HuggingFaceAgent) -> list[Trajectory]:
-    factory = EpisodeConfig.from_config(**EPISODE, tokenizer=model.tokenizer)
+    config = EpisodeConfig.from_config(**EPISODE, tokenizer=model.tokenizer)
     player = HarnessPlayer(HARNESS, model)
     records: list[Trajectory] = []
-    runner = Runner(factory=factory, player=player, concurrency=1)
-    asyncio.run(runner.run([(factory.tasks[0], 0)], records.append))
+    runner = Runner(config=config, player=player, concurrency=1)
+    asyncio.run(runner.run([(config.tasks[0], 0)], records.append))
     return records
 
 

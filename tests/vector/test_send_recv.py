@@ -56,6 +56,8 @@ def test_envs_continue_independently(started: MakeVec) -> None:
         ([TRUE], [0, 1]),
         ([TRUE, TRUE], np.array([True, False])),
         ([TRUE], [0.5]),
+        ([TRUE], 0),
+        ([TRUE], np.array([[0]])),
         ([TRUE] * 3, None),
         ("ab", None),
     ],

@@ -9,6 +9,7 @@ import pytest
 from episodes import FIX, SUBMIT, TRUE, Closing, assert_same, shell
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.vector import make_vec
 
 ID = "coding_gym:CodingRepair-v0"
@@ -67,6 +68,12 @@ def test_seeds_equal_those_of_gymnasium(seed: Any, pair: tuple[Any, Any]) -> Non
     as_gymnasium_takes_it = int(seed) if isinstance(seed, np.integer) else seed
     assert_same(ours.reset(seed=seed), sync.reset(seed=as_gymnasium_takes_it))
     assert_same(ours.reset(), sync.reset())
+
+
+@pytest.mark.parametrize("seed", [1.5, True, [1, 2], "123", [1, 2, 0.5], np.array(4.5)])
+def test_a_wrong_seed_is_refused(seed: Any, pair: tuple[Any, Any]) -> None:
+    with pytest.raises(InvalidArgumentError, match="seed"):
+        pair[1].reset(seed=seed)
 
 
 def test_reset_mask_equals_that_of_gymnasium(pair: tuple[Any, Any]) -> None:
