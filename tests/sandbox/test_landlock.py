@@ -28,6 +28,7 @@ from coding_gym.sandbox import (
     Sandbox,
     SandboxSpec,
     default_interpreter,
+    landlock,
     served_sandbox,
 )
 from coding_gym.sandbox.inside import landlock_rules
@@ -189,6 +190,19 @@ def test_other_users_cannot_use_files_of_a_sandbox(make_layer: MakeLayer) -> Non
             ["/bin/bash", "-c", script], capture_output=True, check=False, **nobody
         )
     assert (int(uid) in _UIDS, other.stdout) == (True, b"")
+
+
+def test_uids_of_accounts_and_processes_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    account, busy, free = 1, *_UIDS[:2]
+    assert all(60577 < uid < 61184 or 65535 < uid < 100_000 for uid in _UIDS)
+    monkeypatch.setattr(landlock, "_UIDS", (account, busy, free))
+    with subprocess.Popen(["/bin/sleep", "60"], user=busy) as process:
+        with _BACKEND.open(SandboxSpec()) as sandbox:
+            assert sandbox.run("id -u").output == f"{free}\n"
+            with pytest.raises(SandboxError):
+                _BACKEND.open(SandboxSpec())
+        assert process.poll() is None
+        process.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
