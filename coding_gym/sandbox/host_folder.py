@@ -18,7 +18,7 @@ from pathlib import Path
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
-from coding_gym.sandbox.ownership import make_folder, remove_folder
+from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_folder
 from coding_gym.sandbox.served_sandbox import translated
 from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, environment
 
@@ -131,11 +131,20 @@ def _reachable(path: Path, user: User, cleanup: ExitStack) -> Path:
 
     Commands run as another user, and cannot enter root's home, whatever Landlock allows.
     """
-    return (
-        path
-        if _parents_are_traversable(path, user)
-        else _copies(os.getpid()).borrow(path, user, cleanup)
-    )
+    if _parents_are_traversable(path, user):
+        return path
+    # Folders of the cache never change; listing a large one would take longer than the open.
+    is_fixed = path.is_file() or path.is_relative_to(cache_folder().resolve())
+    return _copies(os.getpid()).borrow(path, user, cleanup, () if is_fixed else _version(path))
+
+
+def _version(folder: Path) -> tuple[object, ...]:
+    """Returns path, size and change time of every entry of a folder."""
+    stats = [
+        (name, entry.stat(follow_symlinks=False))
+        for name, entry in layer_union.united((folder,)).items()
+    ]
+    return tuple((name, facts.st_size, facts.st_ctime_ns) for name, facts in stats)
 
 
 def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
@@ -148,7 +157,7 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
     is_mixed = any((path.parent / "os.py").exists() for path in packages)
     if not is_mixed and _parents_are_traversable(prefix, user):
         return prefix
-    return _copies(os.getpid()).borrow(prefix, user, cleanup, _is_needed)
+    return _copies(os.getpid()).borrow(prefix, user, cleanup, is_included=_is_needed)
 
 
 def _parents_are_traversable(path: Path, user: User) -> bool:
@@ -167,9 +176,7 @@ def _is_needed(path: Path) -> bool:
 
 
 class _Copies:
-    """Copies of host folders, by path, inode and time of the source; removes old unused ones.
-
-    Later changes in subfolders of the source are not copied.
+    """Copies of host folders, by path and version of the source; removes old unused ones.
 
     There is one object per process: a fork may inherit a lock that is never released.
     """
@@ -187,6 +194,7 @@ class _Copies:
         source: Path,
         user: User,
         cleanup: ExitStack,
+        version: tuple[object, ...] = (),
         is_included: Callable[[Path], bool] = _everything,
     ) -> Path:
         """Returns a copy in a folder that the user's group can enter; ``cleanup`` releases it.
@@ -194,7 +202,7 @@ class _Copies:
         Files keep owner and mode: a file that the user could not read stays unreadable.
         """
         facts = source.stat()
-        key = source, facts.st_ino, facts.st_mtime_ns, user[1], is_included
+        key = source, facts.st_ino, facts.st_mtime_ns, version, user[1], is_included
         with self._lock:
             if key not in self._made:
                 self._made[key] = self._copy(source, user[1], is_included)

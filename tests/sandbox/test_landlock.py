@@ -267,6 +267,18 @@ def test_unreachable_writable_mount_is_refused(tmp_path: Path) -> None:
         _BACKEND.open(SandboxSpec(mounts=(mount,)))
 
 
+def test_edits_of_a_copied_folder_reach_the_next_sandbox(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    file = tmp_path / "source" / "below" / "file"
+    file.parent.mkdir(parents=True)
+    mount = Mount(source=tmp_path / "source", target="/opt/shown")
+    for text in ("one", "two"):
+        file.write_text(text)
+        with _BACKEND.open(SandboxSpec(mounts=(mount,))) as sandbox:
+            shown = sandbox.path("/opt/shown")
+            assert sandbox.run(f"cat {shown}/below/file").output == text
+
+
 def test_copies_of_unreachable_folders_are_freed(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     for number in range(8):
