@@ -114,7 +114,8 @@ class Zygote:
                 if reply == b"+" and descriptors:
                     stream, *watchdog = descriptors
                     for descriptor in watchdog:
-                        cleanup.callback(_kill, descriptor)
+                        # A file object: it is also closed if the sandbox never is.
+                        cleanup.callback(_kill, os.fdopen(descriptor, "rb", buffering=0))
                     return socket.socket(fileno=stream)
                 if reply == b"-":
                     header = self._receive()
@@ -201,11 +202,10 @@ class Zygote:
         return wire.receive(self._control, max_body_bytes=0, deadline=deadline)[0]
 
 
-def _kill(descriptor: int) -> None:
+def _kill(process: IO[bytes]) -> None:
     """Kills the process of a descriptor, unless it has ended, and closes the descriptor."""
-    with contextlib.suppress(ProcessLookupError):
-        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-    os.close(descriptor)
+    with process, contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(process.fileno(), signal.SIGKILL)
 
 
 class _Registry:

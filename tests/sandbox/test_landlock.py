@@ -1,6 +1,7 @@
 """The landlock backend, beyond the conformance tests: its isolation and its end."""
 
 import errno
+import gc
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from sandbox_fixtures import (
     alive_pipe,
     first_pid,
     helper_pid,
+    num_descriptors,
     output,
     python_output,
     tree,
@@ -249,6 +251,14 @@ def test_sandboxes_survive_the_end_of_the_zygote() -> None:
             assert sessions == {watchdog_pid(sandbox), watchdog_pid(another)}
         watchdog = watchdog_pid(sandbox)
     assert wait_gone([watchdog], 10) == []
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_unclosed_sandboxes_leave_no_descriptors(sandbox: Sandbox) -> None:
+    before = num_descriptors()
+    _BACKEND.open(sandbox._spec)  # type: ignore[attr-defined]
+    gc.collect()
+    assert num_descriptors() == before
 
 
 def test_close_kills_a_watchdog_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
