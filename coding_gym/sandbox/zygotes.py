@@ -187,9 +187,9 @@ class Zygote:
             errors.seek(0)
             message = errors.read().decode("utf-8", "replace")
             is_late = isinstance(error, TimeoutError)
-            # A late server prints an error about the end of its channel, which is not the reason.
+            # A late zygote prints an error about the end of its channel, which is not the reason.
             reason = str(error) if is_late else last_line(message, otherwise=str(error))
-            # A server without modules is late only if the machine is overloaded.
+            # A zygote without modules is late only if the machine is overloaded.
             is_transient = is_late and not self.is_preloaded
             error_type = SandboxError if is_transient else SandboxUnavailableError
             raise error_type(f"the sandbox server did not start: {reason}") from error
