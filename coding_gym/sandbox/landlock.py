@@ -42,7 +42,7 @@ _OLDEST = 2
 # With a separate uid, a sandbox shares no process, file or kernel counter with others. Debian, RHEL
 # and systemd (docs/UIDS-GIDS.md) assign none of these to accounts, and shadow-utils none to
 # containers. User namespaces of containers often map only the first range.
-_UIDS = (*range(60706, 61184), *range(70000, 71000))
+_UIDS: tuple[int, ...] = (*range(60706, 61184), *range(70000, 71000))
 # The default files of these settings exist and cannot be read, which git and pip report as errors.
 _NO_HOST_SETTINGS = {
     "GIT_CONFIG_NOSYSTEM": "1",
