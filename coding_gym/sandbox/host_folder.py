@@ -4,21 +4,21 @@ workspace/  home/  tmp/     folders that commands may write
 python/                     a virtual environment; its only packages are those of the spec
 """
 
-import atexit
 import os
-import tempfile
 import threading
-from collections import Counter, OrderedDict
+import weakref
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
-from coding_gym.sandbox.ownership import make_folder, remove_folder
+from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_folder
 from coding_gym.sandbox.served_sandbox import translated
 from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, environment
 
@@ -27,7 +27,7 @@ _WRITABLE = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
 # Large files that are not needed to run programs.
 _SKIPPED = ("*.a", "test", "idlelib", "lib2to3")
 _PACKAGES = frozenset(Path(pattern).name for pattern in THIRD_PARTY)
-_MAX_UNUSED_COPIES = 4
+_NUM_RECENT_COPIES = 4
 
 User = tuple[int, int]
 
@@ -131,11 +131,18 @@ def _reachable(path: Path, user: User, cleanup: ExitStack) -> Path:
 
     Commands run as another user, and cannot enter root's home, whatever Landlock allows.
     """
-    return (
-        path
-        if _parents_are_traversable(path, user)
-        else _copies(os.getpid()).borrow(path, user, cleanup)
-    )
+    if _parents_are_traversable(path, user):
+        return path
+    # Folders of the cache never change; listing a large one would take longer than the open.
+    is_fixed = path.is_file() or path.is_relative_to(cache_folder().resolve())
+    return _copies(os.getpid()).borrow(path, user, cleanup, () if is_fixed else _version(path))
+
+
+def _version(folder: Path) -> tuple[object, ...]:
+    """Returns path, size and change time of every entry of a folder."""
+    entries = layer_union.united((folder,)).items()
+    stats = ((name, entry.stat(follow_symlinks=False)) for name, entry in entries)
+    return tuple((name, facts.st_size, facts.st_ctime_ns) for name, facts in stats)
 
 
 def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
@@ -148,7 +155,7 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
     is_mixed = any((path.parent / "os.py").exists() for path in packages)
     if not is_mixed and _parents_are_traversable(prefix, user):
         return prefix
-    return _copies(os.getpid()).borrow(prefix, user, cleanup, _is_needed)
+    return _copies(os.getpid()).borrow(prefix, user, cleanup, is_included=_is_needed)
 
 
 def _parents_are_traversable(path: Path, user: User) -> bool:
@@ -162,65 +169,59 @@ def _is_needed(path: Path) -> bool:
     return path.name not in _PACKAGES and not any(path.match(name) for name in _SKIPPED)
 
 
-class _Copies:
-    """Copies of host folders, by path, inode and time of the source; removes old unused ones.
+class _Copy:
+    """A copy of a folder or file of the host, removed with the last reference or this process.
 
-    Later changes in subfolders of the source are not copied.
+    Its folder can be entered by a group. Files keep owner and mode: a file that the user could not
+    read stays unreadable.
+    """
+
+    def __init__(self, source: Path, gid: int, is_included: Callable[[Path], bool]) -> None:
+        folder = make_folder("copies")
+        weakref.finalize(self, _remove, folder, os.getpid())
+        os.chown(folder, -1, gid)
+        folder.chmod(0o710)
+        self.path = folder / source.name
+        if source.is_file():
+            layer_union.copy_file(source, self.path)
+        else:
+            self.path.mkdir()
+            layer_union.copy((source,), self.path, is_included=is_included)
+
+
+def _remove(folder: Path, pid: int) -> None:
+    if os.getpid() == pid:  # not in a fork
+        remove_folder(folder)
+
+
+class _Copies:
+    """Copies by path and version of the source: those in use, and the last ones borrowed.
 
     There is one object per process: a fork may inherit a lock that is never released.
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, _pid: int) -> None:
         self._lock = threading.Lock()
-        self._made: OrderedDict[object, Path] = OrderedDict()
-        self._num_users: Counter[object] = Counter()
-        self._folder = make_folder("copies")
-        self._folder.chmod(0o711)
-        atexit.register(self._remove_all, pid)
+        self._known: WeakValueDictionary[object, _Copy] = WeakValueDictionary()
+        self._recent: deque[_Copy] = deque(maxlen=_NUM_RECENT_COPIES)
 
     def borrow(
         self,
         source: Path,
         user: User,
         cleanup: ExitStack,
+        version: tuple[object, ...] = (),
         is_included: Callable[[Path], bool] = lambda _: True,
     ) -> Path:
-        """Returns a copy in a folder that the user's group can enter; ``cleanup`` releases it.
-
-        Files keep owner and mode: a file that the user could not read stays unreadable.
-        """
+        """Returns the path of a copy, which exists until ``cleanup`` closes."""
         facts = source.stat()
-        key = source, facts.st_ino, facts.st_mtime_ns, user[1], is_included
+        key = source, facts.st_ino, facts.st_mtime_ns, version, user[1], is_included
         with self._lock:
-            if key not in self._made:
-                self._made[key] = self._copy(source, user[1], is_included)
-            self._made.move_to_end(key)
-            self._num_users[key] += 1
-            cleanup.callback(self._release, key)
-            return self._made[key]
-
-    def _copy(self, source: Path, gid: int, is_included: Callable[[Path], bool]) -> Path:
-        target = Path(tempfile.mkdtemp(dir=self._folder)) / source.name
-        os.chown(target.parent, -1, gid)
-        target.parent.chmod(0o710)
-        if source.is_file():
-            layer_union.copy_file(source, target)
-        else:
-            target.mkdir()
-            layer_union.copy((source,), target, is_included=is_included)
-        return target
-
-    def _release(self, key: object) -> None:
-        with self._lock:
-            self._num_users[key] -= 1
-            unused = [key for key in self._made if not self._num_users[key]]
-            for oldest in unused[:-_MAX_UNUSED_COPIES]:
-                remove_folder(self._made.pop(oldest).parent)
-                del self._num_users[oldest]
-
-    def _remove_all(self, pid: int) -> None:
-        if os.getpid() == pid:  # not in a fork
-            remove_folder(self._folder)
+            copy = self._known.get(key) or _Copy(source, user[1], is_included)
+            self._known[key] = copy
+            self._recent.append(copy)
+        cleanup.callback(id, copy)  # refers to it
+        return copy.path
 
 
 _copies = cache(_Copies)

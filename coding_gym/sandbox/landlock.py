@@ -1,10 +1,11 @@
 """The ``landlock`` backend, without mounts: for root in containers without user namespaces."""
 
 import os
+import pwd
 import random
 import socket
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from coding_gym.sandbox.inside.host_folders import (
     TOP_FOLDERS,
 )
 from coding_gym.sandbox.inside.request import FolderRequest
-from coding_gym.sandbox.namespace import unprivileged_owner
+from coding_gym.sandbox.namespace import outside_id, unprivileged_owner
 from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
@@ -38,9 +39,10 @@ _UNSUPPORTED = ("network", "forwards", "sockets", "image", "workspace_alias")
 # The first version of Landlock that allows moves of files between folders. The filter on system
 # calls refuses accesses that only later versions control.
 _OLDEST = 2
-# Debian reserves this range. With a separate uid, a sandbox shares no process, file or kernel
-# counter with others.
-_UIDS = range(64000, 64900)
+# With a separate uid, a sandbox shares no process, file or kernel counter with others. Debian, RHEL
+# and systemd (docs/UIDS-GIDS.md) assign none of these to accounts, and shadow-utils none to
+# containers. User namespaces of containers often map only the first range.
+_UIDS: tuple[int, ...] = (*range(60706, 61184), *range(70000, 71000))
 # The default files of these settings exist and cannot be read, which git and pip report as errors.
 _NO_HOST_SETTINGS = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -164,7 +166,7 @@ def _take_uid(cleanup: ExitStack) -> int:
     The name of an abstract UNIX socket reserves it: only one process can bind the name, and the
     kernel frees it when that process ends.
     """
-    for uid in random.sample(_UIDS, len(_UIDS)):
+    for uid in filter(_is_free, random.sample(_UIDS, len(_UIDS))):
         reservation = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             reservation.bind(f"\0coding_gym-uid-{uid}")
@@ -173,7 +175,18 @@ def _take_uid(cleanup: ExitStack) -> int:
             continue
         cleanup.callback(reservation.close)
         return uid
-    raise SandboxError(f"at most {len(_UIDS)} sandboxes can be open in a network namespace")
+    raise SandboxError(f"all {len(_UIDS)} uids of 'landlock' are in use, or not mapped; close some")
+
+
+def _is_free(uid: int) -> bool:
+    """Whether this user namespace maps a uid, and neither an account nor a process has it."""
+    with suppress(ProcessLookupError):
+        os.getpriority(os.PRIO_USER, uid)
+        return False
+    with suppress(KeyError):
+        pwd.getpwuid(uid)
+        return False
+    return outside_id("uid", uid) is not None
 
 
 def _grants(spec: SandboxSpec, files: HostFolder) -> Iterator[Grant]:

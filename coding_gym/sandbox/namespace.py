@@ -103,7 +103,7 @@ class NamespaceBackend:
     def _start(self, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
         with documented_errors():
             user = self.owner()
-            if user[0] == 0 and _outside("uid", 0) == 0:
+            if user[0] == 0 and outside_id("uid", 0) == 0:
                 raise SandboxUnavailableError(
                     "sandboxes would run as root: this user namespace maps its root to root and "
                     "has no other user",
@@ -154,12 +154,12 @@ def unprivileged_owner() -> tuple[int, int]:
     run sandboxes as themselves.
     """
     kinds = ("uid", "gid")
-    if os.geteuid() == 0 and all(_outside(kind, UNPRIVILEGED) is not None for kind in kinds):
+    if os.geteuid() == 0 and all(outside_id(kind, UNPRIVILEGED) is not None for kind in kinds):
         return UNPRIVILEGED, UNPRIVILEGED
     return os.geteuid(), os.getegid()
 
 
-def _outside(kind: str, number: int) -> int | None:
+def outside_id(kind: str, number: int) -> int | None:
     """Returns the number of a uid or gid outside this user namespace; None if not mapped."""
     for line in Path(f"/proc/self/{kind}_map").read_text(encoding="ascii").splitlines():
         first, outside, count = (int(field) for field in line.split())

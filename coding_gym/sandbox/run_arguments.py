@@ -7,6 +7,7 @@ the sandbox's home, so snapshots include it. A command that is killed leaves the
 command before it.
 """
 
+import errno
 import os
 import shlex
 from collections.abc import Mapping
@@ -20,6 +21,9 @@ _MAX_COMMAND_BYTES = 1 << 20
 _MAX_DATA_BYTES = 64 << 20
 # The longest argument of exec (MAX_ARG_STRLEN) without its NUL.
 MAX_ARGUMENT_BYTES = (128 << 10) - 1
+_MAX_PATH_BYTES = 4095  # of a system call (PATH_MAX), without its NUL
+# The usual limit of exec. In JSON, where a byte takes six at most, this fits into a message.
+_MAX_ENV_BYTES = 2 << 20
 # Reads a longer command from standard input, and runs it with empty standard input.
 _FROM_STDIN = (
     b"IFS= read -r -d '' BASH_EXECUTION_STRING; exec < /dev/null; "
@@ -105,8 +109,10 @@ def checked_run(
     seconds = positive_seconds("timeout_s", timeout_s)
     at_least_one("max_output_bytes", max_output_bytes)
     check_data(stdin)
-    if cwd is not None:
-        check_path(cwd)
+    if cwd is not None and (not is_passable(cwd) or len(os.fsencode(cwd)) > MAX_ARGUMENT_BYTES):
+        raise InvalidArgumentError(
+            f"cwd must be a path of at most {MAX_ARGUMENT_BYTES} bytes, got {cwd[:80]!r}"
+        )
     check_env(env or {})
     return Run(text, cwd, dict(env or {}), stdin, seconds, int(max_output_bytes))
 
@@ -133,11 +139,13 @@ def from_stdin(run: Run) -> Run:
 
 
 def check_path(path: str) -> None:
-    """Raises InvalidArgumentError for a path that is invalid in a system call."""
-    if not path or not _can_be_passed(path):
+    """Raises InvalidArgumentError for an invalid path, OSError for one that is too long."""
+    if not is_passable(path):
         raise InvalidArgumentError(
-            f"a path must be non-empty, Unicode and free of NUL bytes, got {path!r}"
+            f"a path must be non-empty, Unicode and free of NUL bytes, got {path[:80]!r}"
         )
+    if len(os.fsencode(path)) > _MAX_PATH_BYTES:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
 
 
 def check_data(data: bytes) -> None:
@@ -149,16 +157,19 @@ def check_data(data: bytes) -> None:
 
 
 def check_env(env: Mapping[str, str]) -> None:
-    """Raises InvalidArgumentError for invalid environment variables."""
+    """Raises InvalidArgumentError for invalid or too many environment variables."""
     for name, value in env.items():
-        if not name or "=" in name or not _can_be_passed(name + value):
+        if not name or "=" in name or not is_passable(name + value):
             raise InvalidArgumentError(f"not an environment variable: {name!r}={value!r}")
+    size = sum(len(os.fsencode(f"{name}={value}")) + 1 for name, value in env.items())
+    if size > _MAX_ENV_BYTES:
+        raise InvalidArgumentError(f"env must be at most {_MAX_ENV_BYTES} bytes, got {size}")
 
 
-def _can_be_passed(text: str) -> bool:
-    """Whether text can be an argument of a system call; escaped bytes can."""
+def is_passable(text: str) -> bool:
+    """Whether text can be an argument of a system call: not empty, no NUL; escaped bytes can."""
     try:
-        return b"\0" not in os.fsencode(text)
+        return bool(text) and b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
         return False
 

@@ -1,4 +1,4 @@
-"""The owner's handle of a sandbox with an inner server, and the channel to the server."""
+"""The owner's handle of a sandbox, and the channel to its first process."""
 
 import contextlib
 import fcntl
@@ -35,7 +35,7 @@ _ANSWER_TIMEOUT_S = 30.0
 
 
 class Channel:
-    """The owner's end of the channel to an inner server, and the clean-up after its end.
+    """The owner's end of the channel to a first process, and the clean-up after its end.
 
     One call at a time goes through, in the process that opened the sandbox. A failed call ends the
     sandbox; every later call raises the same error.
@@ -263,7 +263,7 @@ class ServedSandbox(Sandbox):
         spec: The spec that it was opened with.
         channel: To its first process, which is ready.
         host_paths: Host paths by the paths in the spec.
-        start: Starts another first process with the files of a snapshot; None if the inner server
+        start: Starts another first process with the files of a snapshot; None if the same one
             restores them.
 
     Attributes:
@@ -293,7 +293,7 @@ class ServedSandbox(Sandbox):
         return translated(target, self._host_paths)
 
     def _absolute(self, path: str) -> str:
-        """Returns a path as the inner server opens it, whatever its working folder."""
+        """Returns a path as the first process opens it, whatever its working folder."""
         return posixpath.join(self.workdir, self.path(path))
 
     def _run(self, run: Run) -> ExecResult:
@@ -362,7 +362,7 @@ class ServedSandbox(Sandbox):
         check_snapshot(snapshot, backend=self._backend, spec=self._spec)
         self._channel.require_open()
         try:
-            if self._start is None:  # the inner server replaces all files
+            if self._start is None:  # the first process replaces all files
                 with memory_file(snapshot.data) as file:
                     self._call({"op": "restore"}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
             else:

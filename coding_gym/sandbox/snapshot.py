@@ -1,16 +1,13 @@
 """Snapshots of sandboxes, in memory."""
 
 import json
+import os
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from coding_gym.sandbox.layer_union import united
 from coding_gym.sandbox.spec import SandboxSpec
-
-if TYPE_CHECKING:
-    import os
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +44,7 @@ def spec_digest(spec: SandboxSpec) -> str:
     return sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def _content_id(entry: "os.DirEntry[str]") -> str:
+def _content_id(entry: os.DirEntry[str]) -> str:
     """Returns the digest of a file, the target of a link, "" for anything else."""
     if entry.is_symlink():
         return str(Path(entry.path).readlink())

@@ -114,7 +114,8 @@ class Zygote:
                 if reply == b"+" and descriptors:
                     stream, *watchdog = descriptors
                     for descriptor in watchdog:
-                        cleanup.callback(_kill, descriptor)
+                        # A file object: it is also closed if the sandbox never is.
+                        cleanup.callback(_kill, os.fdopen(descriptor, "rb", buffering=0))
                     return socket.socket(fileno=stream)
                 if reply == b"-":
                     header = self._receive()
@@ -186,9 +187,9 @@ class Zygote:
             errors.seek(0)
             message = errors.read().decode("utf-8", "replace")
             is_late = isinstance(error, TimeoutError)
-            # A late server prints an error about the end of its channel, which is not the reason.
+            # A late zygote prints an error about the end of its channel, which is not the reason.
             reason = str(error) if is_late else last_line(message, otherwise=str(error))
-            # A server without modules is late only if the machine is overloaded.
+            # A zygote without modules is late only if the machine is overloaded.
             is_transient = is_late and not self.is_preloaded
             error_type = SandboxError if is_transient else SandboxUnavailableError
             raise error_type(f"the sandbox server did not start: {reason}") from error
@@ -201,11 +202,10 @@ class Zygote:
         return wire.receive(self._control, max_body_bytes=0, deadline=deadline)[0]
 
 
-def _kill(descriptor: int) -> None:
+def _kill(process: IO[bytes]) -> None:
     """Kills the process of a descriptor, unless it has ended, and closes the descriptor."""
-    with contextlib.suppress(ProcessLookupError):
-        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-    os.close(descriptor)
+    with process, contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(process.fileno(), signal.SIGKILL)
 
 
 class _Registry:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.sandbox.run_arguments import check_path
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import files, prompts
 from coding_gym.tools.commands import elided, run_command
@@ -108,8 +109,8 @@ def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     case = "" if call.arguments.get("case_sensitive", True) else "-i"
     if not pattern or "\0" in pattern or "\n" in pattern or len(pattern) > 1000:
         raise Refusal("`pattern` must be one line of 1 to 1000 characters, without a NUL")
-    if not path or "\0" in path:
-        raise Refusal("`path` must not be empty or contain a NUL")
+    with files.refusals(path):
+        check_path(path)
     base = files.relative_path(context, path)
     env = {
         "BASE": "." if base == "." else f"./{base}",

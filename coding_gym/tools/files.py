@@ -17,6 +17,7 @@ from typing import Self
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.run_arguments import check_path
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
@@ -271,8 +272,8 @@ def list_folder(
             followed.
         max_entries: Maximum number of returned paths.
     """
-    if "\0" in path or not path:
-        raise Refusal("a path must not be empty or contain a NUL")
+    with refusals(path):
+        check_path(path)
     env = {"BASE": path, "NUM": str(max_entries + 1), "TESTS": tests}
     result = run_script(context, _LIST, env=env)
     if result.exit_code == _NOT_A_FOLDER:

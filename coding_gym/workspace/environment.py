@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from coding_gym.errors import TemplateError
@@ -76,11 +77,7 @@ class Environments:
             SandboxError: No sandbox could be opened.
         """
         key = self.key(task, interpreter)
-
-        def build(folder: Path) -> None:
-            self._build(task, interpreter, key, folder)
-
-        folder = self.cache.get(key, build)
+        folder = self.cache.get(key, partial(self._build, task, interpreter, key))
         return key, SandboxSpec(
             layers=(folder / "artifacts",),
             mounts=(Mount(source=folder / "env", target=ENVIRONMENT),),

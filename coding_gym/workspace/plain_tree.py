@@ -59,7 +59,9 @@ def copy_files(folder: Path, into: Path) -> None:
     """Copies every file and symlink of a folder that may be part of a base tree."""
     for name, _ in walk(folder):
         target = into / name
-        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.parent.is_dir():
+            for parent in reversed(target.parents):  # `mkdir(parents=True)` is recursive
+                parent.mkdir(exist_ok=True)
         shutil.copy(folder / name, target, follow_symlinks=False)
 
 
@@ -117,17 +119,17 @@ def walk(folder: Path) -> Iterator[tuple[str, int]]:
     Raises:
         OSError: A subfolder cannot be listed.
     """
-    for parent, folders, files in os.walk(folder, onerror=_raise):
-        modes = {name: os.lstat(f"{parent}/{name}").st_mode for name in (*folders, *files)}
-        folders[:] = sorted(n for n in folders if stat.S_ISDIR(modes[n]) and n not in _SKIPPED)
-        relative = os.path.relpath(parent, folder)
-        for name in sorted(modes.keys() - _SKIPPED):
-            if stat.S_ISLNK(modes[name]) or stat.S_ISREG(modes[name]):
-                yield name if relative == "." else f"{relative}/{name}", modes[name]
-
-
-def _raise(error: OSError) -> None:
-    raise error
+    pending = [""]  # folders; no recursion, because a tree can be very deep
+    while pending:
+        prefix = pending.pop()
+        folders = []
+        for name in sorted({*os.listdir(f"{folder}/{prefix}")} - _SKIPPED):  # noqa: PTH208 - as above
+            mode = os.lstat(f"{folder}/{prefix}{name}").st_mode
+            if stat.S_ISDIR(mode):
+                folders.append(f"{prefix}{name}/")
+            elif stat.S_ISLNK(mode) or stat.S_ISREG(mode):
+                yield prefix + name, mode
+        pending += reversed(folders)
 
 
 def _is_inside(name: str) -> bool:

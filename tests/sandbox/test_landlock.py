@@ -1,6 +1,7 @@
 """The landlock backend, beyond the conformance tests: its isolation and its end."""
 
 import errno
+import gc
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from sandbox_fixtures import (
     alive_pipe,
     first_pid,
     helper_pid,
+    num_descriptors,
     output,
     python_output,
     tree,
@@ -28,10 +30,12 @@ from coding_gym.sandbox import (
     Sandbox,
     SandboxSpec,
     default_interpreter,
+    landlock,
     served_sandbox,
 )
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.landlock import _UIDS, LandlockBackend
+from coding_gym.sandbox.ownership import identity
 
 _BACKEND = LandlockBackend()
 
@@ -191,6 +195,19 @@ def test_other_users_cannot_use_files_of_a_sandbox(make_layer: MakeLayer) -> Non
     assert (int(uid) in _UIDS, other.stdout) == (True, b"")
 
 
+def test_uids_of_accounts_and_processes_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    account, busy, free = 1, *_UIDS[:2]
+    assert all(60577 < uid < 61184 or 65535 < uid < 100_000 for uid in _UIDS)
+    monkeypatch.setattr(landlock, "_UIDS", (account, busy, free))
+    with subprocess.Popen(["/bin/sleep", "60"], user=busy) as process:
+        with _BACKEND.open(SandboxSpec()) as sandbox:
+            assert sandbox.run("id -u").output == f"{free}\n"
+            with pytest.raises(SandboxError):
+                _BACKEND.open(SandboxSpec())
+        assert process.poll() is None
+        process.kill()
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("whose", [first_pid, watchdog_pid])
 def test_a_signal_ends_the_sandbox(whose: Callable[[Sandbox], int], number: signal.Signals) -> None:
@@ -237,6 +254,15 @@ def test_sandboxes_survive_the_end_of_the_zygote() -> None:
     assert wait_gone([watchdog], 10) == []
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("sandbox")  # with the zygote
+def test_unclosed_sandboxes_leave_no_descriptors() -> None:
+    before = num_descriptors()
+    _BACKEND.open(SandboxSpec())
+    gc.collect()
+    assert num_descriptors() == before
+
+
 def test_close_kills_a_watchdog_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served_sandbox, "_CLOSE_TIMEOUT_S", 0.2)
     with _BACKEND.open(SandboxSpec()) as sandbox:
@@ -253,6 +279,18 @@ def test_unreachable_writable_mount_is_refused(tmp_path: Path) -> None:
         _BACKEND.open(SandboxSpec(mounts=(mount,)))
 
 
+def test_edits_of_a_copied_folder_reach_the_next_sandbox(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    file = tmp_path / "source" / "below" / "file"
+    file.parent.mkdir(parents=True)
+    mount = Mount(source=tmp_path / "source", target="/opt/shown")
+    for text in ("one", "two"):
+        file.write_text(text)
+        with _BACKEND.open(SandboxSpec(mounts=(mount,))) as sandbox:
+            shown = sandbox.path("/opt/shown")
+            assert sandbox.run(f"cat {shown}/below/file").output == text
+
+
 def test_copies_of_unreachable_folders_are_freed(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     for number in range(8):
@@ -263,5 +301,4 @@ def test_copies_of_unreachable_folders_are_freed(tmp_path: Path) -> None:
         with _BACKEND.open(SandboxSpec(mounts=(mount,))) as sandbox:
             shown = sandbox.path("/opt/shown")
             assert sandbox.run(f"cat {shown}/file").output == f"{number}"
-    copies = [path.name for path in Path(shown).parents[1].iterdir()]
-    assert 0 < len(copies) <= 4
+    assert 0 < len([*Path(shown).parents[1].glob(f"coding_gym-copies-{identity()}-*")]) <= 4

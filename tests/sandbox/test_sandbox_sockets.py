@@ -213,7 +213,9 @@ def test_a_reply_without_a_listener_names_the_cause(reply: bytes, reason: str) -
     ("backend", "changes"),
     [
         (BACKEND, {"forwards": {_PORT: "socket"}, "network": True}),
-        (BACKEND, {"sockets": {"relative": "socket"}}),
+        *((BACKEND, {"forwards": {port: "socket"}}) for port in (80, 70_000)),
+        *((BACKEND, {"sockets": {name: "socket"}}) for name in ("relative", "/opt/a\0b")),
+        (BACKEND, {"sockets": {"/opt/socket": "missing"}}),
         pytest.param(LandlockBackend(), {"sockets": {"/opt/socket": "socket"}}, marks=_ROOT),
         pytest.param(LandlockBackend(), {"forwards": {_PORT: "socket"}}, marks=_ROOT),
         (DockerBackend("debian"), {"forwards": {_PORT: "socket"}}),
@@ -222,9 +224,9 @@ def test_a_reply_without_a_listener_names_the_cause(reply: bytes, reason: str) -
 def test_unusable_sockets_are_refused(
     backend: SandboxBackend, changes: dict[str, object], serve: Callable[[str], Path]
 ) -> None:
-    path = serve("one")
+    folder = serve("one").parent
     fields = {
-        name: dict.fromkeys(value, path) if isinstance(value, dict) else value
+        name: {k: folder / v for k, v in value.items()} if isinstance(value, dict) else value
         for name, value in changes.items()
     }
     with pytest.raises(InvalidArgumentError):

@@ -72,6 +72,11 @@ def test_rg_finds_lines_without_ripgrep(scene: Scene) -> None:
     assert {len(match["text"]) for match in many["matches"]} == {240}
     for pattern in ("(", "", "a\nb", "a\0b", "x" * 2000):
         assert_refused(scene, "rg", pattern=pattern)
+    for path in ("", "a\0b", "\ud800", "é" * 3_000_000):
+        assert_refused(scene, "rg", pattern="y", path=path)
+        assert_refused(scene, "list_files", path=path)
+        assert_refused(scene, "read_file", path=path)
+    assert parsed(scene, "rg", pattern="y+") == many
 
 
 def test_replace_text_limits_and_counts_replacements(scene: Scene) -> None:

@@ -1,5 +1,7 @@
 """Bad input is a one-line error that names the field or path and the way out."""
 
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,11 @@ from sandbox_fixtures import write_files
 from workspace_scene import Refused, make_repository, make_task
 
 from coding_gym.errors import TemplateError
+from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.task import FilesTree, FolderTree, GitTree
 from coding_gym.workspace import checkout
+from coding_gym.workspace.plain_tree import copy_files, digest_tree
+from coding_gym.workspace.stamping import stamp
 
 _ABSENT = "0" * 39 + "1"
 
@@ -88,6 +93,21 @@ def test_a_reverse_patch_that_does_not_fit_is_refused(
     base = FolderTree(str(source), REVERSE_PATCHES[kind])
     assert "'reverse_patch'" in refused(make_task(tree=base))
     assert [path.read_text() for path in outside.iterdir()] == ["evil\n"]
+
+
+def test_deeply_nested_folders_are_copied_and_stamped(tmp_path: Path) -> None:
+    source, into = tmp_path / "source", tmp_path / "into"
+    deepest = source
+    for folder in (source, *["d"] * 1200):  # more than Python's limit on recursion
+        deepest /= folder
+        deepest.mkdir()
+    (deepest / "a.py").touch(mode=0o600)
+    assert digest_tree(make_task(), FolderTree(str(source)))
+    copy_files(source, into)
+    stamp(into, datetime.fromtimestamp(1e9, UTC), (os.geteuid(), os.getegid()))
+    facts = (into / deepest.relative_to(source) / "a.py").stat()
+    assert (facts.st_mode & 0o777, facts.st_mtime) == (0o644, 1e9)
+    remove_folder(tmp_path)  # `shutil.rmtree` would fail
 
 
 def test_a_folder_that_changes_while_it_is_copied_is_refused(

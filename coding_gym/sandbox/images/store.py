@@ -31,6 +31,7 @@ from coding_gym.sandbox.images.layout import (
     read_etc,
     read_manifest,
 )
+from coding_gym.sandbox.layer_union import united
 from coding_gym.sandbox.ownership import cache_folder, remove_folder
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits, SandboxSpec
@@ -223,13 +224,12 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
 
 def _convert_whiteouts(folder: Path) -> None:
     """Converts whiteout files into those of an overlay."""
-    for parent, folders, files in os.walk(folder):
-        whiteouts = [name for name in (*folders, *files) if name.startswith(_WHITEOUT)]
-        folders[:] = [name for name in folders if name not in whiteouts]
-        facts = Path(parent).lstat()
-        for name in whiteouts:
-            _convert_whiteout(Path(parent), name)
-        if whiteouts:
+    for name in united((folder,)):
+        *above, last = name.split("/")
+        if last.startswith(_WHITEOUT) and not any(one.startswith(_WHITEOUT) for one in above):
+            parent = folder.joinpath(*above)
+            facts = parent.lstat()
+            _convert_whiteout(parent, last)
             os.utime(parent, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     os.utime(folder, (_DATE_S, _DATE_S))  # most layers have no entry for it
 

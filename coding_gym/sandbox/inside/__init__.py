@@ -1,4 +1,10 @@
-"""Code of the processes that serve sandboxes: zygotes, watchdogs, first processes.
+"""Code of the processes that serve sandboxes.
+
+    owner          the process that opens a sandbox; the sandbox ends with it
+    zygote         started by the owner; opens all its sandboxes of one kind
+    server         the second process of a ``namespace`` zygote, which clones first processes
+    first process  serves one sandbox; with ``namespace`` it is pid 1, *init*
+    watchdog       the parent of a ``landlock`` first process; removes the sandbox
 
 Modules here import only the standard library and each other: `__main__` runs under
 ``python -I -S``, and everything is loaded before the host's files are unmounted.
@@ -13,14 +19,14 @@ Modules here import only the standard library and each other: `__main__` runs un
     mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, requested mounts
     image_root the mounts of a sandbox with an image
     lockdown   restrictions of init: name, network, capabilities, limits, seccomp
-    serving    pid 1 of one sandbox: answers its owner, runs commands, kills what they leave running
+    serving    the first process: answers its owner, runs commands, kills what they leave running
     commands   one command: the start of its bash, its output, its end and limits
     processes  lists, reaps and kills the sandbox's processes, and checks their memory
     files      reading and writing one file, removing folders
     packing    writes a sandbox's changed files to the owner's file, and restores them
     syscalls   system calls that Python lacks, numbers of system calls, named steps of a set-up
     seccomp    the filters on system calls
-    wire       messages between owner, server and init; long ones in chunks
-    folder_server    the zygote of ``landlock``, and both processes of each of its sandboxes
+    wire       messages to and from the owner
+    folder_server    the zygote, watchdogs and first processes of ``landlock``
     landlock_rules   Landlock; the start of bash in a nested domain
 """

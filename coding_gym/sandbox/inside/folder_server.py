@@ -3,8 +3,8 @@
 The zygote is not confined and keeps nothing of any sandbox: it sends the owner's end of a new
 channel and closes both ends. It forks a *watchdog* per sandbox, which reads its request from that
 channel before any command runs, and nothing from the sandbox afterwards. The watchdog ends with the
-owner, not with the zygote, and removes the sandbox's processes and files. Its child, the *server*,
-drops the rights that commands lack, then serves.
+owner, not with the zygote, and removes the sandbox's processes and files. Its child, the first
+process, drops the rights that commands lack, then serves.
 """
 
 import contextlib
@@ -36,9 +36,9 @@ from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# The server also detects the end of the owner; it has this long to kill its processes.
+# The first process also detects the end of the owner; it has this long to kill its processes.
 _PATIENCE_S = 2.0
-# The server lists processes in /proc; commands, in a nested domain, may not.
+# The first process lists processes in /proc; commands, in a nested domain, may not.
 _INIT_ALONE = [("read", "/proc")]
 
 
@@ -92,7 +92,7 @@ def _run_watchdog(channel: socket.socket, control: socket.socket, watched: int) 
 
 
 def _watch_over(channel: socket.socket, watched: int) -> None:
-    """Starts the server; when it, the owner or the channel ends, removes processes and files.
+    """Starts the first process; at its, the owner's or the channel's end, removes the sandbox.
 
     This process keeps the channel open until then: the channel's end tells the owner.
     """
@@ -100,21 +100,21 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
     request: FolderRequest = message["request"]
     with step("become the subreaper of the sandbox"):
         sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
-    with step("start the server"):
+    with step("start the first process"):
         pid = os.fork()
     if pid == 0:
         os.close(watched)
         # Otherwise root owns this process's files in /proc, and it could not open them itself.
         sc.prctl(sc.PR_SET_DUMPABLE, 1)
         _serve(channel, request)
-    server = os.pidfd_open(pid)
+    first = os.pidfd_open(pid)
     poll = select.poll()
-    for descriptor in (watched, server):
+    for descriptor in (watched, first):
         poll.register(descriptor, select.POLLIN)
-    # The server also detects the end of the channel, unless a command has stopped it.
+    # The first process also detects the end of the channel, unless a command has stopped it.
     poll.register(channel, select.POLLRDHUP)
     poll.poll()
-    owner.has_ended(server, _PATIENCE_S)
+    owner.has_ended(first, _PATIENCE_S)
     _end_user(request.uid)
     files.remove_tree(request.folder)
 

@@ -12,6 +12,7 @@ Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-
 - contexts of the old asynchronous I/O (the machine has a fixed number of them);
 - calls that load a kernel module (protocols, line disciplines);
 - changes of the limit on core dumps (see `lockdown`);
+- new Landlock rules (no limit counts their memory);
 - reading the state of the page cache, and eviction from it (together they send bytes to later
   sandboxes).
 
@@ -50,9 +51,12 @@ _REFUSED = {
 # The first two would write out all unwritten data of the machine; sandboxes need no durable files.
 # The other two only give advice, and evict or load pages of files that sandboxes share.
 _IGNORED = ("sync", "syncfs", "fadvise64", "readahead")
-# Unmapped memory of such a file counts for no process, so no limit could bound it.
-_MEMORY_FILES = ("memfd_create", "memfd_secret")
-_CACHE_STATES = ("mincore", "cachestat")
+# Calls that a kernel may lack, so that programs go on without them. No limit could bound memory of
+# such files that is not mapped, nor the kernel's memory for Landlock rules.
+_MISSING = (
+    *("memfd_create", "memfd_secret", "landlock_create_ruleset", "landlock_add_rule"),
+    *("mincore", "cachestat"),
+)
 _SOCKETS = ("socket", "connect")
 _ATTRIBUTES = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
@@ -89,7 +93,7 @@ def program(machine: str) -> bytes:
     """Returns the filter of every sandbox on x86_64 or aarch64, 8 bytes per instruction."""
     refused = (name for names in _REFUSED.values() for name in names.split())
     rules = _inspections() | _answers(_IGNORED, _DONE)
-    rules |= _answers((*_MEMORY_FILES, *_CACHE_STATES), _ENOSYS) | _answers(refused, _EPERM)
+    rules |= _answers(_MISSING, _ENOSYS) | _answers(refused, _EPERM)
     return _assembled(machine, rules, unknown=_ENOSYS)
 
 

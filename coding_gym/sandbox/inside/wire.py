@@ -1,4 +1,4 @@
-"""Messages between owner, server and init: a JSON header, then raw bytes.
+"""Messages between the owner and zygotes or first processes: a JSON header, then raw bytes.
 
 The owner also reads messages of sandboxes with this module, so it trusts no length from the other
 side. Snapshots are passed as memory files, whose descriptors follow a message.

@@ -37,7 +37,8 @@ ATTACKS = {
     "newer system calls fail with ENOSYS": f"""
     for number in {[*range(FIRST_UNKNOWN, FIRST_UNKNOWN + 60), 2**31 - 1]}:
         attempt(f'{{number}} ENOSYS', lambda: call(number, 0, 0, 0, 0, 0, 0))
-    for name in ('memfd_create', 'memfd_secret', 'clone3'):
+    rulesets = 'landlock_create_ruleset', 'landlock_add_rule'
+    for name in ('memfd_create', 'memfd_secret', 'clone3', *rulesets):
         attempt(f'{{name}} ENOSYS', lambda: call(name, 0, 0, 0, 0, 0, 0))
     """,
     "terminals leases and syncs change nothing": """

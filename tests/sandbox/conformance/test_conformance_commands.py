@@ -130,6 +130,8 @@ def test_arguments_out_of_range_are_refused(sandbox: Sandbox) -> None:
         ("true", {"timeout_s": float("inf")}),
         ("true", {"max_output_bytes": 0}),
         ("true", {"env": {"A=B": ""}}),
+        ("true", {"env": {"A": "x" * (17 << 20)}}),
+        ("true", {"cwd": "x" * (17 << 20)}),
         ("x" * (2 << 20), {}),
     ]
     for command, options in refused:

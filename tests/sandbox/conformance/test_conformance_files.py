@@ -1,6 +1,7 @@
 """Reading and writing a sandbox's files."""
 
 import errno
+from functools import partial
 
 import pytest
 from sandbox_fixtures import opened, output
@@ -97,8 +98,11 @@ def test_long_paths_are_written_or_refused(sandbox: Sandbox) -> None:
     deep = "a/" * 500 + "file"
     sandbox.write_file(deep, b"deep")
     assert sandbox.read_file(deep) == b"deep"
-    with pytest.raises(OSError):
-        sandbox.write_file("b/" * 3000 + "file", b"x")
+    for path in ("b/" * 3000 + "file", "é" * 3_000_000):
+        for access in (partial(sandbox.write_file, data=b"x"), sandbox.read_file):
+            with pytest.raises(OSError) as caught:
+                access(path)
+            assert caught.value.errno == errno.ENAMETOOLONG
     assert output(sandbox, "echo next") == "next\n"
 
 

@@ -1,5 +1,6 @@
 """Layers and mounts: united, kept, never written."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,14 +90,15 @@ def test_a_writable_mount_takes_files_of_a_user_who_is_not_root(backend: Sandbox
 
 def test_invalid_specs_are_refused(backend: SandboxBackend) -> None:
     missing = Path("/no/such/folder")
-    mount = Mount(source=missing, target="/opt/x")
+    mount, usr = Mount(source=missing, target="/opt/x"), Path("/usr")
     rows: list[dict[str, Any]] = [
         {"layers": (missing,)},
         {"layers": (Path("/etc/passwd"),)},
         {"layers": (Path("/", "x" * 300),)},
         {"mounts": (mount,)},
-        {"env": {"A=B": "x"}},
-        *({"mounts": (Mount(source=Path("/usr"), target=t),)} for t in ("/", "../x", "x", "/a/..")),
+        *({"env": env} for env in ({"A=B": "x"}, {"A": "x" * (17 << 20)})),
+        {"path": ("a\0b",)},
+        *({"mounts": (replace(mount, source=usr, target=t),)} for t in ("/", "x", "/a/..", "/a\0")),
         {"workspace_alias": "/"},
     ]
     if backend.name != "docker":  # all its sandboxes have an image

@@ -15,6 +15,7 @@ from sandbox_fixtures import BACKEND
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.images import store
 from coding_gym.sandbox.images.store import layer_folder, unpack_image
+from coding_gym.sandbox.ownership import remove_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cache")]
 
@@ -82,6 +83,12 @@ def test_whiteouts_are_converted_for_an_overlay(unpack: Unpack) -> None:
     names = sorted(path.name for path in root.rglob("*"))
     assert names == ["a", "b", "below", "c", "d", "gone", "kept", "new"]
     assert (root / "a").stat().st_mtime == 1e9
+
+
+def test_whiteouts_in_deep_folders_are_converted(unpack: Unpack) -> None:
+    root = unpack(entry("d/" * 1200 + ".wh.gone"))  # more than Python's limit on recursion
+    assert stat.S_ISCHR((root / ("d/" * 1200) / "gone").lstat().st_mode)
+    remove_folder(root / "d")  # `shutil.rmtree` would fail
 
 
 _LINK = symlink("link", "../outside")
