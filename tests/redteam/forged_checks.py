@@ -99,12 +99,12 @@ LENIENT = {
     "an int equal within 1": (
         "class Near(int):\n    __hash__ = int.__hash__\n\n    def __eq__(self, other):\n"
         "        return abs(int(self) - other) <= 1\n",
-        [(11, 12), (40, 41), (7, 6), (99, 98)],
+        [(11, 12), (40, 41), (7, 6), (99, 98), (21, 22), (33, 32), (58, 57), (64, 65), (75, 76)],
     ),
     "a float equal within 0.9": (
         "class Near(float):\n    __hash__ = float.__hash__\n\n    def __eq__(self, other):\n"
         "        return abs(float(self) - other) <= 0.9\n",
-        [(1.5, 2.25), (3.5, 2.75), (8.5, 9.0)],
+        [(1.5, 2.25), (3.5, 2.75), (8.5, 9.0), (5.5, 6.25), (7.25, 6.5), (2.5, 3.25), (9.5, 8.75)],
     ),
     "a text equal but for case": (
         "class Near(str):\n    __hash__ = str.__hash__\n\n    def __eq__(self, other):\n"
