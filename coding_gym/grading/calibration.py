@@ -12,7 +12,7 @@ from time import perf_counter
 from coding_gym.errors import GradingError
 from coding_gym.grade import Level, TestStatus
 from coding_gym.grading.challenge import RECORDER, Challenge, Outcome
-from coding_gym.grading.negation import Check, Table, TestFile, Unit, names_in
+from coding_gym.grading.negation import Check, Table, TestFile, Unit, names_in, subject_of
 from coding_gym.grading.number_draws import new_words
 from coding_gym.grading.plan import Plan
 from coding_gym.grading.report import CheckReport, Run
@@ -189,34 +189,31 @@ class _Calibration:
     def final_challenge(self) -> Challenge:
         """Returns the challenge of the plan, without slots that have no unit.
 
-        A number that several units expect is known to be right: a reader of one version sees it
-        more often than each near miss. So these units are no bits.
+        A reader of one version sees a number that several units expect of one function more often
+        than each near miss, and so knows that it is right. These units are no bits.
         """
         units = [slot.unit for slot in self.slots if slot.candidates]
-        numbers = [self._numbers(unit) for unit in units]
-        uses = Counter(number for originals, _ in numbers for number in originals)
-        is_single = [
-            all(uses[number] == 1 for number in originals) and not any(uses[n] for n in others)
-            for originals, others in numbers
-        ]
+        expected = [self._expected(unit) for unit in units]
+        uses = Counter(pair for pairs in expected for pair in pairs)
         return replace(
             self.challenge,
             units=tuple(
-                replace(unit, is_bit=unit.is_bit and single)
-                for unit, single in zip(units, is_single, strict=True)
+                replace(unit, is_bit=unit.is_bit and all(uses[pair] == 1 for pair in pairs))
+                for unit, pairs in zip(units, expected, strict=True)
             ),
         )
 
-    def _numbers(self, unit: Unit) -> tuple[set[str], set[str]]:
-        """Returns the words of a test of the bug that a unit removes, and those that it adds."""
-        removed, added = set[str](), set[str]()
-        if not set(self._task.fail_to_pass).isdisjoint(unit.tests):
-            source = next(f.file.source for f in self.functions if f.file.path == unit.path)
-            for start, end, text in unit.edits:
-                original = source.text[source.offset(*start) : source.offset(*end)]
-                removed |= {*new_words(original, text)}
-                added |= {*new_words(text, original)}
-        return removed, added
+    def _expected(self, unit: Unit) -> set[tuple[str, str]]:
+        """Returns the words that a unit of a test of the bug replaces, each with the subject."""
+        if set(self._task.fail_to_pass).isdisjoint(unit.tests):
+            return set()
+        source = next(f.file.source for f in self.functions if f.file.path == unit.path)
+        subject = subject_of(self.checks[unit.checks[0]][1].actual)
+        return {
+            (word, subject)
+            for start, end, text in unit.edits
+            for word in new_words(source.text[source.offset(*start) : source.offset(*end)], text)
+        }
 
     def drop_failing_checks(self) -> list[Run]:
         """Drops checks that fail or are not executed with the gold patch; returns two runs."""

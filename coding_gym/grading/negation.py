@@ -403,6 +403,16 @@ def names_in(check: Check) -> set[str]:
     return {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
+def subject_of(actual: ast.expr | None) -> str:
+    """Returns the name of the function or attribute that gives a value; "" if there is none."""
+    match actual:
+        case ast.Call(func=inner) | ast.Await(value=inner) | ast.Subscript(value=inner):
+            return subject_of(inner)
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
 def _nodes_of_function(node: ast.AST) -> Iterator[ast.AST]:
     """Walks the nodes of a function, without functions and classes defined in it."""
     for child in ast.iter_child_nodes(node):
