@@ -90,7 +90,7 @@ def test_neutral_text_has_no_token_and_keeps_other_characters() -> None:
         clean = neutralise(text)
         assert not any(token in clean for token in CONTROL_TOKENS)
         assert clean.replace("\u200b", "") == text
-        assert restore({text: [clean, 1]}) == {text: [text, 1]}
+        assert restore({text: [clean, 1], 2: None}) == {text: [text, 1], 2: None}
         assert neutralise(clean) == clean
         assert (clean == text) == (not any(token in text for token in CONTROL_TOKENS))
 

@@ -131,7 +131,8 @@ def data_of_tests(
     A path in a test is relative to the root or to the folder of a test file; if it has a slash,
     also to a folder above one. It protects a file, files that differ only in their suffix, and
     everything below a folder. A folder is part of the program, so that its name protects nothing,
-    if tests import it or the gold patch changes a file below it: a source file, or one that no test
+    if tests import it or the gold patch changes a source file below it. Files of one suffix are
+    part of the program, too, if the gold patch changes such a file below the folder that no test
     names, outside the folders of tests and of files that they read. A source file is data only if
     tests read it, or a folder above it, and if it is not directly in such a folder.
 
@@ -159,18 +160,19 @@ def data_of_tests(
     read = set(places(path for names in found for path in names.read))
     stems = {posixpath.splitext(place)[0] for place in named if "/" in place}
     tested = {*near, *read, *map(posixpath.dirname, read)} - {""}
-    program = [f"{module}/" for names in found for module in names.modules]
+    program = [(f"{module}/", "") for names in found for module in names.modules]
+    program += [(path, "") for path in changed_by_gold if path.endswith(_SOURCES)]
     program += [
-        path
+        (path, posixpath.splitext(path)[1])
         for path in changed_by_gold
-        if path.endswith(_SOURCES)
-        or not (posixpath.splitext(path)[0] in stems or tested.intersection(_parents(path)))
+        if not (posixpath.splitext(path)[0] in stems or tested.intersection(_parents(path)))
     ]
 
     @cache
-    def is_program(folder: str) -> bool:
-        start = folder.removeprefix("src/") + "/"
-        return not folder or any(part.startswith((f"{folder}/", start)) for part in program)
+    def is_program(folder: str, suffix: str = "") -> bool:
+        starts = (f"{folder}/", folder.removeprefix("src/") + "/")
+        kinds = ("", suffix)
+        return not folder or any(part.startswith(starts) for part, kind in program if kind in kinds)
 
     def is_data(path: str) -> bool:
         is_source = path.endswith(_SOURCES)
@@ -178,7 +180,8 @@ def data_of_tests(
             return False
         known = read if is_source else named
         is_file = path in known or (not is_source and posixpath.splitext(path)[0] in stems)
-        return is_file or any(p in known and not is_program(p) for p in _parents(path))
+        suffix = posixpath.splitext(path)[1]
+        return is_file or any(p in known and not is_program(p, suffix) for p in _parents(path))
 
     return {path for path in paths if is_data(path)}
 

@@ -406,10 +406,10 @@ def names_in(check: Check) -> set[str]:
 def subject_of(actual: ast.expr | None) -> str:
     """Returns the name of the function or attribute that gives a value; "" if there is none."""
     match actual:
+        case ast.Call(func=ast.Name(id=name)) | ast.Attribute(attr=name):
+            return name
         case ast.Call(func=inner) | ast.Await(value=inner) | ast.Subscript(value=inner):
             return subject_of(inner)
-        case ast.Attribute(attr=name) | ast.Name(id=name):
-            return name
     return ""
 
 

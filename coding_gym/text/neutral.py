@@ -61,7 +61,7 @@ def restore(value: Any, tokens: Collection[str] = CONTROL_TOKENS) -> Any:
 def in_strings(value: Any, change: Callable[[str], str]) -> Any:
     """Returns a JSON value with ``change`` applied to each string in it, keys included."""
     if isinstance(value, Mapping):
-        return {change(key): in_strings(item, change) for key, item in value.items()}
+        return {in_strings(k, change): in_strings(item, change) for k, item in value.items()}
     if isinstance(value, list | tuple):
         return [in_strings(item, change) for item in value]
     return change(value) if isinstance(value, str) else value

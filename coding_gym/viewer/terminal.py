@@ -20,12 +20,16 @@ def episode_parts(record: Trajectory) -> Iterator[RenderableType]:
     """Yields the parts of an episode: heading, chat, error, patch and grade."""
     yield _heading(record)
     waiting = list(enumerate(record.turns))
+    num_replies = sum(message["role"] == "assistant" for message in record.messages)
+    is_paired = num_replies <= len(waiting)  # else an agent rewrote the chat, and repeats replies
     for message in record.messages:
-        if message["role"] == "assistant" and waiting:
+        if message["role"] == "assistant" and waiting and is_paired:
             yield _turn(*waiting.pop(0))
         if message["role"] != "system":
             yield transcript.render([message])
-    for index, turn in waiting:  # a `Stop`, such as the output of a command-line agent
+    for index, turn in (
+        waiting if is_paired else waiting[-1:]
+    ):  # a `Stop`, such as the output of a command-line agent
         yield _turn(index, turn)
         yield turn.action
     if record.error:

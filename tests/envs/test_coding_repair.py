@@ -104,8 +104,9 @@ def test_a_new_reset_starts_from_a_clean_tree(env: CodingRepairEnv) -> None:
 def test_a_command_ends_after_the_envs_timeout(make_env: MakeEnv) -> None:
     env = make_env(command_timeout_s=0.3)
     env.reset()
-    _, _, terminated, truncated, info = env.step(shell("sleep 60"))
+    _, _, terminated, truncated, info = env.step(shell("sleep 60; echo late"))
     assert (terminated, truncated, info["error"]) == (False, False, "")
+    assert "late" not in info["text"]
 
 
 def test_changes_of_an_info_do_not_change_the_record(env: CodingRepairEnv) -> None:

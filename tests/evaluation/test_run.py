@@ -3,15 +3,14 @@
 import math
 import os
 import signal
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from threading import Event
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -401,21 +400,18 @@ def test_second_writer_is_refused(tmp_path: Path) -> None:
 
 def test_resume_reads_the_settings_that_the_last_writer_left(tmp_path: Path) -> None:
     folder = evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
-    is_locked = Event()
+    writer = RunFolder.writer
 
-    def change() -> None:
-        with folder.writer():
-            is_locked.set()
-            time.sleep(0.2)
+    @contextmanager
+    def late(self: RunFolder) -> Iterator[None]:
+        with writer(self):  # the last writer has just ended
             folder.config["attempts"] = 7
             folder.save_config()
+            yield
 
-    with ThreadPoolExecutor(1) as thread:
-        writing = thread.submit(change)
-        is_locked.wait()
-        with pytest.raises(InvalidArgumentError, match="at least 7"):
-            evaluate(folder.path, tasks=TASKS[:1], attempts=2, resume=True)
-        writing.result()
+    refused = pytest.raises(InvalidArgumentError, match="at least 7")
+    with mock.patch.object(RunFolder, "writer", late), refused:
+        evaluate(folder.path, tasks=TASKS[:1], attempts=2, resume=True)
 
 
 def test_interrupt_lets_running_episodes_end(tmp_path: Path) -> None:

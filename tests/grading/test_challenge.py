@@ -534,9 +534,9 @@ _SHOWN: dict[str, tuple[dict[str, str], str, str, dict[str, int]]] = {
     "in the issue": ({}, _NEW, f">>>{_NEW.rpartition(':')[2]}", {f"{_PATH}::test_new": 0}),
     "in another file": (
         {_OTHER: _IMPORT + _OLD},
-        _OLD,
+        _NEW,
         "",
-        {f"{_PATH}::test_old": 0, f"{_OTHER}::test_old": 0},
+        {f"{_PATH}::test_new": 1, f"{_OTHER}::test_old": 0},
     ),
     "in the same file": (
         {_PATH: _IMPORT + _OLD},

@@ -183,6 +183,7 @@ def test_data_of_tests_is_named_by_its_whole_path(text: str, path: str, is_data:
 CHANGED_BY_GOLD = [
     ('render("templates")', "templates/page.html", "templates/title.html", False),
     ('render("templates")', "templates/deep/page.html", "templates/title.html", False),
+    ('load("docs")', "docs/changes.rst", "docs/expected.txt", True),
     ('check("cases", "cases/a.json")', "cases/a.json", "cases/b.json", True),
     ('Path("golden").glob("*.txt")', "golden/a.txt", "golden/b.txt", True),
     ('load(HERE / "cases" / name)', "testing/cases/a.json", "testing/cases/b.json", True),

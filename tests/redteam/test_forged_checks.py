@@ -122,7 +122,7 @@ def test_forged_loops_and_subtests_are_refused(
 def test_reader_of_the_source_does_not_tell_bits() -> None:
     """The reader is trained on the bits of all other projects."""
     pairs = [pair for task in load_tasks() for pair in pairs_of(task)]
-    assert len(pairs) > 50
+    assert len(pairs) > 40
     share, error = accuracy(pairs)
     assert share - 2 * error <= 0.5
     assert share <= 0.55 + error

@@ -25,6 +25,13 @@ _MAX_MESSAGE_CHARS = 300
 _NO_TESTS = 5  # pytest's exit code
 _MAX_VALUES, _MAX_VALUE_CHARS = 4, 4000
 _MAX_DEPTH = 6  # of containers in a message
+_PLAIN = {
+    *(f"builtins.{name}" for name in ("bool", "int", "float", "complex", "str", "bytes")),
+    *("builtins.NoneType", "builtins.range", "builtins.type"),
+    *(f"datetime.{name}" for name in ("date", "datetime", "time", "timedelta")),
+    *("decimal.Decimal", "fractions.Fraction", "uuid.UUID"),
+    *("pathlib.PosixPath", "pathlib.PurePosixPath", "pathlib._local.PosixPath"),
+}
 # Exceptions that end a test early without a failed assertion.
 _NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)
 
@@ -146,16 +153,17 @@ class Plugin:
 
 
 def _plain_repr(value: "Any", short: bool = False) -> str:
-    """Returns ``repr`` of builtin values, and the type of others, without code of their class."""
+    """Returns ``repr`` of plain values, and the type of others, without code of their class."""
     del short  # unittest's
-    return repr(value) if _is_plain(value) else object.__repr__(value)
+    return repr(value) if _is_plain(value) else f"<{type(value).__name__}>"
 
 
 def _is_plain(value: "Any", depth: int = 0) -> bool:
-    if type(value) in (list, tuple, set, frozenset, dict) and depth < _MAX_DEPTH:
-        parts = [*value, *value.values()] if type(value) is dict else value
+    kind = type(value)
+    if kind in (list, tuple, set, frozenset, dict) and depth < _MAX_DEPTH:
+        parts = [*value, *value.values()] if kind is dict else value
         return all(_is_plain(part, depth + 1) for part in parts)
-    return value is None or type(value) in (bool, int, float, complex, str, bytes)
+    return f"{kind.__module__}.{kind.__qualname__}" in _PLAIN
 
 
 def _text(value: "Any") -> str:

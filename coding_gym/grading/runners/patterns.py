@@ -37,8 +37,9 @@ _JVM = (
     *(f"*{name}.{suffix}" for name in ("Test", "Spec") for suffix in ("kt", "groovy", "scala")),
     *(f"/src/{name}/*" for name in ("test", "androidTest", "integrationTest", "testFixtures")),
     # Integration tests of Maven; src/it can also hold Italian texts, and EDIT.java is no test.
-    *(f"/src/it/{name}" for name in ("*.java", "*.groovy", "*.kt", "*.scala", "resources/*")),
-    "*[a-z0-9]IT.java",
+    *(f"/src/it/{name}" for name in ("*.java", "*.groovy", "*.kt", "*.scala", "*.bsh")),
+    *("/src/it/*.properties", "/src/it/*.xml", "/src/it/resources/*"),
+    *("*[a-z0-9]IT.java", "*_IT.java"),
     *("*.gradle", "*.gradle.kts", "*.sbt", "/gradle/*", "/buildSrc/*", "/.mvn/*"),
     *("pom.xml", "build.xml", "gradle.properties", "gradlew", "mvnw"),
 )
