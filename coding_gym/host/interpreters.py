@@ -106,6 +106,8 @@ def _search_folders() -> list[Path]:
 def _installed(name: str, folders: list[Path]) -> Iterator[Interpreter]:
     """Yields the CPython installations with the GIL whose binary has a name such as python3.9."""
     for folder in folders:
+        if not os.access(folder, os.R_OK | os.X_OK):  # missing, or of another user
+            continue
         for path in sorted({*folder.glob(f"*/bin/{name}"), *folder.glob(name)}, reverse=True):
             # A pyenv shim is a script that runs another Python, or none.
             if path.parent.name != "shims":
