@@ -387,7 +387,7 @@ def test_abandoned_requests_are_charged_turns_without_a_record(
 ) -> None:
     def answer(body: Body) -> Answer:
         is_late = body["messages"][0]["content"] == "late"
-        return Answer(message("Hm.", usage=(10, 5)), delay_s=2 if is_late else 0)
+        return Answer(message("Hm.", usage=(10, 5)), delay_s=4 if is_late else 0)
 
     code = """
 import time

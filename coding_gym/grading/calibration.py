@@ -204,7 +204,7 @@ class _Calibration:
         )
 
     def _expected(self, unit: Unit) -> set[tuple[str, str]]:
-        """Returns the words that a unit of a test of the bug replaces, each with the subject."""
+        """Returns the words that a unit of a fail-to-pass test replaces, with its `subject_of`."""
         if set(self._task.fail_to_pass).isdisjoint(unit.tests):
             return set()
         source = next(f.file.source for f in self.functions if f.file.path == unit.path)

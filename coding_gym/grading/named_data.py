@@ -131,10 +131,10 @@ def data_of_tests(
     A path in a test is relative to the root or to the folder of a test file; if it has a slash,
     also to a folder above one. It protects a file, files that differ only in their suffix, and
     everything below a folder. A folder is part of the program, so that its name protects nothing,
-    if tests import it or the gold patch changes a source file below it. Files of one suffix are
-    part of the program, too, if the gold patch changes such a file below the folder that no test
-    names, outside the folders of tests and of files that they read. A source file is data only if
-    tests read it, or a folder above it, and if it is not directly in such a folder.
+    if tests import it or the gold patch changes a source file below it. If the gold patch changes
+    another file below it, files with the same suffix are part of the program, too, unless a test
+    names the changed file, or tests or files that they read are in its folder. A source file is
+    data only if tests read it, or a folder above it, and if it is not directly in such a folder.
 
     Args:
         paths: The paths.

@@ -404,7 +404,7 @@ def names_in(check: Check) -> set[str]:
 
 
 def subject_of(actual: ast.expr | None) -> str:
-    """Returns the name of the function or attribute that gives a value; "" if there is none."""
+    """Returns the name of the function or attribute that gives a value; "" for other values."""
     match actual:
         case ast.Call(func=ast.Name(id=name)) | ast.Attribute(attr=name):
             return name

@@ -87,8 +87,8 @@ class Plugin:
         self._checks = [_Check() for _ in range(settings.get("num_checks", 0))]
         if self._checks:
             builtins.__checks__ = self._checks  # type: ignore[attr-defined]
-            # A negated assertion may not call `__repr__` of the program, which can change its
-            # state: a cache that removes old entries would be right for the next assertion.
+            # The message of a negated assertion must not call `__repr__` of the program, which can
+            # change its state: a cache that removes old entries would pass the next assertion.
             vars(unittest.case).update(
                 safe_repr=_plain_repr,
                 _common_shorten_repr=lambda *values: tuple(map(_plain_repr, values)),

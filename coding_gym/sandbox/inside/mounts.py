@@ -232,8 +232,8 @@ def mount_sources(request: SandboxRequest, mount_names: MountNames, times: Times
 def _resolved(path: str, *, restores: bool) -> str:
     """Returns a path without symbolic links; its last parts need not exist.
 
-    In a restored sandbox, a policy may have made links in its own folders, or links for which there
-    is no such path: then the path is returned unchanged, and the links are replaced.
+    In a restored sandbox, the policy can have made links. Paths in its folders, and paths whose
+    links cannot be followed, are therefore returned unchanged; the caller replaces their links.
 
     Raises:
         OSError: Links form a loop, or lead to a path where nothing may be mounted.
