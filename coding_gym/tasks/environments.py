@@ -25,8 +25,8 @@ def read_environments(environments: Environments) -> dict[str, EnvironmentRow]:
 
     Args:
         environments: A ``.jsonl`` file of objects with an ``instance_id``, or such objects by id.
-            They may hold ``interpreter``, ``install_commands``, ``image``, ``image_path`` (the tree
-            then comes from the image, unless the row has one), ``environment_setup_commit``,
+            Other fields are ``interpreter``, ``install_commands``, ``image``, ``image_path`` (the
+            tree then comes from the image, unless the row has one), ``environment_setup_commit``,
             ``visible_test_command``, ``runner``, ``test_command``, ``test_report``,
             ``grading_timeout_s`` (seconds) and ``excluded_tests``.
 
@@ -39,7 +39,7 @@ def read_environments(environments: Environments) -> dict[str, EnvironmentRow]:
         if not isinstance(entry, Mapping):
             raise InvalidTaskError(f"{where}: must be an object, got {repr(entry)[:80]}")
         fields = {key: value for key, value in entry.items() if key != "instance_id"}
-        entries[task_id] = parse(EnvironmentRow, fields, where)
+        entries[task_id] = parse(EnvironmentRow, fields, where, is_closed=True)
     return entries
 
 

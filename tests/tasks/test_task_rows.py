@@ -158,7 +158,7 @@ def test_entries_of_environments_override_fields_of_rows(tmp_path):
         "grading_timeout_s": 300,
     }
     path = tmp_path / "environments.jsonl"
-    path.write_text(json.dumps(entry | {"instance_id": "owner__name-1", "other": 1}) + "\n")
+    path.write_text(json.dumps(entry | {"instance_id": "owner__name-1"}) + "\n")
     first, second = load_tasks([ROW, OTHER], environments=path)
     assert second == load_tasks([OTHER], environments={"owner__name-2": {}})[0]
     assert first == loaded(ROW, environments={"owner__name-1": entry})
@@ -188,6 +188,7 @@ def test_id_of_a_test_is_read_without_a_leading_dot(runner, test, read):
         ({"instance_id": "x", "interpreter": 3.9}, "interpreter"),
         ({"instance_id": "x", "install_commands": "a"}, "install_commands"),
         ({"instance_id": "x", "grading_timeout_s": 0}, "grading_timeout_s"),
+        ({"instance_id": "x", "python": "3.9"}, "python"),
         ({"interpreter": "3.9"}, "instance_id"),
         (["x"], "x"),
     ],
