@@ -1,24 +1,22 @@
 """The repair candidates of a program and their trials, shared by the episodes of a process."""
 
 import logging
-from collections.abc import Hashable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coding_gym.process_cache import ProcessCache
-from coding_gym.repair.candidate_trials import CandidateTrials, Trial
+from coding_gym.repair.candidate_trials import Trial, try_candidate
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, static_features
-from coding_gym.synthesis.suite import SuiteSandbox
+from coding_gym.synthesis.suite import Suite
 from coding_gym.workspace import Template
 
 _log = logging.getLogger(__name__)
-_BLOCK = 8  # number of candidates that are tried together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,14 +51,13 @@ class Shortlist:
 
 
 _shortlists = ProcessCache[Shortlist](4096)
-_trials = ProcessCache[Sequence[Trial]](1 << 15)
+_trials = ProcessCache[Trial](1 << 17)
 
 
 class CandidateProgram:
     """A program with its candidates and their trials; all episodes of the process share these.
 
-    Both are computed on first use, in a separate sandbox with the base tree. Candidates are tried
-    in blocks: the modules that the tests import are then imported once per block.
+    Both are computed on first use, in separate sandboxes with the base tree.
 
     Args:
         template: The program.
@@ -97,10 +94,8 @@ class CandidateProgram:
         Raises:
             SandboxError: The infrastructure failed.
         """
-        first = number - number % _BLOCK
-        block = shortlist.candidates[first : first + _BLOCK]
-        key = (*self._key, block)
-        return _trials.get(key, lambda: self._try(shortlist, block))[number - first]
+        candidate = shortlist.candidates[number]
+        return _trials.get((*self._key, candidate), lambda: self._try(shortlist, candidate))
 
     @property
     def _key(self) -> tuple[Hashable, ...]:
@@ -108,8 +103,7 @@ class CandidateProgram:
         return self._backend, template.spec.image, template.key, self._arguments, self._num_slots
 
     def _find(self) -> Shortlist:
-        with closing(self._open()) as tests:
-            localisation = localise(tests, self._arguments)
+        localisation = localise(self._suite(), self._arguments)
         if localisation is None:
             _log.warning("the visible tests could not be run with pytest %s", self._arguments)
         shortlist = Shortlist.of(localisation, self._num_slots)
@@ -119,11 +113,10 @@ class CandidateProgram:
             _log.warning("no candidates for a repair: %s (pytest %s)", reason, self._arguments)
         return shortlist
 
-    def _try(self, shortlist: Shortlist, block: Sequence[Candidate]) -> Sequence[Trial]:
+    def _try(self, shortlist: Shortlist, candidate: Candidate) -> Trial:
         assert shortlist.baseline is not None  # noqa: S101 - no baseline, no candidates
-        with closing(self._open()) as tests:
-            return CandidateTrials(tests, shortlist.baseline, shortlist.texts).run(block)
+        return try_candidate(self._suite(), shortlist.baseline, shortlist.texts, candidate)
 
-    def _open(self) -> SuiteSandbox:
-        spec = replace(self._template.spec, shell="fresh")
-        return SuiteSandbox(spec, self._backend, has_own_pytest=self._has_own_pytest)
+    def _suite(self) -> Suite:
+        spec = self._template.spec
+        return Suite(spec, self._backend, has_own_pytest=self._has_own_pytest)
