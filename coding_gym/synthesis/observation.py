@@ -1,7 +1,4 @@
-"""The observation of a run as a model: code of the project can forge it, so it is validated.
-
-This module is imported on first use, because importing pydantic is slow.
-"""
+"""The observation of a run as a model: code of the project can forge it, so it is validated."""
 
 from typing import Annotated
 

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
 
 from coding_gym.errors import GradingError, error_line
 from coding_gym.grade import TestStatus
@@ -17,11 +18,9 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import SandboxSpec
+from coding_gym.synthesis.observation import Observation
 from coding_gym.workspace import apply_patch
 from coding_gym.workspace.pytest_layer import preloads
-
-if TYPE_CHECKING:
-    from coding_gym.synthesis.observation import Observation
 
 # The main limit of a run is processor time, which does not depend on load. The wall-time limit is
 # for tests that wait for ever; it grows with the load of the machine.
@@ -74,17 +73,13 @@ class SuiteRun:
     """
 
     outcomes: Mapping[str, TestStatus]
-    observation: "Observation" = field(repr=False)
+    observation: Observation = field(repr=False)
     cpu_s: float
     collect_error: str = ""
 
     @classmethod
     def of(cls, report: Run) -> "SuiteRun | None":
         """Converts a report; None if it is incomplete or forged, or its observation malformed."""
-        from pydantic import ValidationError
-
-        from coding_gym.synthesis.observation import Observation
-
         if not report.is_whole:
             return None
         try:
