@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 from episodes import Closing, MakeEnv
-from grading_fixtures import grade_tree, open_tests, store
+from grading_fixtures import grade_tree, store, suite_of
 from sandbox_fixtures import write_rows
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.patch import Patch
 from coding_gym.sandbox.zygotes import stop_zygotes
 
-__all__ = ["grade_tree", "open_tests", "store"]
+__all__ = ["grade_tree", "store", "suite_of"]
 
 _SHARED = pytest.StashKey[Path]()
 _EXAMPLES = Path(__file__).parents[1] / "examples"

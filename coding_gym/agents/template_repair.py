@@ -1,7 +1,6 @@
 """An agent without a model: ranks suspicious lines, and tries the edits of repair templates."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from coding_gym.agents.tool_use import ToolUse
 from coding_gym.episode import Episode
@@ -9,7 +8,7 @@ from coding_gym.errors import InfrastructureError
 from coding_gym.patch import Patch
 from coding_gym.repair.localisation import arguments_from, localise
 from coding_gym.repair.search import find_repair
-from coding_gym.synthesis.suite import SuiteSandbox
+from coding_gym.synthesis.suite import Suite
 
 _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider -q 2>&1 | tail -n 12"
 
@@ -17,7 +16,7 @@ _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider -q 2>&1
 def template_repair(episode: Episode) -> Iterator[str]:
     """Repairs by search; it uses only the files and tests that are visible to any policy.
 
-    The agent runs the visible tests in a second sandbox with the task's files, ranks the lines by
+    The agent runs the visible tests in further sandboxes with the task's files, ranks the lines by
     Ochiai, and tries the edits of the repair templates. A tool call applies the simplest edit with
     which all visible tests pass (`coding_gym.repair.search.simplest`); the agent runs the
     tests again, and submits. If there is no such edit, or no visible test fails, it submits the
@@ -43,16 +42,13 @@ def _find(episode: Episode) -> str:
     task = episode.task
     if task.language != "python" or episode.template is None:
         return ""
-    spec = replace(episode.template.spec, shell="fresh")
+    backend = episode.config.sandbox.name
+    suite = Suite(episode.template.spec, backend, has_own_pytest=task.has_own_pytest)
     try:
-        tests = SuiteSandbox(spec, episode.config.sandbox.name, has_own_pytest=task.has_own_pytest)
-        try:
-            localisation = localise(tests, arguments_from(task.visible_test_command))
-            if localisation is None or not localisation.baseline.failing:
-                return ""
-            chosen = find_repair(tests, localisation)
-        finally:
-            tests.close()
+        localisation = localise(suite, arguments_from(task.visible_test_command))
+        if localisation is None or not localisation.baseline.failing:
+            return ""
+        chosen = find_repair(suite, localisation)
     except InfrastructureError as failure:
         episode.discard_sandbox(failure)
         return ""

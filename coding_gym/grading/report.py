@@ -41,8 +41,7 @@ class Run:
         messages: One line about each failure, by test id or by file.
         recorded: The checks that each test executed, by test id and number.
         uncollected: The files that could not be collected.
-        observed: The result of the observer of a forked run; JSON that code under test can forge.
-        runs: The forked runs; None for a run whose process died or took too long.
+        observed: The result of an observer of the tests; JSON that code under test can forge.
         ended: Whether the run reached its end.
         timed_out: Whether it was killed at its time limit.
         out_of_memory: Whether all its processes were killed at the memory limit.
@@ -60,7 +59,6 @@ class Run:
     recorded: dict[str, dict[int, CheckReport]] = field(default_factory=dict)
     uncollected: list[str] = field(default_factory=list)
     observed: object = None
-    runs: "list[Run | None]" = field(default_factory=list)
     ended: bool = False
     timed_out: bool = False
     out_of_memory: bool = False
@@ -73,18 +71,17 @@ class Run:
     start_error: str = ""
 
     @classmethod
-    def from_records(cls, records: Iterable[Any], kinds: Sequence[str] = (), **facts: Any) -> "Run":
+    def from_records(cls, records: Iterable[Any], **facts: Any) -> "Run":
         """Reads the records of a reporter; malformed and unexpected records count as forged.
 
         Args:
             records: JSON values that the modules in ``inside/`` send.
-            kinds: Kinds of records that only this run may send.
             facts: Other attributes.
         """
         run = cls(**facts)
         phases: dict[str, list[tuple[str, str, bool]]] = {}
         for record in records:
-            run._read(record, kinds, phases)
+            run._read(record, phases)
         run.statuses = {name: _status(reports) for name, reports in phases.items()}
         return run
 
@@ -166,9 +163,7 @@ class Run:
     def _same_id(self, test_id: str) -> Sequence[str]:
         return (test_id,) if test_id in self.statuses else self._spellings.get(test_id, ())
 
-    def _read(
-        self, record: Any, kinds: Sequence[str], phases: dict[str, list[tuple[str, str, bool]]]
-    ) -> None:
+    def _read(self, record: Any, phases: dict[str, list[tuple[str, str, bool]]]) -> None:
         """Reads one record."""
         match record:
             case ["test", str(name), str(when), str(outcome), bool(expected), str(message)]:
@@ -182,14 +177,8 @@ class Run:
                 self.uncollected += [name] if outcome == "failed" else []
             case ["ready"] | ["end", int()]:
                 self.ended |= record[0] == "end"
-            case ["observed", observed] if "observed" in kinds:
+            case ["observed", observed]:
                 self.observed = observed
-            case ["run", [*_] | None as records, float(cpu_s)] if "run" in kinds:
-                self.runs.append(
-                    None
-                    if records is None
-                    else Run.from_records(records, ("observed",), cpu_s=cpu_s)
-                )
             case _:
                 self.is_forged = True
 

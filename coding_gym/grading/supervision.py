@@ -3,9 +3,9 @@
 import json
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 from typing import Any
 
 from coding_gym.calls import ExecResult
@@ -17,8 +17,6 @@ from coding_gym.sandbox.protocol import Sandbox
 # Additional time for the supervisor: to start Python twice and to send the report.
 _MARGIN_S = 20.0
 _MAX_OUTPUT_BYTES = 256 << 20
-# The modules of `inside` for forked runs, each after those that it imports.
-_FORKS = ("plugin", "forking", "time_limit", "forks")
 Modules = tuple[tuple[str, str], ...]
 """Names and texts of modules for the test process, each after those that it imports."""
 # Reads a program from standard input and runs it; the program reads the rest, its settings.
@@ -28,39 +26,6 @@ _LOADER = (
     "i=sys.stdin.buffer;"
     "exec(compile(i.read(int(i.readline())),'<stdin>','exec'),{'__name__':'__inside__'})"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForkedRun:
-    """A run of tests in a fork of a process that has imported most of their modules.
-
-    Attributes:
-        paths: Pytest's arguments: test files and options.
-        files: Content, by path, that replaces files of the tree during the run.
-        tests: Ids of the tests to run; None for all that are collected.
-        reverse: Whether they run in the opposite order.
-        seed: Seed of the random generator that all tests share.
-        cpu_s: Processor seconds that the run may take.
-        limit_s: Processor seconds that one test may take; None for no limit.
-        trace: Whether executed lines are recorded.
-        compiles: Whether Python writes byte code.
-    """
-
-    paths: tuple[str, ...]
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    tests: Collection[str] | None = None
-    reverse: bool = False
-    seed: int = 0
-    cpu_s: float
-    limit_s: float | None = None
-    trace: bool = False
-    compiles: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the run as ``inside/forks.py`` reads it."""
-        files = {path: data.decode("latin-1") for path, data in self.files.items()}
-        tests = None if self.tests is None else sorted(self.tests)
-        return {**asdict(self), "files": files, "tests": tests}
 
 
 class TestRunner:
@@ -87,6 +52,8 @@ class TestRunner:
         *,
         timeout_s: float,
         num_checks: int = 0,
+        observer: Modules = (),
+        observed: Mapping[str, object] = MappingProxyType({}),
     ) -> Run:
         """Runs tests once, in a new process.
 
@@ -95,6 +62,9 @@ class TestRunner:
             tests: Ids of the tests to run, with or without parameters; None for all of the files.
             timeout_s: Time limit in seconds, after which the run is killed.
             num_checks: The number of checks in the files.
+            observer: Modules that run the tests instead of ``inside/plugin.py``, which they can
+                import: the last one has its function ``run``.
+            observed: Further settings for this function.
 
         Raises:
             GradingError: The supervisor or pytest could not be started.
@@ -104,40 +74,14 @@ class TestRunner:
             "paths": list(paths),
             "tests": None if tests is None else sorted(tests),
             "num_checks": num_checks,
+            "options": NEUTRAL_OPTIONS,
+            **observed,
         }
-        return self._supervised(_texts("plugin"), settings, timeout_s)
-
-    def run_forks(
-        self,
-        runs: Sequence[ForkedRun],
-        *,
-        timeout_s: float,
-        observer: Modules,
-        modules: Collection[str] = (),
-    ) -> Run:
-        """Makes several runs, one after the other, in forks of one process.
-
-        Args:
-            runs: The runs.
-            timeout_s: Time limit of all runs together in seconds.
-            observer: Modules; class ``Observer`` of module ``observer`` makes `Run.observed`.
-            modules: Modules to import before the runs.
-
-        Returns:
-            A report with these `Run.runs`, which code under test can forge. See `run` for errors.
-        """
-        settings = {
-            "requests": [run.to_json() for run in runs],
-            "modules": list(modules),
-        }
-        return self._supervised((*observer, *_texts(*_FORKS)), settings, timeout_s, ("run",))
+        modules = (("plugin", module_text("plugin")), *observer)
+        return self._supervised(modules, settings, timeout_s)
 
     def _supervised(
-        self,
-        modules: Modules,
-        settings: Mapping[str, Any],
-        timeout_s: float,
-        kinds: Sequence[str] = (),
+        self, modules: Modules, settings: Mapping[str, object], timeout_s: float
     ) -> Run:
         frame = secrets.token_hex(16)
         config = {
@@ -146,7 +90,7 @@ class TestRunner:
             "child": {
                 "nonce": secrets.token_hex(16),
                 "lowest": 100 + secrets.randbelow(100),
-                "settings": {**settings, "options": NEUTRAL_OPTIONS},
+                "settings": settings,
             },
         }
         result = self._sandbox.run_python(
@@ -161,7 +105,7 @@ class TestRunner:
                 verdict = _read_verdict(line.removeprefix(f"{frame} "))
         if verdict is None:
             return _without_verdict(frame, result)
-        run = Run.from_records(kinds=kinds, **verdict)
+        run = Run.from_records(**verdict)
         if not (verdict["records"] or run.timed_out or run.is_forged):  # not even "ready"
             message = error_line(run.tail)
             is_missing = self._has_own_pytest and message.endswith("No module named 'pytest'")
@@ -190,10 +134,6 @@ def _beginning(modules: Modules, has_own_pytest: bool) -> bytes:
 def module_text(name: str, package: str = "coding_gym.grading.inside") -> str:
     """Returns the text of a module that runs in a sandbox."""
     return resources.files(package).joinpath(f"{name}.py").read_text(encoding="utf-8")
-
-
-def _texts(*names: str) -> Modules:
-    return tuple((name, module_text(name)) for name in names)
 
 
 def _read_verdict(text: str) -> dict[str, Any]:

@@ -175,30 +175,18 @@ class TestTree:
         self, opened: contextlib.ExitStack, spec: SandboxSpec, patch: Patch
     ) -> Sandbox:
         """Opens a sandbox that holds the hidden tests and the patch."""
-        sandbox = self._open(opened, spec)
-        tests = Patch(self._task.test_patch)
-        if not tests.paths & patch.paths:
-            try:
-                # Git wrote the patch, so it can read both texts as one.
-                apply_patch(sandbox, Patch(patch.text + tests.text))
-                return sandbox
-            except PatchError:  # a part may be applied; a clean tree shows which patch failed
-                opened.close()
-                sandbox = self._open(opened, spec)
         try:
-            apply_patch(sandbox, tests)
+            sandbox = opened.enter_context(open_sandbox(spec, backend=self._backend))
+        except SandboxError as error:
+            raise _NotOpenedError(error) from error
+        try:
+            apply_patch(sandbox, Patch(self._task.test_patch))
         except PatchError as error:
             raise GradingError(
                 f"test_patch of {self._task.task_id} does not apply to its base: {error}"
             ) from error
         apply_patch(sandbox, patch)
         return sandbox
-
-    def _open(self, opened: contextlib.ExitStack, spec: SandboxSpec) -> Sandbox:
-        try:
-            return opened.enter_context(open_sandbox(spec, backend=self._backend))
-        except SandboxError as error:
-            raise _NotOpenedError(error) from error
 
 
 class _NotOpenedError(Exception):

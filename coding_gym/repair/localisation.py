@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.grading.supervision import ForkedRun
 from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.spectrum import Line, Spectrum, ochiai, statement_scores
 from coding_gym.synthesis.project import is_program
-from coding_gym.synthesis.suite import ReplyError, SuiteRun, SuiteSandbox, test_files
+from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun, test_files
 
 TEST_CPU_S = 1.0  # for one test
 _TRACED_TEST_CPU_S = 2.0  # while lines are traced
@@ -35,7 +34,6 @@ class Baseline:
         failing: Ids of the failing tests that a repair must make pass; at most 12.
         passing: Ids of the tests that passed.
         arguments: The arguments of pytest.
-        modules: Modules outside the program that the tests import.
         in_order: Whether the tests in ``failing`` depend on other tests: alone, some of them pass.
             Every trial then runs all tests.
         cpu_s: Processor seconds of the failing tests without tracing, including the start of their
@@ -45,7 +43,6 @@ class Baseline:
     failing: tuple[str, ...]
     passing: tuple[str, ...] = field(default=(), repr=False)
     arguments: tuple[str, ...] = ()
-    modules: tuple[str, ...] = field(default=(), repr=False)
     in_order: bool = False
     cpu_s: float = 0.0
 
@@ -88,48 +85,41 @@ def arguments_from(visible_test_command: str) -> str:
     return "-q"
 
 
-def localise(tests: SuiteSandbox, arguments: str = "-q") -> Localisation | None:
+def localise(suite: Suite, arguments: str = "-q") -> Localisation | None:
     """Runs the visible tests and ranks the program's statements.
 
     The traced program can forge this result, which affects only its own repair candidates.
 
     Args:
-        tests: A sandbox with the program, used only for this purpose.
+        suite: The visible tests of the program.
         arguments: Pytest's arguments for the visible tests.
 
     Returns:
         The localisation, without sources if no test fails; None if the tests could not be run.
 
     Raises:
-        SandboxError: The sandbox died.
+        GradingError, SandboxError: The infrastructure failed.
     """
-    try:
-        words = (*shlex.split(arguments), _CONTINUE)
-        run = ForkedRun(paths=words, cpu_s=_CPU_S, limit_s=_TRACED_TEST_CPU_S)
-        (plain,) = tests.runs([run])
-        if plain is None or not plain.outcomes:
-            return None
-        traced: SuiteRun | None = plain
-        if plain.failed:
-            (traced,) = tests.runs([replace(run, trace=True)])
-        return None if traced is None else _localised(tests, traced, words)
-    except (ReplyError, InvalidArgumentError):  # code of the program can cause this
+    words = (*shlex.split(arguments), _CONTINUE)
+    attempt = Attempt(paths=words, cpu_s=_CPU_S, limit_s=_TRACED_TEST_CPU_S)
+    run = suite.run(attempt)
+    if run is None or not run.outcomes:
         return None
+    if run.failed:
+        run = suite.run(replace(attempt, trace=True))
+    return None if run is None else _localised(suite, run, words)
 
 
-def _localised(tests: SuiteSandbox, traced: SuiteRun, arguments: tuple[str, ...]) -> Localisation:
+def _localised(suite: Suite, traced: SuiteRun, arguments: tuple[str, ...]) -> Localisation:
     failing = _chosen(traced)
-    modules, in_order, cpu_s = tuple(traced.observation.modules), False, 0.0
-    if failing:
-        in_order, cpu_s = _run_alone(tests, failing, modules)
+    in_order, cpu_s = _run_alone(suite, failing) if failing else (False, 0.0)
     spectrum = _spectrum(traced, failing)
-    sources = _read_sources(tests, _paths(traced, spectrum)) if failing else {}
+    sources = _read_sources(suite, _paths(traced, spectrum)) if failing else {}
     return Localisation(
         baseline=Baseline(
             failing=failing,
             passing=traced.passed,
             arguments=arguments,
-            modules=modules,
             in_order=in_order,
             cpu_s=cpu_s,
         ),
@@ -155,17 +145,13 @@ def _chosen(run: SuiteRun) -> tuple[str, ...]:
     return tuple(test for test in quick if test in chosen)
 
 
-def _run_alone(
-    tests: SuiteSandbox, failing: tuple[str, ...], modules: tuple[str, ...]
-) -> tuple[bool, float]:
+def _run_alone(suite: Suite, failing: tuple[str, ...]) -> tuple[bool, float]:
     """Returns whether failing tests have other results alone, and the CPU seconds."""
+    before_s = suite.spent_s
     paths = test_files(failing)
-    tests.compile(paths, _ALONE_CPU_S)
-    before_s = tests.spent_s
-    alone = ForkedRun(paths=paths, tests=failing, cpu_s=_ALONE_CPU_S, limit_s=TEST_CPU_S)
-    (run,) = tests.attempt([alone], modules)
+    run = suite.run(Attempt(paths=paths, tests=failing, cpu_s=_ALONE_CPU_S, limit_s=TEST_CPU_S))
     in_order = run is not None and set(run.failed) != set(failing)
-    return in_order, tests.spent_s - before_s
+    return in_order, suite.spent_s - before_s
 
 
 def _spectrum(run: SuiteRun, failing: tuple[str, ...]) -> Spectrum:
@@ -193,18 +179,20 @@ def _paths(run: SuiteRun, spectrum: Spectrum) -> list[str]:
     return [*ran, *sorted(p for p in imported if is_program(p) and p not in most)]
 
 
-def _read_sources(tests: SuiteSandbox, paths: list[str]) -> dict[str, Source]:
+def _read_sources(suite: Suite, paths: list[str]) -> dict[str, Source]:
     """Returns the parsed files, up to the limit of their size."""
     sources: dict[str, Source] = {}
     num_left = _MAX_FIRST_BYTES
-    for path in paths:
-        data = tests.read_file(path, max(0, num_left))
-        if data is None:
-            continue
-        num_left = min(num_left, _MAX_SOURCE_BYTES) - len(data)
-        source = Source.from_bytes(path, data)
-        if source is not None and _depth(source) <= _MAX_DEPTH:
-            sources[path] = source
+    with suite.open() as sandbox:
+        for path in paths:
+            try:
+                data = sandbox.read_file(path, max_bytes=max(0, num_left))
+            except (OSError, InvalidArgumentError):  # code of the program can name any path
+                continue
+            num_left = min(num_left, _MAX_SOURCE_BYTES) - len(data)
+            source = Source.from_bytes(path, data)
+            if source is not None and _depth(source) <= _MAX_DEPTH:
+                sources[path] = source
     return sources
 
 

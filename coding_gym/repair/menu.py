@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,23 +12,11 @@ from coding_gym.calls import ToolCall
 from coding_gym.patch import Patch
 from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.menu_features import Standing, add_standings, saturated
-from coding_gym.repair.program import Shortlist
+from coding_gym.repair.program import CandidateProgram
 
 RUN_TESTS, SUBMIT, FIRST_CANDIDATE = range(3)
 
 _RESTORE = "git checkout -q -- ."
-
-
-class Program(Protocol):
-    """Computes the candidates and trials of a menu; the first call of each method is slow."""
-
-    def shortlist(self) -> Shortlist:
-        """Returns the candidates."""
-        ...
-
-    def trial(self, shortlist: Shortlist, number: int) -> Trial:
-        """Returns the result of the visible tests with candidate ``number``."""
-        ...
 
 
 class Menu:
@@ -37,13 +25,13 @@ class Menu:
     It runs no command: `calls` returns the tool calls of an action, `note` records their results.
 
     Args:
-        program: Computes candidates and their trials.
+        program: The program with its candidates; its first calls are slow.
         num_slots: K, the maximal number of candidates.
         state: The `state` of a menu of the same arguments, to continue from.
     """
 
     def __init__(
-        self, program: Program, num_slots: int, state: Mapping[str, Any] | None = None
+        self, program: CandidateProgram, num_slots: int, state: Mapping[str, Any] | None = None
     ) -> None:
         self._program = program
         if state is not None:

@@ -1,24 +1,25 @@
 """The repair candidates of a program and their trials, shared by the episodes of a process."""
 
 import logging
-from collections.abc import Hashable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coding_gym.errors import InfrastructureError
 from coding_gym.process_cache import ProcessCache
-from coding_gym.repair.candidate_trials import CandidateTrials, Trial
+from coding_gym.repair.candidate_trials import Trial, try_candidate
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, static_features
-from coding_gym.synthesis.suite import SuiteSandbox
+from coding_gym.synthesis.suite import Suite
 from coding_gym.workspace import Template
 
 _log = logging.getLogger(__name__)
-_BLOCK = 8  # number of candidates that are tried together
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,63 +54,59 @@ class Shortlist:
 
 
 _shortlists = ProcessCache[Shortlist](4096)
-_trials = ProcessCache[Sequence[Trial]](1 << 15)
+_trials = ProcessCache[Trial](1 << 17)
 
 
 class CandidateProgram:
     """A program with its candidates and their trials; all episodes of the process share these.
 
-    Both are computed on first use, in a separate sandbox with the base tree. Candidates are tried
-    in blocks: the modules that the tests import are then imported once per block.
+    Both are computed on first use, in separate sandboxes with the base tree. After an
+    infrastructure failure there are no candidates, and every trial fails.
 
     Args:
-        template: The program.
+        template: The program; None if its sandbox failed already.
         backend: Name of the sandbox backend.
         arguments: Pytest's arguments for the visible tests.
         num_slots: Maximum number of candidates.
         has_own_pytest: See `coding_gym.task.Task.has_own_pytest`.
+        on_failure: Receives an infrastructure failure.
     """
 
     def __init__(
         self,
-        template: Template,
+        template: Template | None,
         backend: str,
         arguments: str,
         num_slots: int,
         *,
         has_own_pytest: bool,
+        on_failure: Callable[[InfrastructureError], None],
     ) -> None:
-        self._template, self._backend = template, backend
-        self._arguments, self._num_slots = arguments, num_slots
-        self._has_own_pytest = has_own_pytest
+        self._arguments, self._num_slots, self._on_failure = arguments, num_slots, on_failure
+        self._suite: Suite | None = None
+        self._key: tuple[Hashable, ...] = ()
+        if template is not None:
+            self._suite = Suite(template.spec, backend, has_own_pytest=has_own_pytest)
+            self._key = backend, template.spec.image, template.key, arguments, num_slots
 
     def shortlist(self) -> Shortlist:
-        """Returns the candidates.
-
-        Raises:
-            SandboxError: The infrastructure failed.
-        """
-        return _shortlists.get(self._key, self._find)
+        """Returns the candidates."""
+        nothing = Shortlist.of(None, self._num_slots)
+        return self._computed(_shortlists, self._key, self._find, nothing)
 
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
-        """Returns the result of the visible tests with candidate ``number``.
+        """Returns the result of the visible tests with candidate ``number``."""
+        baseline, candidate = shortlist.baseline, shortlist.candidates[number]
+        assert baseline is not None  # noqa: S101 - no baseline, no candidates
+        return self._computed(
+            _trials,
+            (*self._key, candidate),
+            lambda suite: try_candidate(suite, baseline, shortlist.texts, candidate),
+            Trial(breaks_others=True),
+        )
 
-        Raises:
-            SandboxError: The infrastructure failed.
-        """
-        first = number - number % _BLOCK
-        block = shortlist.candidates[first : first + _BLOCK]
-        key = (*self._key, block)
-        return _trials.get(key, lambda: self._try(shortlist, block))[number - first]
-
-    @property
-    def _key(self) -> tuple[Hashable, ...]:
-        template = self._template
-        return self._backend, template.spec.image, template.key, self._arguments, self._num_slots
-
-    def _find(self) -> Shortlist:
-        with closing(self._open()) as tests:
-            localisation = localise(tests, self._arguments)
+    def _find(self, suite: Suite) -> Shortlist:
+        localisation = localise(suite, self._arguments)
         if localisation is None:
             _log.warning("the visible tests could not be run with pytest %s", self._arguments)
         shortlist = Shortlist.of(localisation, self._num_slots)
@@ -119,11 +116,19 @@ class CandidateProgram:
             _log.warning("no candidates for a repair: %s (pytest %s)", reason, self._arguments)
         return shortlist
 
-    def _try(self, shortlist: Shortlist, block: Sequence[Candidate]) -> Sequence[Trial]:
-        assert shortlist.baseline is not None  # noqa: S101 - no baseline, no candidates
-        with closing(self._open()) as tests:
-            return CandidateTrials(tests, shortlist.baseline, shortlist.texts).run(block)
-
-    def _open(self) -> SuiteSandbox:
-        spec = replace(self._template.spec, shell="fresh")
-        return SuiteSandbox(spec, self._backend, has_own_pytest=self._has_own_pytest)
+    def _computed(
+        self,
+        results: ProcessCache[_T],
+        key: Hashable,
+        compute: Callable[[Suite], _T],
+        otherwise: _T,
+    ) -> _T:
+        suite = self._suite
+        if suite is None:
+            return otherwise
+        try:
+            return results.get(key, lambda: compute(suite))
+        except InfrastructureError as failure:
+            self._suite = None
+            self._on_failure(failure)
+        return otherwise

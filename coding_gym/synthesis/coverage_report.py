@@ -7,8 +7,7 @@ from functools import cached_property
 from importlib import resources
 
 from coding_gym.errors import InvalidTaskError
-from coding_gym.grading.supervision import ForkedRun
-from coding_gym.synthesis.suite import NUM_CHANCES, SuiteRun, SuiteSandbox
+from coding_gym.synthesis.suite import NUM_CHANCES, Attempt, Suite, SuiteRun
 
 _CPU_S = 300.0
 _TRACING = 20  # the maximal slowdown of a run with line tracing
@@ -42,7 +41,6 @@ class CoverageReport:
         imported: The lines that run during collection, by file.
         spawning: Ids of tests that start processes, in which lines are not traced.
         cpu_s: Processor seconds of a run of all tests.
-        modules: Modules outside the project that the tests import.
     """
 
     tests: tuple[SuiteTest, ...]
@@ -50,7 +48,6 @@ class CoverageReport:
     imported: Mapping[str, frozenset[int]] = field(repr=False)
     spawning: frozenset[str]
     cpu_s: float
-    modules: tuple[str, ...] = field(repr=False)
 
     @cached_property
     def by_id(self) -> Mapping[str, SuiteTest]:
@@ -86,31 +83,31 @@ class CoverageReport:
         )
 
 
-def measure_coverage(tests: SuiteSandbox, paths: Sequence[str]) -> CoverageReport:
+def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
     """Runs all tests three times: normally, with line tracing, and in reverse order.
 
     Each run has a different, fixed random seed. Tests that use randomness run `NUM_CHANCES` more
     times.
 
     Args:
-        tests: A sandbox with the project.
+        suite: The tests.
         paths: Arguments of pytest that select files; empty for the project's configuration.
 
     Raises:
         InvalidTaskError: The project has no usable tests; the message has the reason.
-        SandboxError: The sandbox died.
+        SandboxError: The infrastructure failed.
     """
-    all_tests = ForkedRun(paths=tuple(paths), cpu_s=_CPU_S)
+    all_tests = Attempt(paths=tuple(paths), cpu_s=_CPU_S)
     traced_tests = replace(all_tests, seed=1, trace=True, cpu_s=_TRACING * _CPU_S)
-    (plain,) = tests.runs([all_tests])
-    traced, backwards = tests.runs([traced_tests, replace(all_tests, seed=2, reverse=True)])
+    plain, traced = suite.run(all_tests), suite.run(traced_tests)
+    backwards = suite.run(replace(all_tests, seed=2, reverse=True))
     if plain is None or traced is None or backwards is None:
         raise InvalidTaskError(
-            f"the tests exceeded the time limit, or ended their process ({_USELESS})"
+            f"the tests exceeded the time limit, or damaged their process or report ({_USELESS})"
         )
-    trusted = _trusted(tests, all_tests, (plain, traced, backwards))
+    trusted = _trusted(suite, all_tests, (plain, traced, backwards))
     observed = traced.observation
-    _check(tests, plain, trusted, observed.imported)
+    _check(suite, plain, trusted, observed.imported)
     return CoverageReport(
         tests=tuple(SuiteTest(*test, is_trusted=test[0] in trusted) for test in observed.tests),
         lines={
@@ -120,23 +117,21 @@ def measure_coverage(tests: SuiteSandbox, paths: Sequence[str]) -> CoverageRepor
         imported={path: frozenset(lines) for path, lines in observed.imported.items()},
         spawning=frozenset(observed.spawning),
         cpu_s=plain.cpu_s,
-        modules=tuple(observed.modules),
     )
 
 
-def _trusted(tests: SuiteSandbox, request: ForkedRun, runs: Sequence[SuiteRun]) -> set[str]:
+def _trusted(suite: Suite, attempt: Attempt, runs: Sequence[SuiteRun]) -> set[str]:
     """Returns the tests that pass in every run and with every random seed."""
     trusted = set.intersection(*(set(run.passed) for run in runs))
     drawing = {t for run in runs for t in run.observation.random if t in trusted}
-    if drawing:
-        seeds = range(len(runs), len(runs) + NUM_CHANCES)
-        for run in tests.runs([replace(request, tests=drawing, seed=seed) for seed in seeds]):
-            trusted -= drawing.difference(() if run is None else run.passed)
+    for seed in range(len(runs), len(runs) + NUM_CHANCES) if drawing else ():
+        run = suite.run(replace(attempt, tests=drawing, seed=seed))
+        trusted -= drawing.difference(() if run is None else run.passed)
     return trusted
 
 
 def _check(
-    tests: SuiteSandbox, plain: SuiteRun, trusted: set[str], imported: Mapping[str, object]
+    suite: Suite, plain: SuiteRun, trusted: set[str], imported: Mapping[str, object]
 ) -> None:
     if not trusted and plain.collect_error:
         raise InvalidTaskError(f"the tests cannot be run: {plain.collect_error} ({_USELESS})")
@@ -145,7 +140,7 @@ def _check(
             "no tests were found; name the test files or folders (--tests), and the "
             "requirements of the tests (--install)"
         )
-    if copies := find_copies(tests, list(imported)):
+    if copies := find_copies(suite, list(imported)):
         raise InvalidTaskError(
             f"the environment contains a copy of the project ({copies[0]}), in which a policy "
             "could read the repair; install the project with pip's -e"
@@ -160,8 +155,13 @@ def _check(
         )
 
 
-def find_copies(tests: SuiteSandbox, paths: Sequence[str]) -> list[str]:
+def find_copies(suite: Suite, paths: Sequence[str]) -> list[str]:
     """Returns installed copies of the project's files, which show the policy the unbroken code."""
     source = resources.files("coding_gym.synthesis").joinpath("copies.py")
-    output = tests.run_python(source.read_text(encoding="utf-8"), json.dumps(paths))
-    return [line for line in output.splitlines() if line]
+    with suite.open() as sandbox:
+        result = sandbox.run(
+            'exec python -c "$SOURCE"',
+            env={"SOURCE": source.read_text(encoding="utf-8")},
+            stdin=json.dumps(paths).encode(),
+        )
+    return [line for line in result.output.splitlines() if line]

@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from coding_gym.errors import (
     PatchError,
     SandboxUnavailableError,
 )
-from coding_gym.grading.supervision import ForkedRun
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.commits import Commits, FixCommit
@@ -24,7 +22,7 @@ from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import is_program
 from coding_gym.synthesis.statement import find_symptoms, write_statement
-from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox, test_files
+from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun, test_files
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -118,11 +116,10 @@ def _runs(
 ) -> Iterator[SuiteRun]:
     """Yields the run of the changed tests without the repair, and the run with it."""
     spec = options.applied(store.get(task).spec)
-    for patches in ((task.test_patch,), (task.test_patch, task.gold_patch)):
-        with closing(SuiteSandbox(spec, options.name, has_own_pytest=task.has_own_pytest)) as tests:
-            for patch in patches:
-                tests.apply(Patch(patch))
-            (run,) = tests.attempt([ForkedRun(paths=paths, cpu_s=_CPU_S)])
+    suite = Suite(spec, options.name, has_own_pytest=task.has_own_pytest)
+    tests, gold = Patch(task.test_patch), Patch(task.gold_patch)
+    for patches in ((tests,), (tests, gold)):
+        run = suite.stable_run(Attempt(paths=paths, patches=patches, cpu_s=_CPU_S))
         if run is None:
             raise InvalidTaskError("its tests hang, end their process, or are unstable")
         yield run

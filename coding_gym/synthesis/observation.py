@@ -1,14 +1,8 @@
-"""Validates the observation of a forked run, because code of the project can forge it.
+"""The observation of a run as a model: code of the project can forge it, so it is validated."""
 
-This module is imported on first use, because importing pydantic is slow.
-"""
-
-import json
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from coding_gym.synthesis.suite import ReplyError
+from pydantic import BaseModel, ConfigDict, Field
 
 _Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
 
@@ -35,24 +29,3 @@ class Observation(_Strict):
     lines: dict[str, dict[int, _Hexadecimal]]
     imported: dict[str, list[int]]
     spawning: list[str]
-    modules: list[str]
-
-
-def read_observation(data: object) -> Observation:
-    """Returns an observation.
-
-    Args:
-        data: A JSON value.
-
-    Raises:
-        ReplyError: The value has another format.
-    """
-    try:
-        return Observation.model_validate_json(json.dumps(data))
-    except ValidationError as error:
-        first = error.errors()[0]
-        path = ".".join(map(str, first["loc"])) or "the whole value"
-        raise ReplyError(
-            f"a run of the tests reported a malformed observation: {path}: {first['msg']}; code of "
-            "the project can cause this"
-        ) from error

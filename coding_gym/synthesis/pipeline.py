@@ -1,11 +1,12 @@
 """Makes tasks from a project: makes bugs, keeps those that its tests detect, checks the tasks."""
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import islice
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from coding_gym.arguments import at_least_one
 from coding_gym.errors import InvalidTaskError
@@ -17,10 +18,14 @@ from coding_gym.synthesis.coverage_report import CoverageReport, measure_coverag
 from coding_gym.synthesis.mutants import Mutant, check_operators, find_mutants, in_turn
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import Project, is_program
-from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox
-from coding_gym.synthesis.trials import Trials, in_order
+from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun, test_files
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+# A broken program can be slower; a program that exceeds this limit probably never ends.
+_CPU_FACTOR, _MIN_CPU_S = 4.0, 2.0
 
 
 def synthesize(
@@ -49,7 +54,7 @@ def synthesize(
         operators: The kinds of bugs, such as ``boundary``; empty for all.
         sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
         store: The store of templates; by default in the user's cache.
-        num_workers: Number of sandboxes that run tests at the same time, and of parallel gradings.
+        num_workers: Number of sandboxes that run tests at the same time.
         grade_every: The grader confirms one task in this many: its gold patch must resolve it and
             its base must not. 1 for every task, 0 for none.
         shows_failing: Whether half of the failing test functions stay in the tree, for agents
@@ -60,7 +65,7 @@ def synthesize(
         InvalidTaskError: The project has no usable tests.
         InvalidArgumentError, UnknownNameError: An argument has a wrong value.
         TemplateError: The environment could not be built.
-        SandboxError: A sandbox could not be opened, or died.
+        GradingError, SandboxError: The infrastructure failed.
     """
     at_least_one("n", n)
     at_least_one("num_workers", num_workers)
@@ -69,17 +74,20 @@ def synthesize(
     store = store or TemplateStore(options.name)
     unbroken = project.task()
     spec = options.applied(store.get(unbroken).spec)
-
-    def open_tests() -> SuiteSandbox:
-        return SuiteSandbox(spec, options.name, has_own_pytest=unbroken.has_own_pytest)
-
-    with closing(open_tests()) as tests:
-        coverage = measure_coverage(tests, project.tests)
+    suite = Suite(spec, options.name, has_own_pytest=unbroken.has_own_pytest)
+    coverage = measure_coverage(suite, project.tests)
     mutants = list(_mutants(project, coverage, kinds))
     progress = Progress(num_candidates=len(mutants))
     report = partial(on_progress, progress)
     assembler = Assembler(project, coverage, shows_failing=shows_failing)
     repaired: set[tuple[object, ...]] = set()
+
+    def run(mutant: Mutant) -> SuiteRun | None:
+        tests = coverage.tests_of(mutant.path, mutant.lines)
+        files = {mutant.path: mutant.text.encode()}
+        cpu_s = _MIN_CPU_S + _CPU_FACTOR * coverage.cpu_s
+        attempt = Attempt(paths=test_files(tests), files=files, tests=tests, cpu_s=cpu_s)
+        return suite.stable_run(attempt)
 
     def problem(numbered: tuple[int, Task]) -> str:
         number, task = numbered
@@ -90,12 +98,12 @@ def synthesize(
     def num_wanted() -> int:
         return min(4 * num_workers, n - len(progress.tasks))
 
-    trials = Trials(coverage, open_tests, num_workers)
-    pool = ThreadPoolExecutor(num_workers, thread_name_prefix="grading")
+    pool = ThreadPoolExecutor(num_workers, thread_name_prefix="synthesis")
     try:
-        runs = trials.run(in_turn(mutants, Random(f"{seed} single")))  # noqa: S311
+        ordered = in_turn(mutants, Random(f"{seed} single"))  # noqa: S311
+        runs = _in_order(pool, run, ordered, lambda: 2 * num_workers)
         candidates = enumerate(_tasks(assembler, runs, progress, report))
-        for (_, task), error in in_order(pool, problem, candidates, num_wanted):
+        for (_, task), error in _in_order(pool, problem, candidates, num_wanted):
             if error:
                 progress.dropped.append((task.task_id, error))
             else:
@@ -103,7 +111,6 @@ def synthesize(
             report()
     finally:
         pool.shutdown(cancel_futures=True)
-        trials.close()
     return tuple(progress.tasks)
 
 
@@ -133,3 +140,21 @@ def _tasks(
         except InvalidTaskError as error:
             progress.dropped.append((mutant.name, str(error)))
             report()
+
+
+def _in_order(
+    pool: ThreadPoolExecutor,
+    function: Callable[[_Item], _Result],
+    items: Iterable[_Item],
+    max_waiting: Callable[[], int],
+) -> Iterator[tuple[_Item, _Result]]:
+    """Yields each item with its result, in order; at most ``max_waiting()`` items are started."""
+    waiting: deque[tuple[_Item, Future[_Result]]] = deque()
+    items = iter(items)
+    while True:
+        for item in islice(items, max(0, max_waiting() - len(waiting))):
+            waiting.append((item, pool.submit(function, item)))
+        if not waiting:
+            return
+        item, future = waiting.popleft()
+        yield item, future.result()

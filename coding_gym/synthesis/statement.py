@@ -3,12 +3,9 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from coding_gym.synthesis.observation import ObservedFailure
 from coding_gym.synthesis.project import is_test
-
-if TYPE_CHECKING:
-    from coding_gym.synthesis.observation import ObservedFailure
 
 _MAX_SYMPTOMS = 3
 _MAX_MESSAGE_LINES = 16
@@ -34,7 +31,7 @@ class Symptom:
 
 
 def find_symptoms(
-    failures: "Mapping[str, ObservedFailure]", changed: Iterable[str] = ()
+    failures: Mapping[str, ObservedFailure], changed: Iterable[str] = ()
 ) -> list[Symptom]:
     """Returns the distinct symptoms, those with a traceback first, then by length of the title.
 
@@ -64,7 +61,7 @@ def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str
     return _without_tests("\n\n".join(parts), test_ids) + "\n"
 
 
-def _symptom(failure: "ObservedFailure") -> Symptom | None:
+def _symptom(failure: ObservedFailure) -> Symptom | None:
     frames = failure.frames
     called = [(path, function) for path, _, function in frames if not is_test(path)]
     names = [function.rpartition("<locals>.")[2] for _, function in called]
@@ -85,7 +82,7 @@ def _symptom(failure: "ObservedFailure") -> Symptom | None:
     return Symptom(f"{name} fails with {kind}", text)
 
 
-def _lacks_name(failure: "ObservedFailure") -> bool:
+def _lacks_name(failure: ObservedFailure) -> bool:
     """Whether a test needs a name that the program does not have, or cannot be imported."""
     frames = failure.frames
     if failure.kind in _IMPORT_ERRORS or (frames and frames[-1][2] == "<module>"):

@@ -1,7 +1,7 @@
 """Actions from a menu of repair steps, for policies that choose among numbers."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, SupportsFloat, TypeVar
+from collections.abc import Mapping
+from typing import Any, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
@@ -12,18 +12,16 @@ from coding_gym.action import Completion, Stop
 from coding_gym.arguments import at_least_one, is_integer
 from coding_gym.envs.snapshot import EnvSnapshot, core_env
 from coding_gym.episode.episode import Episode
-from coding_gym.errors import EpisodeError, InfrastructureError, InvalidArgumentError
-from coding_gym.repair.candidate_trials import Trial
+from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.repair.localisation import arguments_from
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
-from coding_gym.repair.program import CandidateProgram, Shortlist
+from coding_gym.repair.program import CandidateProgram
 from coding_gym.wrappers.wrapped_env import dict_space, state_in
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
 Observation = dict[str, Any]
-_T = TypeVar("_T")
 
 
 class MenuActions(
@@ -104,7 +102,7 @@ class MenuActions(
                 f"MenuActions needs tasks in Python, got {task.task_id} in {task.language!r}; "
                 "choose others with task_ids"
             )
-        program = _Program(self._core.episode, self._num_slots)
+        program = self._program(self._core.episode)
         self._menu = Menu(program, self._num_slots, None if state is None else state["menu"])
         return self._observe(self._menu, observation, info), info
 
@@ -133,6 +131,16 @@ class MenuActions(
             EpisodeError: There was no `reset` yet.
         """
         return self._running_menu.mask()
+
+    def _program(self, episode: Episode) -> CandidateProgram:
+        return CandidateProgram(
+            episode.template,
+            episode.config.sandbox.name,
+            arguments_from(episode.task.visible_test_command),
+            self._num_slots,
+            has_own_pytest=episode.task.has_own_pytest,
+            on_failure=episode.discard_sandbox,
+        )
 
     @property
     def _running_menu(self) -> Menu:
@@ -174,45 +182,3 @@ class MenuActions(
             "candidates": menu.candidate_features(),
             "menu": menu.features(share),
         }
-
-
-class _Program:
-    """The program of an episode; an infrastructure failure ends the episode.
-
-    Args:
-        episode: The episode.
-        num_slots: Maximum number of candidates.
-    """
-
-    def __init__(self, episode: Episode, num_slots: int) -> None:
-        self._episode, self._num_slots = episode, num_slots
-        task, template = episode.task, episode.template
-        self._program: CandidateProgram | None = None
-        if template is not None:  # without a template the first action ends the episode
-            self._program = CandidateProgram(
-                template,
-                episode.config.sandbox.name,
-                arguments_from(task.visible_test_command),
-                num_slots,
-                has_own_pytest=task.has_own_pytest,
-            )
-
-    def shortlist(self) -> Shortlist:
-        """Returns the candidates; none after an infrastructure failure."""
-        return self._call(CandidateProgram.shortlist, Shortlist.of(None, self._num_slots))
-
-    def trial(self, shortlist: Shortlist, number: int) -> Trial:
-        """Returns the result of the visible tests with a candidate.
-
-        An infrastructure failure counts as a failing candidate.
-        """
-        failing = Trial(breaks_others=True)
-        return self._call(lambda program: program.trial(shortlist, number), failing)
-
-    def _call(self, function: Callable[[CandidateProgram], _T], otherwise: _T) -> _T:
-        try:
-            if self._program is not None and self._episode.template is not None:
-                return function(self._program)
-        except InfrastructureError as failure:
-            self._episode.discard_sandbox(failure)
-        return otherwise

@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -7,8 +6,8 @@ from coding_gym.grade import TestStatus
 from coding_gym.grading.report import Run
 
 
-def read(*records: Any, kinds: Sequence[str] = ()) -> Run:
-    return Run.from_records([["ready"], *records, ["end", 0]], kinds)
+def read(*records: Any) -> Run:
+    return Run.from_records([["ready"], *records, ["end", 0]])
 
 
 def phases(name: str, setup: str, call: str, teardown: str, xfail: bool = False) -> list[list[Any]]:
@@ -75,18 +74,3 @@ def test_worst_status_counts_for_a_shared_cut_id(xfail: bool) -> None:
 def test_malformed_record_counts_as_forged(record: list[Any]) -> None:
     assert read(record).is_forged
     assert not read(*passed("t::a")).is_forged
-
-
-def nested(depth: int) -> list[Any]:
-    record: list[Any] = ["run", [], 0.0]
-    for _ in range(depth):
-        record = ["run", [record], 0.0]
-    return record
-
-
-@pytest.mark.parametrize("record", [nested(0), nested(400), ["observed", {}]])
-def test_records_of_forks_count_as_forged_in_other_runs(record: list[Any]) -> None:
-    assert read(record).is_forged
-    (forked,) = read(nested(400), kinds=["run"]).runs
-    assert forked is not None
-    assert forked.is_forged

@@ -9,7 +9,7 @@ from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.localisation import Baseline, Localisation
 from coding_gym.repair.menu import FIRST_CANDIDATE, RUN_TESTS, SUBMIT, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
-from coding_gym.repair.program import Shortlist
+from coding_gym.repair.program import CandidateProgram, Shortlist
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 
 TEXT = "def at_most(x, limit):\n    return x < limit\n\n\ndef area(a, b):\n    return a - b\n"
@@ -25,7 +25,7 @@ def shortlist(num_slots: int = NUM_SLOTS) -> Shortlist:
     return Shortlist.of(found, num_slots)
 
 
-class Program:
+class Program(CandidateProgram):
     """A program with two failing tests; ``fixed`` is the number that each candidate fixes."""
 
     def __init__(self, fixed: Sequence[int] = (), found: Shortlist | None = None) -> None:

@@ -3,11 +3,11 @@
 import ast
 import math
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
-from episodes import raising
 
 from coding_gym.grade import TestStatus
 from coding_gym.mutation.source import Source
@@ -18,7 +18,7 @@ from coding_gym.repair.search import find_repair, simplest
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 from coding_gym.source_text import Edit, apply_edits
 from coding_gym.synthesis.observation import Observation
-from coding_gym.synthesis.suite import ReplyError, SuiteRun
+from coding_gym.synthesis.suite import Attempt, SuiteRun
 
 TEXT = "def area(a, b):\n    return a - b\n"
 OUTCOMES = {
@@ -33,12 +33,11 @@ OBSERVED: dict[str, Any] = {
     "lines": {"m.py": {2: "5"}},
     "imported": {},
     "spawning": [],
-    "modules": [],
 }
 
 
 class Forged:
-    """A fake sandbox that returns the outcomes and observations of its arguments."""
+    """A fake suite that returns the outcomes and observations of its arguments."""
 
     def __init__(
         self,
@@ -52,26 +51,23 @@ class Forged:
         observation = Observation.model_validate(OBSERVED | changes)
         self._run = SuiteRun(outcomes, observation, 0.1)
 
-    def runs(self, requests: Any) -> list[SuiteRun]:
-        return [self._run for _ in requests]
+    def run(self, attempt: Attempt) -> SuiteRun | None:
+        return None if attempt.tests or attempt.files else self._run
 
-    def compile(self, *_: Any) -> None:
-        pass
+    def open(self) -> Any:
+        return nullcontext(self)
 
-    def attempt(self, attempts: Any, _: Any) -> list[None]:
-        return [None for _ in attempts]
-
-    attempt_each = attempt
-
-    def read_file(self, path: str, max_bytes: int) -> bytes | None:
+    def read_file(self, path: str, max_bytes: int) -> bytes:
         data = self._texts.get(path, "").encode("utf-8", "surrogateescape")
-        return data if len(data) <= max_bytes else None
+        if len(data) > max_bytes:
+            raise OSError("too large")
+        return data
 
 
 def found(texts: dict[str, str] | None = None, **observed: Any) -> Localisation:
     """Returns the localisation of a forged run."""
-    tests: Any = Forged(texts, **observed)
-    localisation = localise(tests)
+    suite: Any = Forged(texts, **observed)
+    localisation = localise(suite)
     assert localisation is not None
     return localisation
 
@@ -149,14 +145,13 @@ def test_scores_rounded_to_zero_have_finite_features() -> None:
     assert np.isfinite(features).all()
 
 
-def test_unusable_outcomes_find_no_repair() -> None:
-    refuse = raising(ReplyError("another shape"))
-    tests: Any = Forged()
-    localisation = localise(tests)
+def test_damaged_runs_find_no_repair() -> None:
+    suite: Any = Forged()
+    localisation = localise(suite)
     assert localisation is not None
-    assert find_repair(tests, localisation) is None
-    tests.runs = refuse
-    assert localise(tests) is None
+    assert find_repair(suite, localisation) is None
+    suite.run = lambda _: None
+    assert localise(suite) is None
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from coding_gym.repair.candidate_trials import CandidateTrials
+from coding_gym.repair.candidate_trials import try_candidate
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Localisation, arguments_from, localise
 from coding_gym.repair.search import find_repair
 from coding_gym.source_text import Edit
-from coding_gym.synthesis.suite import SuiteSandbox
+from coding_gym.synthesis.suite import Suite
 
 pytestmark = pytest.mark.slow
 
@@ -46,27 +46,26 @@ def change(text: str, old: str, new: str, path: str = "stack.py") -> Candidate:
 class Tried:
     """A program, and its trials."""
 
-    tests: SuiteSandbox
+    suite: Suite
     found: Localisation
 
     def __call__(self, old: str, new: str, path: str = "stack.py") -> tuple[float, bool, bool]:
         """Returns the fraction fixed, whether others broke, and whether the change is plausible."""
         texts = {name: source.text for name, source in self.found.sources.items()}
-        trials = CandidateTrials(self.tests, self.found.baseline, texts)
-        trial, again = trials.run([change(texts[path], old, new, path)] * 2)
-        assert trial == again
+        candidate = change(texts[path], old, new, path)
+        trial = try_candidate(self.suite, self.found.baseline, texts, candidate)
         return trial.fraction_fixed, trial.breaks_others, trial.is_plausible
 
 
 @pytest.fixture(scope="module")
-def program(open_tests: Any) -> Callable[..., Tried]:
+def program(suite_of: Any) -> Callable[..., Tried]:
     """Localises the failing tests of files."""
 
     def program(files: Files, arguments: str = "-q") -> Tried:
-        tests = open_tests(files)
-        found = localise(tests, arguments)
+        suite = suite_of(files)
+        found = localise(suite, arguments)
         assert found is not None
-        return Tried(tests, found)
+        return Tried(suite, found)
 
     return program
 
@@ -167,35 +166,33 @@ BAG = {
 }
 
 
-def searched(tests: Any) -> tuple[Localisation, Candidate | None]:
-    found = localise(tests)
+def searched(suite: Suite) -> tuple[Localisation, Candidate | None]:
+    found = localise(suite)
     assert found is not None
-    return found, find_repair(tests, found)
+    return found, find_repair(suite, found)
 
 
-def test_order_dependent_failure_is_tried_in_order(open_tests: Any) -> None:
-    found, chosen = searched(open_tests(BAG))
+def test_order_dependent_failure_is_tried_in_order(suite_of: Any) -> None:
+    found, chosen = searched(suite_of(BAG))
     assert found.baseline.in_order
     assert found.baseline.failing == ("test_bag.py::test_two",)
     assert chosen is not None
     assert chosen.template == "default"
 
 
-def test_a_program_that_ends_its_tests_is_not_localised(open_tests: Any) -> None:
+def test_a_program_that_ends_its_tests_is_not_localised(suite_of: Any) -> None:
     ends = "import os\n\n\ndef test_end():\n    os._exit(3)\n"
-    assert localise(open_tests({"m.py": "x = 1\n", "test_m.py": ends})) is None
+    assert localise(suite_of({"m.py": "x = 1\n", "test_m.py": ends})) is None
 
 
-def test_candidate_that_damages_the_report_does_not_end_the_search(open_tests: Any) -> None:
-    """A result of 0 ends the process of all runs; an addition is the repair."""
+def test_candidate_that_damages_the_report_does_not_end_the_search(suite_of: Any) -> None:
+    """A result of 0 ends the supervisor of the run; an addition is the repair."""
     test = (
         "import os\n\nfrom area import area\n\n\n"
         "def test_area():\n    if area(2, 3) == 0:\n        os.kill(os.getppid(), 9)\n"
         "    assert area(2, 3) == 5\n"
     )
     program = "def area(a, b):\n    return a - b\n"
-    tests = open_tests({"area.py": program, "test_area.py": test})
-    _, chosen = searched(tests)
+    _, chosen = searched(suite_of({"area.py": program, "test_area.py": test}))
     assert chosen is not None
     assert chosen.changed({"area.py": program})["area.py"] == program.replace("-", "+")
-    assert tests.read_file("area.py", 1000) == program.encode()

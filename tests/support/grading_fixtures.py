@@ -1,8 +1,7 @@
 """Shared by tests of grading: tasks that are made here, and fixtures that grade their trees."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,13 @@ from coding_gym.grade import Grade
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.synthesis import Project
-from coding_gym.synthesis.suite import SuiteSandbox
+from coding_gym.synthesis.suite import Suite
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
 Changes = Mapping[str, str | None]
 GradeTree = Callable[..., Grade]
-OpenTests = Callable[[Path | Mapping[str, str]], SuiteSandbox]
+SuiteOf = Callable[[Path | Mapping[str, str]], Suite]
 
 needs_junit = pytest.mark.skipif(
     not (shutil.which("javac") and Path("/usr/share/java/junit4.jar").exists()),
@@ -160,21 +159,16 @@ def store() -> TemplateStore:
 
 
 @pytest.fixture(scope="module")
-def open_tests(
-    store: TemplateStore, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[OpenTests]:
-    """Opens sandboxes in which the tests of a folder, or of given files, run."""
-    with ExitStack() as stack:
+def suite_of(store: TemplateStore, tmp_path_factory: pytest.TempPathFactory) -> SuiteOf:
+    """Makes the suite of a folder, or of given files."""
 
-        def opened(program: Path | Mapping[str, str]) -> SuiteSandbox:
-            if not isinstance(program, Path):
-                program = write_files(tmp_path_factory.mktemp("program"), program)
-            spec = store.get(Project(name="program", folder=program).task()).spec
-            tests = SuiteSandbox(spec, "auto", has_own_pytest=False)
-            stack.callback(tests.close)
-            return tests
+    def suite(program: Path | Mapping[str, str]) -> Suite:
+        if not isinstance(program, Path):
+            program = write_files(tmp_path_factory.mktemp("program"), program)
+        spec = store.get(Project(name="program", folder=program).task()).spec
+        return Suite(spec, "auto", has_own_pytest=False)
 
-        yield opened
+    return suite
 
 
 @pytest.fixture

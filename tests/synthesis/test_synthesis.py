@@ -7,20 +7,19 @@ from typing import Any
 
 import pytest
 from episodes import run_command
-from grading_fixtures import OpenTests
+from grading_fixtures import SuiteOf
 from sandbox_fixtures import write_files
 from synthesis_project import write_project
 
 from coding_gym import load_tasks
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.grading import grade
-from coding_gym.grading.supervision import ForkedRun
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.synthesis import Progress, Project, copy_project, synthesize
 from coding_gym.synthesis.confirming import confirm
-from coding_gym.synthesis.coverage_report import find_copies, measure_coverage
-from coding_gym.synthesis.suite import ReplyError
+from coding_gym.synthesis.coverage_report import find_copies
+from coding_gym.synthesis.suite import Attempt
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -95,13 +94,13 @@ def test_unreliable_tests_are_never_fail_to_pass(tasks: tuple[Task, ...]) -> Non
     [("0.2 < random.random() < 0.3", False), ("random.random() < 0", True), ("0 == 1", True)],
 )
 def test_a_test_that_fails_by_chance_shows_no_bug(
-    project: Project, open_tests: OpenTests, claim: str, is_bug: bool
+    project: Project, suite_of: SuiteOf, claim: str, is_bug: bool
 ) -> None:
     text = f"import random\n\n\ndef test_draw():\n    assert {claim}\n"
     path = "tests/test_till.py"
     files = {path: text.encode()}
-    attempt = ForkedRun(paths=(path,), files=files, tests=[f"{path}::test_draw"], cpu_s=20)
-    (run,) = open_tests(project.folder).attempt([attempt])
+    attempt = Attempt(paths=(path,), files=files, tests=[f"{path}::test_draw"], cpu_s=20)
+    run = suite_of(project.folder).stable_run(attempt)
     assert (run is not None) == is_bug
 
 
@@ -111,6 +110,9 @@ BROKEN = {
     "the end of the process": {"shop/till.py": b"import os\n\nos._exit(3)\n"},
     "an endless loop": {"shop/till.py": b"while True:\n    pass\n"},
     "output": {"shop/till.py": b"def total(*_):\n    print('x' * 99)\n\n\nlargest = min\n"},
+    "the end of the supervisor": {
+        "shop/till.py": b"import os, signal\n\nos.kill(os.getppid(), signal.SIGKILL)\n"
+    },
 }
 MORE = """\
 import os
@@ -142,73 +144,31 @@ def test_no_input():
 """
 
 
-def test_programs_that_cannot_be_tested_have_no_run(tmp_path: Path, open_tests: OpenTests) -> None:
+def test_programs_that_cannot_be_tested_have_no_run(tmp_path: Path, suite_of: SuiteOf) -> None:
     folder = write_project(tmp_path / "shop")
     (folder / "tests/test_more.py").write_text(MORE)
     paths = ("tests/test_more.py", "tests/test_till.py")
     whole = {"shop/till.py": (folder / "shop/till.py").read_bytes()}
-    attempts = [ForkedRun(paths=paths, files=one, cpu_s=1) for one in BROKEN.values()]
-    attempts.insert(0, ForkedRun(paths=paths, files=whole, cpu_s=1, limit_s=0.5))
-    runs = open_tests(folder).attempt(attempts)
+    suite = suite_of(folder)
+    attempts = [Attempt(paths=paths, files=one, cpu_s=1) for one in BROKEN.values()]
+    attempts.insert(0, Attempt(paths=paths, files=whole, cpu_s=1, limit_s=0.5))
+    runs = [suite.run(attempt) for attempt in attempts]
     assert runs[2] is not None
     assert runs[2].collect_error
-    assert runs[3:5] == [None, None]
+    assert [number for number, run in enumerate(runs) if run is None] == [3, 4, 6]
     assert runs[0] is not None
     ended = set(runs[0].passed)
     assert sum(test.startswith("tests/test_more.py") for test in ended) == 4
 
 
-IMPORTS = """\
-import unittest
-
-from shop.till import total
-
-
-class FiveTest(unittest.TestCase):
-    def test_five(self):
-        self.assertEqual(total([5]), 5)
-"""
-
-
-@pytest.mark.parametrize("folder", ["tests", "tests/unit", "shop/tests"])
-def test_runs_do_not_reuse_a_program_that_a_conftest_imported(
-    tmp_path: Path, open_tests: OpenTests, folder: str
-) -> None:
-    copied = write_project(tmp_path / "shop")
-    (copied / folder).mkdir(exist_ok=True)
-    (copied / "shop" / "tests").mkdir(exist_ok=True)
-    (copied / "shop/__init__.py").write_text("from .till import total\n")
-    (copied / "shop/tests/__init__.py").write_text("")
-    (copied / folder / "conftest.py").write_text("" if "shop" in folder else "import shop.till\n")
-    path = f"{folder}/test_five.py"
-    (copied / path).write_text(IMPORTS)
-    wrong = {"shop/till.py": b"def total(*_):\n    return 7\n\n\nlargest = max\n"}
-    tests = open_tests(copied)
-    modules = measure_coverage(tests, []).modules
-    for run in tests.attempt([ForkedRun(paths=(path,), files=wrong, cpu_s=5)] * 2, modules):
-        assert run is not None
-        assert run.failed == tuple(run.observation.failures) == (f"{path}::FiveTest::test_five",)
-
-
-def test_a_copy_in_the_environment_is_found(tmp_path: Path, open_tests: OpenTests) -> None:
+def test_a_copy_in_the_environment_is_found(tmp_path: Path, suite_of: SuiteOf) -> None:
     folder = write_project(tmp_path / "shop")
     write_files(folder, {"build/lib/till.py": (folder / "shop/till.py").read_text()})
     paths = ["shop/till.py", "shop/names.py"]
-    assert find_copies(open_tests(folder), paths) == ["build/lib/till.py"]
+    assert find_copies(suite_of(folder), paths) == ["build/lib/till.py"]
 
 
-def test_code_that_ends_the_process_of_all_attempts_is_an_error(
-    project: Project, open_tests: OpenTests
-) -> None:
-    ends = {"shop/till.py": b"import os, signal\n\nos.kill(os.getppid(), signal.SIGKILL)\n"}
-    attempts = [ForkedRun(paths=("tests/test_till.py",), files=ends, cpu_s=5)] * 2
-    with pytest.raises(ReplyError, match="process"):
-        open_tests(project.folder).attempt(attempts)
-
-
-def test_mutant_that_ends_the_process_of_all_runs_is_skipped(
-    store: TemplateStore, tmp_path: Path
-) -> None:
+def test_mutant_that_ends_the_supervisor_is_skipped(store: TemplateStore, tmp_path: Path) -> None:
     folder = write_project(tmp_path / "shop")
     test = (
         "import os\n\nfrom shop.till import total\n\n\n"

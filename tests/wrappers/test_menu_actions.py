@@ -12,7 +12,9 @@ from shelf_menu import RUN_TESTS, TRY, make, menu, play_seeded, solve
 import coding_gym
 from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxError
 from coding_gym.repair import program
-from coding_gym.synthesis.suite import SuiteSandbox
+from coding_gym.repair.candidate_trials import try_candidate
+from coding_gym.repair.localisation import localise
+from coding_gym.synthesis.suite import Suite
 from coding_gym.wrappers import MenuActions
 from coding_gym.wrappers.menu_actions import CANDIDATE_FEATURES
 
@@ -110,8 +112,9 @@ def test_another_process_observes_the_same(closing: Closing) -> None:
 def test_threads_find_and_try_candidates_once(
     closing: Closing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opening = mock.Mock(wraps=SuiteSandbox)
-    monkeypatch.setattr(program, "SuiteSandbox", opening)
+    finding, trying = mock.Mock(wraps=localise), mock.Mock(wraps=try_candidate)
+    monkeypatch.setattr(program, "localise", finding)
+    monkeypatch.setattr(program, "try_candidate", trying)
     tasks = [program_of_its_own("threads")]
 
     def run(_: int) -> list[str]:
@@ -121,7 +124,7 @@ def test_threads_find_and_try_candidates_once(
 
     with ThreadPoolExecutor(4) as pool:
         first, *others = pool.map(run, range(4))
-    assert opening.call_count == 2  # found once and tried once for all four
+    assert (finding.call_count, trying.call_count) == (1, 1)  # for all four
     assert others == [first] * 3
 
 
@@ -131,7 +134,7 @@ def test_an_infrastructure_failure_masks_the_episode(
 ) -> None:
     env = closing(make(tasks=[program_of_its_own("failure")]))
     with monkeypatch.context() as patch:
-        patch.setattr(program, "SuiteSandbox", raising(SandboxError("no room left")))
+        patch.setattr(Suite, "open", raising(SandboxError("no room left")))
         env.reset()
         _, reward, terminated, truncated, info = env.step(RUN_TESTS)
     assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)

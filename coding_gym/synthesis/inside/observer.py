@@ -1,17 +1,25 @@
-"""A pytest plugin that observes failures, executed lines, and tests that use randomness."""
+"""Observes failures, executed lines, and tests that use randomness."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import inspect
 import os
 import random
+import resource
+import signal
 import sys
+from functools import partial
+from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from .failures import describe
 from .line_tracer import LineTracer
+from .time_limit import limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -19,6 +27,32 @@ if TYPE_CHECKING:
 
 _PROCESSES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}
 _MAX_DESCRIBED = 24
+
+
+def run(reporter: Any, settings: dict[str, Any]) -> int:
+    """Runs tests, reports an observation, and returns pytest's exit code.
+
+    Args:
+        reporter: Receives the records.
+        settings: Those of ``Plugin`` in `coding_gym.grading.inside`; ``paths``: pytest's arguments;
+            ``cpu_s``: processor seconds that the run may take; ``limit_s``: those of one test, or
+            None; ``seed``: the seed of the random generator; ``trace``: whether executed lines are
+            recorded.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (ceil(settings["cpu_s"]) + 1, hard))
+    signal.setitimer(signal.ITIMER_VIRTUAL, settings["cpu_s"])  # RLIMIT_CPU has whole seconds only
+    random.seed(settings["seed"])
+    grading = importlib.import_module(".plugin", __package__)  # it is sent with this module
+    plugin = grading.Plugin(reporter, settings)
+    limit_s = settings["limit_s"]
+    limit = partial(limited, limit_s) if limit_s else contextlib.nullcontext
+    root = f"{os.path.realpath(Path.cwd())}/"
+    observer = Observer(root, plugin.name, limit, trace=settings["trace"])
+    arguments = [*settings["paths"], "-p", "no:cacheprovider"]
+    status: int = grading.run_pytest(arguments, [plugin, observer])
+    reporter.send("observed", observer.result())
+    return status
 
 
 class Observer:
@@ -60,8 +94,7 @@ class Observer:
             part of the first failures, by test, or by file if its import fails; ``random``: tests
             that use the global random generator; ``lines``: the tests that ran a line, as a
             hexadecimal bit set, by file and line; ``imported``: the lines that ran during
-            collection, by file; ``spawning``: tests that start processes; ``modules``: imported
-            modules outside the project, in the order of their import.
+            collection, by file; ``spawning``: tests that start processes.
         """
         return {
             "tests": [[test, *location] for test, location in self._functions.items()],
@@ -70,7 +103,6 @@ class Observer:
             "lines": _bit_sets(self._lines, list(self._functions), self._root),
             "imported": _by_file(self._imported, self._root),
             "spawning": sorted(self._spawning),
-            "modules": [] if self._tracer is None else _foreign_modules(self._root),
         }
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -138,11 +170,3 @@ def _by_file(lines: Iterable[tuple[str, int]], root: str) -> dict[str, list[int]
     for name, line in sorted(lines):
         by_file.setdefault(name[len(root) :], []).append(line)
     return by_file
-
-
-def _foreign_modules(root: str) -> list[str]:
-    return [
-        name
-        for name, module in list(sys.modules.items())
-        if not str(getattr(module, "__file__", None) or root).startswith(root)
-    ]
