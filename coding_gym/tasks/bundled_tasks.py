@@ -5,7 +5,7 @@ import importlib.resources
 from pathlib import Path
 
 from coding_gym.task import Task
-from coding_gym.tasks.folder import read_folder
+from coding_gym.tasks.folder import MANIFEST, read_task_folder
 
 BUNDLED, POLYGLOT = "bundled", "polyglot"
 
@@ -29,5 +29,6 @@ def read_polyglot() -> tuple[Task, ...]:
 
 @functools.cache
 def _all() -> tuple[Task, ...]:
-    tasks = (task for _, task in read_folder(bundled_folder()))
+    manifests = bundled_folder().glob(f"*/*/{MANIFEST}")
+    tasks = (read_task_folder(manifest.parent) for manifest in manifests)
     return tuple(sorted(tasks, key=lambda task: task.task_id))

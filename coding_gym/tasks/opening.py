@@ -14,7 +14,7 @@ from coding_gym.task import Task
 from coding_gym.task_row import row_label
 from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT, read_bundled, read_polyglot
 from coding_gym.tasks.filters import RefusedRow, Wanted
-from coding_gym.tasks.folder import MANIFEST, folder_rows, read_row
+from coding_gym.tasks.folder import MANIFEST, read_folder, read_task_folder
 from coding_gym.tasks.harbor import harbor_rows, is_checkout
 from coding_gym.tasks.host_paths import with_paths
 from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
@@ -105,7 +105,7 @@ def _rows(source: str | Path, split: Wanted) -> tuple[Iterable[Row], Path | None
     if path.is_dir():
         return _folder_rows(path), path
     if path.name == MANIFEST and path.is_file():
-        return [(str(path), read_row(path.parent))], path.parent
+        return [(str(path), read_task_folder(path.parent))], path.parent
     if path.is_file():
         return file_rows(path), path.parent
     dataset, _, own_split = str(source).partition(":")
@@ -127,7 +127,7 @@ def _folder_rows(path: Path) -> Iterable[Row]:
     has_tasks = any(any(path.glob(f"{above}{MANIFEST}")) for above in ("", "*/", "*/*/"))
     files = () if has_tasks else row_files(path)
     if not files:
-        return folder_rows(path)
+        return read_folder(path)
     return ((where, _placed(row, file.parent)) for file in files for where, row in file_rows(file))
 
 
