@@ -71,16 +71,13 @@ def validate(
     console = terminal()
     todo = [one for one in tasks if one.task_id not in reports]
     with LineProgress(console, len(tasks), len(tasks) - len(todo)) as progress:
-
-        def keep(result: ValidationReport) -> None:
-            progress.count(line_of(result))
-            reports[result.task_id] = result
-            if out:
-                with out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(result.to_json()) + "\n")
-
         try:
-            validate_tasks(todo, checks=checks, num_workers=concurrency, on_result=keep)
+            for result in validate_tasks(todo, checks=checks, num_workers=concurrency):
+                progress.count(line_of(result))
+                reports[result.task_id] = result
+                if out:
+                    with out.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(result.to_json()) + "\n")
         except KeyboardInterrupt:
             kept = f"{len(reports)} reports are in {out}" if out else "no report is kept"
             way = "the same command" if out else "use --out FILE"

@@ -1,6 +1,6 @@
 """Validation of tasks: the gold patch resolves the task, and the base does not, every time."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from functools import partial
@@ -109,16 +109,14 @@ def validate(
     *,
     checks: Checks = Checks(),  # noqa: B008 - frozen
     num_workers: int = 1,
-    on_result: Callable[[ValidationReport], None] | None = None,
-) -> tuple[ValidationReport, ...]:
-    """Validates tasks on threads and returns their reports in the order of the tasks.
+) -> Iterator[ValidationReport]:
+    """Validates tasks on threads and yields each report as soon as it is complete.
 
     Args:
         tasks: The tasks.
         store: The store of templates; by default in the user's cache.
         checks: The checks to make.
         num_workers: Number of tasks that are validated at the same time.
-        on_result: Called in the calling thread with each new report, as soon as it is complete.
 
     Raises:
         InvalidArgumentError: An argument is out of range, or ``sandbox`` is malformed.
@@ -126,17 +124,11 @@ def validate(
     """
     at_least_one("num_workers", num_workers)
     store = store or TemplateStore(SandboxOptions.parse(checks.sandbox).name)
-    tasks = tuple(tasks)
-    reports: dict[str, ValidationReport] = {}
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="validate")
     try:
         futures = [pool.submit(validate_task, task, store, checks) for task in tasks]
         for future in as_completed(futures):
-            report = replace(future.result(), checks=checks.settings)
-            reports[report.task_id] = report
-            if on_result is not None:
-                on_result(report)
-        return tuple(reports[task.task_id] for task in tasks)
+            yield replace(future.result(), checks=checks.settings)
     finally:  # after an interrupt only tasks in progress are completed
         pool.shutdown(cancel_futures=True)
 
