@@ -15,13 +15,11 @@ def bundled_folder() -> Path:
     return Path(str(importlib.resources.files("coding_gym.tasks") / "bundled"))
 
 
-@functools.cache
 def read_bundled() -> tuple[Task, ...]:
     """Returns the tasks in Python, sorted by id; read once per process."""
     return tuple(task for task in _all() if task.language == "python")
 
 
-@functools.cache
 def read_polyglot() -> tuple[Task, ...]:
     """Returns the tasks in other languages, sorted by id; read once per process."""
     return tuple(task for task in _all() if task.language != "python")

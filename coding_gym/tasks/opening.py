@@ -146,7 +146,7 @@ def _read(rows: Iterable[Row], source: str, base: Path | None) -> Opened:
     tasks: list[Task | RefusedRow] = []
     for where, row in rows:
         try:
-            task = _task(_unified(row, where), where, base)
+            task = _task(row, where, base)
             if task.task_id in locations:
                 raise InvalidTaskError(
                     f"{where}: field 'instance_id' must be unique, but {task.task_id!r} is already "
@@ -162,7 +162,7 @@ def _read(rows: Iterable[Row], source: str, base: Path | None) -> Opened:
     return Opened(tuple(tasks), locations)
 
 
-def _unified(row: Any, where: str) -> Mapping[str, Any] | Task:
+def _task(row: Any, where: str, base: Path | None) -> Task:
     if isinstance(row, InvalidTaskError):
         raise row
     if isinstance(row, Task):
@@ -171,13 +171,7 @@ def _unified(row: Any, where: str) -> Mapping[str, Any] | Task:
         raise InvalidTaskError(
             f"{where}: must be an object with a task's fields, got {repr(row)[:80]}"
         )
-    return unified_row(row, where)
-
-
-def _task(row: Mapping[str, Any] | Task, where: str, base: Path | None) -> Task:
-    if isinstance(row, Task):
-        return row
-    task = Task.from_row(row, where=where)
+    task = Task.from_row(unified_row(row, where), where=where)
     label = row_label({"instance_id": task.task_id}, where)
     for name, text in (("patch", task.gold_patch), ("test_patch", task.test_patch)):
         try:
