@@ -16,8 +16,8 @@ from coding_gym.grade import levels_text
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.cheats import CheatResult
+from coding_gym.tasks.validation import Checks, ValidationReport
 from coding_gym.tasks.validation import validate as validate_tasks
-from coding_gym.tasks.validation_report import Checks, ValidationReport
 
 
 def validate(

@@ -25,8 +25,7 @@ from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.cheats import try_cheats
 from coding_gym.tasks.impossible import SUFFIX, impossible, with_impossible
-from coding_gym.tasks.validation import validate_task
-from coding_gym.tasks.validation_report import Checks
+from coding_gym.tasks.validation import Checks, validate_task
 from coding_gym.workspace import TemplateStore
 from coding_gym.wrappers import ShapedReward
 

@@ -16,8 +16,7 @@ from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import validation
 from coding_gym.tasks.causes import remedy_of_build, unstable_ids
-from coding_gym.tasks.validation import validate, validate_task
-from coding_gym.tasks.validation_report import Checks, ValidationReport
+from coding_gym.tasks.validation import Checks, ValidationReport, validate, validate_task
 
 ONCE = Checks(repeats=1)
 
@@ -27,7 +26,7 @@ def test_a_good_task_is_ok_every_time(store):
     assert report.ok
     assert report.gold_reasons == ("resolved", "resolved")
     assert report.noop_reasons == ("tests_failed", "tests_failed")
-    assert len(report.gold_durations_s) == len(report.noop_durations_s) == 2
+    assert len(report.gold_durations_s) == 2
     assert (report.detail, report.error) == ("", "")
 
 
