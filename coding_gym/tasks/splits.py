@@ -1,7 +1,7 @@
-"""Splits tasks for training and testing, and draws samples; the same on every machine.
+"""Splits tasks for training and testing; the same on every machine.
 
-Both use digests instead of random generators, so they do not depend on the order of the tasks or on
-versions of libraries, and a smaller sample is the beginning of a larger sample.
+Digests replace random generators, so a split does not depend on the order of the tasks or on
+versions of libraries.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from coding_gym.arguments import at_least_one, is_number, unknown_name
+from coding_gym.arguments import is_number, unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import Task
 
@@ -68,26 +68,9 @@ def split_tasks(
     )
 
 
-def sample_tasks(tasks: Sequence[Task], n: int, *, seed: int = 0) -> tuple[Task, ...]:
-    """Returns a sample of ``n`` different tasks.
-
-    Args:
-        tasks: The tasks; their order does not matter.
-        n: Size of the sample.
-        seed: The random seed.
-
-    Raises:
-        InvalidArgumentError: ``n`` is below 1, or above the number of tasks.
-    """
-    if at_least_one("n", n) > len(tasks):
-        raise InvalidArgumentError(f"n must be at most {len(tasks)}, the number of tasks, got {n}")
-    return tuple(sorted(tasks, key=lambda task: _digest(task.task_id, seed, "sample"))[:n])
-
-
-def _digest(name: str, seed: int, use: str = "") -> int:
+def _digest(name: str, seed: int) -> int:
     """Returns a digest as a number; seed 0 does not change it, as in other packages."""
-    salt = f"{use}{seed or ''}"
-    text = f"{name}\0{salt}" if salt else name
+    text = f"{name}\0{seed}" if seed else name
     return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), 16)
 
 
