@@ -352,6 +352,5 @@ def _turn(turn: Turn, thought: str, opening: str, convert: Callable[[str], Any])
         "reward": turn.reward,
         "reward_parts": dict(turn.reward_parts),
         "duration_s": turn.duration_s,
-        "reply": turns.reply_note(turn),
         "model": turn.model_call and replace(turn.model_call, prompt_ids=()).to_json(),
     }
