@@ -42,11 +42,15 @@ def select(
 
     Raises:
         UnknownTaskError: An id does not exist, or no task is in the splits.
+        InvalidTaskError: An id does not exist, and a refused row has no readable id.
         InvalidArgumentError: An argument is neither text nor a list of at least one text.
     """
     if task_ids is not None:
         ids, known = _texts("task_ids", task_ids), {task.task_id for task in tasks}
         for missing in (task_id for task_id in ids if task_id not in known):
+            for task in tasks:
+                if isinstance(task, RefusedRow) and not task.task_id:  # it may be the missing task
+                    raise task.error
             raise UnknownTaskError(
                 f"no task {missing!r} among the {len(known)} tasks of this source "
                 f"(`coding-gym tasks list`); {hint(missing, sorted(known))}"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.arguments import at_least_one
-from coding_gym.errors import InvalidTaskError, UnknownTaskError
+from coding_gym.errors import InvalidTaskError
 from coding_gym.task import Task
 from coding_gym.tasks.bundled_tasks import BUNDLED
 from coding_gym.tasks.filters import RefusedRow, Wanted, challenged, select
@@ -61,7 +61,7 @@ def load_tasks(
     from coding_gym.tasks.opening import open_shared  # imports pydantic, which is slow
 
     opened = open_shared(source, split)
-    selected = _selected(opened.tasks, task_ids, split)
+    selected = select(opened.tasks, task_ids, split)
     if min_challenge is not None:
         selected = challenged(_all_read(selected), min_challenge)
     tasks = _all_read(selected if limit is None else selected[: at_least_one("limit", limit)])
@@ -76,17 +76,6 @@ def load_tasks(
             check_usable(task, label)
             usable.add(task.task_id)
     return tasks
-
-
-def _selected(
-    tasks: Sequence[Task | RefusedRow], task_ids: Wanted, split: Wanted
-) -> tuple[Task | RefusedRow, ...]:
-    try:
-        return select(tasks, task_ids, split)
-    except UnknownTaskError:
-        # The missing task may be a refused row without a readable id; then its error is raised.
-        _all_read([task for task in tasks if isinstance(task, RefusedRow) and not task.task_id])
-        raise
 
 
 def _all_read(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
