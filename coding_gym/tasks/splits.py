@@ -32,8 +32,9 @@ def split_tasks(
     Args:
         tasks: The tasks.
         by: ``hash``: by the MD5 digest of each id, modulo 100; the side of a task does not depend
-            on other tasks, and the share of test tasks is about `test_fraction`. ``repo``: whole
-            repositories, so no repository is on both sides. ``date``: by `Task.created_at`.
+            on other tasks, and the share of test tasks is about `test_fraction`, rounded up to 1 %.
+            ``repo``: whole repositories, so no repository is on both sides. ``date``: by
+            `Task.created_at`.
         test_fraction: The share of the tasks for testing, above 0 and below 1; unused for ``date``.
         seed: The seed of a split by hash or repository; 0 uses digests of the ids alone.
         cutoff: For ``date``: tasks of this ISO 8601 date or later are for testing.
@@ -61,7 +62,8 @@ def split_tasks(
         repos = _test_repos(tasks, test_fraction, seed)
         chosen = {task.task_id for task in tasks if task.repo in repos}
     else:
-        chosen = {task.task_id for task in tasks if _share(task.task_id, seed) < test_fraction}
+        shares = {task.task_id: _digest(task.task_id, seed) % 100 / 100 for task in tasks}
+        chosen = {task_id for task_id, share in shares.items() if share < test_fraction}
     return (
         tuple(replace(task, split="train") for task in tasks if task.task_id not in chosen),
         tuple(replace(task, split="test") for task in tasks if task.task_id in chosen),
@@ -72,15 +74,6 @@ def _digest(name: str, seed: int) -> int:
     """Returns a digest as a number; seed 0 does not change it, as in other packages."""
     text = f"{name}\0{seed}" if seed else name
     return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), 16)
-
-
-def _share(name: str, seed: int) -> float:
-    """Returns a number from 0 to 1.
-
-    It is the digest modulo 100, divided by 100, plus a smaller fraction that breaks ties.
-    """
-    rest, percent = divmod(_digest(name, seed), 100)
-    return (percent + rest % 1_000_000 / 1_000_000) / 100
 
 
 def _test_repos(tasks: Sequence[Task], test_fraction: float, seed: int) -> set[str]:
