@@ -115,7 +115,7 @@ def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
     return {
         one.task_id: one
         for one in reports
-        if one.checks == checks.settings and not (one.error or one.skipped)
+        if one.checks == checks.to_json() and not (one.error or one.skipped)
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from coding_gym.arguments import at_least_one
 from coding_gym.errors import (
@@ -53,7 +53,7 @@ class ValidationReport(JsonRecord):
             if the gold patch is empty or does not apply.
         leaks: Files in which a policy could read the repair.
         cheats: The result of each scripted cheat, if `Checks.tries_cheats`.
-        checks: The `Checks.settings`; empty in older reports.
+        checks: The `Checks` as JSON; empty in older reports.
         detail: Problems of the task, or notes; one line.
         error: The reason for a missing verdict: an infrastructure failure, or a failed build of the
             task. ``ok`` is then False.
@@ -84,8 +84,8 @@ class ValidationReport(JsonRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checks:
-    """The checks of a validation.
+class Checks(JsonRecord):
+    """The checks of a validation; as JSON without the sandbox, which does not decide a verdict.
 
     Attributes:
         sandbox: The sandbox of gradings, in the form that ``CodingRepair-v0`` takes.
@@ -95,17 +95,13 @@ class Checks:
         min_challenge: Minimum number of bits of the challenge.
     """
 
+    not_written: ClassVar[Any] = {"sandbox"}
+
     sandbox: str | Mapping[str, Any] = "auto"
     repeats: int = 2
     looks_for_leaks: bool = True
     tries_cheats: bool = False
     min_challenge: int = 0
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings that decide a verdict, without the sandbox; JSON values."""
-        names = ("repeats", "looks_for_leaks", "tries_cheats", "min_challenge")
-        return {name: getattr(self, name) for name in names}
 
 
 def validate_task(
@@ -205,7 +201,7 @@ def validate(
     try:
         futures = [pool.submit(validate_task, task, store, checks) for task in tasks]
         for future in as_completed(futures):
-            yield replace(future.result(), checks=checks.settings)
+            yield replace(future.result(), checks=checks.to_json())
     finally:  # after an interrupt only tasks in progress are completed
         pool.shutdown(cancel_futures=True)
 
