@@ -64,7 +64,7 @@ def read_task_folder(folder: Path) -> Task:
     from coding_gym.tasks.host_paths import with_paths
 
     path = folder / MANIFEST
-    data = _read_toml(path)
+    data = read_toml(path)
     tree_name, state = data.pop("tree", "tree"), data.pop("tree_state", "base")
     if state not in ("base", "fixed"):
         raise InvalidTaskError(
@@ -106,7 +106,8 @@ def read_task_folder(folder: Path) -> Task:
     return with_paths(task, folder, str(path))
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """Returns a manifest; raises InvalidTaskError if it cannot be read."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
