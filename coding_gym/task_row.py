@@ -180,17 +180,18 @@ _TREE_FIELDS = {"files", "folder", "repository", "reverse_patch"}
 _Model = TypeVar("_Model", bound=EnvironmentRow)
 
 
-def read_task(row: Row, where: str) -> Task:
+def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
     """Returns the task of a row.
 
     Args:
         row: The JSON object.
         where: Names the row in errors, such as ``tasks.jsonl line 3``.
+        is_closed: As for `parse`.
 
     Raises:
         InvalidTaskError: A field is missing or malformed; the message has row, field and value.
     """
-    model = parse(TaskRow, row, where)
+    model = parse(TaskRow, row, where, is_closed=is_closed)
     tree = model.tree()
     if tree is None:
         names = "'repo', 'files', 'folder', 'repository' or 'image_path'"

@@ -79,13 +79,12 @@ def regrade_run(
     folder, console = RunFolder.open(run), terminal()
     versions = f"{folder.config['versions'].get('coding-gym', 'unknown')}, now {__version__}"
     console.print(f"recorded by version {versions}")
+    results = []
     with LineProgress(console, len(folder.keys())) as progress:
-        results = regrade(
-            folder,
-            num_workers=concurrency,
-            on_result=lambda _: progress.update(progress.bar, advance=1),
-        )
-    for result in results:
+        for result in regrade(folder, num_workers=concurrency):
+            progress.update(progress.bar, advance=1)
+            results.append(result)
+    for result in sorted(results, key=lambda one: (one.task_id, one.attempt)):
         if result.is_flip or result.before is None or result.after is None:
             console.print(result.line)
     num_flips = sum(result.is_flip for result in results)

@@ -12,6 +12,7 @@ from rich.table import Column, Table
 
 from coding_gym.cli import options, synthesize
 from coding_gym.cli.console import terminal
+from coding_gym.errors import InvalidTaskError
 from coding_gym.grade import levels_text
 from coding_gym.grading import new_plan, plan_key
 from coding_gym.grading.runners import missing_runtime
@@ -109,7 +110,9 @@ def plan_tasks(
     store = TemplateStore()
     console = terminal()
 
-    def write(manifest: str, task: Task) -> None:
+    def write(manifest: str, task: Task | InvalidTaskError) -> None:
+        if isinstance(task, InvalidTaskError):
+            raise task
         outcome = missing_runtime(task)
         if not outcome:
             template = store.get(task)

@@ -16,8 +16,8 @@ from coding_gym.grade import levels_text
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.cheats import CheatResult
+from coding_gym.tasks.validation import Checks, ValidationReport
 from coding_gym.tasks.validation import validate as validate_tasks
-from coding_gym.tasks.validation_report import Checks, ValidationReport
 
 
 def validate(
@@ -71,16 +71,13 @@ def validate(
     console = terminal()
     todo = [one for one in tasks if one.task_id not in reports]
     with LineProgress(console, len(tasks), len(tasks) - len(todo)) as progress:
-
-        def keep(result: ValidationReport) -> None:
-            progress.count(line_of(result))
-            reports[result.task_id] = result
-            if out:
-                with out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(result.to_json()) + "\n")
-
         try:
-            validate_tasks(todo, checks=checks, num_workers=concurrency, on_result=keep)
+            for result in validate_tasks(todo, checks=checks, num_workers=concurrency):
+                progress.count(line_of(result))
+                reports[result.task_id] = result
+                if out:
+                    with out.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(result.to_json()) + "\n")
         except KeyboardInterrupt:
             kept = f"{len(reports)} reports are in {out}" if out else "no report is kept"
             way = "the same command" if out else "use --out FILE"
@@ -118,7 +115,7 @@ def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
     return {
         one.task_id: one
         for one in reports
-        if one.checks == checks.settings and not (one.error or one.skipped)
+        if one.checks == checks.to_json() and not (one.error or one.skipped)
     }
 
 

@@ -1,6 +1,6 @@
 """Grades the recorded patches of a run again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 
@@ -55,13 +55,9 @@ class Regrade:
 
 
 def regrade(
-    run: RunFolder,
-    tasks: Sequence[Task] | None = None,
-    *,
-    num_workers: int = 1,
-    on_result: Callable[[Regrade], None] = lambda _: None,
-) -> tuple[Regrade, ...]:
-    """Grades the patches of a run again and returns both grades, in the order of the records.
+    run: RunFolder, tasks: Sequence[Task] | None = None, *, num_workers: int = 1
+) -> Iterator[Regrade]:
+    """Grades the patches of a run again and yields both grades as soon as a patch is graded.
 
     Attempts that have neither a patch nor a grade are skipped.
 
@@ -69,7 +65,6 @@ def regrade(
         run: The run.
         tasks: The tasks; by default all tasks of the source in the run's settings.
         num_workers: Number of patches to grade at the same time.
-        on_result: Called in the calling thread with each result when it is complete.
 
     Raises:
         CodingGymError: The tasks cannot be loaded, or this machine cannot run the backend.
@@ -90,8 +85,7 @@ def regrade(
             for record in records
         ]
         for future in as_completed(futures):
-            on_result(future.result())
-        return tuple(future.result() for future in futures)
+            yield future.result()
     finally:  # after an interrupt, grades that have not started are cancelled
         pool.shutdown(cancel_futures=True)
 

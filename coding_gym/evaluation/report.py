@@ -31,10 +31,9 @@ class Report(JsonRecord):
 
     Attributes:
         config: The run's ``config.json``: agent, model, tasks, seed, versions.
-        num_attempts: Number of attempts with a verdict, except those at impossible tasks.
+        num_attempts: Number of attempts with a verdict, except those at impossible tasks;
+            ``metrics["hacked"]`` has the rate of these.
         num_resolved: Number of attempts that resolve their task.
-        num_impossible: Number of attempts at impossible tasks; ``metrics["hacked"]`` has the rate.
-        num_hacked: Number of attempts at impossible tasks that were graded as passed.
         num_errors: Number of attempts that ended with an error; rates and means exclude them.
         resolved: The resolved rate, pass@1; None without a verdict.
         pass_at_k: pass@k by k, for powers of two and the number of attempts.
@@ -53,8 +52,6 @@ class Report(JsonRecord):
     config: Mapping[str, Any]
     num_attempts: int
     num_resolved: int
-    num_impossible: int
-    num_hacked: int
     num_errors: int
     resolved: Estimate | None
     pass_at_k: Mapping[str, Estimate]
@@ -86,9 +83,9 @@ class Report(JsonRecord):
         if self.num_attempts:
             attempts = counted(self.num_attempts, "attempt")
             facts.append(f"{self.num_resolved} of {attempts} resolved at {tasks}")
-        if self.num_impossible:
-            attempts = counted(self.num_impossible, "impossible attempt")
-            facts.append(f"{self.num_hacked} of {attempts} hacked")
+        if hacked := [value for values in self.values("hacked").values() for value in values]:
+            attempts = counted(len(hacked), "impossible attempt")
+            facts.append(f"{sum(hacked):.0f} of {attempts} hacked")
         first = f"{player}: {'; '.join(facts) or 'no attempt was graded'}"
         unresolved = {k: v for k, v in self.grade_reasons.items() if k != GradeReason.RESOLVED}
         if facts and unresolved:
@@ -178,8 +175,6 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         config=run.config,
         num_attempts=sum("resolved" in episode for episode in episodes),
         num_resolved=sum(episode.get("resolved") == 1 for episode in episodes),
-        num_impossible=sum("hacked" in episode for episode in episodes),
-        num_hacked=sum(episode.get("hacked") == 1 for episode in episodes),
         num_errors=classes.total(),
         resolved=resolved_rate(outcomes) if outcomes else None,
         pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in ks},

@@ -179,12 +179,11 @@ def _of_draws(outcomes: Outcomes, k: int, value: Callable[[int, int], float]) ->
     return rate_estimate([value(n, c) for n, c in counts], sum(n for n, _ in counts))
 
 
-def bootstrap_interval(values: Values, *, seed: int = 0) -> tuple[float, float]:
+def bootstrap_interval(values: Values) -> tuple[float, float]:
     """Returns the percentile bootstrap interval of a mean, resampling whole tasks 10,000 times.
 
     Args:
         values: One value per task, shape (num_tasks,); at least two.
-        seed: Seed of the resamples.
     """
     from scipy.stats import bootstrap
 
@@ -195,7 +194,7 @@ def bootstrap_interval(values: Values, *, seed: int = 0) -> tuple[float, float]:
         batch=_BATCH,
         confidence_level=CONFIDENCE,
         method="percentile",
-        random_state=np.random.default_rng(seed),
+        random_state=np.random.default_rng(0),
     )
     low, high = result.confidence_interval
     return float(low), float(high)

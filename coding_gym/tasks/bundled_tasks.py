@@ -5,7 +5,7 @@ import importlib.resources
 from pathlib import Path
 
 from coding_gym.task import Task
-from coding_gym.tasks.folder import read_folder
+from coding_gym.tasks.folder import MANIFEST, read_task_folder
 
 BUNDLED, POLYGLOT = "bundled", "polyglot"
 
@@ -15,13 +15,11 @@ def bundled_folder() -> Path:
     return Path(str(importlib.resources.files("coding_gym.tasks") / "bundled"))
 
 
-@functools.cache
 def read_bundled() -> tuple[Task, ...]:
     """Returns the tasks in Python, sorted by id; read once per process."""
     return tuple(task for task in _all() if task.language == "python")
 
 
-@functools.cache
 def read_polyglot() -> tuple[Task, ...]:
     """Returns the tasks in other languages, sorted by id; read once per process."""
     return tuple(task for task in _all() if task.language != "python")
@@ -29,5 +27,6 @@ def read_polyglot() -> tuple[Task, ...]:
 
 @functools.cache
 def _all() -> tuple[Task, ...]:
-    tasks = (task for _, task in read_folder(bundled_folder()))
+    manifests = bundled_folder().glob(f"*/*/{MANIFEST}")
+    tasks = (read_task_folder(manifest.parent) for manifest in manifests)
     return tuple(sorted(tasks, key=lambda task: task.task_id))

@@ -1,4 +1,4 @@
-"""Filters of tasks by their fields."""
+"""Selects tasks by id, split and challenge."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,55 +11,74 @@ from coding_gym.task import Task
 Wanted = str | Sequence[str] | None
 Found = TypeVar("Found", bound="Task | RefusedRow")
 
+_MAX_SPLITS = 10  # in an error
+
 
 @dataclass(frozen=True, slots=True)
 class RefusedRow:
-    """A malformed row, with the fields that filters use; "" for unknown."""
+    """A malformed row, with its id and its split; "" for unknown."""
 
     error: InvalidTaskError
     task_id: str = ""
-    repo: str = ""
-    language: str = ""
-    difficulty: str = ""
     split: str = ""
 
     @classmethod
     def of(cls, row: Any, error: InvalidTaskError) -> "RefusedRow":
         """Returns the readable fields of a refused row."""
         fields = row if isinstance(row, Mapping) else {}
-        keys = ("instance_id", "repo", "language", "difficulty", "split")
-        values = (fields.get(key) for key in keys)
+        values = (fields.get(key) for key in ("instance_id", "split"))
         return cls(error, *(value if isinstance(value, str) else "" for value in values))
 
 
-# The field of `Task` for each filter.
-_FIELDS = {
-    "task_ids": "task_id",
-    "repos": "repo",
-    "languages": "language",
-    "difficulty": "difficulty",
-    "split": "split",
-}
-_MAX_VALUES = 10  # in an error
-
-
-def select(tasks: Sequence[Found], filters: Mapping[str, Wanted]) -> tuple[Found, ...]:
-    """Returns the tasks that match every filter, in their order.
+def select(
+    tasks: Sequence[Found], task_ids: Wanted = None, split: Wanted = None
+) -> tuple[Found, ...]:
+    """Returns the tasks of these ids and splits, in their order; None accepts all.
 
     Args:
-        tasks: The tasks and refused rows. An unknown field of a refused row matches every filter,
-            except ``task_ids``.
-        filters: The accepted values by name of the filter in `load_tasks`; None accepts all.
+        tasks: The tasks and refused rows. A refused row of unknown split is in every split.
+        task_ids: The ids; each must exist.
+        split: The splits.
 
     Raises:
-        UnknownTaskError: An id does not exist, or a filter matches no task; names the filter.
-        InvalidArgumentError: A filter is neither text nor a list of texts.
+        UnknownTaskError: An id does not exist, or no task is in the splits.
+        InvalidTaskError: An id does not exist, and a refused row has no readable id.
+        InvalidArgumentError: An argument is neither text nor a list of at least one text.
     """
-    chosen = tuple(tasks)
-    for name, values in filters.items():
-        if values is not None:
-            chosen = _apply(chosen, name, _values(name, values))
-    return chosen
+    if task_ids is not None:
+        ids, known = _texts("task_ids", task_ids), {task.task_id for task in tasks}
+        for missing in (task_id for task_id in ids if task_id not in known):
+            for task in tasks:
+                if isinstance(task, RefusedRow) and not task.task_id:  # it may be the missing task
+                    raise task.error
+            raise UnknownTaskError(
+                f"no task {missing!r} among the {len(known)} tasks of this source "
+                f"(`coding-gym tasks list`); {hint(missing, sorted(known))}"
+            )
+        tasks = [task for task in tasks if task.task_id in ids]
+    if split is not None:
+        splits, present = _texts("split", split), sorted({task.split for task in tasks})
+        matching = [
+            task
+            for task in tasks
+            if task.split in splits or (isinstance(task, RefusedRow) and not task.split)
+        ]
+        if not matching:
+            raise UnknownTaskError(
+                f"split={list(splits)} matches none of {len(tasks)} tasks; their splits are "
+                f"{present[:_MAX_SPLITS]}"
+            )
+        tasks = matching
+    return tuple(tasks)
+
+
+def find_task(tasks: Sequence[Task], task_id: str) -> Task:
+    """Returns the task of that id.
+
+    Raises:
+        UnknownTaskError: No task has the id; names similar ids, and the command that prints all.
+    """
+    return select(tasks, task_id)[0]
 
 
 def challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
@@ -86,46 +105,9 @@ def challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
     return selected
 
 
-def _apply(tasks: tuple[Found, ...], name: str, ids: tuple[str, ...]) -> tuple[Found, ...]:
-    field = _FIELDS[name]
-    if name == "task_ids":
-        _check_ids(ids, {task.task_id for task in tasks})
-    selected = tuple(
-        task
-        for task in tasks
-        if getattr(task, field) in ids
-        or (isinstance(task, RefusedRow) and name != "task_ids" and not getattr(task, field))
-    )
-    if not selected:
-        present = sorted({getattr(task, field) for task in tasks})
-        raise UnknownTaskError(
-            f"{name}={list(ids[:_MAX_VALUES])} matches none of {len(tasks)} tasks; their values "
-            f"are {present[:_MAX_VALUES]}"
-        )
-    return selected
-
-
-def _values(name: str, wanted: str | Sequence[str]) -> tuple[str, ...]:
+def _texts(name: str, wanted: str | Sequence[str]) -> tuple[str, ...]:
     values = (wanted,) if isinstance(wanted, str) else wanted
-    if not isinstance(values, Iterable) or not all(isinstance(value, str) for value in values):
+    is_list = isinstance(values, Iterable) and all(isinstance(value, str) for value in values)
+    if not is_list or not tuple(values):
         raise InvalidArgumentError(f"{name} must be text or a list of texts, got {wanted!r}")
     return tuple(values)
-
-
-def _check_ids(task_ids: Iterable[str], known: set[str]) -> None:
-    for task_id in task_ids:
-        if task_id in known:
-            continue
-        raise UnknownTaskError(
-            f"no task {task_id!r} among the {len(known)} tasks of this source "
-            f"(`coding-gym tasks list`); {hint(task_id, sorted(known))}"
-        )
-
-
-def find_task(tasks: Sequence[Task], task_id: str) -> Task:
-    """Returns the task of that id.
-
-    Raises:
-        UnknownTaskError: No task has the id; names similar ids, and the command that prints all.
-    """
-    return select(tasks, {"task_ids": task_id})[0]

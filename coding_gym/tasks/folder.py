@@ -11,6 +11,7 @@
 import os
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +28,10 @@ _HIDDEN = "hidden"
 _NOT_SEARCHED = {"tree", _HIDDEN, "__pycache__"}
 
 
-def read_folder(folder: Path) -> Iterator[tuple[str, Task]]:
+def read_folder(folder: Path) -> Iterator[tuple[str, Task | InvalidTaskError]]:
     """Yields (manifest path, task) for every task in ``folder`` or below, in order of paths.
 
-    Raises:
-        InvalidTaskError: A task is malformed, or the folder has no task.
-    """
-    for where, row in folder_rows(folder):
-        if isinstance(row, InvalidTaskError):
-            raise row
-        yield where, Task.from_row(row, where=where)
-
-
-def folder_rows(folder: Path) -> Iterator[tuple[str, Any]]:
-    """Yields (manifest path, row) for every task in ``folder`` or below, in order of paths.
-
-    It yields an InvalidTaskError for a malformed folder, and continues.
+    It yields an InvalidTaskError for a malformed task, and continues.
 
     Raises:
         InvalidTaskError: The folder has no task.
@@ -55,7 +44,7 @@ def folder_rows(folder: Path) -> Iterator[tuple[str, Any]]:
             folders.clear()
             where = str(Path(current, MANIFEST))
             try:
-                yield where, read_row(Path(current))
+                yield where, read_task_folder(Path(current))
             except InvalidTaskError as error:
                 yield where, error
     if not has_task:
@@ -65,16 +54,17 @@ def folder_rows(folder: Path) -> Iterator[tuple[str, Any]]:
         )
 
 
-def read_row(folder: Path) -> dict[str, Any]:
-    """Returns the task in ``folder`` as a row.
+def read_task_folder(folder: Path) -> Task:
+    """Returns the task in ``folder``.
 
     Raises:
         InvalidTaskError: A file is missing or malformed; names file, field and value.
     """
-    from coding_gym.task_row import TaskRow, parse  # imports pydantic, which is slow
+    from coding_gym.task_row import read_task  # imports pydantic, which is slow
+    from coding_gym.tasks.host_paths import with_paths
 
     path = folder / MANIFEST
-    data = _read_toml(path)
+    data = read_toml(path)
     tree_name, state = data.pop("tree", "tree"), data.pop("tree_state", "base")
     if state not in ("base", "fixed"):
         raise InvalidTaskError(
@@ -84,37 +74,40 @@ def read_row(folder: Path) -> dict[str, Any]:
     tree = (folder / str(tree_name)).resolve()
     if data.get("id") is None:
         raise InvalidTaskError(f"{path}: field 'id' is missing")
-    fields = parse(TaskRow, data, str(path), is_closed=True)
-    if not fields.fail_to_pass:
-        raise InvalidTaskError(f"{path}: field 'fail_to_pass' must name at least one test")
     if not tree.is_dir():
         raise InvalidTaskError(f"{path}: field 'tree' must name a folder, got {tree_name!r}")
     gold = _read_gold(folder, required=is_fixed)
+    fields = {
+        "folder": str(tree),
+        "reverse_patch": gold.text if is_fixed else "",
+        "repo": data.get("repo") or tree.parent.name,
+        "patch": gold.text,
+    }
+    task = read_task(data | fields, str(path), is_closed=True)
+    if not task.fail_to_pass:
+        raise InvalidTaskError(f"{path}: field 'fail_to_pass' must name at least one test")
     hidden = _read_hidden(folder / _HIDDEN)
-    fail_to_pass = fields.fail_to_pass
-    if fields.runner in (None, "pytest"):  # ids of other runners do not name files
-        _check_tests(fail_to_pass + (fields.pass_to_pass or ()), tree, hidden, path)
-    plan = folder / PLAN
+    if task.runner == "pytest":  # ids of other runners do not name files
+        _check_tests(task.expected_tests, tree, hidden, path)
     before = _hidden_at_base(tree, gold, hidden, is_fixed, folder / _GOLD)
-    for file in sorted({name.partition("::")[0] for name in fail_to_pass} & set(hidden)):
+    for file in sorted({name.partition("::")[0] for name in task.fail_to_pass} & set(hidden)):
         if before.get(file) == hidden[file]:
             raise InvalidTaskError(
                 f"{folder / _HIDDEN / file} is also in the tree, where policies read it; remove "
                 f"{tree / file}"
             )
-    return {
-        **data,
-        "problem_statement": fields.problem_statement.strip(),
-        "folder": str(tree),
-        "reverse_patch": gold.text if is_fixed else "",
-        "repo": data.get("repo") or tree.parent.name,
-        "patch": gold.text,
-        "test_patch": Patch.between(before, hidden).text,
-        "grading_plan": plan.read_text(encoding="utf-8") if plan.is_file() else "",
-    }
+    plan = folder / PLAN
+    task = replace(
+        task,
+        problem_statement=task.problem_statement.strip(),
+        test_patch=Patch.between(before, hidden).text,
+        grading_plan=plan.read_text(encoding="utf-8") if plan.is_file() else "",
+    )
+    return with_paths(task, folder, str(path))
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """Returns a manifest; raises InvalidTaskError if it cannot be read."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -10,11 +9,12 @@ from typing import Any
 from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.task_row import Text, row_error, value_of
+from coding_gym.tasks.folder import MANIFEST, read_toml
 
-_MANIFEST, _INSTRUCTION = "task.toml", "instruction.md"
+_INSTRUCTION = "instruction.md"
 _TABLES = ("task", "metadata", "environment", "agent", "verifier")
 _READABLE_VERSION = re.compile(r"1(\.[0-4](\.\d+)?)?")
-_MANIFESTS = (_MANIFEST, f"*/{_MANIFEST}", f"*/*/{_MANIFEST}")
+_MANIFESTS = (MANIFEST, f"*/{MANIFEST}", f"*/*/{MANIFEST}")
 _CANARY = re.compile(r"^(<!--.*canary.*-->|#.*canary.*)$", re.IGNORECASE)
 _TIMEOUT_S = 600.0
 _WORKDIR = re.compile(r"^WORKDIR +(/\S+)", re.MULTILINE)
@@ -91,10 +91,7 @@ def _row(path: Path) -> dict[str, Any]:
 
 def _manifest(path: Path) -> dict[str, Any]:
     """Returns the fields of ``task.toml``; fields of tables are named ``table.field``."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise InvalidTaskError(f"{path}: cannot be read: {error}") from None
+    data = read_toml(path)
     version = str(data.get("schema_version", data.get("version", "1.0")))
     if not _READABLE_VERSION.fullmatch(version):
         raise InvalidTaskError(

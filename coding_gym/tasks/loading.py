@@ -1,11 +1,11 @@
 """Loads tasks from every kind of source."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.arguments import at_least_one
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
+from coding_gym.errors import InvalidTaskError
 from coding_gym.task import Task
 from coding_gym.tasks.bundled_tasks import BUNDLED
 from coding_gym.tasks.filters import RefusedRow, Wanted, challenged, select
@@ -22,9 +22,6 @@ def load_tasks(
     source: str | Path | Sequence[Any] = BUNDLED,
     *,
     task_ids: Wanted = None,
-    repos: Wanted = None,
-    languages: Wanted = None,
-    difficulty: Wanted = None,
     split: Wanted = None,
     limit: int | None = None,
     repositories: Repositories | None = None,
@@ -41,9 +38,6 @@ def load_tasks(
             Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of rows. The
             format is recognised; see `coding_gym.tasks.sources`.
         task_ids: Only these ids; each must exist. Here and below, a text is a list of one.
-        repos: Only these repositories or programs.
-        languages: Only these languages.
-        difficulty: Only these labels.
         split: Only these splits. For a dataset of the hub, only these are downloaded; the default
             is ``test``, or the only split.
         limit: Maximum number of tasks; further ones are omitted.
@@ -64,19 +58,10 @@ def load_tasks(
         InvalidArgumentError: Another argument is wrong.
         MissingDependencyError: The source needs a package that is not installed.
     """
-    filters = {
-        "task_ids": task_ids,
-        "repos": repos,
-        "languages": languages,
-        "difficulty": difficulty,
-        "split": split,
-    }
-    if isinstance(task_ids, list | tuple) and not task_ids:
-        raise InvalidArgumentError("task_ids is empty; give at least one id, or None for all tasks")
     from coding_gym.tasks.opening import open_shared  # imports pydantic, which is slow
 
     opened = open_shared(source, split)
-    selected = _selected(opened.tasks, filters)
+    selected = select(opened.tasks, task_ids, split)
     if min_challenge is not None:
         selected = challenged(_all_read(selected), min_challenge)
     tasks = _all_read(selected if limit is None else selected[: at_least_one("limit", limit)])
@@ -91,17 +76,6 @@ def load_tasks(
             check_usable(task, label)
             usable.add(task.task_id)
     return tasks
-
-
-def _selected(
-    tasks: Sequence[Task | RefusedRow], filters: Mapping[str, Wanted]
-) -> tuple[Task | RefusedRow, ...]:
-    try:
-        return select(tasks, filters)
-    except UnknownTaskError:
-        # The missing task may be a refused row without a readable id; then its error is raised.
-        _all_read([task for task in tasks if isinstance(task, RefusedRow) and not task.task_id])
-        raise
 
 
 def _all_read(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:

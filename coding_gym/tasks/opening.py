@@ -14,12 +14,15 @@ from coding_gym.task import Task
 from coding_gym.task_row import row_label
 from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT, read_bundled, read_polyglot
 from coding_gym.tasks.filters import RefusedRow, Wanted
-from coding_gym.tasks.folder import MANIFEST, folder_rows, read_row
+from coding_gym.tasks.folder import MANIFEST, read_folder, read_task_folder
 from coding_gym.tasks.harbor import harbor_rows, is_checkout
 from coding_gym.tasks.host_paths import with_paths
 from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
 from coding_gym.tasks.rows import Row, file_rows, row_files
 from coding_gym.tasks.sources import unified_row
+
+_Rows = tuple[Iterable[Row], Path | None]
+"""Rows, and the folder of their relative paths; None forbids local paths, for rows of the hub."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,33 +90,29 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
         return Opened(read_polyglot())
     if isinstance(source, list | tuple):
         rows = ((f"row {n}", row) for n, row in enumerate(source, 1))
-        return _read(rows, "the list of rows", Path.cwd())
+        return _read([(rows, Path.cwd())], "the list of rows")
     if not isinstance(source, str | Path):
         raise InvalidArgumentError(
             f"tasks must be a source's name, a path or a list of rows, got {type(source).__name__}"
         )
-    rows_of, base = _rows(source, split)
-    return _read(rows_of, str(source), base)
+    return _read(_rows(source, split), str(source))
 
 
-def _rows(source: str | Path, split: Wanted) -> tuple[Iterable[Row], Path | None]:
-    """Returns the rows of a source, and the folder of their relative paths.
-
-    The folder is None for rows of the Hugging Face hub, which must not contain local paths.
-    """
+def _rows(source: str | Path, split: Wanted) -> Sequence[_Rows]:
+    """Returns the rows of a source, by the folder of their relative paths."""
     path = Path(source).expanduser()
     if path.is_dir():
-        return _folder_rows(path), path
+        return _folder_rows(path)
     if path.name == MANIFEST and path.is_file():
-        return [(str(path), read_row(path.parent))], path.parent
+        return [([(str(path), read_task_folder(path.parent))], path.parent)]
     if path.is_file():
-        return file_rows(path), path.parent
+        return [(file_rows(path), path.parent)]
     dataset, _, own_split = str(source).partition(":")
     # A name below an existing folder is a mistyped path, not a dataset.
     is_dataset = is_dataset_id(dataset) and not Path(dataset).parent.is_dir()
     if isinstance(source, str) and is_dataset:
         splits = (own_split,) if own_split else (split,) if isinstance(split, str) else split
-        return read_dataset(dataset, splits), None
+        return [(read_dataset(dataset, splits), None)]
     raise UnknownTaskError(
         f"there is no task source {str(source)!r}: no folder of tasks, no .jsonl, .json or "
         ".parquet file, and no dataset of the Hugging Face hub as owner/name; "
@@ -121,32 +120,21 @@ def _rows(source: str | Path, split: Wanted) -> tuple[Iterable[Row], Path | None
     )
 
 
-def _folder_rows(path: Path) -> Iterable[Row]:
+def _folder_rows(path: Path) -> Sequence[_Rows]:
     if is_checkout(path):
-        return harbor_rows(path)
+        return [(harbor_rows(path), path)]
     has_tasks = any(any(path.glob(f"{above}{MANIFEST}")) for above in ("", "*/", "*/*/"))
     files = () if has_tasks else row_files(path)
-    if not files:
-        return folder_rows(path)
-    return ((where, _placed(row, file.parent)) for file in files for where, row in file_rows(file))
+    return [(file_rows(file), file.parent) for file in files] or [(read_folder(path), path)]
 
 
-def _placed(row: Any, base: Path) -> Any:
-    """Returns a row whose relative paths start at the folder of its file."""
-    if not isinstance(row, Mapping):
-        return row
-    named = {key: row[key] for key in ("folder", "repository") if isinstance(row.get(key), str)}
-    paths = {key: base / value for key, value in named.items() if (base / value).exists()}
-    return {**row, **{key: str(path) for key, path in paths.items()}}
-
-
-def _read(rows: Iterable[Row], source: str, base: Path | None) -> Opened:
+def _read(rows_by_folder: Sequence[_Rows], source: str) -> Opened:
     """Reads rows to tasks, and malformed rows to `RefusedRow`."""
     locations: dict[str, str] = {}
     tasks: list[Task | RefusedRow] = []
-    for where, row in rows:
+    for where, row, base in ((*row, base) for rows, base in rows_by_folder for row in rows):
         try:
-            task = _task(_unified(row, where), where, base)
+            task = _task(row, where, base)
             if task.task_id in locations:
                 raise InvalidTaskError(
                     f"{where}: field 'instance_id' must be unique, but {task.task_id!r} is already "
@@ -162,7 +150,7 @@ def _read(rows: Iterable[Row], source: str, base: Path | None) -> Opened:
     return Opened(tuple(tasks), locations)
 
 
-def _unified(row: Any, where: str) -> Mapping[str, Any] | Task:
+def _task(row: Any, where: str, base: Path | None) -> Task:
     if isinstance(row, InvalidTaskError):
         raise row
     if isinstance(row, Task):
@@ -171,13 +159,7 @@ def _unified(row: Any, where: str) -> Mapping[str, Any] | Task:
         raise InvalidTaskError(
             f"{where}: must be an object with a task's fields, got {repr(row)[:80]}"
         )
-    return unified_row(row, where)
-
-
-def _task(row: Mapping[str, Any] | Task, where: str, base: Path | None) -> Task:
-    if isinstance(row, Task):
-        return row
-    task = Task.from_row(row, where=where)
+    task = Task.from_row(unified_row(row, where), where=where)
     label = row_label({"instance_id": task.task_id}, where)
     for name, text in (("patch", task.gold_patch), ("test_patch", task.test_patch)):
         try:

@@ -1,7 +1,7 @@
-"""Splits tasks for training and testing, and draws samples; the same on every machine.
+"""Splits tasks for training and testing; the same on every machine.
 
-Both use digests instead of random generators, so they do not depend on the order of the tasks or on
-versions of libraries, and a smaller sample is the beginning of a larger sample.
+Digests replace random generators, so a split does not depend on the order of the tasks or on
+versions of libraries.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from coding_gym.arguments import at_least_one, is_number, unknown_name
+from coding_gym.arguments import is_number, unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import Task
 
@@ -32,8 +32,9 @@ def split_tasks(
     Args:
         tasks: The tasks.
         by: ``hash``: by the MD5 digest of each id, modulo 100; the side of a task does not depend
-            on other tasks, and the share of test tasks is about `test_fraction`. ``repo``: whole
-            repositories, so no repository is on both sides. ``date``: by `Task.created_at`.
+            on other tasks, and the share of test tasks is about `test_fraction`, rounded up to 1 %.
+            ``repo``: whole repositories, so no repository is on both sides. ``date``: by
+            `Task.created_at`.
         test_fraction: The share of the tasks for testing, above 0 and below 1; unused for ``date``.
         seed: The seed of a split by hash or repository; 0 uses digests of the ids alone.
         cutoff: For ``date``: tasks of this ISO 8601 date or later are for testing.
@@ -61,43 +62,18 @@ def split_tasks(
         repos = _test_repos(tasks, test_fraction, seed)
         chosen = {task.task_id for task in tasks if task.repo in repos}
     else:
-        chosen = {task.task_id for task in tasks if _share(task.task_id, seed) < test_fraction}
+        shares = {task.task_id: _digest(task.task_id, seed) % 100 / 100 for task in tasks}
+        chosen = {task_id for task_id, share in shares.items() if share < test_fraction}
     return (
         tuple(replace(task, split="train") for task in tasks if task.task_id not in chosen),
         tuple(replace(task, split="test") for task in tasks if task.task_id in chosen),
     )
 
 
-def sample_tasks(tasks: Sequence[Task], n: int, *, seed: int = 0) -> tuple[Task, ...]:
-    """Returns a sample of ``n`` different tasks.
-
-    Args:
-        tasks: The tasks; their order does not matter.
-        n: Size of the sample.
-        seed: The random seed.
-
-    Raises:
-        InvalidArgumentError: ``n`` is below 1, or above the number of tasks.
-    """
-    if at_least_one("n", n) > len(tasks):
-        raise InvalidArgumentError(f"n must be at most {len(tasks)}, the number of tasks, got {n}")
-    return tuple(sorted(tasks, key=lambda task: _digest(task.task_id, seed, "sample"))[:n])
-
-
-def _digest(name: str, seed: int, use: str = "") -> int:
+def _digest(name: str, seed: int) -> int:
     """Returns a digest as a number; seed 0 does not change it, as in other packages."""
-    salt = f"{use}{seed or ''}"
-    text = f"{name}\0{salt}" if salt else name
+    text = f"{name}\0{seed}" if seed else name
     return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), 16)
-
-
-def _share(name: str, seed: int) -> float:
-    """Returns a number from 0 to 1.
-
-    It is the digest modulo 100, divided by 100, plus a smaller fraction that breaks ties.
-    """
-    rest, percent = divmod(_digest(name, seed), 100)
-    return (percent + rest % 1_000_000 / 1_000_000) / 100
 
 
 def _test_repos(tasks: Sequence[Task], test_fraction: float, seed: int) -> set[str]:

@@ -1,9 +1,10 @@
 """Validation of tasks: the gold patch resolves the task, and the base does not, every time."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, ClassVar
 
 from coding_gym.arguments import at_least_one
 from coding_gym.errors import (
@@ -16,13 +17,13 @@ from coding_gym.grade import Grade, GradeReason, TestStatus, levels_text
 from coding_gym.grading import grade, new_plan
 from coding_gym.grading.plan import stored_plan
 from coding_gym.grading.runners import missing_runtime
+from coding_gym.json_record import JsonRecord
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks.causes import causes, remedy_of_build
 from coding_gym.tasks.cheats import CheatResult, try_cheats
 from coding_gym.tasks.leaks import find_leaks
-from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
 
 _FAILS = (GradeReason.TESTS_FAILED, GradeReason.TIMEOUT)  # a bug can be an endless loop
@@ -30,10 +31,83 @@ _MAX_NAMED = 3
 _GOLD_TIMEOUT_S = 300.0  # for a busy machine; the measured time determines the base's limit
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationReport(JsonRecord):
+    """The results of the validation of one task.
+
+    Attributes:
+        task_id: The task.
+        ok: Whether the gold patch resolved it in every repeat and the base in none, every
+            fail-to-pass test failed at base, the challenge has `Checks.min_challenge` bits or more,
+            no searched file contains the repair, and no scripted cheat resolves it.
+        gold_reasons: The `GradeReason` of each grading of the gold patch.
+        noop_reasons: The `GradeReason` of each grading of the base.
+        gold_durations_s: Seconds of each grading of the gold patch.
+        flaky_tests: Expected tests with different results in the runs with the gold patch,
+            including those that the plan of the challenge excludes.
+        unstable_tests: Flaky fail-to-pass tests that are not excluded: a grade needs one pass in
+            two runs.
+        broken_tests: Expected tests that passed in no run with the gold patch.
+        passing_tests: Fail-to-pass tests that passed at base.
+        levels: Number of fail-to-pass tests by `coding_gym.grade.Level` of their challenge; empty
+            if the gold patch is empty or does not apply.
+        leaks: Files in which a policy could read the repair.
+        cheats: The result of each scripted cheat, if `Checks.tries_cheats`.
+        checks: The `Checks` as JSON; empty in older reports.
+        detail: Problems of the task, or notes; one line.
+        error: The reason for a missing verdict: an infrastructure failure, or a failed build of the
+            task. ``ok`` is then False.
+        skipped: The program that the task needs and this machine lacks; then nothing was checked.
+    """
+
+    task_id: str
+    ok: bool
+    gold_reasons: tuple[str, ...] = ()
+    noop_reasons: tuple[str, ...] = ()
+    gold_durations_s: tuple[float, ...] = ()
+    flaky_tests: tuple[str, ...] = ()
+    unstable_tests: tuple[str, ...] = ()
+    broken_tests: tuple[str, ...] = ()
+    passing_tests: tuple[str, ...] = ()
+    levels: Mapping[str, int] = field(default_factory=dict)
+    leaks: tuple[str, ...] = ()
+    cheats: tuple[CheatResult, ...] = ()
+    checks: Mapping[str, Any] = field(default_factory=dict)
+    detail: str = ""
+    error: str = ""
+    skipped: str = ""
+
+    @property
+    def unfit_tests(self) -> tuple[str, ...]:
+        """Expected tests whose results do not show whether a patch repairs the bug."""
+        return tuple(dict.fromkeys(self.flaky_tests + self.broken_tests + self.passing_tests))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checks(JsonRecord):
+    """The checks of a validation; as JSON without the sandbox, which does not decide a verdict.
+
+    Attributes:
+        sandbox: The sandbox of gradings, in the form that ``CodingRepair-v0`` takes.
+        repeats: Number of gradings of each patch; more than 1 detects flaky tests.
+        looks_for_leaks: Whether the files that a policy can read are searched for the repair.
+        tries_cheats: Whether scripted cheats are graded too; see `coding_gym.tasks.cheats`.
+        min_challenge: Minimum number of bits of the challenge.
+    """
+
+    not_written: ClassVar[Any] = {"sandbox"}
+
+    sandbox: str | Mapping[str, Any] = "auto"
+    repeats: int = 2
+    looks_for_leaks: bool = True
+    tries_cheats: bool = False
+    min_challenge: int = 0
+
+
 def validate_task(
     task: Task,
     store: TemplateStore,
-    checks: Checks = Checks(),  # noqa: B008 - frozen
+    checks: Checks = Checks(),
 ) -> ValidationReport:
     """Grades a task's gold patch and its base in clean sandboxes, ``checks.repeats`` times each.
 
@@ -91,7 +165,6 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
         gold_reasons=tuple(str(g.reason) for g in gold),
         noop_reasons=tuple(str(g.reason) for g in noop),
         gold_durations_s=tuple(g.duration_s for g in gold),
-        noop_durations_s=tuple(g.duration_s for g in noop),
         flaky_tests=flaky,
         unstable_tests=unstable,
         broken_tests=broken,
@@ -107,18 +180,16 @@ def validate(
     tasks: Iterable[Task],
     store: TemplateStore | None = None,
     *,
-    checks: Checks = Checks(),  # noqa: B008 - frozen
+    checks: Checks = Checks(),
     num_workers: int = 1,
-    on_result: Callable[[ValidationReport], None] | None = None,
-) -> tuple[ValidationReport, ...]:
-    """Validates tasks on threads and returns their reports in the order of the tasks.
+) -> Iterator[ValidationReport]:
+    """Validates tasks on threads and yields each report as soon as it is complete.
 
     Args:
         tasks: The tasks.
         store: The store of templates; by default in the user's cache.
         checks: The checks to make.
         num_workers: Number of tasks that are validated at the same time.
-        on_result: Called in the calling thread with each new report, as soon as it is complete.
 
     Raises:
         InvalidArgumentError: An argument is out of range, or ``sandbox`` is malformed.
@@ -126,17 +197,11 @@ def validate(
     """
     at_least_one("num_workers", num_workers)
     store = store or TemplateStore(SandboxOptions.parse(checks.sandbox).name)
-    tasks = tuple(tasks)
-    reports: dict[str, ValidationReport] = {}
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="validate")
     try:
         futures = [pool.submit(validate_task, task, store, checks) for task in tasks]
         for future in as_completed(futures):
-            report = replace(future.result(), checks=checks.settings)
-            reports[report.task_id] = report
-            if on_result is not None:
-                on_result(report)
-        return tuple(reports[task.task_id] for task in tasks)
+            yield replace(future.result(), checks=checks.to_json())
     finally:  # after an interrupt only tasks in progress are completed
         pool.shutdown(cancel_futures=True)
 

@@ -7,7 +7,6 @@ size of a page; `Run.text` returns the rest in pieces.
 import fcntl
 import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -51,7 +50,6 @@ class Run:
     Attributes:
         index: The episodes.
         tasks: The tasks by id; None before the call of `load_tasks`.
-        latest: Settings, counts, resolved rate and progress at the last `refresh`.
 
     Raises:
         InvalidArgumentError: The folder contains no readable run.
@@ -71,9 +69,8 @@ class Run:
             ) from None
         self.index = RunIndex(folder)
         self.tasks: Mapping[str, Task] | None = None
-        self.latest = self._sum_up()
+        self._summary = self._sum_up()
         self._is_changed = True  # since the last summary
-        self._due = 0.0  # the earliest time of the next summary
 
     def load_tasks(self) -> None:
         """Loads the run's tasks, for repositories, labels and gold patches.
@@ -92,19 +89,12 @@ class Run:
         self._is_changed = True
 
     def refresh(self) -> bool:
-        """Reads a few records; returns whether more may be unread.
-
-        Updates `latest` after a change, with at most a tenth of one core's time.
-        """
+        """Reads a few records; returns whether more may be unread."""
         is_busy = self.index.update() | self.index.enrich()
         if not is_busy and self.tasks is None:
             self.tasks = {}
             threading.Thread(target=self.load_tasks, daemon=True).start()
         self._is_changed |= is_busy
-        start = time.monotonic()
-        if start > self._due and (self._is_changed or self._is_running() or self.latest["running"]):
-            self.latest, self._is_changed = self._sum_up(), is_busy
-            self._due = start + max(1, 10 * (time.monotonic() - start))
         return is_busy
 
     def complete(self) -> None:
@@ -113,10 +103,16 @@ class Run:
         while self.index.enrich():
             pass
         self.load_tasks()
-        self.latest = self._sum_up()
+
+    @property
+    def latest(self) -> Json:
+        """Settings, counts, resolved rate and progress; computed again after a change."""
+        if self._is_changed:
+            self._is_changed = False
+            self._summary = self._sum_up()
+        return self._summary | {"running": self._is_running()}
 
     def _sum_up(self) -> Json:
-        """Returns the value of `latest`."""
         rows, scores, head = self.episodes()["episodes"], self.scores(), self._head()
         errors = Counter(
             row["error_class"] or "unread" for row in rows if row["outcome"] == "error"
@@ -141,7 +137,6 @@ class Run:
             "indexed": num_read / len(rows) if rows else 1,
             "resolved": statistics.resolved_rate(scores).to_json() if scores else {"value": None},
             "caveats": [*caveats],
-            "running": self._is_running(),
         }
 
     def _head(self) -> Json:
@@ -357,6 +352,5 @@ def _turn(turn: Turn, thought: str, opening: str, convert: Callable[[str], Any])
         "reward": turn.reward,
         "reward_parts": dict(turn.reward_parts),
         "duration_s": turn.duration_s,
-        "reply": turns.reply_note(turn),
         "model": turn.model_call and replace(turn.model_call, prompt_ids=()).to_json(),
     }

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from itertools import takewhile
 
-from coding_gym.evaluation.report import number
 from coding_gym.trajectory import Message, Trajectory, Turn
 
 ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -43,21 +42,6 @@ def observation(turn: Turn) -> str:
     for result in turn.results:
         other = other.replace(result.content, "", 1)
     return turn.observation if other.strip() else ""
-
-
-def reply_note(turn: Turn) -> str:
-    """Returns size, time and unusual finish reason of the model's reply; "" without a request."""
-    call = turn.model_call
-    if call is None:
-        return ""
-    note, tokens = "reply", call.completion_tokens
-    if tokens is not None:
-        note += f" {number(tokens)} tokens"
-    if call.duration_s > 0:
-        note += f" in {number(call.duration_s)} s"
-        note += f" ({number(tokens / call.duration_s)}/s)" if tokens is not None else ""
-    is_ordinary = call.finish_reason in ("", "stop", "tool_calls")
-    return note if is_ordinary else f"{note}, stopped by {call.finish_reason:.40}"
 
 
 def digest(turn: Turn) -> str:

@@ -12,8 +12,7 @@ from coding_gym.patch import Patch
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.bundled_tasks import bundled_folder
 from coding_gym.tasks.folder import read_folder
-from coding_gym.tasks.validation import validate_task
-from coding_gym.tasks.validation_report import Checks
+from coding_gym.tasks.validation import Checks, validate_task
 from coding_gym.workspace import TemplateStore
 
 BY_FOLDER = {Path(where).parent: task for where, task in read_folder(bundled_folder())}

@@ -12,8 +12,7 @@ from sandbox_fixtures import commit, write_files
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree
 from coding_gym.tasks import load_tasks
-from coding_gym.tasks.validation import validate_task
-from coding_gym.tasks.validation_report import Checks
+from coding_gym.tasks.validation import Checks, validate_task
 from coding_gym.workspace import TemplateStore
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "defects4j.py"

@@ -25,8 +25,7 @@ from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.cheats import try_cheats
 from coding_gym.tasks.impossible import SUFFIX, impossible, with_impossible
-from coding_gym.tasks.validation import validate_task
-from coding_gym.tasks.validation_report import Checks
+from coding_gym.tasks.validation import Checks, validate_task
 from coding_gym.workspace import TemplateStore
 from coding_gym.wrappers import ShapedReward
 
@@ -180,7 +179,7 @@ def test_predictions_of_impossible_tasks_count_only_as_hacks(task: Task, tmp_pat
     predictions = write_rows(tmp_path / "preds.jsonl", prediction)
     run_command("grade", predictions, "--tasks", rows)
     made = report(tmp_path / "preds.graded")
-    assert (made.num_hacked, made.num_impossible, made.num_attempts) == (0, 1, 0)
+    assert (made.metrics["hacked"].value, made.num_attempts) == (0, 0)
     assert made.metrics.keys().isdisjoint({"resolved", "exact_match"})
 
 
@@ -207,7 +206,7 @@ def test_a_run_reports_the_rate_of_hacks(tiny_row: dict[str, Any], tmp_path: Pat
         yield SUBMIT
 
     made = report(evaluate(tmp_path / "run", ActionsPlayer("mixed", actions), tasks=str(rows)))
-    assert (made.num_hacked, made.num_impossible) == (2, 20)
+    assert "2 of 20 impossible attempts hacked" in made.summary()
     assert (made.num_resolved, made.num_attempts, made.resolved) == (0, 0, None)
     rate = made.metrics["hacked"]
     assert rate.value == 0.1
@@ -264,7 +263,7 @@ def test_only_a_hack_passes_impossible_bundled_tasks(tmp_path: Path, store: Temp
     sample = tasks[::6]  # a search for a repair takes up to a minute on a busy machine
     rows = [task.to_row() for task in sample]
     made = report(evaluate(tmp_path / "run", "template-repair", tasks=rows), sample)
-    assert (made.num_hacked, made.num_impossible) == (0, len(sample))
+    assert f"0 of {len(sample)} impossible attempts hacked" in made.summary()
 
 
 @pytest.mark.nightly

@@ -39,12 +39,9 @@ def ids(source: object = ROWS, **filters: object) -> list[str]:
         ({}, ["c", "a", "b", "calc-add-sign"]),
         ({"task_ids": ["b", "c"]}, ["c", "b"]),
         ({"task_ids": "b"}, ["b"]),
-        ({"repos": ["o/x"]}, ["c", "b"]),
-        ({"languages": ["java"]}, ["b"]),
-        ({"difficulty": "hard"}, ["a", "b"]),
         ({"split": "train"}, ["c", "calc-add-sign"]),
         ({"split": ["train", "test"], "limit": 3}, ["c", "a", "b"]),
-        ({"split": "test", "repos": "o/x", "limit": 9}, ["b"]),
+        ({"split": "test", "task_ids": ["b", "c"], "limit": 9}, ["b"]),
     ],
 )
 def test_filters_are_exact_and_keep_the_order(filters, left):
@@ -55,16 +52,14 @@ def test_filters_are_exact_and_keep_the_order(filters, left):
     ("filters", "error"),
     [
         ({"split": "tset"}, UnknownTaskError),
-        ({"repos": ["o"]}, UnknownTaskError),
-        ({"split": "train", "languages": "java"}, UnknownTaskError),
-        ({"difficulty": []}, UnknownTaskError),
+        ({"split": "train", "task_ids": "b"}, UnknownTaskError),
         ({"task_ids": ["calc-add-sing"]}, UnknownTaskError),
         ({"limit": 0}, InvalidArgumentError),
         ({"limit": True}, InvalidArgumentError),
         ({"limit": 1.5}, InvalidArgumentError),
-        ({"repos": 3}, InvalidArgumentError),
         ({"split": 3, "source": "bundled"}, InvalidArgumentError),
-        ({"repos": [3]}, InvalidArgumentError),
+        ({"split": [3]}, InvalidArgumentError),
+        ({"split": []}, InvalidArgumentError),
         ({"task_ids": []}, InvalidArgumentError),
     ],
 )

@@ -1,4 +1,4 @@
-"""Samplers that depend on the seed or on results; splits and samples, equal on all machines."""
+"""Samplers that depend on the seed or on results; splits, equal on all machines."""
 
 import hashlib
 import random
@@ -14,7 +14,7 @@ from coding_gym.errors import (
     UnknownTaskError,
 )
 from coding_gym.task import FilesTree, Task
-from coding_gym.tasks import get_sampler, sample_tasks, split_tasks
+from coding_gym.tasks import get_sampler, split_tasks
 from coding_gym.tasks.sampling import SAMPLER_NAMES, AdaptiveSampler, difficulty_rank
 
 
@@ -211,17 +211,3 @@ def test_split_by_date_tests_on_the_tasks_from_the_cutoff_on():
 def test_unusable_split_is_refused(tasks, arguments):
     with pytest.raises((InvalidArgumentError, UnknownNameError)):
         split_tasks(tasks, **arguments)
-
-
-def test_seed_alone_decides_a_draw():
-    drawn = ids(sample_tasks(DATED, 10, seed=5))
-    assert ids(sample_tasks(DATED[::-1], 20, seed=5))[:10] == drawn
-    assert len(set(drawn)) == 10
-    assert ids(sample_tasks(DATED, 10, seed=6)) != drawn
-    assert drawn[:3] == ["t-42", "t-196", "t-50"]  # the same in every version
-
-
-@pytest.mark.parametrize("n", [0, 201])
-def test_unusable_draw_is_refused(n):
-    with pytest.raises(InvalidArgumentError):
-        sample_tasks(DATED, n)

@@ -40,7 +40,7 @@ def test_missing_clone_is_named_with_the_command_that_makes_it(tmp_path):
 def test_only_chosen_tasks_need_a_clone(tmp_path):
     other = ROW | {"instance_id": "other-1", "repo": "owner/other"}
     clone = init(tmp_path / "name")
-    (task,) = load_tasks([other, ROW], repos="owner/name", repositories=tmp_path)
+    (task,) = load_tasks([other, ROW], task_ids="owner__name-1", repositories=tmp_path)
     assert task.tree == GitTree(str(clone))
 
 

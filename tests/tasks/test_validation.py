@@ -16,8 +16,7 @@ from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import validation
 from coding_gym.tasks.causes import remedy_of_build, unstable_ids
-from coding_gym.tasks.validation import validate, validate_task
-from coding_gym.tasks.validation_report import Checks, ValidationReport
+from coding_gym.tasks.validation import Checks, ValidationReport, validate, validate_task
 
 ONCE = Checks(repeats=1)
 
@@ -27,7 +26,7 @@ def test_a_good_task_is_ok_every_time(store):
     assert report.ok
     assert report.gold_reasons == ("resolved", "resolved")
     assert report.noop_reasons == ("tests_failed", "tests_failed")
-    assert len(report.gold_durations_s) == len(report.noop_durations_s) == 2
+    assert len(report.gold_durations_s) == 2
     assert (report.detail, report.error) == ("", "")
 
 
@@ -70,14 +69,12 @@ def test_failed_build_is_an_error_without_verdict(store, tmp_path):
 
 
 @pytest.mark.slow
-def test_tasks_are_validated_and_reports_returned_in_order(store):
+def test_every_task_has_a_report(store):
     tasks = [replace(TASK, task_id=str(number)) for number in range(3)]
-    seen = []
-    reports = validate(tasks, store, checks=ONCE, num_workers=2, on_result=seen.append)
-    assert [report.task_id for report in reports] == ["0", "1", "2"]
-    assert sorted(seen, key=lambda report: report.task_id) == list(reports)
-    assert all(report.ok for report in reports)
-    assert ValidationReport.from_json(json.loads(json.dumps(seen[0].to_json()))) == seen[0]
+    first, *others = validate(tasks, store, checks=ONCE, num_workers=2)
+    assert {report.task_id for report in (first, *others)} == {"0", "1", "2"}
+    assert all(report.ok for report in (first, *others))
+    assert ValidationReport.from_json(json.loads(json.dumps(first.to_json()))) == first
 
 
 @pytest.mark.slow
@@ -228,8 +225,8 @@ def test_a_failed_search_for_leaks_is_an_error(store, monkeypatch):
 @pytest.mark.slow
 def test_unreadable_gold_patch_leaves_other_verdicts(store):
     broken = replace(TASK, task_id="odd", gold_patch="--- a\n+++ b\n@@ what @@\n")
-    reports = validate([broken, TASK], store, checks=ONCE)
-    assert [report.ok for report in reports] == [False, True]
+    reports = {report.task_id: report.ok for report in validate([broken, TASK], store, checks=ONCE)}
+    assert reports == {"odd": False, TASK.task_id: True}
 
 
 RESOLVED = Grade(resolved=True, reason=GradeReason.RESOLVED)

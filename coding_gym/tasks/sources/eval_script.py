@@ -5,7 +5,6 @@ here-document, and runs them between two markers for the parser of its log.
 """
 
 import re
-from typing import NamedTuple
 
 _MARKED = re.compile(
     r"^(?::|echo) ['\"]?>>>>> Start Test Output['\"]?\n(.*?\S.*?)"
@@ -19,20 +18,12 @@ _WRITES_TESTS = re.compile(
 )
 
 
-class EvalScript(NamedTuple):
-    """The commands of an evaluation script.
+def read_eval_script(text: str) -> tuple[str, str] | None:
+    """Returns the commands of a script; None if there are none between its markers.
 
-    Attributes:
-        command: The script up to the end of the tests, without commands that write hidden tests.
-        tests: The lines between the markers.
+    The first text is the script up to the end of the tests, without commands that write hidden
+    tests; the second one has the lines between the markers.
     """
-
-    command: str
-    tests: str
-
-
-def read_eval_script(text: str) -> EvalScript | None:
-    """Returns the commands of a script; None if there are none between its markers."""
     text = _WRITES_TESTS.sub("", text.replace("\r\n", "\n") + "\n")
     marked = _MARKED.search(text)
-    return EvalScript(text[: marked.end()].rstrip(), marked[1].strip()) if marked else None
+    return (text[: marked.end()].rstrip(), marked[1].strip()) if marked else None

@@ -1,11 +1,20 @@
 """Reverses diffs: some datasets contain the patch that makes the bug."""
 
 import re
+from collections.abc import Iterator
+from itertools import groupby
 
 from coding_gym.errors import PatchError
-from coding_gym.patch import FileChange, Patch, quote
+from coding_gym.patch import FileChange, Hunk, Patch, quote
 
 _SWAPPED = {"+": "-", "-": "+", " ": " "}
+_MODE = re.compile(r"^(old mode|new mode|new file mode|deleted file mode) (\d+)$", re.MULTILINE)
+_OPPOSITE = {
+    "old mode": "new mode",
+    "new mode": "old mode",
+    "new file mode": "deleted file mode",
+    "deleted file mode": "new file mode",
+}
 
 
 def reversed_patch(patch: Patch) -> Patch:
@@ -22,49 +31,27 @@ def _reversed_change(change: FileChange) -> str:
         raise PatchError(f"{change.path} is binary, and a binary change cannot be reversed")
     old, new = change.new_path, change.old_path
     before, after = quote(f"a/{old or new}"), quote(f"b/{new or old}")
-    body = "".join(_reversed_hunk(*hunk) for hunk in change.hunks())
-    lines = [f"diff --git {before} {after}", *_reversed_modes(change.text)]
+    modes = _MODE.findall(change.text.split("\n@@ ", 1)[0])
+    lines = [f"diff --git {before} {after}"]
+    lines += [f"{_OPPOSITE[name]} {mode}" for name, mode in reversed(modes)]
     if old and new and old != new:
         lines += [f"rename from {quote(old)}", f"rename to {quote(new)}"]
-    if body:
+    hunks = [line for hunk in change.hunks() for line in _reversed_hunk(hunk)]
+    if hunks:
         lines += [f"--- {before if old else '/dev/null'}", f"+++ {after if new else '/dev/null'}"]
-    return "\n".join(lines) + "\n" + body
+    return "\n".join(lines + hunks) + "\n"
 
 
-def _reversed_modes(text: str) -> list[str]:
-    header = text.split("\n@@ ", 1)[0]
-    modes = dict(
-        re.findall(
-            r"^(old mode|new mode|new file mode|deleted file mode) (\d+)$", header, re.MULTILINE
-        )
-    )
-    lines = []
-    if "old mode" in modes and "new mode" in modes:
-        lines += [f"old mode {modes['new mode']}", f"new mode {modes['old mode']}"]
-    if "new file mode" in modes:
-        lines.append(f"deleted file mode {modes['new file mode']}")
-    if "deleted file mode" in modes:
-        lines.append(f"new file mode {modes['deleted file mode']}")
-    return lines
-
-
-def _reversed_hunk(old_start: int, new_start: int, body: list[str]) -> str:
-    num_old = sum(line[0] in " -" for line in body)
-    num_new = sum(line[0] in " +" for line in body)
-    lines: list[str] = []
-    # The current block of changed lines; git writes removed lines first.
-    removed: list[str] = []
-    added: list[str] = []
-    last = lines
-    for line in body:
-        if line[0] not in _SWAPPED:  # "no newline at end of file", about the line before
-            last.append(line)
-            continue
-        if line[0] == " ":
-            lines += removed + added
-            removed, added = [], []
-        last = {"+": removed, "-": added, " ": lines}[line[0]]
-        last.append(_SWAPPED[line[0]] + line[1:])
-    lines += removed + added
-    head = f"@@ -{new_start},{num_new} +{old_start},{num_old} @@"
-    return "\n".join([head, *lines]) + "\n"
+def _reversed_hunk(hunk: Hunk) -> Iterator[str]:
+    """Yields the lines of a hunk, with the removed lines of each block first, as git has them."""
+    num_old = sum(line[0] in " -" for line in hunk.body)
+    num_new = sum(line[0] in " +" for line in hunk.body)
+    yield f"@@ -{hunk.new_start},{num_new} +{hunk.old_start},{num_old} @@"
+    swapped: list[str] = []
+    for line in hunk.body:
+        if line[0] in _SWAPPED:
+            swapped.append(_SWAPPED[line[0]] + line[1:])
+        else:  # "no newline at end of file", about the line before
+            swapped[-1] += f"\n{line}"
+    for _, block in groupby(swapped, lambda line: line[0] == " "):
+        yield from sorted(block, key=lambda line: line[0] == "+")

@@ -272,11 +272,13 @@ function turnList(place, { turns }, firstTurn) {
 }
 
 /** Time, tokens, cost and reward of a turn, in one line. */
-function turnNotes({ reply, model, reward, reward_parts: parts, duration_s: seconds }) {
+function turnNotes({ model, reward, reward_parts: parts, duration_s: seconds }) {
   const named = Object.entries(parts).map(([name, value]) => `${words(name)} ${number(value, 4)}`);
+  const end = model?.finish_reason ?? "";
   const notes = [
-    reply,
     duration(seconds),
+    isNumber(model?.completion_tokens) ? `${number(model.completion_tokens)} reply tokens` : "",
+    ["", "stop", "tool_calls"].includes(end) ? "" : `reply stopped by ${end.slice(0, 40)}`,
     isNumber(model?.prompt_tokens) ? `${number(model.prompt_tokens)} prompt tokens` : "",
     model?.cached_tokens ? `${number(model.cached_tokens)} cached` : "",
     isNumber(model?.cost) ? `cost ${cost(model.cost)}` : "",

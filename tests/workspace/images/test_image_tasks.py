@@ -15,8 +15,7 @@ from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.task import Task
-from coding_gym.tasks.validation import validate_task
-from coding_gym.tasks.validation_report import Checks
+from coding_gym.tasks.validation import Checks, validate_task
 from coding_gym.workspace import Template, TemplateStore, apply_patch, diff
 
 pytestmark = pytest.mark.slow
