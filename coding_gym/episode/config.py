@@ -36,8 +36,6 @@ _template_store = cache(TemplateStore)  # one per backend and process
 class EpisodeConfig:
     """The settings of episodes, and their tasks; `from_config` creates one from JSON values.
 
-    Equality ignores the tasks and the challenge.
-
     Attributes:
         tasks: The tasks; `create` also accepts others.
         source: The name of the source of the tasks, for records; "" for rows.
@@ -55,8 +53,8 @@ class EpisodeConfig:
         InvalidArgumentError: A limit counts tokens, and the tokenizer has no chat template.
     """
 
-    tasks: tuple[Task, ...] = field(default=(), repr=False, compare=False)
-    source: str = field(default="", compare=False)
+    tasks: tuple[Task, ...] = field(default=(), repr=False)
+    source: str = ""
     toolset: str = "nano"
     tokenizer: str = DEFAULT_TOKENIZER
     tool_format: str = "auto"
@@ -64,7 +62,7 @@ class EpisodeConfig:
     sandbox: SandboxOptions = field(default_factory=SandboxOptions)
     command_timeout_s: float = DEFAULT_TIMEOUT_S
     grading: str = "hidden"
-    challenge: str = field(default="resolved", compare=False)
+    challenge: str = "resolved"
 
     def __post_init__(self) -> None:
         """Raises InvalidArgumentError for limits that the tokenizer cannot count."""

@@ -51,9 +51,7 @@ class RayVectorEnv(CodingRepairVectorEnv):
             self._closing = self._closing.pop_all()
 
     def snapshot(self, index: int) -> EnvSnapshot:
-        """Returns a snapshot of the episode of one env with its wrappers, for ``reset``.
-
-        It has no sampler, so `restore` refuses it.
+        """Returns a snapshot of one env with its wrappers.
 
         Raises:
             EpisodeError: The env has no running episode, or an action is pending.
