@@ -183,7 +183,6 @@ def restore(
     core = core_env("restore", env)
     if not isinstance(snapshot, EnvSnapshot):
         raise InvalidArgumentError(f"restore takes a coding_gym.snapshot, got {snapshot!r:.80}")
-    snapshot.check_settings(core)
     kinds = map(type, layers(env))
     names = sorted(kind.__name__ for kind in kinds if hasattr(kind, "snapshot_state"))
     if names != sorted(snapshot.wrappers):
