@@ -173,11 +173,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """
         start = self.choose(seed=seed, options=options)
         self.close()
+        task = start if isinstance(start, Task) else start.episode.task
+        episode = self._episode = Episode(task, self.config)
         if isinstance(start, EnvSnapshot):
-            episode = self._episode = self.config.create(start.episode.task)
             episode.restore(start.episode)
         else:
-            episode = self._episode = self.config.create(start)
             episode.start()
         return self._answer(episode, episode.turns[-1] if episode.turns else None)
 

@@ -10,7 +10,6 @@ from pathlib import PurePath
 from typing import Any, Self
 
 from coding_gym.arguments import check_arguments, positive_seconds, unknown_name
-from coding_gym.episode.episode import Episode
 from coding_gym.episode.limits import MAX_TURNS, Limits
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grading import CHALLENGES
@@ -37,7 +36,7 @@ class EpisodeConfig:
     """The settings of episodes, and their tasks; `from_config` creates one from JSON values.
 
     Attributes:
-        tasks: The tasks; `create` also accepts others.
+        tasks: The tasks; an `Episode` can have another one.
         source: The name of the source of the tasks, for records; "" for rows.
         toolset: Name of the toolset.
         tokenizer: Name of the tokenizer, which counts tokens and encodes plain replies.
@@ -123,10 +122,6 @@ class EpisodeConfig:
             InvalidTaskError: The row is malformed, or its patches cannot be graded.
         """
         return load_tasks([row], needs_tests=self.is_graded)[0]
-
-    def create(self, task: Task) -> Episode:
-        """Returns a new episode of a task; nothing is opened before its `Episode.start`."""
-        return Episode(task, self)
 
     def open(
         self,

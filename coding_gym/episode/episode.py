@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coding_gym.action import Completion, Stop
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
+from coding_gym.episode.config import EpisodeConfig
 from coding_gym.episode.usage import Usage, collapse_warning
 from coding_gym.errors import (
     EpisodeError,
@@ -39,9 +40,6 @@ from coding_gym.tools.formats import ParsedAction, ReplyParser, system_prompt
 from coding_gym.tools.toolset import SILENCE
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
-
-if TYPE_CHECKING:
-    from coding_gym.episode.config import EpisodeConfig
 
 _LEAST_S = 0.001  # a timeout must be above 0, even if no time is left after parsing a reply
 
@@ -99,7 +97,7 @@ class Episode:
         error: The last infrastructure failure, or "".
     """
 
-    def __init__(self, task: Task, config: "EpisodeConfig") -> None:
+    def __init__(self, task: Task, config: EpisodeConfig) -> None:
         self.task, self.config = task, config
         self.toolset, self.tokenizer = get_toolset(config.toolset), get_tokenizer(config.tokenizer)
         self.tool_format = config.tool_format
