@@ -93,10 +93,6 @@ class EnvSnapshot:
 
         return load_snapshot(Path(path), core_env("load", env))
 
-    def check_settings(self, core: "CodingRepairEnv") -> None:
-        """Raises InvalidArgumentError unless the episode can continue in this env."""
-        check_equal(settings_of(core.config, self.episode.task), self.settings)
-
     def state_of(self, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
         """Returns the saved state of a wrapper class, or None."""
         return self.wrappers.get(type(wrapper).__name__)
