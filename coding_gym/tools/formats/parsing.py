@@ -243,8 +243,7 @@ class _Scan:
             return python_calls.read_bare(self.text, start, self.tools, requires_known_tool=is_auto)
         if self.is_prose:
             return None
-        row = FORMATS[self.names[0] if len(self.names) == 1 else "json"]
-        piece = json_calls.read_bare(row, self.text, start, self.tools)
+        piece = json_calls.read_bare(self.text, start, self.tools)
         self.is_prose = piece is None  # more attempts would take quadratic time
         return piece
 
