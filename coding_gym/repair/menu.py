@@ -1,9 +1,9 @@
 """A repair episode as a menu of actions: run the tests, submit, or apply candidate k."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,31 +19,38 @@ RUN_TESTS, SUBMIT, FIRST_CANDIDATE = range(3)
 _RESTORE = "git checkout -q -- ."
 
 
+class Program(Protocol):
+    """Computes the candidates and trials of a menu; the first call of each method is slow."""
+
+    def shortlist(self) -> Shortlist:
+        """Returns the candidates."""
+        ...
+
+    def trial(self, shortlist: Shortlist, number: int) -> Trial:
+        """Returns the result of the visible tests with candidate ``number``."""
+        ...
+
+
 class Menu:
     """The menu of one episode.
 
     It runs no command: `calls` returns the tool calls of an action, `note` records their results.
 
     Args:
-        find: Returns the candidates; the first call is slow.
-        run: Returns the result of the visible tests with a candidate, by its number.
+        program: Computes candidates and their trials.
         num_slots: K, the maximal number of candidates.
         state: The `state` of a menu of the same arguments, to continue from.
     """
 
     def __init__(
-        self,
-        find: Callable[[], Shortlist],
-        run: Callable[[Shortlist, int], Trial],
-        num_slots: int,
-        state: Mapping[str, Any] | None = None,
+        self, program: Program, num_slots: int, state: Mapping[str, Any] | None = None
     ) -> None:
-        self._run_candidate = run
+        self._program = program
         if state is not None:
             vars(self).update(_copied(state))
             return
         self._num_slots = num_slots
-        self._shortlist = find()
+        self._shortlist = program.shortlist()
         self._standings = [Standing() for _ in self._shortlist.candidates]
         self._in_place: int | None = None
         self._is_unknown = False  # whether the files may differ from `_in_place`
@@ -84,8 +91,7 @@ class Menu:
 
     def state(self) -> dict[str, Any]:
         """Returns the state of the menu, for the argument ``state`` of another one."""
-        attributes = vars(self).items()
-        return _copied({name: value for name, value in attributes if name != "_run_candidate"})
+        return _copied({name: value for name, value in vars(self).items() if name != "_program"})
 
     def candidate_features(self) -> NDArray[np.float32]:
         """Returns one row per slot, shape (K, F), from 0 to 1; see `menu_features`."""
@@ -136,7 +142,7 @@ class Menu:
             return Trial(1.0)
         if self._in_place is None:
             return Trial()
-        return self._run_candidate(self._shortlist, self._in_place)
+        return self._program.trial(self._shortlist, self._in_place)
 
     def _summary(self, trial: Trial) -> str:
         if self._shortlist.baseline is None:

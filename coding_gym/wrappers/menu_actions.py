@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from coding_gym.action import Completion, Stop
 from coding_gym.arguments import at_least_one, is_integer
 from coding_gym.envs.snapshot import EnvSnapshot, core_env
+from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InfrastructureError, InvalidArgumentError
 from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.localisation import arguments_from
@@ -103,8 +104,8 @@ class MenuActions(
                 f"MenuActions needs tasks in Python, got {task.task_id} in {task.language!r}; "
                 "choose others with task_ids"
             )
-        menu_state = None if state is None else state["menu"]
-        self._menu = Menu(self._shortlist, self._trial, self._num_slots, menu_state)
+        program = _Program(self._core.episode, self._num_slots)
+        self._menu = Menu(program, self._num_slots, None if state is None else state["menu"])
         return self._observe(self._menu, observation, info), info
 
     def step(self, action: Any) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -152,39 +153,6 @@ class MenuActions(
             )
         return state
 
-    def _shortlist(self) -> Shortlist:
-        """Returns the candidates; none after an infrastructure failure."""
-        return self._call(CandidateProgram.shortlist, Shortlist.of(None, self._num_slots))
-
-    def _trial(self, shortlist: Shortlist, number: int) -> Trial:
-        """Returns the result of the visible tests with a candidate.
-
-        An infrastructure failure counts as a failing candidate.
-        """
-        failing = Trial(breaks_others=True)
-        return self._call(lambda program: program.trial(shortlist, number), failing)
-
-    def _call(self, function: Callable[[CandidateProgram], _T], otherwise: _T) -> _T:
-        """Calls a function with the episode's program; an infrastructure failure ends the episode.
-
-        Without a template the first action ends it.
-        """
-        episode = self._core.episode
-        if episode.template is None:
-            return otherwise
-        program = CandidateProgram(
-            episode.template,
-            episode.config.sandbox.name,
-            arguments_from(episode.task.visible_test_command),
-            self._num_slots,
-            has_own_pytest=episode.task.has_own_pytest,
-        )
-        try:
-            return function(program)
-        except InfrastructureError as failure:
-            episode.discard_sandbox(failure)
-            return otherwise
-
     def _completion(self, menu: Menu, action: Any) -> Completion:
         # Stable-Baselines3 passes arrays without a dimension.
         number = action[()] if isinstance(action, np.ndarray) else action
@@ -206,3 +174,45 @@ class MenuActions(
             "candidates": menu.candidate_features(),
             "menu": menu.features(share),
         }
+
+
+class _Program:
+    """The program of an episode; an infrastructure failure ends the episode.
+
+    Args:
+        episode: The episode.
+        num_slots: Maximum number of candidates.
+    """
+
+    def __init__(self, episode: Episode, num_slots: int) -> None:
+        self._episode, self._num_slots = episode, num_slots
+        task, template = episode.task, episode.template
+        self._program: CandidateProgram | None = None
+        if template is not None:  # without a template the first action ends the episode
+            self._program = CandidateProgram(
+                template,
+                episode.config.sandbox.name,
+                arguments_from(task.visible_test_command),
+                num_slots,
+                has_own_pytest=task.has_own_pytest,
+            )
+
+    def shortlist(self) -> Shortlist:
+        """Returns the candidates; none after an infrastructure failure."""
+        return self._call(CandidateProgram.shortlist, Shortlist.of(None, self._num_slots))
+
+    def trial(self, shortlist: Shortlist, number: int) -> Trial:
+        """Returns the result of the visible tests with a candidate.
+
+        An infrastructure failure counts as a failing candidate.
+        """
+        failing = Trial(breaks_others=True)
+        return self._call(lambda program: program.trial(shortlist, number), failing)
+
+    def _call(self, function: Callable[[CandidateProgram], _T], otherwise: _T) -> _T:
+        try:
+            if self._program is not None and self._episode.template is not None:
+                return function(self._program)
+        except InfrastructureError as failure:
+            self._episode.discard_sandbox(failure)
+        return otherwise

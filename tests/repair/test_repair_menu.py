@@ -25,22 +25,26 @@ def shortlist(num_slots: int = NUM_SLOTS) -> Shortlist:
     return Shortlist.of(found, num_slots)
 
 
-def menu_of(fixed: Sequence[int] = (), found: Shortlist | None = None) -> Menu:
-    """Returns a menu for two failing tests; ``fixed`` is the number that each candidate fixes."""
-    found = shortlist() if found is None else found
+class Program:
+    """A program with two failing tests; ``fixed`` is the number that each candidate fixes."""
 
-    def trial(candidates: Shortlist, number: int) -> Trial:
-        assert candidates is found
-        num_fixed = fixed[number] if number < len(fixed) else 0
+    def __init__(self, fixed: Sequence[int] = (), found: Shortlist | None = None) -> None:
+        self.fixed = [*fixed, *(NUM_SLOTS - len(fixed)) * [0]]
+        self.found = shortlist() if found is None else found
+
+    def shortlist(self) -> Shortlist:
+        return self.found
+
+    def trial(self, shortlist: Shortlist, number: int) -> Trial:
+        assert shortlist is self.found
+        num_fixed = self.fixed[number]
         return Trial(min(num_fixed / 2, 1.0), num_fixed > 2)
-
-    return Menu(lambda: found, trial, NUM_SLOTS)
 
 
 @pytest.fixture
 def menu() -> Menu:
     """A menu at the start of an episode."""
-    return menu_of([1, 2])
+    return Menu(Program([1, 2]), NUM_SLOTS)
 
 
 def act(menu: Menu, action: int, reply: str | None = None) -> ToolCall:
@@ -114,7 +118,7 @@ def test_features_stay_between_0_and_1_whatever_is_played() -> None:
     rng = np.random.default_rng(0)
     replies = ["candidate 1 is in place", "candidate 3 is in place", "", "Command timed out"]
     for _ in range(20):
-        menu = menu_of([int(n) for n in rng.integers(4, size=NUM_SLOTS)])
+        menu = Menu(Program([int(n) for n in rng.integers(4, size=NUM_SLOTS)]), NUM_SLOTS)
         for _ in range(15):
             action = int(rng.integers(FIRST_CANDIDATE + NUM_SLOTS))
             menu.note([str(rng.choice(replies)) for _ in menu.calls(action)])
@@ -130,5 +134,5 @@ HEALTHY = Localisation(Baseline(()), Spectrum(0, 3, {}), {}, {})
 
 @pytest.mark.parametrize("found", [None, HEALTHY], ids=["tests cannot run", "no test fails"])
 def test_without_candidates_the_other_actions_remain(found: Localisation | None) -> None:
-    menu = menu_of(found=Shortlist.of(found, NUM_SLOTS))
+    menu = Menu(Program(found=Shortlist.of(found, NUM_SLOTS)), NUM_SLOTS)
     assert allowed(menu) == [RUN_TESTS, SUBMIT]
