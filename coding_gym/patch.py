@@ -130,13 +130,12 @@ class Patch:
         """
         if self.is_empty:
             return ()
-        starts, read_paths = [match.start() for match in _GIT_FILE.finditer(self.text)], _git_paths
-        if not starts:
-            starts, read_paths = plain_headers(self.text), _plain_paths
+        starts = [match.start() for match in _GIT_FILE.finditer(self.text)]
+        starts = starts or plain_headers(self.text)
         if not starts:
             raise PatchError(f"not a unified diff: no file header in {self.text[:60]!r}")
         texts = (self.text[a:b] for a, b in pairwise([*starts, None]))
-        return tuple(FileChange(*read_paths(text), text) for text in texts)
+        return tuple(FileChange(*_paths_of(text), text) for text in texts)
 
     @property
     def paths(self) -> frozenset[str]:
@@ -213,7 +212,8 @@ def _body(header: re.Match[str], lines: Sequence[str], start: int) -> list[str] 
     return None if old_left or new_left else body
 
 
-def _git_paths(text: str) -> tuple[str | None, str | None]:
+def _paths_of(text: str) -> tuple[str | None, str | None]:
+    """Returns the paths before and after the change of one file, with or without git's lines."""
     header = text.split("\n@@ ", 1)[0].split("\nGIT binary patch", 1)[0]
     first_line = header.split("\n", 1)[0]
     old, new = _git_line_paths(first_line)
@@ -248,11 +248,6 @@ def _header_path(
         return _strip_prefix(fields[marker], prefix)
     renamed = fields.get(f"rename {preposition}", fields.get(f"copy {preposition}"))
     return otherwise if renamed is None else _unquote(renamed)
-
-
-def _plain_paths(text: str) -> tuple[str | None, str | None]:
-    old_line, new_line = text.split("\n", 2)[:2]
-    return _strip_prefix(old_line[4:], "a/"), _strip_prefix(new_line[4:], "b/")
 
 
 def _strip_prefix(name: str, prefix: str) -> str | None:

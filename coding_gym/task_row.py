@@ -17,7 +17,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainValidator,
     TypeAdapter,
     ValidationError,
 )
@@ -48,21 +47,6 @@ def _name(text: str) -> str:
     if text.strip() and text.isprintable() and len(quote(text, safe="")) <= _MAX_NAME:
         return text
     raise ValueError(f"must be a printable name of at most {_MAX_NAME} percent-encoded bytes")
-
-
-def _free(value: Any) -> str:
-    """Accepts any text; bytes that are not UTF-8 are surrogate escapes."""
-    if isinstance(value, str):
-        return value
-    raise ValueError("must be text")
-
-
-def _texts_by_path(value: Any) -> dict[str, str]:
-    if isinstance(value, Mapping):
-        texts = dict(value)
-        if all(isinstance(text, str) for pair in texts.items() for text in pair):
-            return texts
-    raise ValueError("must be an object of texts by path")
 
 
 def _listed(value: Any) -> Any:
@@ -99,7 +83,6 @@ def _date_text(value: Any) -> Any:
 
 
 Text = Annotated[str, AfterValidator(_passable)]
-FreeText = Annotated[str, PlainValidator(_free)]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
 TestId = Annotated[str, AfterValidator(_test_id)]
 TestIds = Annotated[tuple[TestId, ...], BeforeValidator(_listed)]
@@ -142,9 +125,10 @@ class TaskRow(EnvironmentRow):
     task_id: Annotated[str, AfterValidator(_name)] = Field(
         validation_alias=AliasChoices("instance_id", "id")
     )
-    problem_statement: FreeText
-    gold_patch: FreeText | None = _either("patch")
-    test_patch: FreeText | None = None
+    # In these and in files a lone surrogate stands for a byte that is not UTF-8.
+    problem_statement: str
+    gold_patch: str | None = _either("patch")
+    test_patch: str | None = None
     fail_to_pass: TestIds | None = _either("FAIL_TO_PASS", "fail_to_pass")
     pass_to_pass: TestIds | None = _either("PASS_TO_PASS", "pass_to_pass")
     repo: Text | None = None
@@ -158,15 +142,15 @@ class TaskRow(EnvironmentRow):
     grading_plan: Text | None = None
     impossible_test: TestId | None = None
     max_turns: Annotated[int, Field(strict=True, ge=0)] | None = None
-    files: Annotated[dict[str, str], PlainValidator(_texts_by_path)] | None = None
+    files: dict[str, str] | None = None
     folder: Text | None = None
     repository: Text | None = None
-    reverse_patch: FreeText = ""
+    reverse_patch: str = ""
 
     def tree(self) -> Tree | None:
         """Returns the source of the base tree; None if the row has none."""
         if self.files is not None:
-            return FilesTree(dict(self.files))
+            return FilesTree(self.files)
         if self.folder is not None:
             return FolderTree(self.folder, self.reverse_patch)
         if self.repository is not None:

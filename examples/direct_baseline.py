@@ -88,7 +88,7 @@ def num_named(path: str, issue: str) -> int:
 
 def repair(client: openai.OpenAI, model: str, factory: EpisodeConfig, task: Task) -> str:
     """Asks the model once and returns the diffs in its reply; "" if there are none."""
-    with closing(factory.create(task)) as episode:
+    with closing(Episode(task, factory)) as episode:
         episode.start()
         blocks = [f"{path}\n```\n{text}\n```" for path, text in chosen_files(episode).items()]
     prompt = "\n\n".join([task.problem_statement, "Files:", *blocks])

@@ -28,7 +28,7 @@ from coding_gym.tasks import load_tasks
 from coding_gym.text import CONTROL_TOKENS, control_tokens
 from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import system_prompt
-from coding_gym.tools.functions import function_from_schema
+from coding_gym.tools.functions import method_from_schema
 
 INSTRUCTION = (
     "Repair the problem that this report describes. A reply without a tool call ends the work.\n\n"
@@ -115,7 +115,7 @@ def rollout_class(toolset: str) -> type[Rollout]:
             raise InvalidArgumentError(
                 f"TRL does not accept a tool named {name!r} (toolset {toolset!r}); rename it"
             )
-        methods[name] = function_from_schema(schema, Rollout._play, is_method=True)
+        methods[name] = method_from_schema(schema, Rollout._play)
     return type(f"CodingRepair_{toolset}", (Rollout,), methods)
 
 

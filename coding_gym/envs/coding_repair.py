@@ -10,7 +10,7 @@ import gymnasium as gym
 
 from coding_gym.arguments import at_least_one, check_arguments
 from coding_gym.envs import ENV_ID
-from coding_gym.envs.snapshot import EnvSnapshot
+from coding_gym.envs.snapshot import EnvSnapshot, check_equal, settings_of
 from coding_gym.envs.spaces import ActionText, pad, token_arrays
 from coding_gym.episode import Episode, EpisodeConfig, transcript
 from coding_gym.episode.limits import MAX_TURNS
@@ -173,11 +173,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """
         start = self.choose(seed=seed, options=options)
         self.close()
+        task = start if isinstance(start, Task) else start.episode.task
+        episode = self._episode = Episode(task, self.config)
         if isinstance(start, EnvSnapshot):
-            episode = self._episode = self.config.create(start.episode.task)
             episode.restore(start.episode)
         else:
-            episode = self._episode = self.config.create(start)
             episode.start()
         return self._answer(episode, episode.turns[-1] if episode.turns else None)
 
@@ -193,7 +193,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             self.sampler.restart()
         requested = _read_options(options, self.config)
         if isinstance(requested, EnvSnapshot):
-            requested.check_settings(self)
+            check_equal(settings_of(self.config, requested.episode.task), requested.settings)
         return requested or self.sampler.next(self.np_random)
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:

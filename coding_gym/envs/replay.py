@@ -44,18 +44,13 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
     Raises:
         UnknownTaskError: The env does not have the task.
         InvalidArgumentError: The record has fewer turns, or the env has another toolset, tool
-            format or action space, or a task of other content.
+            format, or a task of other content, or takes no texts as actions.
         EpisodeError: The replay ended before that turn.
     """
     core = core_env("resume_from", env)
     most = len(trajectory.turns) - (trajectory.stop_reason is not None)
     if not is_integer(turn) or not 0 <= turn <= most:
         raise InvalidArgumentError(f"turn must be an integer from 0 to {most}, got {turn!r}")
-    if env.action_space != core.action_space:
-        raise InvalidArgumentError(
-            f"the actions of a record are texts, got an env with {env.action_space}; pass the env "
-            "inside the wrapper that changes actions"
-        )
     task = find_task(core.config.tasks, trajectory.task_id)
     settings = settings_of(core.config, task)
     recorded_settings = {**trajectory.settings, "toolset": trajectory.toolset}

@@ -1,13 +1,13 @@
 """Snapshots of an env with its wrappers, to restore in this env or in another one."""
 
+import json
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import gymnasium as gym
-import numpy as np
 
 from coding_gym.errors import InvalidArgumentError
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:  # keeps the import of the package fast
     from coding_gym.envs.coding_repair import CodingRepairEnv
     from coding_gym.episode import EpisodeConfig, EpisodeSnapshot
     from coding_gym.task import Task
-    from coding_gym.tasks import Sampler
 
 ObsType = TypeVar("ObsType")
 ActType = TypeVar("ActType")
@@ -41,20 +40,21 @@ class EnvSnapshot:
 
     Attributes:
         episode: The running episode.
-        config: The settings of the episode, and the tasks of the sampler.
-        sampler: The sampler with its position in the task sequence; None in snapshots of a
-            `RayVectorEnv`, and after `load` if the env has other tasks or another sampler.
+        settings: The settings of the episode; see `settings_of`.
+        tasks: Digest of the ids of the env's tasks.
+        sampler: Class name and state of the sampler, which has the position in the task sequence.
         seed: The last seed of the env.
-        np_random: The random generator of the env, which the sampler uses.
+        np_random: The state of the random generator of the env, which the sampler uses.
         wrappers: The state of each wrapper, by the name of its class.
     """
 
     episode: "EpisodeSnapshot"
-    config: "EpisodeConfig" = field(repr=False)
-    sampler: "Sampler | None" = field(repr=False)
+    settings: Mapping[str, Any] = field(repr=False)
+    tasks: str = field(repr=False)
+    sampler: Mapping[str, Any] = field(repr=False)
     seed: int | None = field(repr=False)
-    np_random: np.random.Generator = field(repr=False)
-    wrappers: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    np_random: Mapping[str, Any] = field(repr=False)
+    wrappers: Mapping[str, Any] = field(repr=False)
 
     def save(self, path: str | Path) -> None:
         """Writes the snapshot as a tar file, which `load` reads in any process, on any host.
@@ -92,11 +92,6 @@ class EnvSnapshot:
         from coding_gym.envs.snapshot_file import load_snapshot  # imports the sandboxes
 
         return load_snapshot(Path(path), core_env("load", env))
-
-    def check_settings(self, core: "CodingRepairEnv") -> None:
-        """Raises InvalidArgumentError unless the episode can continue in this env."""
-        task = self.episode.task
-        check_equal(settings_of(core.config, task), settings_of(self.config, task))
 
     def state_of(self, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
         """Returns the saved state of a wrapper class, or None."""
@@ -147,14 +142,20 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
                 raise InvalidArgumentError(f"a snapshot can save at most one {name}, got two")
             wrapper: Any = layer
             states[name] = wrapper.snapshot_state()
-    return EnvSnapshot(
-        episode=core.episode.snapshot(),
-        config=core.episode.config,
-        sampler=core.sampler.copy(),
-        np_random=deepcopy(core.np_random),
-        seed=core.np_random_seed,
-        wrappers=states,
-    )
+    episode = core.episode.snapshot()
+    settings = settings_of(core.episode.config, episode.task)
+    return EnvSnapshot(episode=episode, settings=settings, wrappers=states, **sequence_of(core))
+
+
+def sequence_of(core: "CodingRepairEnv") -> dict[str, Any]:
+    """Returns the state of an env's sequence of tasks: fields of `EnvSnapshot` by name."""
+    ids = json.dumps([task.task_id for task in core.config.tasks])
+    return {
+        "tasks": sha256(ids.encode()).hexdigest(),
+        "sampler": {"name": type(core.sampler).__name__, "state": core.sampler.state()},
+        "seed": core.np_random_seed,
+        "np_random": core.np_random.bit_generator.state,
+    }
 
 
 def restore(
@@ -178,7 +179,6 @@ def restore(
     core = core_env("restore", env)
     if not isinstance(snapshot, EnvSnapshot):
         raise InvalidArgumentError(f"restore takes a coding_gym.snapshot, got {snapshot!r:.80}")
-    snapshot.check_settings(core)
     kinds = map(type, layers(env))
     names = sorted(kind.__name__ for kind in kinds if hasattr(kind, "snapshot_state"))
     if names != sorted(snapshot.wrappers):
@@ -186,18 +186,16 @@ def restore(
             f"the snapshot has the state of the wrappers {sorted(snapshot.wrappers)}, but this env "
             f"has {names}; wrap the env in the same way"
         )
-    sampler = snapshot.sampler
-    if (
-        sampler is None
-        or type(sampler) is not type(core.sampler)
-        or snapshot.config.tasks != core.config.tasks
-    ):
+    sequence = sequence_of(core)
+    same_sampler = sequence["sampler"]["name"] == snapshot.sampler["name"]
+    if sequence["tasks"] != snapshot.tasks or not same_sampler:
         raise InvalidArgumentError(
             "the env of the snapshot has other tasks or another sampler; to continue only its "
             'episode, use reset(options={"snapshot": ...})'
         )
     observation, info = env.reset(options={"snapshot": snapshot})
-    core.sampler, core.np_random = sampler.copy(), deepcopy(snapshot.np_random)
+    core.sampler.set_state(snapshot.sampler["state"])
+    core.np_random.bit_generator.state = snapshot.np_random
     core._np_random_seed = snapshot.seed
     return observation, info
 

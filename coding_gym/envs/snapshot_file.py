@@ -7,18 +7,14 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from hashlib import sha256
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
-
-import numpy as np
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.envs.snapshot import EnvSnapshot, check_equal, settings_of
 from coding_gym.episode import EpisodeSnapshot, Usage
-from coding_gym.episode.config import EpisodeConfig, task_digest
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox import Snapshot
@@ -26,11 +22,10 @@ from coding_gym.sandbox.snapshot import spec_digest
 from coding_gym.tasks import find_task
 from coding_gym.trajectory import Message, Turn
 
-if TYPE_CHECKING:
-    from coding_gym.tasks import Sampler
-
 _FORMAT = 3
 _STATE, _FILES = "env.json", "data"
+_SHARED = ("settings", "tasks", "sampler", "seed", "np_random", "wrappers")
+"""Fields of a snapshot that its document has too."""
 
 
 def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
@@ -43,8 +38,18 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
                 f"the state of {name} cannot be written to a file: {problem}; save a snapshot of "
                 "the env inside it"
             ) from None
-    state = json.dumps(_to_json(snapshot)).encode()
-    _write(path, {_STATE: state, _FILES: snapshot.episode.files.data})
+    episode = snapshot.episode
+    document = _Document(
+        task_id=episode.task.task_id,
+        backend=episode.files.backend,
+        spec=spec_digest(episode.files.spec),
+        opening=episode.opening,
+        turns=episode.turns,
+        usage=episode.usage,
+        **{name: getattr(snapshot, name) for name in _SHARED},
+    )
+    state = json.dumps({"format": _FORMAT, **document.to_json()}).encode()
+    _write(path, {_STATE: state, _FILES: episode.files.data})
 
 
 def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
@@ -65,26 +70,12 @@ def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
         turns=document.turns,
         usage=document.usage,
     )
-    sampler: Sampler | None = None  # `restore` refuses a snapshot without one; `reset` accepts it
-    recorded, kind = document.sampler, type(core.sampler).__name__
-    if document.tasks == _tasks_digest(core.config) and recorded["name"] == kind:
-        sampler = core.sampler.copy()
-        sampler.set_state(recorded["state"])
-    np_random = np.random.Generator(np.random.PCG64(0))  # as Gymnasium's
-    np_random.bit_generator.state = document.np_random
-    return EnvSnapshot(
-        episode=episode,
-        config=core.config,
-        sampler=sampler,
-        seed=document.seed,
-        np_random=np_random,
-        wrappers=document.wrappers,
-    )
+    return EnvSnapshot(episode=episode, **{name: getattr(document, name) for name in _SHARED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Document(JsonRecord):
-    """The JSON document of `_to_json`, without its format."""
+    """The JSON document of a file, without its format."""
 
     task_id: str
     settings: Mapping[str, Any]
@@ -94,7 +85,7 @@ class _Document(JsonRecord):
     turns: tuple[Turn, ...]
     usage: Usage
     tasks: str
-    sampler: Mapping[str, Any]  # name of the class, and state
+    sampler: Mapping[str, Any]
     seed: int | None
     np_random: Mapping[str, Any]
     wrappers: Mapping[str, Any]
@@ -147,28 +138,3 @@ def _content(tar: tarfile.TarFile, name: str) -> bytes:
     if file is None or entry.issparse():  # holes can be larger than memory
         raise ValueError(f"{name} is not a file without holes")
     return file.read()
-
-
-def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
-    episode, sampler = snapshot.episode, snapshot.sampler
-    return {
-        "format": _FORMAT,
-        "task_id": episode.task.task_id,
-        "settings": settings_of(snapshot.config, episode.task),
-        "backend": episode.files.backend,
-        "spec": spec_digest(episode.files.spec),
-        "opening": episode.opening,
-        "turns": [turn.to_json() for turn in episode.turns],
-        "usage": asdict(episode.usage),
-        "tasks": _tasks_digest(snapshot.config),
-        "sampler": {"name": type(sampler).__name__, "state": sampler and sampler.state()},
-        "seed": None if snapshot.seed is None else int(snapshot.seed),
-        "np_random": dict(snapshot.np_random.bit_generator.state),
-        "wrappers": dict(snapshot.wrappers),
-    }
-
-
-def _tasks_digest(config: EpisodeConfig) -> str:
-    """Returns a digest of all tasks of the sampler, in their order."""
-    tasks = [(task.task_id, task_digest(task)) for task in config.tasks]
-    return sha256(json.dumps(tasks).encode()).hexdigest()

@@ -10,7 +10,6 @@ from pathlib import PurePath
 from typing import Any, Self
 
 from coding_gym.arguments import check_arguments, positive_seconds, unknown_name
-from coding_gym.episode.episode import Episode
 from coding_gym.episode.limits import MAX_TURNS, Limits
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grading import CHALLENGES
@@ -36,10 +35,8 @@ _template_store = cache(TemplateStore)  # one per backend and process
 class EpisodeConfig:
     """The settings of episodes, and their tasks; `from_config` creates one from JSON values.
 
-    Equality ignores the tasks and the challenge.
-
     Attributes:
-        tasks: The tasks; `create` also accepts others.
+        tasks: The tasks; an `Episode` can have another one.
         source: The name of the source of the tasks, for records; "" for rows.
         toolset: Name of the toolset.
         tokenizer: Name of the tokenizer, which counts tokens and encodes plain replies.
@@ -55,8 +52,8 @@ class EpisodeConfig:
         InvalidArgumentError: A limit counts tokens, and the tokenizer has no chat template.
     """
 
-    tasks: tuple[Task, ...] = field(default=(), repr=False, compare=False)
-    source: str = field(default="", compare=False)
+    tasks: tuple[Task, ...] = field(default=(), repr=False)
+    source: str = ""
     toolset: str = "nano"
     tokenizer: str = DEFAULT_TOKENIZER
     tool_format: str = "auto"
@@ -64,7 +61,7 @@ class EpisodeConfig:
     sandbox: SandboxOptions = field(default_factory=SandboxOptions)
     command_timeout_s: float = DEFAULT_TIMEOUT_S
     grading: str = "hidden"
-    challenge: str = field(default="resolved", compare=False)
+    challenge: str = "resolved"
 
     def __post_init__(self) -> None:
         """Raises InvalidArgumentError for limits that the tokenizer cannot count."""
@@ -125,10 +122,6 @@ class EpisodeConfig:
             InvalidTaskError: The row is malformed, or its patches cannot be graded.
         """
         return load_tasks([row], needs_tests=self.is_graded)[0]
-
-    def create(self, task: Task) -> Episode:
-        """Returns a new episode of a task; nothing is opened before its `Episode.start`."""
-        return Episode(task, self)
 
     def open(
         self,

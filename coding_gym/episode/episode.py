@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coding_gym.action import Completion, Stop
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
+from coding_gym.episode.config import EpisodeConfig
 from coding_gym.episode.usage import Usage, collapse_warning
 from coding_gym.errors import (
     EpisodeError,
@@ -36,13 +37,13 @@ from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import ToolContext, get_toolset
 from coding_gym.tools.formats import ParsedAction, ReplyParser, system_prompt
-from coding_gym.tools.toolset import SILENCE
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
-if TYPE_CHECKING:
-    from coding_gym.episode.config import EpisodeConfig
-
+# The answer to an empty or truncated reply that would otherwise end the episode.
+_SILENCE = (
+    "The reply has no text outside its reasoning, or is cut off. Call a tool, or say what is done."
+)
 _LEAST_S = 0.001  # a timeout must be above 0, even if no time is left after parsing a reply
 
 _log = logging.getLogger(__name__)
@@ -99,7 +100,7 @@ class Episode:
         error: The last infrastructure failure, or "".
     """
 
-    def __init__(self, task: Task, config: "EpisodeConfig") -> None:
+    def __init__(self, task: Task, config: EpisodeConfig) -> None:
         self.task, self.config = task, config
         self.toolset, self.tokenizer = get_toolset(config.toolset), get_tokenizer(config.tokenizer)
         self.tool_format = config.tool_format
@@ -220,8 +221,7 @@ class Episode:
                 if isinstance(failure, TemplateError):  # a second build would fail too
                     break
             else:
-                is_changed = partial(_is_changed, sandbox, template)
-                context = ToolContext(sandbox, self.config.command_timeout_s, is_changed)
+                context = ToolContext(sandbox, self.config.command_timeout_s)
                 with self._lock:
                     if not self._closed:
                         self._context, self.template, self.error = context, template, ""
@@ -392,14 +392,14 @@ class Episode:
             self.usage.tool_calls += 1
             self.usage.format_errors += 1
         else:
-            answer = self.toolset.on_no_call(context)
-            if answer.ends and not reply.is_cut and transcript.has_content(parsed.text):
-                return StopReason.NO_TOOL_CALL
-            answer = SILENCE if answer.ends else answer
+            notice, template = self.toolset.no_call_reply, self.template
+            if self.toolset.no_call_ends and template and _is_changed(context.sandbox, template):
+                if not reply.is_cut and transcript.has_content(parsed.text):
+                    return StopReason.NO_TOOL_CALL
+                notice = _SILENCE
             self.usage.tool_calls += 1
             errors = self.usage.format_errors
-            self.usage.format_errors = errors + 1 if answer.is_format_error else 0
-            notice = answer.reply
+            self.usage.format_errors = 0 if self.toolset.no_call_ends else errors + 1
         self._tell(transcript.user(notice))
         return self.usage.spent(self.bounds)
 

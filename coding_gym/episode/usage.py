@@ -80,14 +80,22 @@ class Usage:
         self.last_call = request
 
     def warning(self, limits: Limits, call: ToolCall) -> str:
-        """Returns the warnings before the result of the current call, which is not yet counted."""
-        warning = ""
-        if limits.warn_tokens or limits.warn_tool_calls:
-            left = self.left(limits)
-            warning = budget_warning(
-                left["tokens"] if limits.warn_tokens else None,
-                left["tool_calls"] if limits.warn_tool_calls else None,
-            )
+        """Returns the warnings before the result of the current call, which is not yet counted.
+
+        Wording, order and thresholds of the first warning, about tokens or calls, are nano-agent
+        5.0.0's (``agent.py``, ``Agent._tool_reply``).
+        """
+        left, warning = self.left(limits), ""
+        tokens = left["tokens"] if limits.warn_tokens else None
+        calls = left["tool_calls"] if limits.warn_tool_calls else None
+        if tokens is not None and tokens < TOKENS_CRITICAL:
+            warning = "Token limit critical! Apply your best fix now.\n"
+        elif tokens is not None and tokens < TOKENS_LOW:
+            warning = "Tokens low. Focus on the main issue only.\n"
+        elif calls is not None and 1 < calls < CALLS_LOW:
+            warning = f"{calls} tools left. Prioritize essential changes.\n"
+        elif calls == 1:
+            warning = "Last tool call! Make it count.\n"
         if self.repeats == limits.max_repeats:
             warning += collapse_warning(call, self.repeats)
         return warning
@@ -110,26 +118,6 @@ class Usage:
         if limits.max_turns is not None and self.turns >= limits.max_turns:
             return StopReason.MAX_TURNS
         return None
-
-
-def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:
-    """Returns the warning before a tool's result, or ""; tokens take precedence over calls.
-
-    Wording, order and thresholds are nano-agent 5.0.0's (``agent.py``, ``Agent._tool_reply``).
-
-    Args:
-        tokens_left: Tokens left before the result is counted; None for no warning about them.
-        calls_left: Tool calls left, including the current one; None for no warning about them.
-    """
-    if tokens_left is not None and tokens_left < TOKENS_CRITICAL:
-        return "Token limit critical! Apply your best fix now.\n"
-    if tokens_left is not None and tokens_left < TOKENS_LOW:
-        return "Tokens low. Focus on the main issue only.\n"
-    if calls_left is not None and 1 < calls_left < CALLS_LOW:
-        return f"{calls_left} tools left. Prioritize essential changes.\n"
-    if calls_left == 1:
-        return "Last tool call! Make it count.\n"
-    return ""
 
 
 def collapse_warning(call: ToolCall, num_times: int) -> str:

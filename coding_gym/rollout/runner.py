@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, public_text
-from coding_gym.episode import EpisodeConfig
+from coding_gym.episode import Episode, EpisodeConfig
 from coding_gym.errors import (
     CodingGymError,
     InfrastructureError,
@@ -161,7 +161,7 @@ class Runner:
     async def play(self, task: Task, attempt: int, threads: Executor) -> Trajectory:
         """Plays one attempt to its end and returns its record, which includes failures."""
         start_s, started_at = time.perf_counter(), datetime.now(UTC)
-        episode = self.config.create(task)
+        episode = Episode(task, self.config)
         seed = attempt_seed(self.seed, task.task_id, attempt)
         live = LiveEpisode(episode, threads, seed, attempt, self.usage.add, self.on_turn)
         error = error_class = ""

@@ -5,8 +5,7 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -78,10 +77,6 @@ class Sampler(ABC):
 
     def restart(self) -> None:  # noqa: B027 - most have no state
         """Returns to the start and clears all recorded results."""
-
-    def copy(self) -> Self:
-        """Returns an independent copy with the same state."""
-        return copy(self)
 
     def state(self) -> dict[str, Any]:
         """Returns the position in the sequence and the recorded results, as JSON values."""
@@ -235,12 +230,6 @@ class AdaptiveSampler(Sampler):
     def restart(self) -> None:
         """Clears the results, also for samplers that share them."""
         self._results.clear()
-
-    def copy(self) -> Self:
-        """Returns another sampler with a copy of the results."""
-        copied = super().copy()
-        copied._results, copied._lock = self._results.copy(), threading.Lock()
-        return copied
 
     def state(self) -> dict[str, Any]:
         """Returns the results of each task, the oldest first."""

@@ -11,24 +11,20 @@ from coding_gym.tools.nano import NANO
 from coding_gym.tools.thesis import THESIS
 from coding_gym.tools.toolset import (
     SUBMIT,
-    NoCall,
     Refusal,
     Tool,
     ToolContext,
     Toolset,
-    nudge,
     tool_names,
 )
 
 __all__ = [
     "SUBMIT",
-    "NoCall",
     "Refusal",
     "Tool",
     "ToolContext",
     "Toolset",
     "get_toolset",
-    "nudge",
     "register_toolset",
     "tool_names",
     "toolset_names",

@@ -15,7 +15,6 @@ from coding_gym.tools.toolset import (
     ToolContext,
     Toolset,
     answer,
-    nudge,
     quoted,
     submitted,
 )
@@ -104,9 +103,8 @@ BASH = Toolset(
             run=_bash,
         ),
     ),
-    on_no_call=nudge(
-        "Format error:\n\n<error>\nExpected exactly 1 action, found 0.\n</error>\n\n" + GUIDANCE
-    ),
+    no_call_reply="Format error:\n\n<error>\nExpected exactly 1 action, found 0.\n</error>\n\n"
+    + GUIDANCE,
     text_formats=("bash_block",),
     submission=ToolCall("bash", {"command": f"echo {SUBMIT_LINE}"}),
     checks_arguments=False,

@@ -9,7 +9,7 @@ grows with these tokens.
 from coding_gym.calls import ToolCall
 from coding_gym.tools import files
 from coding_gym.tools.commands import bash_tool
-from coding_gym.tools.toolset import Tool, ToolContext, Toolset, name_of, submitted
+from coding_gym.tools.toolset import Refusal, Tool, ToolContext, Toolset, name_of, submitted
 
 MAX_COMMAND_CHARS = 800
 
@@ -20,9 +20,19 @@ tests judge the fix.
 
 
 def _edit(call: ToolCall, context: ToolContext) -> str:
+    """Replaces the occurrence that is nearest to the line; in the line itself, the first one."""
     path, line, old, new = (call.arguments[name] for name in ("path", "line", "old", "new"))
-    line = files.replace_nearest(context, path, int(line), old, new)
-    return f"edited {name_of(path)} at line {line}"
+    file = files.read_file(context, path)
+    old, new = files.as_written(file, old, new)
+    lines = file.text.split("\n")
+    offset = len("\n".join(lines[: max(0, min(int(line), len(lines)) - 1)]))  # start of the line
+    after, before = file.text.find(old, offset), file.text.rfind(old, 0, offset + len(old) - 1)
+    starts = [start for start in (after, before) if start >= 0]
+    if not old or not starts:
+        raise Refusal(f"the text to find does not occur in {name_of(path)}")
+    start = min(starts, key=lambda start: abs(files.line_of(file.text, start) - line))
+    files.write_file(context, file, file.text[:start] + new + file.text[start + len(old) :])
+    return f"edited {name_of(path)} at line {files.line_of(file.text, start)}"
 
 
 COMPACT = Toolset(

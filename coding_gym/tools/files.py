@@ -209,14 +209,15 @@ def replace_once(
         raise Refusal(missing.format(name=name))
     if num > 1:
         matches = islice(re.finditer(re.escape(old), file.text), 10)
-        lines = sorted({_line_of(file.text, match.start()) for match in matches})
+        lines = sorted({line_of(file.text, match.start()) for match in matches})
         raise Refusal(several.format(name=name, num=num, lines=", ".join(map(str, lines))))
     start = file.text.index(old)
     text = file.text.replace(old, new)
-    return text, _line_of(text, start), _line_of(text, start + len(new))
+    return text, line_of(text, start), line_of(text, start + len(new))
 
 
-def _line_of(text: str, position: int) -> int:
+def line_of(text: str, position: int) -> int:
+    """Returns the number of the line with a position, from 1."""
     return text.count("\n", 0, position) + 1
 
 
@@ -285,46 +286,3 @@ def list_folder(
         raise Refusal(f"{name_of(path)} cannot be listed: {reason}")
     entries = [well_formed(entry) for entry in result.output.split("\0")[:-1]]
     return entries[:max_entries], len(entries) > max_entries
-
-
-def replace_nearest(context: ToolContext, path: str, line: int, old: str, new: str) -> int:
-    """Replaces the occurrence of a text that is nearest to a line.
-
-    Args:
-        context: The episode.
-        path: The file.
-        line: The number of the line, from 1.
-        old: The text. In the line itself, its first occurrence is replaced.
-        new: The text in its place.
-
-    Returns:
-        The number of the line in which the text began.
-
-    Raises:
-        Refusal: There is no such file, or the text does not occur in it.
-        SandboxError: The sandbox is closed or died.
-    """
-    file = read_file(context, path)
-    old, new = as_written(file, old, new)
-    lines = file.text.split("\n")
-    offset = len("\n".join(lines[: max(0, min(line, len(lines)) - 1)]))  # where the line begins
-    after, before = file.text.find(old, offset), file.text.rfind(old, 0, offset + len(old) - 1)
-    starts = [start for start in (after, before) if start >= 0]
-    if not old or not starts:
-        raise Refusal(f"the text to find does not occur in {name_of(path)}")
-    start = min(starts, key=lambda start: abs(_line_of(file.text, start) - line))
-    write_file(context, file, file.text[:start] + new + file.text[start + len(old) :])
-    return _line_of(file.text, start)
-
-
-def replace_in_file(context: ToolContext, path: str, old: str, new: str) -> int:
-    """Replaces a text that occurs once in a file, and returns its line number, from 1.
-
-    Raises:
-        Refusal: There is no such file, or the text does not occur exactly once.
-        SandboxError: The sandbox is closed or died.
-    """
-    file = read_file(context, path)
-    changed, line, _ = replace_once(file, old, new)
-    write_file(context, file, changed)
-    return line

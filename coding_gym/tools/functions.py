@@ -1,7 +1,7 @@
-"""A toolset's schemas as plain Python functions.
+"""A toolset's schemas as methods of a class.
 
 Some trainers build the OpenAI schema of a tool from a function's name, type hints and Google
-docstring. The schema that they build from a function of this module equals the original.
+docstring. The schema that they build from a method of this module equals the original.
 """
 
 import inspect
@@ -13,17 +13,16 @@ from coding_gym.calls import ToolCall
 from coding_gym.tools.schemas import JSON_TYPES
 
 
-def function_from_schema(
-    schema: Mapping[str, Any], call: Callable[..., str], *, is_method: bool = False
+def method_from_schema(
+    schema: Mapping[str, Any], call: Callable[[Any, ToolCall], str]
 ) -> Callable[..., str]:
-    """Returns a function that takes a tool's arguments by name.
+    """Returns a method that takes a tool's arguments by name.
 
-    The function does not check the arguments; the toolset refuses wrong ones.
+    The method does not check the arguments; the toolset refuses wrong ones.
 
     Args:
         schema: An OpenAI function schema, as in `Toolset.schemas`.
-        call: Runs the call: takes a `ToolCall`, preceded by the instance if ``is_method``.
-        is_method: Whether the function becomes a method of a class.
+        call: Runs the call: takes the instance and a `ToolCall`.
 
     Raises:
         ValueError: The name of a parameter is no Python identifier.
@@ -33,11 +32,12 @@ def function_from_schema(
     properties: Mapping[str, Mapping[str, Any]] = spec["parameters"].get("properties", {})
     required = spec["parameters"].get("required", ())
 
-    def function(*instance: Any, **arguments: Any) -> str:
-        return call(*instance, ToolCall(name, arguments))
+    def function(instance: Any, /, **arguments: Any) -> str:
+        return call(instance, ToolCall(name, arguments))
 
     hints = {key: _hint(value) for key, value in properties.items()}
-    parameters = [
+    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
+    parameters += [
         inspect.Parameter(
             key,
             inspect.Parameter.KEYWORD_ONLY,
@@ -46,8 +46,6 @@ def function_from_schema(
         )
         for key, hint in hints.items()
     ]
-    if is_method:
-        parameters.insert(0, inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY))
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _docstring(spec.get("description", ""), properties)
     # No return hint: it would become part of the schema.

@@ -12,7 +12,7 @@ from coding_gym.text.truncate import head
 from coding_gym.tools import prompts
 from coding_gym.tools.commands import run_command
 from coding_gym.tools.files import TextFile, is_inside, replace_once
-from coding_gym.tools.toolset import SUBMIT, NoCall, Refusal, Tool, ToolContext, Toolset, answer
+from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset, answer
 
 MAX_REPLY_CHARS = 2000
 CUT_SUFFIX = "... output truncated"
@@ -91,13 +91,6 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> str:
     return "patch applied successfully"
 
 
-def _on_no_call(context: ToolContext) -> NoCall:
-    """Ends the episode if the tree is changed; otherwise sends `NUDGE`."""
-    if context.is_changed():
-        return NoCall("", ends=True)
-    return NoCall(NUDGE, ends=False)
-
-
 def _cut(reply: str) -> str:
     return head(reply, MAX_REPLY_CHARS, CUT_SUFFIX)
 
@@ -126,7 +119,8 @@ NANO = Toolset(
         ),
         SUBMIT,
     ),
-    on_no_call=_on_no_call,
+    no_call_reply=NUDGE,
+    no_call_ends=True,
     refuse=_cut,
     checks_arguments=False,
     unreadable="Malformed tool arguments JSON: {json_error}",

@@ -35,34 +35,10 @@ class ToolContext:
     Attributes:
         sandbox: The sandbox with the task's working tree.
         command_timeout_s: Seconds after which a command is killed.
-        is_changed: Returns whether the working tree differs from the base commit.
     """
 
     sandbox: "Sandbox"
     command_timeout_s: float
-    is_changed: Callable[[], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class NoCall:
-    """The response to a reply without a tool call.
-
-    Attributes:
-        reply: The user message to the policy; "" if the episode ends.
-        ends: Whether the episode ends, as if the policy had submitted.
-        is_format_error: Whether the reply counts as a format error.
-    """
-
-    reply: str
-    ends: bool
-    is_format_error: bool = False
-
-
-SILENCE = NoCall(
-    "The reply has no text outside its reasoning, or is cut off. Call a tool, or say what is done.",
-    ends=False,
-)
-"""The response to an empty or truncated reply that would otherwise end the episode."""
 
 
 class Refusal(Exception):
@@ -141,13 +117,7 @@ class Tool:
         return replace(call, arguments=arguments)
 
 
-def nudge(reply: str) -> Callable[[ToolContext], NoCall]:
-    """Returns the default rule for a reply without a call: a format error with this message."""
-    answer_of_all = NoCall(reply, ends=False, is_format_error=True)
-    return lambda _: answer_of_all
-
-
-_CALL_A_TOOL = nudge(
+_CALL_A_TOOL = (
     "No tool call was found in your reply. Call a tool to continue, or submit if the work is done."
 )
 _SUBMISSION = ToolCall("submit")
@@ -161,7 +131,9 @@ class Toolset:
         name: The name that ``toolset=`` takes.
         system_prompt: The policy's instructions, without the tools' schemas.
         tools: The tools, in the order of the schemas.
-        on_no_call: Returns the response to a reply without a tool call.
+        no_call_reply: The message to the policy after a reply without a tool call.
+        no_call_ends: Whether a reply without a call ends the episode if the tree is changed. If
+            not, it counts as a format error.
         text_formats: Tool formats that ``auto`` also reads, for toolsets whose prompt explains
             another format than JSON.
         submission: The call that submits.
@@ -177,7 +149,8 @@ class Toolset:
     name: str
     system_prompt: str
     tools: tuple[Tool, ...]
-    on_no_call: Callable[[ToolContext], NoCall] = _CALL_A_TOOL
+    no_call_reply: str = _CALL_A_TOOL
+    no_call_ends: bool = False
     text_formats: tuple[str, ...] = ()
     submission: ToolCall = _SUBMISSION
     refuse: Callable[[str], str] = "Error: {}".format

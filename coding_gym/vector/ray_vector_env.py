@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_extra
 from coding_gym.vector.ray_nodes import RayNodes
@@ -37,6 +36,8 @@ class RayVectorEnv(CodingRepairVectorEnv):
             exist.
     """
 
+    _snapshot_of = staticmethod(RemoteEnv.snapshot)
+
     def __init__(
         self,
         num_envs: int,
@@ -49,18 +50,6 @@ class RayVectorEnv(CodingRepairVectorEnv):
         with ExitStack() as self._closing:  # closes the connection after a failure
             super().__init__(num_envs, env_wrappers=env_wrappers, **env_kwargs)
             self._closing = self._closing.pop_all()
-
-    def snapshot(self, index: int) -> EnvSnapshot:
-        """Returns a snapshot of the episode of one env with its wrappers, for ``reset``.
-
-        It has no sampler, so `restore` refuses it.
-
-        Raises:
-            EpisodeError: The env has no running episode, or an action is pending.
-        """
-        env = self._idle_slot(index).env
-        assert isinstance(env, RemoteEnv)  # noqa: S101 - all envs of this class are
-        return env.snapshot()
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends all episodes, threads and actors."""

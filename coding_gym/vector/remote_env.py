@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
 
-from coding_gym.envs.snapshot import EnvSnapshot, snapshot
+from coding_gym.envs.snapshot import EnvSnapshot, sequence_of, snapshot
 from coding_gym.errors import (
     EpisodeError,
     InvalidArgumentError,
@@ -54,7 +54,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         """Starts an episode on the best node for its task; see `CodingRepairEnv.reset`."""
         start = self._core.choose(seed=seed, options=options)
         if isinstance(start, EnvSnapshot):
-            task, options = start.episode.task, {"snapshot": _without_sampler(start)}
+            task, options = start.episode.task, {"snapshot": start}
         else:
             task = start
             if "task" not in (options or {}):
@@ -92,9 +92,9 @@ class RemoteEnv(gym.Env[Any, Any]):
         return result
 
     def snapshot(self) -> EnvSnapshot:
-        """Returns a snapshot of the running episode without a sampler, for resets."""
-        taken: EnvSnapshot = self._ask(self._node, lambda env: _without_sampler(snapshot(env)))
-        return taken
+        """Returns a snapshot of the running episode, with the sequence of the local sampler."""
+        taken: EnvSnapshot = self._ask(self._node, snapshot)
+        return replace(taken, **sequence_of(self._core))
 
     def get_wrapper_attr(self, name: str) -> Any:
         """Returns a function that calls a method or reads an attribute on the node.
@@ -198,8 +198,3 @@ def _step(action: Any, env: Env) -> Step:
 def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], env: Env) -> Any:
     value = env.get_wrapper_attr(name)
     return value(*args, **kwargs) if callable(value) else value
-
-
-def _without_sampler(snapshot: EnvSnapshot) -> EnvSnapshot:
-    """Returns a small snapshot that can be pickled, because samplers have locks and all tasks."""
-    return replace(snapshot, sampler=None, config=replace(snapshot.config, tasks=()))

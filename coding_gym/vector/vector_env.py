@@ -2,7 +2,7 @@
 
 import atexit
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import ExitStack
 from functools import partial
@@ -51,6 +51,8 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     Raises:
         InvalidArgumentError, UnknownNameError: An argument cannot be used.
     """
+
+    _snapshot_of: Callable[[Any], EnvSnapshot] = staticmethod(snapshot)
 
     def __init__(
         self, num_envs: int, *, env_wrappers: Sequence[WrapperEntry] = (), **env_kwargs: Any
@@ -177,7 +179,10 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         Raises:
             EpisodeError: The env has no running episode, or an action is pending.
         """
-        return snapshot(self._idle_slot(index).env)
+        self._check_open()
+        (slot,) = self._chosen([index])
+        _check_idle("snapshot", [slot])
+        return self._snapshot_of(slot.env)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Returns the results of a method, or the values of an attribute, of the N envs.
@@ -209,13 +214,6 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         self, num_envs: int, wrappers: Sequence[WrapperEntry], env_kwargs: Mapping[str, Any]
     ) -> list[Env]:
         return make_envs(num_envs, wrappers, env_kwargs)
-
-    def _idle_slot(self, index: int) -> Slot:
-        """Returns one slot; EpisodeError if an action is pending there."""
-        self._check_open()
-        (slot,) = self._chosen([index])
-        _check_idle("snapshot", [slot])
-        return slot
 
     def _check_open(self) -> None:
         if not (self._finalizer.alive and self._slots[0].is_alive):

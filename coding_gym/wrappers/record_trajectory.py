@@ -6,9 +6,8 @@ from typing import Any, SupportsFloat
 
 import gymnasium as gym
 
-from coding_gym.envs.snapshot import core_env, layers
+from coding_gym.envs.snapshot import core_env
 from coding_gym.trajectory import write_trajectory
-from coding_gym.wrappers.shaped_reward import ShapedReward
 from coding_gym.wrappers.wrapped_env import state_in
 
 
@@ -74,10 +73,4 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
 
     def _record(self) -> None:
         trajectory = self._core.episode.trajectory().with_rewards(self._rewards)
-        shaping = [
-            {"name": ShapedReward.__name__, "kwargs": layer._saved_kwargs}
-            for layer in layers(self.env)
-            if isinstance(layer, ShapedReward)
-        ]
-        settings = {**trajectory.settings, **({"wrappers": shaping} if shaping else {})}
-        write_trajectory(self._folder, replace(trajectory, settings=settings, seed=self._seed))
+        write_trajectory(self._folder, replace(trajectory, seed=self._seed))

@@ -3,7 +3,7 @@
 from minisweagent.environments.local import LocalEnvironment
 
 from coding_gym import Stop
-from coding_gym.episode import EpisodeConfig
+from coding_gym.episode import Episode, EpisodeConfig
 
 
 class RepairEnvironment(LocalEnvironment):
@@ -12,7 +12,7 @@ class RepairEnvironment(LocalEnvironment):
     def __init__(self, *, task_id: str, tasks: str = "bundled", **settings: object) -> None:
         super().__init__(**settings)
         config = EpisodeConfig.from_config(tasks=tasks, task_ids=[task_id])
-        self.episode = config.create(config.tasks[0])
+        self.episode = Episode(config.tasks[0], config)
         self.episode.start()
 
     def execute(self, action: dict[str, str], *_: object, **__: object) -> dict[str, object]:

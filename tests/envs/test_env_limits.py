@@ -8,7 +8,7 @@ from episodes import MakeEnv, replies, shells
 
 from coding_gym import Completion
 from coding_gym.envs import CodingRepairEnv
-from coding_gym.tools import NoCall, get_toolset
+from coding_gym.tools import get_toolset
 
 BROKEN = "<tool_call>{</tool_call>"
 MALFORMED = json.dumps([{"function": {"name": "shell", "arguments": '{"cmd": '}}])
@@ -133,8 +133,7 @@ def test_a_reply_without_a_call_can_be_a_format_error(
     env = limited(max_format_errors=2)
     for _ in range(3):  # nano replies with a reminder
         assert not env.step("Hm.")[3]
-    strict = NoCall("Call a tool.", ends=False, is_format_error=True)
-    monkeypatch.setitem(vars(get_toolset("nano")), "on_no_call", lambda _: strict)
+    monkeypatch.setitem(vars(get_toolset("nano")), "no_call_ends", False)
     assert not env.step("Hm.")[3]
     assert env.step("Hm.")[4]["stop_reason"] == "format_errors"
 

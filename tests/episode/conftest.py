@@ -16,7 +16,7 @@ def make(tiny_row: dict[str, Any], closing: Closing) -> Callable[..., Episode]:
 
     def make(row: dict[str, Any] | None = None, **arguments: Any) -> Episode:
         task = Task.from_row(tiny_row | (row or {}))
-        episode: Episode = closing(EpisodeConfig(**arguments).create(task))
+        episode: Episode = closing(Episode(task, EpisodeConfig(**arguments)))
         return episode
 
     return make

@@ -102,7 +102,7 @@ def test_episodes_are_made_from_json(tiny_row: dict[str, Any]) -> None:
     factory = EpisodeConfig.from_config(**json.loads(json.dumps(config)))
     assert factory.limits == Limits(max_tool_calls=2, warn_tool_calls=True)
     (task,) = factory.tasks
-    episode = factory.create(task)
+    episode = Episode(task, factory)
     episode.start()
     assert episode.step(shell("echo on")).observation.endswith("on")
     assert episode.info()["budget"]["tool_calls"] == 1

@@ -6,7 +6,6 @@ import pytest
 
 from coding_gym.calls import ToolCall
 from coding_gym.episode import Limits, Usage
-from coding_gym.episode.usage import budget_warning
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory import StopReason
 
@@ -73,18 +72,19 @@ LAST = "Last tool call! Make it count.\n"
 
 
 def test_token_warnings_precede_call_warnings() -> None:
+    limits = Limits(max_tokens=5000, warn_tokens=True, max_tool_calls=10, warn_tool_calls=True)
     for tokens_left, calls_left, warning in [
-        (0, None, CRITICAL),
-        (1499, None, CRITICAL),
-        (1500, None, LOW),
-        (2999, None, LOW),
-        (3000, None, ""),
-        (None, None, ""),
+        (0, 9, CRITICAL),
+        (1499, 9, CRITICAL),
+        (1500, 9, LOW),
+        (2999, 9, LOW),
+        (3000, 9, ""),
         (10, 1, CRITICAL),
         (2000, 1, LOW),
         (3000, 1, LAST),
     ]:
-        assert budget_warning(tokens_left, calls_left) == warning, (tokens_left, warning)
+        usage = Usage(tokens=5000 - tokens_left, tool_calls=10 - calls_left)
+        assert usage.warning(limits, ToolCall("shell")) == warning, (tokens_left, warning)
 
 
 def test_only_enabled_warnings_are_displayed() -> None:

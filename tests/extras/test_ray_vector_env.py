@@ -12,6 +12,7 @@ from episodes import FIX, SUBMIT, TRUE, Closing, assert_same, shell
 
 pytest.importorskip("ray")
 
+import coding_gym
 from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxError
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
@@ -128,7 +129,9 @@ def test_a_mistake_raises_while_another_env_works(make: Make) -> None:
         env.reset()
 
 
-def test_a_snapshot_continues_on_any_node(make: Make) -> None:
+def test_a_snapshot_continues_on_any_node_and_here(
+    make: Make, rows: list[dict[str, Any]], closing: Closing
+) -> None:
     env = make(4)
     env.reset(seed=0)
     env.step([TRUE, FIX, TRUE, TRUE])
@@ -136,6 +139,8 @@ def test_a_snapshot_continues_on_any_node(make: Make) -> None:
     _, infos = env.reset(options={"snapshot": snapshot})
     assert infos["turn"].tolist() == [1] * 4
     assert env.step([SUBMIT] * 4)[1].tolist() == [1.0] * 4
+    local = closing(gym.make("coding_gym:CodingRepair-v0", tasks=rows))
+    assert coding_gym.restore(local, snapshot)[1]["turn"] == 1
 
 
 def test_a_lost_node_masks_its_episodes_and_its_slots_open_elsewhere(

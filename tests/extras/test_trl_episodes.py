@@ -15,7 +15,7 @@ from tiny_qwen import train_tokenizer
 
 from coding_gym.adapters.trl_episodes import EpisodeRollouts
 from coding_gym.agents.live_episode import ModelError
-from coding_gym.episode import EpisodeConfig
+from coding_gym.episode import Episode, EpisodeConfig
 from coding_gym.errors import GradingError, InvalidArgumentError
 from coding_gym.rollout.runner import Runner
 from coding_gym.trajectory import Trajectory
@@ -40,7 +40,7 @@ def demonstrate(folder: Path) -> list[Trajectory]:
     factory = EpisodeConfig.from_config(**EPISODE, tokenizer=f"hf:{folder}")
     records = []
     for actions in (WITH_REPAIR, WITHOUT):
-        episode = factory.create(factory.tasks[0])
+        episode = Episode(factory.tasks[0], factory)
         episode.start()
         for action in actions:
             episode.step(action)

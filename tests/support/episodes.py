@@ -136,18 +136,16 @@ class Scene:
         sandbox: Where calls work.
         toolset: The name of the toolset whose tools `call` calls.
         command_timeout_s: Seconds that a command may take.
-        changed: The value of `ToolContext.is_changed`.
     """
 
     sandbox: Sandbox
     toolset: str = ""
     command_timeout_s: float = 30.0
-    changed: bool = False
 
     @property
     def context(self) -> ToolContext:
         """The scene as a tool sees it."""
-        return ToolContext(self.sandbox, self.command_timeout_s, lambda: self.changed)
+        return ToolContext(self.sandbox, self.command_timeout_s)
 
     def call(self, tool: str, **arguments: Any) -> ToolResult:
         """Calls one tool."""

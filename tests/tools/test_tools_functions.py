@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.functions import function_from_schema
+from coding_gym.tools.functions import method_from_schema
 from coding_gym.tools.schemas import argument_errors, array, function, integer
 
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -27,23 +27,15 @@ def schema() -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def answer(call: ToolCall) -> str:
-    return f"{call.name} {dict(call.arguments)}"
+def answer(owner: Any, call: ToolCall) -> str:
+    return f"{type(owner).__name__} {call.name} {dict(call.arguments)}"
 
 
-def test_a_function_does_not_check_arguments() -> None:
-    function = function_from_schema(schema(), answer)
-    assert function(text="a", mode="fast") == "look {'text': 'a', 'mode': 'fast'}"
-    assert function(colour="red") == "look {'colour': 'red'}"
-
-
-def test_a_method_is_bound_to_its_instance() -> None:
+def test_a_method_is_bound_and_does_not_check_arguments() -> None:
     class Owner:
-        look = function_from_schema(
-            schema(), lambda self, call: f"{type(self).__name__} {call.name}", is_method=True
-        )
+        look = method_from_schema(schema(), answer)
 
-    assert Owner().look(self="mine", text="a") == "Owner look"
+    assert Owner().look(self="mine", text="a") == "Owner look {'self': 'mine', 'text': 'a'}"
     assert list(inspect.signature(Owner().look).parameters) == list(PARAMETERS)
     assert [n for n, _ in inspect.getmembers(Owner, inspect.isfunction)] == ["look"]
 
@@ -51,7 +43,7 @@ def test_a_method_is_bound_to_its_instance() -> None:
 @pytest.mark.slow
 def test_transformers_reads_every_kind_of_parameter() -> None:
     transformers = pytest.importorskip("transformers")
-    read = transformers.utils.get_json_schema(function_from_schema(schema(), answer))
+    read = transformers.utils.get_json_schema(method_from_schema(schema(), answer))
     expected = schema()
     expected["function"]["parameters"]["properties"] = {
         name: {key: value for key, value in parameter.items() if key != "default"}

@@ -8,7 +8,7 @@ from coding_gym.sandbox import (
     SandboxSpec,
     open_sandbox,
 )
-from coding_gym.tools import NoCall, get_toolset
+from coding_gym.tools import get_toolset
 
 NANO = get_toolset("nano")
 
@@ -121,10 +121,7 @@ def test_unknown_tools_and_broken_arguments_are_named(scene: Scene) -> None:
     )
 
 
-def test_a_reply_without_a_call_ends_only_a_changed_tree(scene: Scene) -> None:
-    assert NANO.on_no_call(scene.context) == NoCall(
-        "Use shell to explore or apply_patch to make changes. Do not stop working.",
-        ends=False,
+def test_a_reply_without_a_call_gets_nano_agents_answer() -> None:
+    assert NANO.no_call_reply == (
+        "Use shell to explore or apply_patch to make changes. Do not stop working."
     )
-    scene.changed = True
-    assert NANO.on_no_call(scene.context) == NoCall("", ends=True)

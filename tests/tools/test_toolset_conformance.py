@@ -18,7 +18,6 @@ from coding_gym.sandbox import SandboxSpec, default_interpreter, open_sandbox
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import (
     SUBMIT,
-    NoCall,
     Refusal,
     Tool,
     ToolContext,
@@ -207,16 +206,9 @@ def test_a_prompt_explains_whether_the_shell_persists(name: str) -> None:
     assert "goes on in the same shell" in system_prompt(get_toolset(name), keeps_shell=True)
 
 
-@pytest.mark.parametrize("changed", [False, True])
-def test_a_reply_without_a_call_gets_an_answer(
-    toolset: Toolset, scene: Scene, changed: bool
-) -> None:
-    scene.changed = changed
-    answer = toolset.on_no_call(scene.context)
-    assert type(answer) is NoCall
-    assert answer.reply.strip() or answer.ends
-    # In nano-agent, a reply without a call is not a format error.
-    assert answer.ends or answer.is_format_error or toolset.name == "nano"
+def test_a_reply_without_a_call_gets_an_answer(toolset: Toolset) -> None:
+    assert toolset.no_call_reply.strip()
+    assert toolset.no_call_ends == (toolset.name == "nano")
 
 
 def test_a_second_toolset_with_the_same_name_is_refused() -> None:

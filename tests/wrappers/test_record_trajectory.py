@@ -69,8 +69,6 @@ def test_a_record_has_shaped_rewards_and_names_their_parts(
     (trajectory,) = read_trajectories(folder)
     assert [turn.reward for turn in trajectory.turns] == [0.0, 1.2]
     assert trajectory.turns[1].reward_parts == {"resolved": 1.0, "file_match": 0.2}
-    kwargs = {"parts": parts, "gamma": 1.0}
-    assert trajectory.settings["wrappers"] == [{"name": "ShapedReward", "kwargs": kwargs}]
 
 
 def test_a_discarded_episode_is_not_recorded(core: CodingRepairEnv, folder: Path) -> None:

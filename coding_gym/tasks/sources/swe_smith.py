@@ -11,7 +11,7 @@ from typing import Any
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
-from coding_gym.task_row import FreeText, Row, Text, row_error, value_of
+from coding_gym.task_row import Row, Text, row_error, value_of
 from coding_gym.tasks.sources.languages import language_of
 from coding_gym.tasks.sources.reversal import reversed_patch
 from coding_gym.tasks.sources.swe_bench import INSTALL_PYTEST
@@ -36,7 +36,7 @@ def to_row(row: Row, where: str) -> Row:
         requirement = "must be 'swesmith/<owner>__<name>.<commit>'"
         raise row_error(row, where, "repo", f"{requirement}, got {row.get('repo')!r:.80}")
     owner, name, commit = match.groups()
-    bug: str = value_of(row, "patch", FreeText, where, "")
+    bug: str = value_of(row, "patch", str, where, "")
     try:
         gold = reversed_patch(Patch(bug))
     except PatchError as error:

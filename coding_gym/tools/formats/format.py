@@ -63,8 +63,6 @@ class Format:
             be missing, because servers remove stop strings.
         section: Pattern of the marks around all calls.
         is_bare: Whether a call without a mark can begin a line.
-        name_key: The key of the tool's name in a JSON object.
-        arguments_key: The key of its arguments.
         argument: Pattern of the tag that opens an argument, with its name as the group.
         argument_closes: Pattern of the tag that closes it.
         on_lines: Whether one line end on each side of a value is part of the tags.
@@ -78,8 +76,6 @@ class Format:
     closes: str = ""
     section: str = ""
     is_bare: bool = False
-    name_key: str = "name"
-    arguments_key: str = "arguments"
     argument: str = ""
     argument_closes: str = ""
     on_lines: bool = False

@@ -9,8 +9,9 @@ from coding_gym.tools.formats.format import Format, Piece, match_at
 from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, decode, decode_whole
 from coding_gym.tools.schemas import KnownTools
 
+_NAME_KEYS = ("name", "tool_name")
 _ARGUMENT_KEYS = ("arguments", "parameters")
-_OTHER_KEYS = frozenset(("id", "tool_call_id", "type", "index", "function"))
+_OTHER_KEYS = frozenset((*_NAME_KEYS, "id", "tool_call_id", "type", "index", "function"))
 _SEPARATOR = re.compile(r"[\s;,]*(?:<\|python_tag\|>)?\s*")
 
 _KEY = r"""["'](?:name|type|function|id|arguments|parameters|role|tool_calls|content)["']\s*:"""
@@ -24,16 +25,16 @@ _TOOL_CALLS = re.compile(r"""["']tool_calls["']\s*+:""")
 # -- Calls as JSON objects ------------------------------------------------------------------------
 
 
-def read_call(item: Any, name_key: str = "name", arguments_key: str = "arguments") -> ToolCall:
+def read_call(item: Any) -> ToolCall:
     """Converts a JSON value to a tool call."""
     inner = item.get("function", item) if isinstance(item, Mapping) else {}
     inner = inner if isinstance(inner, Mapping) else item
-    keys = [key for key in (arguments_key, *_ARGUMENT_KEYS) if key in inner]
-    if name_key not in inner or not (keys or _OTHER_KEYS.union([name_key]).issuperset(inner)):
-        keys_text = f'"{name_key}" and "{arguments_key}"'
-        raise FormatError(f"an object with {keys_text} is needed, got {item!r:.60}")
+    name_keys = [key for key in _NAME_KEYS if key in inner]
+    keys = [key for key in _ARGUMENT_KEYS if key in inner]
+    if not name_keys or not (keys or _OTHER_KEYS.issuperset(inner)):
+        raise FormatError(f'an object with "name" and "arguments" is needed, got {item!r:.60}')
     arguments = inner[keys[0]] if keys else None
-    return named_call(inner[name_key], arguments, str(item.get("id") or ""))
+    return named_call(inner[name_keys[0]], arguments, str(item.get("id") or ""))
 
 
 def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
@@ -102,7 +103,7 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
         closed = match_at(rf"\s*(?={row.opens}{sections}|\Z)", text, end)
     if closed is None:
         raise FormatError.at("other text follows the JSON, or its mark is missing", text, end)
-    calls = [named_call(name, first, call_id)] if name else _calls(row, values)
+    calls = [named_call(name, first, call_id)] if name else _calls(values)
     if not calls:
         raise FormatError("there is no call between the marks")
     return Piece(calls, closed.end())
@@ -119,15 +120,14 @@ def _values(text: str, first: Any, end: int) -> tuple[list[Any], int]:
     return values, end
 
 
-def _calls(row: Format, values: list[Any]) -> list[ToolCall]:
-    items = [item for value in values for item in _items(value)]
-    return [read_call(item, row.name_key, row.arguments_key) for item in items]
+def _calls(values: list[Any]) -> list[ToolCall]:
+    return [read_call(item) for value in values for item in _items(value)]
 
 
 # -- Without marks --------------------------------------------------------------------------------
 
 
-def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | None:
+def read_bare(text: str, start: int, tools: KnownTools) -> Piece | None:
     """Reads an OpenAI message, calls, or other JSON; returns None if the text is not JSON."""
     try:
         value, end = decode(text, start)
@@ -145,7 +145,7 @@ def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | 
     if not is_alone and not all(_is_call(item, tools) for item in _items(value)):
         return Piece((), end, text[start:end])
     values, end = _values(text, value, end)
-    return Piece(_calls(row, values), end)
+    return Piece(_calls(values), end)
 
 
 def mentions_call(text: str) -> bool:

@@ -152,9 +152,9 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
     groups["section_"] = "|".join(dict.fromkeys(row.section for row in rows if row.section))
     groups["stray_"] = "|".join([*filter(None, others), _STRAY])
     groups["thought_"] = _CLOSING
-    reads_bare_json = any(row.is_bare and row.body == "json" for row in rows)
-    groups["bare_json_"] = json_calls.BARE if reads_bare_json else ""
-    groups["bare_python_"] = python_calls.BARE if "pythonic" in names else ""
+    bare = {row.body for row in rows if row.is_bare}
+    groups["bare_json_"] = json_calls.BARE if "json" in bare else ""
+    groups["bare_python_"] = python_calls.BARE if "python" in bare else ""
     marks = "|".join(f"(?P<{name}>{mark})" for name, mark in groups.items() if mark)
     return re.compile(rf"(?=[<\[{{`]|\bto=|functools\[|commentary to=)(?:{marks})", re.MULTILINE)
 
@@ -243,8 +243,7 @@ class _Scan:
             return python_calls.read_bare(self.text, start, self.tools, requires_known_tool=is_auto)
         if self.is_prose:
             return None
-        row = FORMATS[self.names[0] if len(self.names) == 1 else "json"]
-        piece = json_calls.read_bare(row, self.text, start, self.tools)
+        piece = json_calls.read_bare(self.text, start, self.tools)
         self.is_prose = piece is None  # more attempts would take quadratic time
         return piece
 

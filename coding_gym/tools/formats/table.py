@@ -122,7 +122,6 @@ _TABLE: tuple[Format, ...] = (
         body="json",
         opens=r"<\|python_tag\|>",
         is_bare=True,
-        arguments_key="parameters",
         example=_CALL.replace("arguments", "parameters"),
     ),
     replace(  # and NanoAgent, in a list
@@ -137,8 +136,6 @@ _TABLE: tuple[Format, ...] = (
     _list("jamba", "<tool_calls>", "</tool_calls>"),  # and Hunyuan
     replace(
         _list("cohere", "<|START_ACTION|>", "<|END_ACTION|>"),
-        name_key="tool_name",
-        arguments_key="parameters",
         example='<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "TOOL_NAME", "parameters": '
         '{"ARGUMENT": "VALUE"}}]<|END_ACTION|>',
     ),
