@@ -7,12 +7,8 @@ from copy import deepcopy
 from typing import Any, NamedTuple, Protocol
 
 from coding_gym.action import Completion
-from coding_gym.agents.live_episode import (
-    LiveEpisode,
-    ModelError,
-    Player,
-    RequestRefusedError,
-)
+from coding_gym.agents.chat import Complete, ModelAgent
+from coding_gym.agents.live_episode import LiveEpisode, ModelError, RequestRefusedError
 from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.past_chats import PastChats, message_key, plain_message
 from coding_gym.envs.chat_request import normalised_for_templates
@@ -30,7 +26,7 @@ Tools = Sequence[Mapping[str, Any]]
 _UNSUPPORTED = {"n": 1, "stop": None, "response_format": None, "tool_choice": "auto"}
 
 
-class LocalModel(Player, Protocol):
+class LocalModel(ModelAgent, Protocol):
     """An agent whose model samples ids: it plays episodes, or replies to a harness by `LocalChat`.
 
     A prompt consists of the previous prompt, the sampled ids, and the ids of the new messages, as
@@ -63,6 +59,10 @@ class LocalModel(Player, Protocol):
             ModelError: The model failed.
         """
         ...
+
+    def chat(self, seed: int) -> Complete:
+        """Returns the function that replies to requests; see `ModelAgent`."""
+        return LocalChat(self, seed).complete
 
     async def play(self, live: LiveEpisode) -> None:
         """Generates actions until the episode has ended."""
@@ -111,10 +111,11 @@ class LocalChat:
 
     Args:
         agent: The model. Episodes that share it are generated in batches.
+        seed: The seed of the attempt.
     """
 
-    def __init__(self, agent: LocalModel) -> None:
-        self._agent = agent
+    def __init__(self, agent: LocalModel, seed: int = 0) -> None:
+        self._agent, self._seed = agent, seed
         self._tokenizer = get_tokenizer(agent.tokenizer)
         self._control = [*self._tokenizer.special_tokens]
         self._past_chats = PastChats[_Past](message_key)
@@ -144,7 +145,7 @@ class LocalChat:
         prompt_ids = await asyncio.to_thread(self._prompt, messages, tools)
         turn, self._num_replies = self._num_replies, self._num_replies + 1
         completion, call = await self._agent.reply(
-            prompt_ids, request.get("max_tokens"), request.get("seed") or 0, turn
+            prompt_ids, request.get("max_tokens"), self._seed, turn
         )
         reply = Reply(self._parsed(completion, tools, messages), call, tuple(prompt_ids))
         past = _Past(tools, prompt_ids, list(completion.token_ids))
