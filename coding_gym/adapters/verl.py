@@ -100,8 +100,6 @@ class RepairAgentLoop(AgentLoopBase):
     ) -> AgentLoopOutput:
         is_lost = bool(record.error_class)
         fitted, trained_part = self._fitted(record)
-        if is_lost:
-            fitted["response_mask"] = [0] * len(fitted["response_mask"])
         return AgentLoopOutput(
             **fitted,
             reward_score=0.0 if is_lost else record.total_reward,
@@ -116,7 +114,7 @@ class RepairAgentLoop(AgentLoopBase):
                 "error": record.error,
                 "mask_sample": is_lost,
                 "resolved": record.resolved,
-                "trained_part": 0.0 if is_lost else trained_part,
+                "trained_part": trained_part,
                 "turn_scores": [],
                 "tool_rewards": [],
                 "reward_extra_info": outcome_metrics(record.grade, is_lost=is_lost),
@@ -129,10 +127,8 @@ class RepairAgentLoop(AgentLoopBase):
         verl pads prompts but does not truncate them, so the response starts with the end of a
         prompt that is too long.
         """
-        config, end = self.rollout_config, [self.tokenizer.eos_token_id]
-        nothing = {"prompt_ids": end, "completion_ids": end, "env_mask": [0], "trained_part": 0.0}
-        best: dict[str, Any] = longest_segment(record) or nothing
-        ids, logprobs = [*best["prompt_ids"], *best["completion_ids"]], best.get("logprobs")
+        config, best = self.rollout_config, longest_segment(record, self.tokenizer.eos_token_id)
+        ids, logprobs = [*best["prompt_ids"], *best["completion_ids"]], best["logprobs"]
         if logprobs is None and config.get("calculate_log_probs"):
             logprobs = [0.0] * len(best["env_mask"])
         num_prompt = min(len(best["prompt_ids"]), config.prompt_length)

@@ -160,12 +160,17 @@ def _key(message: Message) -> str:
     return json.dumps([message["role"], message["content"], ids])
 
 
-def longest_segment(trajectory: Trajectory) -> dict[str, Any]:
-    """Returns the segment with the most sampled ids, the last one on a tie; {} without segments.
+def longest_segment(trajectory: Trajectory, end_id: int) -> dict[str, Any]:
+    """Returns the segment with the most sampled ids, the last one on a tie.
 
-    ``trained_part`` is the share of the episode's sampled ids that this segment has.
+    ``trained_part`` is the share of the episode's sampled ids that this segment has. Without
+    segments, and after an error, it is 0.0, and prompt and completion are ``end_id`` with mask 0:
+    trainers take no empty completion.
     """
-    samples = segments(trajectory)
+    samples = [] if trajectory.error_class else segments(trajectory)
+    if not samples:
+        ids = {"prompt_ids": [end_id], "completion_ids": [end_id], "env_mask": [0]}
+        return {**ids, "logprobs": None, "trained_part": 0.0}
     counts = [sum(one["env_mask"]) for one in samples]
-    best = max(range(len(samples)), key=lambda index: (counts[index], index), default=None)
-    return {} if best is None else {**samples[best], "trained_part": counts[best] / sum(counts)}
+    best = max(range(len(samples)), key=lambda index: (counts[index], index))
+    return {**samples[best], "trained_part": counts[best] / sum(counts)}

@@ -132,7 +132,9 @@ def test_weights_of_each_reply_are_recorded(play: Play, monkeypatch: pytest.Monk
     records: list[Any] = []
     longest = adapter.longest_segment
     monkeypatch.setattr(
-        adapter, "longest_segment", lambda record: records.append(record) or longest(record)
+        adapter,
+        "longest_segment",
+        lambda record, end: records.append(record) or longest(record, end),
     )
     output, _ = play()
     fields = output.extra_fields
