@@ -202,7 +202,7 @@ def captured(reply: Any, requests: Sequence[list[Message]]) -> CapturedRequests:
             await capture.ask({"messages": messages})
 
     with ThreadPoolExecutor(1) as threads:
-        capture = CapturedRequests(LiveEpisode(episode, threads), complete, {})
+        capture = CapturedRequests(LiveEpisode(episode, threads), complete)
         asyncio.run(ask(capture))
     return capture
 

@@ -58,7 +58,7 @@ command = "python3 ~/a.py {base_url}/chat/completions {api_key} {problem}"
 own = Harness(name="own", command=command, files={"a.py": code})
 train = print
 """
-_OWN = "HarnessPlayer(own, client, model='my-model'), tasks=load_tasks(limit=1)"
+_OWN = "HarnessPlayer(own, ChatAgent(client, 'my-model')), tasks=load_tasks(limit=1)"
 _FEW = ('player, tasks="bundled"', _OWN)
 _TRAINED = "assert model.num_timesteps >= 8; env.close()"
 # By section: the package that it needs, code before it, a text and its replacement, code after it.

@@ -142,11 +142,6 @@ def environment_factory(
     refuse_sampler(env_kwargs)
     if "tool_format" in env_kwargs:
         raise InvalidArgumentError("TRL parses the calls of its policy; omit tool_format")
-    if isinstance(processing_class, str):
-        raise InvalidArgumentError(
-            f"processing_class must be the tokenizer, got its name {processing_class!r}; pass "
-            "AutoTokenizer.from_pretrained(...)"
-        )
     tokens = CONTROL_TOKENS if processing_class is None else control_tokens(processing_class)
     make = partial(_make, tokens, deepcopy(list(wrappers)), deepcopy(env_kwargs))
     make()._session.close()  # raises now, not in the trainer

@@ -41,8 +41,6 @@ from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
 from coding_gym.trajectory import LASTING_ERROR_CLASSES, Trajectory
 
-_KEPT = ("prompt_ids", "completion_ids", "env_mask", "trained_part")
-
 
 class EpisodeRollouts:
     """A ``rollout_func`` of TRL that plays an episode for each prompt.
@@ -180,14 +178,9 @@ class EpisodeRollouts:
     def _example(self, trajectory: Trajectory) -> dict[str, Any]:
         if trajectory.error_class in LASTING_ERROR_CLASSES:
             raise ModelError(trajectory.error, trajectory.error_class)
-        has_failed = bool(trajectory.error_class)
-        example = {} if has_failed else longest_segment(trajectory)
-        if not example.get("completion_ids"):  # TRL takes no empty completion
-            end = self._tokenizer.pad_id
-            example = {"prompt_ids": [end], "completion_ids": [end], "env_mask": [0]}
-            example["trained_part"] = 0.0
-        reward = None if has_failed else trajectory.total_reward
-        example = {name: example[name] for name in _KEPT}
+        reward = None if trajectory.error_class else trajectory.total_reward
+        example = longest_segment(trajectory, self._tokenizer.pad_id)
+        del example["logprobs"]  # TRL computes them
         return {**example, "episode_reward": reward, "trajectory": trajectory.to_json()}
 
 

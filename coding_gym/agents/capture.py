@@ -3,10 +3,11 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from coding_gym.action import Completion
+from coding_gym.agents.chat import Complete
 from coding_gym.agents.live_episode import LiveEpisode, PromptTooLongError, RequestRefusedError
 from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.past_chats import PastChats, plain_message
@@ -26,9 +27,7 @@ class CapturedRequests:
 
     Args:
         live: The episode.
-        complete: Returns the reply to a request, as `OpenAIClient.complete` does.
-        settings: Fields of every request, which replace those of the harness; the smaller
-            ``max_tokens`` applies.
+        complete: Returns the reply to a request.
 
     Attributes:
         failure: The error of a request after which no further request is sent: not a prompt that is
@@ -39,19 +38,14 @@ class CapturedRequests:
         refused: Is set when no further request is sent.
     """
 
-    def __init__(
-        self,
-        live: LiveEpisode,
-        complete: Callable[[Mapping[str, Any]], Awaitable[Reply]],
-        settings: Mapping[str, Any],
-    ) -> None:
+    def __init__(self, live: LiveEpisode, complete: Complete) -> None:
         self.failure: Exception | None = None
         self.limit: StopReason | None = None
         self.is_too_long = False
         self.replies: list[Completion] = []
         self.refused = asyncio.Event()
         self._begin_s: float | None = None
-        self._live, self._complete, self._settings = live, complete, settings
+        self._live, self._complete = live, complete
         self._sending = asyncio.Lock()
         self._tools: list[dict[str, Any]] = []
         self._messages: list[Message] = []
@@ -87,7 +81,7 @@ class CapturedRequests:
             if self.failure is not None:
                 raise self.failure
             try:
-                reply = await self._complete(self._request(body))
+                reply = await self._complete(body)
             except PromptTooLongError:
                 self.is_too_long = True
                 raise
@@ -103,11 +97,7 @@ class CapturedRequests:
                 self._live.on_call(reply.call)
             return reply
 
-    def _request(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        limits = [each["max_tokens"] for each in (body, self._settings) if each.get("max_tokens")]
-        return {**body, **self._settings, **({"max_tokens": min(limits)} if limits else {})}
-
-    def _record(self, body: Mapping[str, Any], reply: Reply) -> None:
+    def _record(self, body: dict[str, Any], reply: Reply) -> None:
         self._live.count(reply.action, reply.call, reply.prompt_ids)
         self._tools = body.get("tools") or self._tools
         messages = [plain_message(message) for message in body["messages"]]
@@ -170,12 +160,17 @@ def _key(message: Message) -> str:
     return json.dumps([message["role"], message["content"], ids])
 
 
-def longest_segment(trajectory: Trajectory) -> dict[str, Any]:
-    """Returns the segment with the most sampled ids, the last one on a tie; {} without segments.
+def longest_segment(trajectory: Trajectory, end_id: int) -> dict[str, Any]:
+    """Returns the segment with the most sampled ids, the last one on a tie.
 
-    ``trained_part`` is the share of the episode's sampled ids that this segment has.
+    ``trained_part`` is the share of the episode's sampled ids that this segment has. Without
+    segments, and after an error, it is 0.0, and prompt and completion are ``end_id`` with mask 0:
+    trainers take no empty completion.
     """
-    samples = segments(trajectory)
+    samples = [] if trajectory.error_class else segments(trajectory)
+    if not samples:
+        ids = {"prompt_ids": [end_id], "completion_ids": [end_id], "env_mask": [0]}
+        return {**ids, "logprobs": None, "trained_part": 0.0}
     counts = [sum(one["env_mask"]) for one in samples]
-    best = max(range(len(samples)), key=lambda index: (counts[index], index), default=None)
-    return {} if best is None else {**samples[best], "trained_part": counts[best] / sum(counts)}
+    best = max(range(len(samples)), key=lambda index: (counts[index], index))
+    return {**samples[best], "trained_part": counts[best] / sum(counts)}

@@ -1,14 +1,33 @@
-"""An agent whose actions are the replies of a chat model."""
+"""Agents with a chat model, and the agent of a served model."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from coding_gym.agents.live_episode import LiveEpisode, Player
 from coding_gym.agents.model_client import OpenAIClient
+from coding_gym.agents.model_reply import Reply
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats import explains_format
+
+Complete = Callable[[Mapping[str, Any]], Awaitable[Reply]]
+"""Returns the reply to a request in the form of OpenAI's chat completions."""
+
+
+class ModelAgent(Player, Protocol):
+    """An agent whose model can also reply to the requests of a harness."""
+
+    def chat(self, seed: int) -> Complete:
+        """Returns the function that replies to the requests of one episode.
+
+        The agent's sampling settings replace those of a request; the smaller ``max_tokens``
+        applies.
+
+        Args:
+            seed: The seed of the attempt.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +64,7 @@ class Sampling(JsonRecord):
         return {**fields, **extra}
 
 
-class ChatAgent(Player):
+class ChatAgent(ModelAgent):
     """Plays episodes with a chat model, by native tool calls or any text format.
 
     The history is append-only: it contains each reply as it was received, with ids and argument
@@ -69,16 +88,25 @@ class ChatAgent(Player):
         """Returns the sampling settings, and the server's address."""
         return {"base_url": self._client.base_url, "sampling": self._sampling.body()}
 
+    def chat(self, seed: int) -> Complete:
+        """Returns the function that replies to requests; see `ModelAgent`."""
+        settings = {"model": self.model, "seed": seed, **self._sampling.body()}
+
+        async def complete(request: Mapping[str, Any]) -> Reply:
+            limits = [one["max_tokens"] for one in (request, settings) if one.get("max_tokens")]
+            smallest = {"max_tokens": min(limits)} if limits else {}
+            return await self._client.complete({**request, **settings, **smallest})
+
+        return complete
+
     async def play(self, live: LiveEpisode) -> None:
         """Requests actions until the episode has ended."""
+        complete = self.chat(live.seed)
         api = "text" if explains_format(live.episode.tool_format) else "chat"
         while not live.ended:
-            chat = chat_request(live.episode, api)
-            request = {"model": self.model, "seed": live.seed, **self._sampling.body(), **chat}
             num_left = live.episode.info()["budget"]["tokens"]
-            if num_left is not None:
-                request["max_tokens"] = min(num_left, request.get("max_tokens") or num_left)
-            reply = await self._client.complete(request)
+            bound = {} if num_left is None else {"max_tokens": num_left}
+            reply = await complete({**chat_request(live.episode, api), **bound})
             await live.step(reply.action, reply.call, reply.prompt_ids)
 
     async def close(self) -> None:

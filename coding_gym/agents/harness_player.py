@@ -9,11 +9,9 @@ from typing import Any
 from coding_gym.action import Stop
 from coding_gym.agents.capture import CapturedRequests
 from coding_gym.agents.capture_server import CaptureEndpoint
-from coding_gym.agents.chat import Sampling
+from coding_gym.agents.chat import ModelAgent
 from coding_gym.agents.harness import Harness, with_layer
 from coding_gym.agents.live_episode import LiveEpisode, Player, public_text
-from coding_gym.agents.local_chat import LocalChat, LocalModel
-from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.calls import ExecResult
 from coding_gym.episode import Limits
 from coding_gym.errors import CodingGymError, InfrastructureError, InvalidArgumentError
@@ -27,10 +25,6 @@ _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
 _UNSUPPORTED = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors")
 _TIMEOUT_S = 3600.0  # time limit of an episode without `max_seconds`
 _TAIL_CHARS = 4096  # characters of the harness's output in the record
-_MISSING_REMEDY = (
-    "; remedy: the sandbox has none of this machine's files: put the script into [files] of the "
-    "harness and run it as $HOME/agent.py"
-)
 # The subshell kills the command when the endpoint closes its connection.
 _SCRIPT = f"""
 (
@@ -56,42 +50,25 @@ class HarnessError(CodingGymError, RuntimeError):
 class HarnessPlayer(Player):
     """Plays episodes with a harness that runs in the episode's sandbox.
 
-    Each episode has its own endpoint and token. The model's sampling settings replace those of the
-    harness. When a limit is reached or the model fails, all requests get errors, and
-    ``grace_s`` seconds later the harness is killed. The default of ``max_seconds`` is an hour. At
-    the end the tree is graded. Chat, tools and turns of the record come from the requests.
+    Each episode has its own endpoint and token. When a limit is reached or the model fails, all
+    requests get errors, and ``grace_s`` seconds later the harness is killed. The default of
+    ``max_seconds`` is an hour. At the end the tree is graded. Chat, tools and turns of the record
+    come from the requests.
 
     Args:
         harness: The harness.
-        client: A client of the model's server, or a local model, such as the agent ``hf``.
-        model: The model's name on the server; ignored for a local model.
-        sampling: Sampling settings for a server; the setting of the harness replaces None.
+        agent: The agent whose model replies to the requests of the harness.
         grace_s: Seconds between the first refused request and the kill of the harness.
     """
 
-    def __init__(
-        self,
-        harness: Harness,
-        client: OpenAIClient | LocalModel,
-        *,
-        model: str = "",
-        sampling: Sampling | None = None,
-        grace_s: float = 30.0,
-    ) -> None:
-        self.model = model if isinstance(client, OpenAIClient) else client.model
-        self.name = harness.name
-        self._harness, self._client = harness, client
-        self._sampling = sampling or Sampling()
-        self._grace_s = grace_s
+    def __init__(self, harness: Harness, agent: ModelAgent, *, grace_s: float = 30.0) -> None:
+        self.name, self.model = harness.name, agent.model
+        self._harness, self._agent, self._grace_s = harness, agent, grace_s
         self._endpoints: dict[LiveEpisode, CaptureEndpoint] = {}
 
     def describe(self) -> Mapping[str, Any]:
-        """Returns the harness, the sampling settings, and the server's address."""
-        shared = self._client
-        if not isinstance(shared, OpenAIClient):
-            return {**shared.describe(), "harness": self._harness.to_json()}
-        settings = {"base_url": shared.base_url, "sampling": self._sampling.body()}
-        return {**settings, "harness": self._harness.to_json()}
+        """Returns the harness, and the settings of the agent whose model it uses."""
+        return {**self._agent.describe(), "harness": self._harness.to_json()}
 
     def check(self, limits: Limits) -> None:
         """Raises InvalidArgumentError for limits on calls and results that a harness handles."""
@@ -103,14 +80,7 @@ class HarnessPlayer(Player):
 
     async def start(self, live: LiveEpisode) -> None:
         """Starts the episode in a sandbox that has the harness and its endpoint."""
-        shared = self._client
-        settings: dict[str, Any] = {"model": self.model, "seed": live.seed}
-        if isinstance(shared, OpenAIClient):
-            settings |= self._sampling.body()
-            requests = CapturedRequests(live, shared.complete, settings)
-        else:
-            requests = CapturedRequests(live, LocalChat(shared).complete, settings)
-        endpoint = CaptureEndpoint(requests)
+        endpoint = CaptureEndpoint(CapturedRequests(live, self._agent.chat(live.seed)))
 
         def change(spec: SandboxSpec) -> SandboxSpec:
             spec = with_layer(self._harness, get_backend(live.episode.config.sandbox.name), spec)
@@ -145,11 +115,7 @@ class HarnessPlayer(Player):
         output = result.output[-_TAIL_CHARS:].strip() or "no output"
         ending = public_text(f"exit code {result.exit_code}: {output}")
         if not (requests.replies or requests.is_too_long or requests.limit):
-            is_missing = result.exit_code in (126, 127) or "No such file" in output
-            raise HarnessError(
-                f"{self.name} ended before a reply of the model: {ending}"
-                + _MISSING_REMEDY * is_missing
-            )
+            raise HarnessError(f"{self.name} ended before a reply of the model: {ending}")
         reason = self._reason(requests, result)
         is_failure, end = reason is StopReason.STOPPED, f"{self.name} has ended: {reason}"
         await live.step(Stop(end if is_failure else f"{end}, {ending}"))
@@ -191,5 +157,5 @@ class HarnessPlayer(Player):
         return StopReason.STOPPED if is_failure else StopReason.SUBMITTED
 
     async def close(self) -> None:
-        """Closes the client; idempotent."""
-        await self._client.close()
+        """Closes the agent whose model it uses; idempotent."""
+        await self._agent.close()

@@ -10,11 +10,10 @@ from typing import Any
 
 from coding_gym.action import Completion
 from coding_gym.agents.chat import Sampling
-from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, PromptTooLongError
+from coding_gym.agents.live_episode import ModelError, PromptTooLongError
+from coding_gym.agents.local_chat import LocalModel
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_extra
-from coding_gym.text.chat import get_chat
-from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.trajectory import ModelCall
 
@@ -29,12 +28,8 @@ Sampled = tuple[list[int], list[float]]
 """Sampled ids, and the log-probability of each."""
 
 
-class HuggingFaceAgent(Player):
+class HuggingFaceAgent(LocalModel):
     """Plays episodes with a causal language model of ``transformers`` in this process.
-
-    *Prompts*: a prompt consists of the previous prompt, the sampled ids, and the ids of the new
-    messages, as in `TranscriptObservation` and `Trajectory.to_training_example`; every prompt keeps
-    the prefix. Control tokens in issues and results are encoded as plain text.
 
     *Replies* end at a stop token, which is kept in their ids. Log-probabilities are those of the
     model, before temperature and cut-offs. Settings that ``sampling`` lacks come from the model's
@@ -56,7 +51,6 @@ class HuggingFaceAgent(Player):
             needs only the tokenizer. The model's generation config is replaced.
 
     Attributes:
-        tokenizer: The name of the tokenizer that the episodes must have.
         context: Maximum tokens of a prompt and its reply together; `sys.maxsize` if unknown.
 
     Raises:
@@ -117,48 +111,10 @@ class HuggingFaceAgent(Player):
             "dtype": str(self._model.dtype).removeprefix("torch."),
         }
 
-    async def play(self, live: LiveEpisode) -> None:
-        """Generates actions until the episode has ended."""
-        episode = live.episode
-        if episode.tokenizer is not self._tokenizer:
-            raise ModelError(
-                "episodes of agent 'hf' need the tokenizer of its model, got "
-                f"{episode.tokenizer.name!r}; set tokenizer={self.tokenizer!r}",
-                "refused",
-            )
-        history = ChatIds(get_chat(self._tokenizer, episode.toolset.schemas, episode.tool_format))
-
-        def prompt() -> list[int]:
-            replies = [turn.token_ids for turn in episode.turns[history.num_replies :]]
-            history.extend(episode.messages[history.num_messages :], replies)
-            ids: list[int] = history.ids(sys.maxsize).tolist()
-            return ids
-
-        while not live.ended:
-            ids = await live.in_thread(prompt)
-            most = episode.info()["budget"]["tokens"]
-            reply, call = await self.reply(ids, most, live.seed, episode.usage.turns)
-            await live.step(reply, call, ids)
-
     async def reply(
         self, prompt_ids: list[int], max_tokens: int | None, attempt_seed: int, turn: int
     ) -> tuple[Completion, ModelCall]:
-        """Returns the reply to a prompt, generated in a batch with other waiting requests.
-
-        Args:
-            prompt_ids: The prompt.
-            max_tokens: Maximum tokens of the reply, if less than in the sampling settings.
-            attempt_seed: Seed of the attempt.
-            turn: Number of the reply in the attempt.
-
-        Returns:
-            The text without the stop token, with the sampled ids; and tokens and time of the
-            request.
-
-        Raises:
-            PromptTooLongError: The prompt is as long as the model's context or longer.
-            ModelError: The model failed.
-        """
+        """Returns the reply to a prompt, generated in a batch with other waiting requests."""
         start_s = time.perf_counter()
         if len(prompt_ids) >= self.context:
             raise PromptTooLongError(

@@ -1,17 +1,20 @@
-"""Chat completions by a model in this process, continued from the ids of earlier requests."""
+"""Models whose ids are sampled without a chat server: whole episodes, and chats of harnesses."""
 
 import asyncio
+import sys
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple, Protocol
 
 from coding_gym.action import Completion
-from coding_gym.agents.live_episode import RequestRefusedError
+from coding_gym.agents.chat import Complete, ModelAgent
+from coding_gym.agents.live_episode import LiveEpisode, ModelError, RequestRefusedError
 from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.past_chats import PastChats, message_key, plain_message
 from coding_gym.envs.chat_request import normalised_for_templates
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
+from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.neutral import in_strings, neutralise
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools.formats import ReplyParser
@@ -23,30 +26,67 @@ Tools = Sequence[Mapping[str, Any]]
 _UNSUPPORTED = {"n": 1, "stop": None, "response_format": None, "tool_choice": "auto"}
 
 
-class LocalModel(Protocol):
-    """Samples ids, as `HuggingFaceAgent` does.
+class LocalModel(ModelAgent, Protocol):
+    """An agent whose model samples ids: it plays episodes, or replies to a harness by `LocalChat`.
+
+    A prompt consists of the previous prompt, the sampled ids, and the ids of the new messages, as
+    in `TranscriptObservation` and `Trajectory.to_training_example`; every prompt keeps the prefix.
+    Control tokens in issues and results are encoded as plain text.
 
     Attributes:
-        model: Its name.
-        tokenizer: The name of its tokenizer.
+        tokenizer: The name of the tokenizer that the episodes must have.
     """
 
-    model: str
     tokenizer: str
-
-    def describe(self) -> Mapping[str, Any]:
-        """Returns its settings for records."""
-        return {}
 
     async def reply(
         self, prompt_ids: list[int], max_tokens: int | None, attempt_seed: int, turn: int
     ) -> tuple[Completion, ModelCall]:
-        """Returns the reply to a prompt, as `HuggingFaceAgent.reply` does."""
+        """Returns the reply to a prompt.
+
+        Args:
+            prompt_ids: The prompt.
+            max_tokens: Maximum tokens of the reply, if less than in the model's settings.
+            attempt_seed: Seed of the attempt.
+            turn: Number of the reply in the attempt.
+
+        Returns:
+            The text without the stop token, with the sampled ids; and tokens and time of the
+            request.
+
+        Raises:
+            PromptTooLongError: The prompt is as long as the model's context or longer.
+            ModelError: The model failed.
+        """
         ...
 
-    async def close(self) -> None:
-        """Ends a generation that still runs; idempotent."""
-        return
+    def chat(self, seed: int) -> Complete:
+        """Returns the function that replies to requests; see `ModelAgent`."""
+        return LocalChat(self, seed).complete
+
+    async def play(self, live: LiveEpisode) -> None:
+        """Generates actions until the episode has ended."""
+        episode = live.episode
+        if episode.tokenizer is not get_tokenizer(self.tokenizer):
+            raise ModelError(
+                f"episodes of agent {self.name!r} need the tokenizer of its model, got "
+                f"{episode.tokenizer.name!r}; set tokenizer={self.tokenizer!r}",
+                "refused",
+            )
+        chat = get_chat(episode.tokenizer, episode.toolset.schemas, episode.tool_format)
+        history = ChatIds(chat)
+
+        def prompt() -> list[int]:
+            replies = [turn.token_ids for turn in episode.turns[history.num_replies :]]
+            history.extend(episode.messages[history.num_messages :], replies)
+            ids: list[int] = history.ids(sys.maxsize).tolist()
+            return ids
+
+        while not live.ended:
+            ids = await live.in_thread(prompt)
+            most = episode.info()["budget"]["tokens"]
+            reply, call = await self.reply(ids, most, live.seed, episode.usage.turns)
+            await live.step(reply, call, ids)
 
 
 class _Past(NamedTuple):
@@ -71,10 +111,11 @@ class LocalChat:
 
     Args:
         agent: The model. Episodes that share it are generated in batches.
+        seed: The seed of the attempt.
     """
 
-    def __init__(self, agent: LocalModel) -> None:
-        self._agent = agent
+    def __init__(self, agent: LocalModel, seed: int = 0) -> None:
+        self._agent, self._seed = agent, seed
         self._tokenizer = get_tokenizer(agent.tokenizer)
         self._control = [*self._tokenizer.special_tokens]
         self._past_chats = PastChats[_Past](message_key)
@@ -104,7 +145,7 @@ class LocalChat:
         prompt_ids = await asyncio.to_thread(self._prompt, messages, tools)
         turn, self._num_replies = self._num_replies, self._num_replies + 1
         completion, call = await self._agent.reply(
-            prompt_ids, request.get("max_tokens"), request.get("seed") or 0, turn
+            prompt_ids, request.get("max_tokens"), self._seed, turn
         )
         reply = Reply(self._parsed(completion, tools, messages), call, tuple(prompt_ids))
         past = _Past(tools, prompt_ids, list(completion.token_ids))

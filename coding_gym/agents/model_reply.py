@@ -15,7 +15,6 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats import ParsedAction, message_calls
 from coding_gym.trajectory import Message, ModelCall
 
-_MAX_DIGITS = 20  # digits of a count that a server writes as text
 _MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls", "function_call")
 
 
@@ -129,9 +128,7 @@ def _usage(usage: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int)
 
 
 def _number(value: Any) -> Any:
-    """Returns a number of a response, which some servers write as text; None for other values."""
-    if isinstance(value, str) and value.isdecimal() and len(value) <= _MAX_DIGITS:
-        return int(value)
+    """Returns a number of a response; None for other values."""
     return value if is_number(value) and 0 <= value < math.inf else None
 
 

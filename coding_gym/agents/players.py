@@ -113,13 +113,14 @@ def get_player(
     if agent == "hf":
         return HuggingFaceAgent(model, settings)
     client = get_client(base_url, model_timeout_s or 600.0, _read(Prices, "prices", prices))
+    chat = ChatAgent(client, model, settings)
     if agent == "chat":
-        return ChatAgent(client, model, settings)
+        return chat
     if not harness:
         raise InvalidArgumentError(
             f"name the harness (--harness): {', '.join(harness_names())}, or a TOML file"
         )
-    return HarnessPlayer(get_harness(harness), client, model=model, sampling=settings)
+    return HarnessPlayer(get_harness(harness), chat)
 
 
 def _read(kind: type[Settings], name: str, values: Mapping[str, Any] | None) -> Settings | None:

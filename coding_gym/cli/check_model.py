@@ -2,17 +2,15 @@
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from coding_gym.agents.chat import Sampling
+from coding_gym.agents.chat import ChatAgent, ModelAgent, Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.local_chat import LocalChat
 from coding_gym.agents.model_client import get_client
 from coding_gym.agents.model_reply import Reply
 from coding_gym.cli import options
@@ -22,9 +20,6 @@ from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import Toolset, get_toolset
 from coding_gym.tools.formats import ReplyParser, check_format, explains_format, system_prompt
-
-Complete = Callable[[Mapping[str, Any]], Awaitable[Reply]]
-"""Returns the reply to a request, as `OpenAIClient.complete` does."""
 
 _FORMATS = ["auto", "json", "hermes", "pythonic"]
 _REPORTS = (
@@ -65,14 +60,17 @@ def check_model(
 
     async def ask() -> None:
         sampling = Sampling(max_tokens=max_tokens)
-        shared = HuggingFaceAgent(model, sampling) if hf else get_client(base_url)
-        complete = _local(shared) if isinstance(shared, HuggingFaceAgent) else shared.complete
+        agent: ModelAgent
+        if hf:
+            agent = HuggingFaceAgent(model, sampling)
+        else:
+            agent = ChatAgent(get_client(base_url), model, sampling)
         try:
             for probe in probes:
-                await probe.ask(complete, {"model": model, **sampling.body()}, tools)
+                await probe.ask(agent, tools)
                 console.print(f"{probe.tool_format}: {probe.row()[1]} calls readable", style="dim")
         finally:
-            await shared.close()
+            await agent.close()
 
     asyncio.run(ask())
     table = Table("format", "readable calls", "token ids", "truncated", "tokens/s", box=None)
@@ -93,17 +91,6 @@ def check_model(
     console.print(Text(f"{shlex.join(command)} --out runs/mine"), soft_wrap=True)
 
 
-def _local(agent: HuggingFaceAgent) -> Complete:
-    """Returns the function that asks a local model; it refuses unsuitable chat templates."""
-    tokenizer, chat = get_tokenizer(agent.tokenizer), LocalChat(agent)
-
-    async def complete(request: Mapping[str, Any]) -> Reply:
-        get_chat(tokenizer, request.get("tools", ()))
-        return await chat.complete(request)
-
-    return complete
-
-
 @dataclass(slots=True)
 class _Probe:
     """The first turns of a model in one tool format."""
@@ -113,7 +100,7 @@ class _Probe:
     num_parsed: int = 0
     problem: str = ""  # the error that ended the probe, else the first unreadable reply
 
-    async def ask(self, complete: Complete, settings: Mapping[str, Any], toolset: Toolset) -> None:
+    async def ask(self, agent: ModelAgent, toolset: Toolset) -> None:
         """Asks for the turns; the request has the tools if the prompt does not explain them."""
         schemas = list(toolset.schemas)
         system = system_prompt(toolset, self.tool_format)
@@ -122,7 +109,9 @@ class _Probe:
         for seed, report in enumerate(_REPORTS):
             chat = [{"role": "system", "content": system}, {"role": "user", "content": report}]
             try:
-                reply = await complete({**settings, "seed": seed, "messages": chat, **tools})
+                if isinstance(agent, HuggingFaceAgent):  # episodes need a suitable chat template
+                    get_chat(get_tokenizer(agent.tokenizer), schemas, self.tool_format)
+                reply = await agent.chat(seed)({"messages": chat, **tools})
             except CodingGymError as problem:
                 self.problem = str(problem)
                 break

@@ -1,10 +1,10 @@
 """Pulls and removes images during a run, if they do not fit on the disk together."""
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 
 from coding_gym.arguments import at_least_one
 from coding_gym.errors import InvalidArgumentError, SandboxError
@@ -55,11 +55,10 @@ class ImageWindows:
         self._window_of = {task.task_id: number_of.get(task.image, 0) for task, _ in attempts}
         self._attempts = sorted(attempts, key=lambda one: self._window_of[one[0].task_id])
         self._left = Counter(self._window_of[task.task_id] for task, _ in attempts)
-        self._done = [Event() for _ in self._images]
         self._pulled: dict[int, list[str]] = {}
         self._is_over = is_over
         self._puller = ThreadPoolExecutor(1, "coding_gym-images")
-        self._pulls = [self._puller.submit(self._pull, number) for number in range(len(self._done))]
+        self._pulls = [self._puller.submit(self._pull, n) for n in range(len(self._images))]
 
     def __iter__(self) -> Iterator[Attempt]:
         """Yields each attempt after the pulls of its window have ended, or the run is over.
@@ -74,10 +73,7 @@ class ImageWindows:
 
     def finish(self, task_id: str) -> None:
         """Counts an attempt at a task as ended; one thread at a time may call it."""
-        number = self._window_of[task_id]
-        self._left[number] -= 1
-        if self._done and not self._left[number]:
-            self._done[number].set()
+        self._left[self._window_of[task_id]] -= 1
 
     def close(self) -> None:
         """Waits for a running pull, then removes all images; call it when no attempt runs."""
@@ -89,9 +85,10 @@ class ImageWindows:
     def _pull(self, number: int) -> None:
         """Pulls the images of window n after those of window n - 2 are removed."""
         if number > 1:
-            while not self._done[number - 2].wait(_POLL_S):
+            while self._left[number - 2]:
                 if self._is_over():
                     return
+                time.sleep(_POLL_S)
             self._remove(number - 2)
         names = self._images[number]
         self._pulled[number] = [one for one in names if not self._is_over() and _fetch(one)]

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import logging
-import threading
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -218,17 +217,18 @@ def run_in_thread(
         episodes: The coroutine.
         on_interrupt: Is called at the first Ctrl-C; then only a second one cancels the coroutine.
     """
-    playing: list[asyncio.Task[None]] = []
-    is_cancelled = threading.Event()
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(episodes)
 
     async def play() -> None:
-        playing.append(asyncio.ensure_future(episodes))
-        if is_cancelled.is_set():
-            playing[0].cancel()
-        await playing[0]
+        await task
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(play())
 
     with ThreadPoolExecutor(1) as thread:
-        future = thread.submit(lambda: asyncio.run(play()))
+        future = thread.submit(run)
         try:
             try:
                 future.result()
@@ -238,10 +238,8 @@ def run_in_thread(
                 on_interrupt()
                 future.result()
         except BaseException:
-            is_cancelled.set()
-            for task in playing:
-                with suppress(RuntimeError):  # the loop has already ended
-                    task.get_loop().call_soon_threadsafe(task.cancel)
+            with suppress(RuntimeError):  # the loop has already ended
+                loop.call_soon_threadsafe(task.cancel)
             raise
 
 

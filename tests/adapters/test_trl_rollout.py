@@ -135,7 +135,6 @@ def test_rows_without_a_usable_task_are_refused(make: Make) -> None:
     [
         ({"toolset": "nanoo"}, UnknownNameError),
         ({"tool_format": "hermes"}, InvalidArgumentError),
-        ({"processing_class": "Qwen/Qwen3"}, InvalidArgumentError),
         ({"max_truns": 3}, InvalidArgumentError),
         ({"max_turns": 0}, InvalidArgumentError),
         ({"sampler": "uniform"}, InvalidArgumentError),  # TRL's dataset selects the tasks

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from model_server import gold_model
 
+from coding_gym.agents.chat import ChatAgent
 from coding_gym.agents.harness import get_harness, harness_names
 from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
@@ -21,7 +22,7 @@ def test_preset_repairs_a_task(name: str, tmp_path: Path) -> None:
     (task,) = load_tasks("bundled", task_ids=[TASK])
     with gold_model(task) as server:
         client = OpenAIClient(server.base_url, max_retries=0)
-        player = HarnessPlayer(get_harness(name), client, model="tiny")
+        player = HarnessPlayer(get_harness(name), ChatAgent(client, "tiny"))
         folder = evaluate(tmp_path / "run", player, tasks=[task])
     (record,) = [*folder.trajectories(), *folder.errors()]
     assert (record.error, record.stop_reason, record.resolved) == ("", "submitted", True)

@@ -19,6 +19,7 @@ import pytest
 from model_server import Answer, Body, ChatServer, message
 from sandbox_fixtures import commit
 
+from coding_gym.agents.chat import ChatAgent
 from coding_gym.agents.harness import get_harness
 from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
@@ -251,7 +252,9 @@ def test_harness_and_nano_agents_own_loop_score_equally(
         return server
 
     with serve() as server:
-        player = HarnessPlayer(get_harness("nano-agent"), OpenAIClient(server.base_url), model="m")
+        player = HarnessPlayer(
+            get_harness("nano-agent"), ChatAgent(OpenAIClient(server.base_url), "m")
+        )
         (record,) = evaluate(tmp_path / "run", player, tasks=[tiny_row]).trajectories()
     tree = tmp_path / "tree"
     commit(tree, tiny_row["files"])
