@@ -37,7 +37,6 @@ from coding_gym.sandbox.spec import (
     Mount,
     SandboxSpec,
     environment,
-    socket_mounts,
 )
 from coding_gym.sandbox.zygotes import Zygote, with_zygote, zygote
 
@@ -175,7 +174,7 @@ def _mounts(spec: SandboxSpec, image: Image | None, network: NetworkSettings) ->
         source = replace(_source(spec.python.prefix), hides_packages=True)
         mounts.append(MountRequest(source=source, target=str(spec.python.prefix)))
     in_place = (Mount(source=path, target=str(path)) for path in network.paths)
-    for mount in (*in_place, *spec.mounts, *socket_mounts(spec)):
+    for mount in (*in_place, *spec.mounts):
         source = replace(_source(mount.source), writable=mount.writable)
         mounts.append(MountRequest(source=source, target=_plain(mount.target)))
     return mounts
