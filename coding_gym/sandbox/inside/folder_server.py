@@ -114,7 +114,7 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
     # The first process also detects the end of the channel, unless a command has stopped it.
     poll.register(channel, select.POLLRDHUP)
     poll.poll()
-    owner.has_ended(first, _PATIENCE_S)
+    select.select([first], [], [], _PATIENCE_S)
     _end_user(request.uid)
     files.remove_tree(request.folder)
 

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, NoReturn
 
 from coding_gym.sandbox.inside import (
-    files,
     host_folders,
     image_root,
     lockdown,
@@ -64,9 +63,6 @@ def main() -> None:
     # killed, the kernel kills the server (PR_SET_PDEATHSIG).
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    # An owner that is still running removes the folders of its sandboxes itself.
-    if owner.has_ended(watched) and os.path.isdir(config["scratch"]):
-        files.remove_tree(config["scratch"])
     os._exit(0)
 
 
