@@ -32,7 +32,7 @@ from coding_gym.sandbox.inside.mounts import MountNames
 from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.preloaded import Forked
 from coding_gym.sandbox.inside.request import Preload, SandboxRequest
-from coding_gym.sandbox.inside.serving import Commands, Operation, serve
+from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # Below the score of sandboxes, which are killed first, and above all other processes. A score that
@@ -215,11 +215,8 @@ def _run_init(
         for port in request.ports:
             _listen(port, channel)
         lockdown.limit_descriptors(request.limits)
-        commands = Commands(request.env, request.limits["memory_bytes"], channel)
-        operations: dict[str, Operation] = {"snapshot": partial(packing.send, changes)}
-        if fork is not None:
-            operations["python"] = partial(commands.run_python, fork)
-        serve(channel, commands, operations)
+        commands = Commands(request.env, request.limits["memory_bytes"], channel, fork=fork)
+        serve(channel, commands, {"snapshot": partial(packing.send, changes)})
     except Forked:
         raise
     except SetupError as error:
