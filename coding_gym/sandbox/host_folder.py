@@ -7,7 +7,7 @@ python/                     a virtual environment; its only packages are those o
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -16,14 +16,15 @@ from pathlib import Path
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
+from coding_gym.sandbox.layer_union import IsIncluded
 from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_own
 from coding_gym.sandbox.served_sandbox import translated
 from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, environment
 
 TMP = "/tmp"  # noqa: S108 - the path that commands would use
 _WRITABLE = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
-# Large files that are not needed to run programs.
-_SKIPPED = ("*.a", "test", "idlelib", "lib2to3")
+# Large folders that are not needed to run programs.
+_SKIPPED = frozenset({"test", "idlelib", "lib2to3"})
 _PACKAGES = frozenset(Path(pattern).name for pattern in THIRD_PARTY)
 _NUM_RECENT_COPIES = 8
 
@@ -162,9 +163,10 @@ def _parents_are_traversable(path: Path, user: User) -> bool:
     return all(one.st_mode & (0o010 if one.st_gid == user[1] else 0o001) for one in facts)
 
 
-def _is_needed(path: Path) -> bool:
-    """Whether a path in an interpreter's prefix is copied; packages and tests are not."""
-    return path.name not in _PACKAGES and not any(path.match(name) for name in _SKIPPED)
+def _is_needed(entry: "os.DirEntry[str]") -> bool:
+    """Whether an entry of an interpreter's prefix is copied; packages and tests are not."""
+    name = entry.name
+    return name not in (_PACKAGES | _SKIPPED) and not name.endswith(".a")
 
 
 class _Copy:
@@ -174,7 +176,7 @@ class _Copy:
     read stays unreadable.
     """
 
-    def __init__(self, source: Path, gid: int, is_included: Callable[[Path], bool]) -> None:
+    def __init__(self, source: Path, gid: int, is_included: IsIncluded) -> None:
         folder = make_folder("copies")
         weakref.finalize(self, remove_own, folder, os.getpid())
         os.chown(folder, -1, gid)
@@ -192,7 +194,7 @@ def _copy(
     source: Path,
     version: tuple[object, ...],
     gid: int,
-    is_included: Callable[[Path], bool],
+    is_included: IsIncluded,
     pid: int,
 ) -> _Copy:
     """Returns the process's copy of a version of a folder or file; the last ones used are kept."""
@@ -211,7 +213,7 @@ def _borrow(
     user: User,
     cleanup: ExitStack,
     version: tuple[object, ...] = (),
-    is_included: Callable[[Path], bool] = lambda _: True,
+    is_included: IsIncluded = lambda _: True,
 ) -> Path:
     """Returns the path of a copy, which exists until ``cleanup`` closes."""
     facts = source.stat()
