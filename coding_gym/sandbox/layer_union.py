@@ -106,12 +106,11 @@ def add_to(tar: tarfile.TarFile, layers: Sequence[Path], user: tuple[int, int]) 
     Raises:
         OSError: A layer cannot be read.
     """
-    for name, source in sorted(united(layers).items()):
-        entry = tar.gettarinfo(source.path, f"{WORKDIR.strip('/')}/{name}")
+
+    def owned(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
         entry.uid, entry.gid = user
         entry.uname = entry.gname = ""
-        if entry.isreg():
-            with Path(source.path).open("rb") as content:
-                tar.addfile(entry, content)
-        elif entry.isdir() or entry.issym() or entry.islnk():
-            tar.addfile(entry)
+        return None if entry.isdev() else entry
+
+    for name, source in sorted(united(layers).items()):
+        tar.add(source.path, f"{WORKDIR.strip('/')}/{name}", recursive=False, filter=owned)
