@@ -52,13 +52,10 @@ def find_toolchain(language: str) -> Toolchain:
             continue
         path = _real_path(program)
         if path is None or path.parent.name != "bin" or is_private(path.parent.parent):
-            has_rustup = program in {"cargo", "rustc"} and shutil.which("rustup")
-            rustup = " or put the folder of `rustup which cargo` first in PATH"
             return Toolchain(
                 missing=f"{language} needs {program!r}, which this machine does not have in /usr "
                 "or PATH (private home folders are not used); "
                 f"install it, for example with `apt-get install {packages}`"
-                f"{rustup if has_rustup else ''}"
             )
         if path.parent.parent not in folders:
             folders.append(path.parent.parent)

@@ -8,7 +8,7 @@ from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavail
 from coding_gym.host.toolchains import is_private
 from coding_gym.sandbox.protocol import Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import check_env, is_passable
-from coding_gym.sandbox.spec import SandboxSpec, socket_mounts
+from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 
 _TIMEOUT_S = 10.0
 _PORTS = range(1024, 65536)
@@ -39,7 +39,7 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> No
         lacks: The optional fields of the spec that the backend cannot use.
 
     Raises:
-        InvalidArgumentError: A layer, interpreter, mount or socket does not exist, a target or port
+        InvalidArgumentError: A layer, interpreter or mount does not exist, a target or port
             is invalid, the interpreter's folder is private, a variable cannot be passed to a
             process, or the backend cannot use a field.
     """
@@ -50,8 +50,7 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> No
             f"the {backend!r} sandbox cannot use {', '.join(unsupported)}; use 'namespace' "
             "(workspace_alias needs an image)"
         )
-    targets = [mount.target for mount in spec.mounts]
-    _check_targets([*targets, *spec.sockets, *filter(None, [spec.workspace_alias])])
+    _check_targets([*(mount.target for mount in spec.mounts), spec.workspace_alias or WORKDIR])
     _check_sources(spec)
     if invalid := [port for port in spec.forwards if port not in _PORTS]:
         raise InvalidArgumentError(f"ports of forwards must be 1024 to 65535, got {invalid[0]}")
@@ -65,7 +64,7 @@ def _check_targets(targets: Iterable[str]) -> None:
         is_below_root = target.is_absolute() and target != PurePosixPath("/")
         if not is_below_root or ".." in target.parts or not is_passable(text):
             raise InvalidArgumentError(
-                "the target of a mount or socket, and workspace_alias, must be an absolute path "
+                "the target of a mount, and workspace_alias, must be an absolute path "
                 f"below /, got {text!r}"
             )
 
@@ -82,9 +81,9 @@ def _check_sources(spec: SandboxSpec) -> None:
             f"the interpreter's folder {prefix} holds private files of the user; use a Python that "
             "is installed in a folder of its own, for example by `uv python install`"
         )
-    for mount in (*spec.mounts, *socket_mounts(spec)):
+    for mount in spec.mounts:
         if not os.path.exists(mount.source):  # noqa: PTH110 - as above
-            raise InvalidArgumentError(f"the mount or socket {mount.source} does not exist")
+            raise InvalidArgumentError(f"the mount {mount.source} does not exist")
 
 
 def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> None:

@@ -48,7 +48,6 @@ from coding_gym.sandbox.spec import (
     SandboxSpec,
     environment,
     mounted_packages,
-    socket_mounts,
 )
 
 DEFAULT_IMAGE = "python:3.11"
@@ -218,7 +217,7 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
         "mounts": [
             {"Type": "bind", "Source": str(m.source.resolve()), "Target": m.target}
             | {"ReadOnly": not m.writable}
-            for m in (*spec.mounts, *socket_mounts(spec))
+            for m in spec.mounts
         ],
     }
     variables = environment(spec, image_env=image.env, user=image.user.name)

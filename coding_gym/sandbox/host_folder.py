@@ -7,27 +7,26 @@ python/                     a virtual environment; its only packages are those o
 import os
 import threading
 import weakref
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-from weakref import WeakValueDictionary
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
-from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_folder
+from coding_gym.sandbox.layer_union import IsIncluded
+from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_own
 from coding_gym.sandbox.served_sandbox import translated
 from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, environment
 
 TMP = "/tmp"  # noqa: S108 - the path that commands would use
 _WRITABLE = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
-# Large files that are not needed to run programs.
-_SKIPPED = ("*.a", "test", "idlelib", "lib2to3")
+# Large folders that are not needed to run programs.
+_SKIPPED = frozenset({"test", "idlelib", "lib2to3"})
 _PACKAGES = frozenset(Path(pattern).name for pattern in THIRD_PARTY)
-_NUM_RECENT_COPIES = 4
+_NUM_RECENT_COPIES = 8
 
 User = tuple[int, int]
 
@@ -135,7 +134,7 @@ def _reachable(path: Path, user: User, cleanup: ExitStack) -> Path:
         return path
     # Folders of the cache never change; listing a large one would take longer than the open.
     is_fixed = path.is_file() or path.is_relative_to(cache_folder().resolve())
-    return _copies(os.getpid()).borrow(path, user, cleanup, () if is_fixed else _version(path))
+    return _borrow(path, user, cleanup, () if is_fixed else _version(path))
 
 
 def _version(folder: Path) -> tuple[object, ...]:
@@ -155,7 +154,7 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
     is_mixed = any((path.parent / "os.py").exists() for path in packages)
     if not is_mixed and _parents_are_traversable(prefix, user):
         return prefix
-    return _copies(os.getpid()).borrow(prefix, user, cleanup, is_included=_is_needed)
+    return _borrow(prefix, user, cleanup, is_included=_is_needed)
 
 
 def _parents_are_traversable(path: Path, user: User) -> bool:
@@ -164,9 +163,10 @@ def _parents_are_traversable(path: Path, user: User) -> bool:
     return all(one.st_mode & (0o010 if one.st_gid == user[1] else 0o001) for one in facts)
 
 
-def _is_needed(path: Path) -> bool:
-    """Whether a path in an interpreter's prefix is copied; packages and tests are not."""
-    return path.name not in _PACKAGES and not any(path.match(name) for name in _SKIPPED)
+def _is_needed(entry: "os.DirEntry[str]") -> bool:
+    """Whether an entry of an interpreter's prefix is copied; packages and tests are not."""
+    name = entry.name
+    return name not in (_PACKAGES | _SKIPPED) and not name.endswith(".a")
 
 
 class _Copy:
@@ -176,9 +176,9 @@ class _Copy:
     read stays unreadable.
     """
 
-    def __init__(self, source: Path, gid: int, is_included: Callable[[Path], bool]) -> None:
+    def __init__(self, source: Path, gid: int, is_included: IsIncluded) -> None:
         folder = make_folder("copies")
-        weakref.finalize(self, _remove, folder, os.getpid())
+        weakref.finalize(self, remove_own, folder, os.getpid())
         os.chown(folder, -1, gid)
         folder.chmod(0o710)
         self.path = folder / source.name
@@ -189,39 +189,36 @@ class _Copy:
             layer_union.copy((source,), self.path, is_included=is_included)
 
 
-def _remove(folder: Path, pid: int) -> None:
-    if os.getpid() == pid:  # not in a fork
-        remove_folder(folder)
+@lru_cache(maxsize=_NUM_RECENT_COPIES)
+def _copy(
+    source: Path,
+    version: tuple[object, ...],
+    gid: int,
+    is_included: IsIncluded,
+    pid: int,
+) -> _Copy:
+    """Returns the process's copy of a version of a folder or file; the last ones used are kept."""
+    del version, pid
+    return _Copy(source, gid, is_included)
 
 
-class _Copies:
-    """Copies by path and version of the source: those in use, and the last ones borrowed.
-
-    There is one object per process: a fork may inherit a lock that is never released.
-    """
-
-    def __init__(self, _pid: int) -> None:
-        self._lock = threading.Lock()
-        self._known: WeakValueDictionary[object, _Copy] = WeakValueDictionary()
-        self._recent: deque[_Copy] = deque(maxlen=_NUM_RECENT_COPIES)
-
-    def borrow(
-        self,
-        source: Path,
-        user: User,
-        cleanup: ExitStack,
-        version: tuple[object, ...] = (),
-        is_included: Callable[[Path], bool] = lambda _: True,
-    ) -> Path:
-        """Returns the path of a copy, which exists until ``cleanup`` closes."""
-        facts = source.stat()
-        key = source, facts.st_ino, facts.st_mtime_ns, version, user[1], is_included
-        with self._lock:
-            copy = self._known.get(key) or _Copy(source, user[1], is_included)
-            self._known[key] = copy
-            self._recent.append(copy)
-        cleanup.callback(id, copy)  # refers to it
-        return copy.path
+@cache
+def _lock(_pid: int) -> threading.Lock:
+    """Returns the lock of this process: a fork may inherit one that is never released."""
+    return threading.Lock()
 
 
-_copies = cache(_Copies)
+def _borrow(
+    source: Path,
+    user: User,
+    cleanup: ExitStack,
+    version: tuple[object, ...] = (),
+    is_included: IsIncluded = lambda _: True,
+) -> Path:
+    """Returns the path of a copy, which exists until ``cleanup`` closes."""
+    facts = source.stat()
+    version = (facts.st_ino, facts.st_mtime_ns, *version)
+    with _lock(os.getpid()):
+        copy = _copy(source, version, user[1], is_included, os.getpid())
+    cleanup.callback(id, copy)  # refers to it
+    return copy.path

@@ -35,7 +35,7 @@ Grant = tuple[str, str]
 
 # Without mounts, sandboxes have paths of the host, and no limit counts written files.
 _NEVER = (Promise.PRIVATE_ROOT, Promise.OWN_IMAGE, Promise.DISK_LIMIT, Promise.INODE_LIMIT)
-_UNSUPPORTED = ("network", "forwards", "sockets", "image", "workspace_alias")
+_UNSUPPORTED = ("network", "forwards", "image", "workspace_alias")
 # The first version of Landlock that allows moves of files between folders. The filter on system
 # calls refuses accesses that only later versions control.
 _OLDEST = 2

@@ -7,14 +7,15 @@ import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from coding_gym.errors import SandboxError
 from coding_gym.sandbox.spec import WORKDIR
+
+IsIncluded = Callable[["os.DirEntry[str]"], bool]
 
 _KEPT_BITS = 0o777  # without setuid, setgid and sticky
 
 
 def united(
-    folders: Sequence[Path], is_included: Callable[[Path], bool] = lambda _: True
+    folders: Sequence[Path], is_included: IsIncluded = lambda _: True
 ) -> dict[str, "os.DirEntry[str]"]:
     """Returns the entries of the union by relative path, folders before their entries.
 
@@ -25,19 +26,15 @@ def united(
         is_included: Whether an entry, and everything in it, is part of the union.
 
     Raises:
-        SandboxError: A folder cannot be read.
+        OSError: A folder cannot be read.
     """
     visible: dict[str, os.DirEntry[str]] = {}
     for folder in folders:
         prefixes = [""]
         for prefix in prefixes:  # grows while it is walked
-            try:
-                entries = list(os.scandir(folder / prefix))
-            except OSError as error:
-                raise SandboxError(f"a layer cannot be read: {error}") from error
-            for entry in entries:
+            for entry in os.scandir(f"{folder}/{prefix}"):
                 name = prefix + entry.name
-                if name not in visible and not is_included(Path(entry.path)):
+                if name not in visible and not is_included(entry):
                     continue
                 first = visible.setdefault(name, entry)
                 if all(one.is_dir(follow_symlinks=False) for one in (first, entry)):
@@ -50,7 +47,7 @@ def copy(
     target: Path,
     *,
     owner: tuple[int, int] | None = None,
-    is_included: Callable[[Path], bool] = lambda _: True,
+    is_included: IsIncluded = lambda _: True,
 ) -> None:
     """Copies a union into an empty folder.
 
@@ -64,8 +61,7 @@ def copy(
         is_included: As for `united`.
 
     Raises:
-        OSError: A file cannot be read, or the disk is full.
-        SandboxError: A folder cannot be read.
+        OSError: A file or folder cannot be read, or the disk is full.
     """
     made = [(folder, target) for folder in folders[:1]]
     for name, entry in united(folders, is_included).items():
@@ -108,14 +104,13 @@ def add_to(tar: tarfile.TarFile, layers: Sequence[Path], user: tuple[int, int]) 
     """Writes the union to a tar, as the workspace, with one uid and gid.
 
     Raises:
-        SandboxError, OSError: A layer cannot be read.
+        OSError: A layer cannot be read.
     """
-    for name, source in sorted(united(layers).items()):
-        entry = tar.gettarinfo(source.path, f"{WORKDIR.strip('/')}/{name}")
+
+    def owned(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
         entry.uid, entry.gid = user
         entry.uname = entry.gname = ""
-        if entry.isreg():
-            with Path(source.path).open("rb") as content:
-                tar.addfile(entry, content)
-        elif entry.isdir() or entry.issym() or entry.islnk():
-            tar.addfile(entry)
+        return None if entry.isdev() else entry
+
+    for name, source in sorted(united(layers).items()):
+        tar.add(source.path, f"{WORKDIR.strip('/')}/{name}", recursive=False, filter=owned)

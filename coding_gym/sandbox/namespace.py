@@ -37,7 +37,6 @@ from coding_gym.sandbox.spec import (
     Mount,
     SandboxSpec,
     environment,
-    socket_mounts,
 )
 from coding_gym.sandbox.zygotes import Zygote, with_zygote, zygote
 
@@ -109,11 +108,9 @@ class NamespaceBackend:
                     "has no other user",
                     "run as an ordinary user, or map more users into the namespace",
                 )
-            image = unpack_image(spec.image, self) if spec.image else None
-            network = host_network.settings() if spec.network else host_network.NONE
-            mounts = _mounts(spec, image, network)
-            start = partial(self._start_in, spec, image, mounts, network, snapshot)
-            preload = _preload_of(spec, mounts)
+            request = self._request(spec, restores=snapshot is not None)
+            start = partial(self._start_in, request, spec, snapshot)
+            preload = _preload_of(spec, request.mounts)
             if preload is not None and monotonic() >= self._not_before.get(preload, 0.0):
                 try:
                     return with_zygote("namespace", *user, start, preload)
@@ -125,26 +122,51 @@ class NamespaceBackend:
             return with_zygote("namespace", *user, start)
 
     def _start_in(
-        self,
-        spec: SandboxSpec,
-        image: Image | None,
-        mounts: list[MountRequest],
-        network: NetworkSettings,
-        snapshot: Snapshot | None,
-        handle: Zygote,
+        self, request: SandboxRequest, spec: SandboxSpec, snapshot: Snapshot | None, handle: Zygote
     ) -> Channel:
         with ExitStack() as cleanup:
-            upper = None
-            if (spec.layers or image) and self._is_on_disk(handle):
+            if (request.layers or request.image) and self._is_on_disk(handle):
                 upper = make_upper(self.owner())
                 cleanup.callback(remove_folder, upper)
-            restores = snapshot is not None
-            request = _request(spec, mounts, network, upper, image=image, restores=restores)
+                request = replace(request, upper=replace(_source(upper), writable=True))
             stream = handle.open(request, cleanup)
             channel = Channel(stream, cleanup, forks_python=handle.is_preloaded)
         channel.wait_until_ready(snapshot=snapshot)
         channel.forward(spec.forwards)
         return channel
+
+    def _request(self, spec: SandboxSpec, *, restores: bool) -> SandboxRequest:
+        """Returns the request for a sandbox with its changes on a tmpfs.
+
+        Args:
+            spec: The sandbox's spec.
+            restores: Whether the data of a snapshot follow over the sandbox's channel.
+        """
+        image = unpack_image(spec.image, self) if spec.image else None
+        network = host_network.settings() if spec.network else host_network.NONE
+        layers = tuple(_source(layer) for layer in spec.layers)
+        return SandboxRequest(
+            layers=layers,
+            workspace_time_ns=Path(layers[0].path).stat().st_mtime_ns if layers else None,
+            mounts=tuple(_mounts(spec, image, network)),
+            upper=None,
+            image=None
+            if image is None
+            else ImageRequest(
+                folder=_source(image.folder),
+                layers=tuple(image.layers),
+                uid=image.user.uid,
+                gid=image.user.gid,
+            ),
+            workspace_alias=spec.workspace_alias and _plain(spec.workspace_alias),
+            links=_links(spec.python),
+            files=network.files,
+            env=network.env | _environment(spec, image),
+            limits=asdict(spec.limits),
+            network=spec.network,
+            ports=tuple(spec.forwards),
+            restores=restores,
+        )
 
 
 def unprivileged_owner() -> tuple[int, int]:
@@ -175,54 +197,10 @@ def _mounts(spec: SandboxSpec, image: Image | None, network: NetworkSettings) ->
         source = replace(_source(spec.python.prefix), hides_packages=True)
         mounts.append(MountRequest(source=source, target=str(spec.python.prefix)))
     in_place = (Mount(source=path, target=str(path)) for path in network.paths)
-    for mount in (*in_place, *spec.mounts, *socket_mounts(spec)):
+    for mount in (*in_place, *spec.mounts):
         source = replace(_source(mount.source), writable=mount.writable)
         mounts.append(MountRequest(source=source, target=_plain(mount.target)))
     return mounts
-
-
-def _request(
-    spec: SandboxSpec,
-    mounts: list[MountRequest],
-    network: NetworkSettings,
-    upper: Path | None,
-    *,
-    image: Image | None = None,
-    restores: bool = False,
-) -> SandboxRequest:
-    """Returns the request for a sandbox.
-
-    Args:
-        spec: The sandbox's spec.
-        mounts: From `_mounts`.
-        network: Settings of the host's network; `NONE` without it.
-        upper: A folder on disk for the sandbox's changes; None for a tmpfs.
-        image: The spec's image, unpacked; None if it names none.
-        restores: Whether the data of a snapshot follow over the sandbox's channel.
-    """
-    layers = tuple(_source(layer) for layer in spec.layers)
-    return SandboxRequest(
-        layers=layers,
-        workspace_time_ns=Path(layers[0].path).stat().st_mtime_ns if layers else None,
-        mounts=tuple(mounts),
-        upper=None if upper is None else replace(_source(upper), writable=True),
-        image=None
-        if image is None
-        else ImageRequest(
-            folder=_source(image.folder),
-            layers=tuple(image.layers),
-            uid=image.user.uid,
-            gid=image.user.gid,
-        ),
-        workspace_alias=spec.workspace_alias and _plain(spec.workspace_alias),
-        links=_links(spec.python),
-        files=network.files,
-        env=network.env | _environment(spec, image),
-        limits=asdict(spec.limits),
-        network=spec.network,
-        ports=tuple(spec.forwards),
-        restores=restores,
-    )
 
 
 def _plain(path: str) -> str:

@@ -297,8 +297,6 @@ class ServedSandbox(Sandbox):
         return posixpath.join(self.workdir, self.path(path))
 
     def _run(self, run: Run) -> ExecResult:
-        if run.source and self._channel.forks_python:
-            return self._fork(run)
         request = {
             "op": "run",
             "timeout_s": run.timeout_s,
@@ -306,21 +304,10 @@ class ServedSandbox(Sandbox):
             "cwd": self._absolute(run.cwd or WORKDIR),
             "env": run.env,
         }
-        return self._exchange(request, run, run.command, run.stdin)
-
-    def _fork(self, run: Run) -> ExecResult:
-        """Runs Python source in a fork of the first process, which does not read it."""
-        source = run.source.encode("utf-8", "surrogatepass")
-        request = {
-            "op": "python",
-            "timeout_s": run.timeout_s,
-            "max_output_bytes": run.max_output_bytes,
-            "cwd": self.workdir,
-        }
-        return self._exchange(request, run, b"", b"%010d" % len(source) + source + run.stdin)
-
-    def _exchange(self, request: dict[str, Any], run: Run, body: bytes, stdin: bytes) -> ExecResult:
-        """Sends a run request, with a sealed memory file as standard input; returns the result."""
+        body, stdin = run.command, run.stdin
+        if run.source and self._channel.forks_python:  # the fork reads it, the first process not
+            source = run.source.encode("utf-8", "surrogatepass")
+            request["op"], body, stdin = "python", b"", b"%010d" % len(source) + source + stdin
         with memory_file(stdin) if stdin else contextlib.nullcontext() as file:
             reply = self._call(
                 request,

@@ -65,6 +65,8 @@ _MINIMA = {
 class Mount:
     """A host folder or file that is mounted in the sandbox.
 
+    Commands can connect to a mounted UNIX socket, except with ``landlock``.
+
     Attributes:
         source: The folder or file on the host.
         target: Absolute path inside, other than ``/``. Missing parent folders are made, but not
@@ -130,8 +132,6 @@ class SandboxSpec:
         preload: Modules that may already be imported when `Sandbox.run_python` starts a run, from a
             read-only mount at the interpreter's folder of packages. They are imported outside the
             sandbox, and must be trustworthy.
-        sockets: UNIX sockets of the host by absolute path inside; commands connect to those that
-            their user may write.
         forwards: UNIX sockets of the host by port: commands connect to each at that port of
             ``127.0.0.1``, from 1024 on. Only ``namespace`` supports them.
     """
@@ -147,13 +147,7 @@ class SandboxSpec:
     workspace_alias: str = ""
     shell: Shell = "fresh"
     preload: tuple[str, ...] = ()
-    sockets: Mapping[str, Path] = field(default_factory=dict)
     forwards: Mapping[int, Path] = field(default_factory=dict)
-
-
-def socket_mounts(spec: SandboxSpec) -> tuple[Mount, ...]:
-    """Returns the mounts of a spec's sockets."""
-    return tuple(Mount(source=path, target=target) for target, path in spec.sockets.items())
 
 
 def environment(

@@ -25,7 +25,6 @@ from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.owner import STOP
 from coding_gym.sandbox.inside.request import Preload, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
-from coding_gym.sandbox.ownership import remove_uppers, uppers_folder
 from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR, documented_errors
 
 Kind = Literal["namespace", "folder"]
@@ -68,7 +67,6 @@ class Zygote:
             "uid": uid,
             "gid": gid,
             "hidden": [str(_PACKAGE)],
-            "scratch": str(uppers_folder()),
             "preload": preload,
         }
         with documented_errors():
@@ -239,7 +237,6 @@ class _Registry:
                     self._zygotes.pop(key).stop()
         while self._retired:
             self._retired.pop().stop()
-        remove_uppers()
 
 
 _registry = cache(_Registry)

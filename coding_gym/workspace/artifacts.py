@@ -6,6 +6,7 @@ from pathlib import Path
 
 from coding_gym.errors import TemplateError, last_line
 from coding_gym.sandbox.images.store import BUILT
+from coding_gym.sandbox.layer_union import united
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.workspace.scripts import COLLECT, ENV
 from coding_gym.workspace.stamping import stamp
@@ -39,10 +40,5 @@ def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
 
 def artifact_paths(folder: Path, tree: Path) -> tuple[str, ...]:
     """Returns the topmost artifact paths that a tree does not have, relative to the tree."""
-    paths: list[str] = []
-    for parent, folders, files in os.walk(folder):
-        below = Path(parent).relative_to(folder)
-        new = [name for name in folders if not (tree / below / name).is_dir()]
-        folders[:] = [name for name in folders if name not in new]
-        paths += [str(below / n) for n in [*new, *files] if not os.path.lexists(tree / below / n)]
-    return tuple(sorted(paths))
+    new = (name for name in united((folder,)) if not os.path.lexists(tree / name))
+    return tuple(sorted(name for name in new if (tree / name).parent.is_dir()))

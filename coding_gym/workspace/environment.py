@@ -71,7 +71,7 @@ class Environments:
 
         Raises:
             TemplateError: A command failed or took too long; the message has the last line of its
-                output and names the log. The end of the output is a note of the exception.
+                output and names the log.
             InvalidTaskError: The tree of the commands does not exist, or a command cannot be passed
                 to a shell.
             SandboxError: No sandbox could be opened.

@@ -1,6 +1,5 @@
 """The git folder of a checkout: only the base commit and its ancestors."""
 
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,8 +18,6 @@ _LAST_DATE = datetime(_LAST_YEAR, 12, 31, tzinfo=UTC)
 ATTRIBUTES_OFF = (
     "* !text !eol !crlf !ident !filter !diff !merge !working-tree-encoding !whitespace !delta\n"
 )
-
-_KEPT = frozenset({"HEAD", "config", "index", "info", "objects", "refs", "shallow"})
 
 _CONFIG = """\
 [core]
@@ -110,20 +107,13 @@ def task_date(task: Task) -> datetime:
 
 
 def seal_repository(tree: Path, exclude: bytes) -> None:
-    """Removes all but the needed entries of ``.git``, and writes fixed settings.
+    """Writes fixed settings into ``.git``; the attributes of `init_repository` are removed.
 
     Args:
         tree: The checkout.
         exclude: The patterns of ``info/exclude``.
     """
     git = tree / ".git"
-    for path in git.iterdir():
-        if path.name in _KEPT:
-            continue
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
     (git / "config").write_text(_CONFIG)
     (git / "info" / "attributes").unlink()
     (git / "info" / "exclude").write_bytes(exclude)

@@ -11,9 +11,6 @@ from coding_gym.sandbox.protocol import Sandbox
 _log = logging.getLogger(__name__)
 
 BUILD_TIMEOUT_S = 3600.0
-_TAIL_LINES = 20
-_TAIL_CHARS = 4000
-
 _ERROR = re.compile(r"\s*(?:ERROR|error|[\w.]+Error): (?!subprocess-exited-with-error)")
 _MAX_COMMAND_CHARS = 80  # of a command in an error; the log has the whole command
 
@@ -45,8 +42,7 @@ class Installation:
 
         Raises:
             InvalidTaskError: The command cannot be passed to a shell.
-            TemplateError: The command failed, or the time limit passed. The message is one line;
-                the end of the output is a note of the exception.
+            TemplateError: The command failed, or the time limit passed. The message is one line.
         """
         _log.info("task %s: %s", self._task_id, command)
         # Written first, so that the log of a killed build ends with the command that ran.
@@ -61,20 +57,15 @@ class Installation:
         self._write(f"{result.output}\n[{result.duration_s:.1f} s]\n")
         if not result.ok:
             late = f"did not end in {self._timeout_s:g} s (build_timeout_s)"
-            raise self._failure(command, result.output, late if result.timed_out else "failed")
+            raise TemplateError(
+                f"task {self._task_id}: install command {_excerpt(command)!r} "
+                f"{late if result.timed_out else 'failed'}: {_reason(result.output)}; "
+                f"the log is {self._log}"
+            )
 
     def _write(self, text: str) -> None:
         with self._log.open("a", encoding="utf-8", errors="replace") as log:
             log.write(text)
-
-    def _failure(self, command: str, output: str, outcome: str) -> TemplateError:
-        error = TemplateError(
-            f"task {self._task_id}: install command {_excerpt(command)!r} {outcome}: "
-            f"{_reason(output)}; the log is {self._log}"
-        )
-        if tail := _tail(output):
-            error.add_note(f"the end of the log:\n{tail}")
-        return error
 
 
 def _reason(output: str) -> str:
@@ -87,9 +78,3 @@ def _excerpt(command: str) -> str:
     """Returns the beginning of a command, for a message."""
     is_short = len(command) <= _MAX_COMMAND_CHARS
     return command if is_short else f"{command[:_MAX_COMMAND_CHARS]}…"
-
-
-def _tail(output: str) -> str:
-    # Control characters are replaced, because they could affect the reader's terminal.
-    lines = ["".join(c if c.isprintable() else " " for c in line) for line in output.splitlines()]
-    return "\n".join(lines[-_TAIL_LINES:])[-_TAIL_CHARS:].strip()

@@ -5,12 +5,12 @@ import errno
 import hashlib
 import os
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from coding_gym.errors import InvalidTaskError
+from coding_gym.sandbox.layer_union import united
 from coding_gym.task import FilesTree, FolderTree, Task
 from coding_gym.workspace.host_git import HostGitError, run_git
 
@@ -57,7 +57,7 @@ def write_tree(task: Task, tree: FilesTree | FolderTree, into: Path) -> None:
 
 def copy_files(folder: Path, into: Path) -> None:
     """Copies every file and symlink of a folder that may be part of a base tree."""
-    for name, _ in walk(folder):
+    for name, _ in _base_files(folder):
         target = into / name
         if not target.parent.is_dir():
             for parent in reversed(target.parents):  # `mkdir(parents=True)` is recursive
@@ -111,25 +111,18 @@ def _folder(task: Task, tree: FolderTree) -> Path:
     return folder
 
 
-def walk(folder: Path) -> Iterator[tuple[str, int]]:
-    """Yields every file and symlink below a folder, in the same order on every machine.
+def _base_files(folder: Path) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
+    """Yields the files and symlinks below a folder that may be part of a base tree.
 
-    Yields relative paths and modes; making a `Path` of each takes longer than reading the files.
+    They are sorted by their relative paths, the same on every machine.
 
     Raises:
         OSError: A subfolder cannot be listed.
     """
-    pending = [""]  # folders; no recursion, because a tree can be very deep
-    while pending:
-        prefix = pending.pop()
-        folders = []
-        for name in sorted({*os.listdir(f"{folder}/{prefix}")} - _SKIPPED):  # noqa: PTH208 - as above
-            mode = os.lstat(f"{folder}/{prefix}{name}").st_mode
-            if stat.S_ISDIR(mode):
-                folders.append(f"{prefix}{name}/")
-            elif stat.S_ISLNK(mode) or stat.S_ISREG(mode):
-                yield prefix + name, mode
-        pending += reversed(folders)
+    entries = united((folder,), lambda entry: entry.name not in _SKIPPED)
+    for name, entry in sorted(entries.items()):
+        if entry.is_symlink() or entry.is_file():
+            yield name, entry
 
 
 def _is_inside(name: str) -> bool:
@@ -144,12 +137,13 @@ def _is_inside(name: str) -> bool:
 
 
 def _feed_folder(digest: "hashlib._Hash", folder: Path) -> None:
-    for name, mode in walk(folder):
-        if stat.S_ISLNK(mode):
-            _feed(digest, os.fsencode(name), b"link", os.fsencode((folder / name).readlink()))
-        else:
-            with open(f"{folder}/{name}", "rb", buffering=0) as file:  # noqa: PTH123 - see `walk`
-                _feed(digest, os.fsencode(name), b"x" if mode & 0o100 else b"-", file.read())
+    for name, entry in _base_files(folder):  # making a `Path` of each would take longer
+        if entry.is_symlink():
+            _feed(digest, os.fsencode(name), b"link", os.fsencode(os.readlink(entry)))  # noqa: PTH115
+            continue
+        mode = b"x" if entry.stat().st_mode & 0o100 else b"-"
+        with open(entry, "rb", buffering=0) as file:  # noqa: PTH123
+            _feed(digest, os.fsencode(name), mode, file.read())
 
 
 def _feed(digest: "hashlib._Hash", *parts: bytes) -> None:

@@ -35,7 +35,6 @@ from coding_gym.sandbox import (
 )
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.landlock import _UIDS, LandlockBackend
-from coding_gym.sandbox.ownership import identity
 
 _BACKEND = LandlockBackend()
 
@@ -293,7 +292,7 @@ def test_edits_of_a_copied_folder_reach_the_next_sandbox(tmp_path: Path) -> None
 
 def test_copies_of_unreachable_folders_are_freed(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    for number in range(8):
+    for number in range(12):
         source = tmp_path / str(number)
         source.mkdir()
         (source / "file").write_text(f"{number}")
@@ -301,4 +300,4 @@ def test_copies_of_unreachable_folders_are_freed(tmp_path: Path) -> None:
         with _BACKEND.open(SandboxSpec(mounts=(mount,))) as sandbox:
             shown = sandbox.path("/opt/shown")
             assert sandbox.run(f"cat {shown}/file").output == f"{number}"
-    assert 0 < len([*Path(shown).parents[1].glob(f"coding_gym-copies-{identity()}-*")]) <= 4
+    assert 0 < len([*Path(shown).parents[1].glob("copies-*")]) <= 8

@@ -7,25 +7,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
-from sandbox_fixtures import MakeLayer, repeat_once_only_actions
+from sandbox_fixtures import MakeLayer
 
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.ownership import identity, remove_folder, uppers_folder
+from coding_gym.sandbox.ownership import make_upper, process_folder, remove_folder, uppers_folder
 
 pytestmark = pytest.mark.slow
-
-
-def test_each_pid_namespace_gives_its_processes_other_names() -> None:
-    code = "from coding_gym.sandbox.ownership import identity; print(identity(), end='')"
-    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", code]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ended.returncode:
-        pytest.skip("no pid namespace can be made")
-    inside = ended.stdout.partition("-")[0]
-    assert inside != identity().partition("-")[0]
 
 
 def test_removal_continues_after_a_file_that_cannot_be_removed(
@@ -61,20 +52,21 @@ def test_only_folders_of_dead_owners_are_removed(
     make_layer: MakeLayer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    repeat_once_only_actions()
-    on_disk, spec = (
-        NamespaceBackend(changes="disk"),
-        SandboxSpec(layers=(make_layer({"file": "x"}),)),
-    )
+    process_folder.cache_clear()
+    on_disk = NamespaceBackend(changes="disk")
+    spec = SandboxSpec(layers=(make_layer({"file": "x"}),))
+    code = "import os\nfrom coding_gym.sandbox.ownership import make_upper\n"
+    code += "made = make_upper((os.geteuid(), os.getegid()))\n(made / 'upper').chmod(0)\n"
+    code += "print(made.parent.name, flush=True)\ninput()\nos._exit(0)"
     with on_disk.open(spec) as sandbox:
-        base = tmp_path / "cache" / "coding_gym" / "uppers"
-        ours = uppers_folder().name
-        place, pid, _ = ours.split("-")
-        elsewhere = f"{'0' * len(place)}-{pid}-1"
-        for name in (f"{place}-999999999-1", f"{place}-{pid}-1", elsewhere):
-            (base / name / "sandbox" / "upper" / "deep").mkdir(parents=True)
-            (base / name / "sandbox" / "upper").chmod(0)
-        repeat_once_only_actions()
-        with on_disk.open(spec) as other:
-            assert {path.name for path in base.iterdir()} == {ours, elsewhere}
-            assert other.run("cat file").output == sandbox.run("cat file").output == "x"
+        (ours,) = uppers_folder().iterdir()
+        command = [sys.executable, "-c", code]
+        with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True) as other:
+            theirs = uppers_folder() / other.stdout.readline().strip()
+            for is_alive in (True, False):
+                process_folder.cache_clear()
+                make_upper(on_disk.owner())
+                assert ours.exists()
+                assert theirs.exists() == is_alive
+                other.communicate("")
+        assert sandbox.run("cat file").output == "x"

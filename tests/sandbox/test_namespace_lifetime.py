@@ -106,8 +106,8 @@ def test_killing_the_owner_leaves_nothing(
     assert str(alive_pipe.mount.source) not in Path("/proc/self/mountinfo").read_text(
         encoding="utf-8"
     )
-    left = [str(path.relative_to(temporary)) for path in sorted(temporary.rglob("*"))]
-    assert left == (["coding_gym", "coding_gym/uppers"] if changes == "disk" else [])
+    if changes != "disk":  # the next owner removes these folders: see test_leftovers.py
+        assert not any(temporary.iterdir())
 
 
 @pytest.mark.parametrize("which", ["outer", "server"])

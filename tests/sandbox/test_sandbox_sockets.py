@@ -16,7 +16,7 @@ import pytest
 from sandbox_fixtures import BACKEND, num_descriptors, python_output, wait_until
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox import SandboxBackend, SandboxSpec, default_interpreter
+from coding_gym.sandbox import Mount, SandboxBackend, SandboxSpec, default_interpreter
 from coding_gym.sandbox.docker_backend import DockerBackend
 from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.landlock import LandlockBackend
@@ -98,16 +98,22 @@ def test_mounted_socket_reaches_a_server_of_the_host(
     backend = request.getfixturevalue("backend") if kind == "docker" else BACKEND
     script = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('/opt/model.sock')\n"
     script += "s.send(b'/name\\n'); print(s.makefile().read(), end='')"
-    with backend.open(replace(_SPEC, sockets={"/opt/model.sock": serve("one")})) as sandbox:
+    with backend.open(
+        replace(_SPEC, mounts=(Mount(source=serve("one"), target="/opt/model.sock"),))
+    ) as sandbox:
         assert python_output(sandbox, script) == "one /name\n"
 
 
 def test_nothing_else_becomes_reachable(serve: Callable[[str], Path]) -> None:
     path, other = serve("mine"), serve("other's")
     with ExitStack() as stack:
-        neighbour = replace(_SPEC, forwards={_PORT + 1: other}, sockets={"/opt/other": other})
+        neighbour = replace(
+            _SPEC, forwards={_PORT + 1: other}, mounts=(Mount(source=other, target="/opt/other"),)
+        )
         stack.enter_context(BACKEND.open(neighbour))
-        spec = replace(_SPEC, forwards={_PORT: path}, sockets={"/opt/mine": path})
+        spec = replace(
+            _SPEC, forwards={_PORT: path}, mounts=(Mount(source=path, target="/opt/mine"),)
+        )
         sandbox = stack.enter_context(BACKEND.open(spec))
         calls = [
             ("AF_INET", ("127.0.0.1", _PORT)),
@@ -214,9 +220,6 @@ def test_a_reply_without_a_listener_names_the_cause(reply: bytes, reason: str) -
     [
         (BACKEND, {"forwards": {_PORT: "socket"}, "network": True}),
         *((BACKEND, {"forwards": {port: "socket"}}) for port in (80, 70_000)),
-        *((BACKEND, {"sockets": {name: "socket"}}) for name in ("relative", "/opt/a\0b")),
-        (BACKEND, {"sockets": {"/opt/socket": "missing"}}),
-        pytest.param(LandlockBackend(), {"sockets": {"/opt/socket": "socket"}}, marks=_ROOT),
         pytest.param(LandlockBackend(), {"forwards": {_PORT: "socket"}}, marks=_ROOT),
         (DockerBackend("debian"), {"forwards": {_PORT: "socket"}}),
     ],

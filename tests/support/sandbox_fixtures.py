@@ -18,14 +18,12 @@ from typing import Any, TypeVar
 
 import git
 
-from coding_gym.host import interpreters
 from coding_gym.sandbox import (
     Mount,
     Sandbox,
     SandboxBackend,
     SandboxSpec,
     default_interpreter,
-    ownership,
 )
 from coding_gym.sandbox import docker_engine as container_engine
 from coding_gym.sandbox.inside import wire
@@ -250,13 +248,6 @@ def disconnect_docker(host: str) -> None:
     engine = container_engine._engines.pop((os.getpid(), host), None)
     if engine is not None:
         engine.api.close()
-
-
-def repeat_once_only_actions() -> None:
-    """Makes this process repeat its once-only actions: clean-ups and look-ups."""
-    ownership.sweep_once.cache_clear()
-    for lookup in (interpreters._describe, interpreters.find_interpreter):
-        lookup.cache_clear()
 
 
 def children(pid: int) -> list[int]:

@@ -15,17 +15,14 @@ from coding_gym.workspace.installing import Installation
 pytestmark = pytest.mark.slow
 
 
-def test_a_failed_command_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
+def test_a_failed_or_late_command_is_named(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with get_backend("namespace").open(SandboxSpec()) as machine:
         build = Installation(machine, "program-1", log, 60.0)
-        with pytest.raises(TemplateError, match="seq 100") as caught:
-            build.run(r"seq 100; printf 'a\033[2Jb\rc\007\n' >&2; exit 3")
+        with pytest.raises(TemplateError, match="seq 100"):
+            build.run("seq 100; exit 3")
         with pytest.raises(TemplateError, match="build_timeout_s"):
             Installation(machine, "program-1", log, 0.1).run("tail -f /dev/null")
-    # No control characters, which would affect the reader's terminal.
-    end = "\n".join([*map(str, range(83, 101)), "a [2Jb", "c"])
-    assert caught.value.__notes__ == [f"the end of the log:\n{end}"]
 
 
 def test_a_failed_command_is_explained_by_its_error_not_a_hint(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ def test_the_checkout_is_at_the_base(git_template: Template, repository: Reposit
     output = inside(git_template, "git rev-parse HEAD; git branch --show-current; git status -s")
     assert output == f"{repository.base}\nmain\n"
     assert inside(git_template, "cat code.py") == "version = 3  # bug\n"
+    kept = ["HEAD", "config", "index", "info", "objects", "refs"]
+    assert inside(git_template, "ls .git").split() == kept
 
 
 @pytest.mark.parametrize("place", ["/workspace/.git", "/opt/base.git"])

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import gc
 import os
-import resource
 import select
 import signal
 import socket
@@ -114,7 +113,7 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
     # The first process also detects the end of the channel, unless a command has stopped it.
     poll.register(channel, select.POLLRDHUP)
     poll.poll()
-    owner.has_ended(first, _PATIENCE_S)
+    select.select([first], [], [], _PATIENCE_S)
     _end_user(request.uid)
     files.remove_tree(request.folder)
 
@@ -191,10 +190,8 @@ def _confine(request: FolderRequest) -> int:
         sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
     with step("request a signal at the watchdog's end"):  # a change of the user would clear it
         sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGTERM)
+    lockdown.set_limits(request.limits, num_own_processes=1)
     with step("set limits"):
-        for kind, value in lockdown.limit_values(request.limits):
-            value += kind == resource.RLIMIT_NPROC  # plus this process
-            resource.setrlimit(kind, (value, value))
         lockdown.limit_descriptors(request.limits)
     with step("enforce the Landlock rules", "landlock"):
         landlock_rules.enforce(outer)

@@ -85,9 +85,7 @@ def drop_privileges(limits: Mapping[str, int]) -> None:
         # All capabilities stay permitted.
         sc.set_capabilities(1 << _CAP_SYS_PTRACE, (1 << num_capabilities()) - 1)
         sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
-    with sc.step("set limits"):
-        for kind, value in limit_values(limits):
-            resource.setrlimit(kind, (value, value))
+    set_limits(limits)
     with sc.step("install the seccomp filter"):
         sc.install_filter(FILTER)
 
@@ -107,9 +105,8 @@ def limit_descriptors(limits: Mapping[str, int]) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (value, value))
 
 
-def limit_values(limits: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Returns further limits of init and all commands: pairs of a kind and its value."""
-    values = []
+def set_limits(limits: Mapping[str, int], *, num_own_processes: int = 0) -> None:
+    """Sets further limits of this process and of all commands."""
     for kind, value in (
         (resource.RLIMIT_CORE, _CORE_BYTES),
         (resource.RLIMIT_NICE, 0),
@@ -118,10 +115,10 @@ def limit_values(limits: Mapping[str, int]) -> list[tuple[int, int]]:
         (resource.RLIMIT_MEMLOCK, _MEMLOCK_BYTES),
         (resource.RLIMIT_SIGPENDING, _PENDING_SIGNALS),
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
-        (resource.RLIMIT_NPROC, limits["num_processes"]),
+        (resource.RLIMIT_NPROC, limits["num_processes"] + num_own_processes),
     ):
         # The ceilings are the limits of the server, which a sandbox inherits.
         _, ceiling = resource.getrlimit(kind)
         value = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
-        values.append((kind, value))
-    return values
+        with sc.step("set limits"):
+            resource.setrlimit(kind, (value, value))

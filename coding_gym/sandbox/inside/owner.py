@@ -14,7 +14,6 @@ from coding_gym.sandbox.inside.syscalls import SetupError, step
 # Sent in place of a request; ends the zygote while the owner keeps running.
 STOP = "stop"
 _CHANNEL = 3
-_PATIENCE_S = 2.0
 
 
 def connect() -> tuple[socket.socket, dict[str, Any]]:
@@ -66,9 +65,6 @@ def serve(
             if message["request"] == STOP:
                 return
         except EOFError:
-            # A killed owner closes its descriptors before it is reaped. Wait for its exit, which
-            # decides whether its folders are removed.
-            has_ended(owner, _PATIENCE_S)
             return
         try:
             descriptors = open_sandbox(message["request"])
@@ -78,8 +74,3 @@ def serve(
         socket.send_fds(control, [b"+"], descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
-
-
-def has_ended(descriptor: int, patience_s: float = 0) -> bool:
-    """Whether the process of a descriptor ends within ``patience_s`` seconds."""
-    return bool(select.select([descriptor], [], [], patience_s)[0])

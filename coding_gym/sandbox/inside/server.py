@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, NoReturn
 
 from coding_gym.sandbox.inside import (
-    files,
     host_folders,
     image_root,
     lockdown,
@@ -33,7 +32,7 @@ from coding_gym.sandbox.inside.mounts import MountNames
 from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.preloaded import Forked
 from coding_gym.sandbox.inside.request import Preload, SandboxRequest
-from coding_gym.sandbox.inside.serving import Commands, Operation, serve
+from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # Below the score of sandboxes, which are killed first, and above all other processes. A score that
@@ -64,9 +63,6 @@ def main() -> None:
     # killed, the kernel kills the server (PR_SET_PDEATHSIG).
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    # An owner that is still running removes the folders of its sandboxes itself.
-    if owner.has_ended(watched) and os.path.isdir(config["scratch"]):
-        files.remove_tree(config["scratch"])
     os._exit(0)
 
 
@@ -219,11 +215,8 @@ def _run_init(
         for port in request.ports:
             _listen(port, channel)
         lockdown.limit_descriptors(request.limits)
-        commands = Commands(request.env, request.limits["memory_bytes"], channel)
-        operations: dict[str, Operation] = {"snapshot": partial(packing.send, changes)}
-        if fork is not None:
-            operations["python"] = partial(commands.run_python, fork)
-        serve(channel, commands, operations)
+        commands = Commands(request.env, request.limits["memory_bytes"], channel, fork=fork)
+        serve(channel, commands, {"snapshot": partial(packing.send, changes)})
     except Forked:
         raise
     except SetupError as error:

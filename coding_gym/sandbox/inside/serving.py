@@ -36,6 +36,7 @@ class Commands:
         memory_bytes: Limit on the memory of all processes together.
         channel: The channel to the owner; this process ends when it closes.
         start: Starts bash.
+        fork: Starts a Python run in place of bash; None if bash starts it.
         list_pids: Lists the ids of all processes of the sandbox.
         open_file: Opens files for the owner.
 
@@ -50,11 +51,12 @@ class Commands:
         channel: socket.socket,
         *,
         start: Start = spawn_bash,
+        fork: Start | None = None,
         list_pids: Callable[[], frozenset[int]] = all_but_first,
         open_file: Opener = sc.open_without_magic,
     ) -> None:
         self.open_file = open_file
-        self._start = start
+        self._starts = {"run": start, "python": fork or start}
         # Encoded once, not for each command.
         self._env = _encoded(env)
         self._channel = channel
@@ -65,7 +67,7 @@ class Commands:
 
         Args:
             request: From `served_sandbox`, with a descriptor of the standard input as ``file``.
-            body: The command's text.
+            body: The command's text; empty for a fork, which reads its source itself.
         """
         started = time.monotonic()
         try:
@@ -75,7 +77,7 @@ class Commands:
         env = self._env | _encoded(request["env"]) if request["env"] else self._env
         arguments = [b"-c", b"--", body, commands.NAME]
         try:
-            command = Command(self._start, arguments, env, request, started)
+            command = Command(self._starts[request["op"]], arguments, env, request, started)
             return self._watch(command, request["timeout_s"], started)
         except OSError as error:
             if error.errno == errno.E2BIG:
@@ -84,20 +86,6 @@ class Commands:
                 raise
             # In an image a policy can remove or replace bash, or keep it open for writing.
             return refused(f"{commands.BASH}: {error.strerror}", 127, request)
-
-    def run_python(self, fork: Start, request: dict[str, Any], channel: socket.socket) -> None:
-        """Starts the Python run of the request's file in a fork, and sends the reply."""
-        started = time.monotonic()
-        try:
-            self._enter(request["cwd"])
-        except OSError as error:
-            reply = refused(f"cd: {request['cwd']}: {error.strerror}", 1, request)
-        else:
-            command = Command(fork, [], self._env, request, started)
-            reply = self._watch(command, request["timeout_s"], started)
-        finally:
-            os.close(request["file"])
-        channel.sendall(wire.pack(*reply))
 
     def _enter(self, path: str) -> None:
         """Changes to the folder of a command."""
@@ -141,7 +129,7 @@ def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Ope
 
 
 def _answer(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
-    if request["op"] == "run":
+    if request["op"] in ("run", "python"):
         return runner.run(request, body)
     try:
         if request["op"] == "read":
