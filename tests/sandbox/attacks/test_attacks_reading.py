@@ -71,8 +71,6 @@ ATTACKS = {
     attempt('terminals nothing', lambda: [n for n in os.listdir('/dev/pts') if n != 'ptmx'])
     """,
     "logs memory and disks are hidden": """
-    attempt('syslog EPERM', lambda: call('syslog', 3, ctypes.create_string_buffer(99), 99))
-    attempt('size EPERM', lambda: call('syslog', 10, 0, 0))
     attempt('kmsg EACCES|EPERM|ENOENT', lambda: os.open('/proc/kmsg', os.O_RDONLY))
     attempt('device ENOENT', lambda: os.open('/dev/kmsg', os.O_RDONLY))
     for name in ('/proc/kcore', '/dev/mem', '/dev/port', '/dev/kvm', '/dev/fuse'):
@@ -85,7 +83,7 @@ ATTACKS = {
     "network tables are empty": """
     port = f'{FACTS["port"]:04X}'.encode()
     attempt('tcp nothing', lambda: port in read('/proc/net/tcp'))
-    attempt('unix nothing', lambda: FACTS['abstract'].encode() in read('/proc/net/unix'))
+    attempt('unix nothing', lambda: len(read('/proc/net/unix').splitlines()) > 1)
     attempt('devices nothing', lambda: read('/proc/net/dev').count(b':') > 1)
     """,
     "scripts inherit no descriptors": """
