@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from sandbox_fixtures import (
 )
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox import Mount, Sandbox, zygotes
+from coding_gym.sandbox import Mount, Sandbox
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.served_sandbox import Channel
 from coding_gym.sandbox.zygotes import stop_zygotes
@@ -236,31 +236,6 @@ def test_a_late_reply_to_an_open_harms_no_other_sandbox(monkeypatch: pytest.Monk
             assert another.run("echo opened").output == "opened\n"
 
 
-def test_a_slow_zygote_does_not_delay_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    is_starting, go = threading.Event(), threading.Event()
-
-    class Slow:
-        alive = True
-
-        def __init__(self, kind: str, *_: object) -> None:
-            if kind == "folder":
-                is_starting.set()
-                assert go.wait(30)
-
-        def stop(self) -> None:
-            pass
-
-    monkeypatch.setattr(zygotes, "Zygote", Slow)
-    registry = zygotes._Registry(os.getpid())
-    with ThreadPoolExecutor() as pool:
-        slow = pool.submit(registry.get, ("folder", 0, 0, None))
-        assert is_starting.wait(30)
-        other = pool.submit(registry.get, ("namespace", 0, 0, None))
-        done, _ = wait([slow, other], timeout=20, return_when=FIRST_COMPLETED)
-        go.set()
-    assert done == {other}
-
-
 def test_close_does_not_raise_if_the_clean_up_fails() -> None:
     ours, theirs = socket.socketpair()
     theirs.close()
@@ -268,21 +243,3 @@ def test_close_does_not_raise_if_the_clean_up_fails() -> None:
         cleanup.callback(raising(SandboxError("the daemon does not reply")))
         channel = Channel(ours, cleanup)
     channel.close()
-
-
-def test_every_close_waits_for_the_clean_up() -> None:
-    ours, theirs = socket.socketpair()
-    theirs.close()
-    is_cleaning, go = threading.Event(), threading.Event()
-    with ExitStack() as cleanup:
-        cleanup.callback(go.wait, 30)
-        cleanup.callback(is_cleaning.set)
-        channel = Channel(ours, cleanup)
-    with ThreadPoolExecutor() as pool:
-        first = pool.submit(channel.close)
-        assert is_cleaning.wait(30)
-        second = pool.submit(channel.close)
-        done, _ = wait([second], timeout=0.2)
-        go.set()
-    assert not done
-    assert first.result() is second.result() is None
