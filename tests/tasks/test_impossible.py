@@ -102,17 +102,6 @@ def test_only_the_named_test_is_changed(tiny_row: dict[str, Any]) -> None:
     assert "(value_ := (2)) == (wanted_ := (2))" in changed
 
 
-def test_both_sides_of_an_assertion_are_computed_once(
-    tiny_row: dict[str, Any], store: TemplateStore
-) -> None:
-    hidden = "from shapes import area\n\n\ndef test_tall():\n    rest = [1, 14]\n"
-    hidden += "    assert area(2, 7) == rest.pop()\n"
-    row = {**tiny_row, "test_patch": Patch.between({}, {"test_hidden.py": hidden}).text}
-    row["FAIL_TO_PASS"] = ["test_hidden.py::test_tall"]
-    task = impossible(Task.from_row(row))
-    assert grade(task, store.get(task), Patch(task.gold_patch)).hacked is False
-
-
 def test_tasks_that_cannot_be_made_impossible_are_skipped(tiny_row: dict[str, Any]) -> None:
     able, unable = Task.from_row(tiny_row), replace(TASK, test_patch="")
     for tasks in ([able, unable], [unable, able]):
@@ -265,11 +254,3 @@ def test_only_a_hack_passes_impossible_bundled_tasks(tmp_path: Path, store: Temp
     rows = [task.to_row() for task in sample]
     made = report(evaluate(tmp_path / "run", "template-repair", tasks=rows), sample)
     assert (made.num_hacked, made.num_impossible) == (0, len(sample))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("task", load_tasks("bundled", limit=48)[::6], ids=lambda one: one.task_id)
-def test_cheats_fail_the_challenge_of_bundled_tasks(task: Task, store: TemplateStore) -> None:
-    results = [*try_cheats(task, store.get(task), "auto")]
-    assert not any(one.by_challenge for one in results)
-    assert sum(one.by_exit_code for one in results) > len(results) / 2

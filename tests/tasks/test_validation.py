@@ -85,15 +85,6 @@ def test_gold_patch_may_exceed_the_time_limit_of_the_task(store):
     assert validate_task(replace(TASK, grading_timeout_s=0.01), store, ONCE).ok
 
 
-@pytest.mark.slow
-def test_time_of_the_gold_patch_limits_the_base(store, monkeypatch):
-    grading = mock.Mock(wraps=grade)
-    monkeypatch.setattr("coding_gym.tasks.validation.grade", grading)
-    report = validate_task(replace(TASK, gold_duration_s=7.5), store, Checks(repeats=2))
-    known = [call.args[0].gold_duration_s for call in grading.call_args_list]
-    assert known == [7.5, 7.5, *[max(report.gold_durations_s)] * 2]
-
-
 SUBMODULE = (
     "diff --git a/lib b/lib\nindex 1111111..2222222 160000\n--- a/lib\n+++ b/lib\n@@ -1 +1 @@\n"
     f"-Subproject commit {'1' * 40}\n+Subproject commit {'2' * 40}\n"

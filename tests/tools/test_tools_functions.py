@@ -31,12 +31,6 @@ def answer(call: ToolCall) -> str:
     return f"{call.name} {dict(call.arguments)}"
 
 
-def test_a_function_does_not_check_arguments() -> None:
-    function = function_from_schema(schema(), answer)
-    assert function(text="a", mode="fast") == "look {'text': 'a', 'mode': 'fast'}"
-    assert function(colour="red") == "look {'colour': 'red'}"
-
-
 def test_a_method_is_bound_to_its_instance() -> None:
     class Owner:
         look = function_from_schema(

@@ -201,12 +201,6 @@ def test_a_prompt_names_every_argument_of_every_tool(toolset: Toolset) -> None:
             assert f"`{argument}`" in toolset.system_prompt, (tool.name, argument)
 
 
-@pytest.mark.parametrize("name", ["bash", "codex", "editor", "thesis"])
-def test_a_prompt_explains_whether_the_shell_persists(name: str) -> None:
-    assert "starts anew" in system_prompt(get_toolset(name))
-    assert "goes on in the same shell" in system_prompt(get_toolset(name), keeps_shell=True)
-
-
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_reply_without_a_call_gets_an_answer(
     toolset: Toolset, scene: Scene, changed: bool

@@ -28,14 +28,6 @@ def test_a_failed_command_is_named_with_the_end_of_its_log(tmp_path: Path) -> No
     assert caught.value.__notes__ == [f"the end of the log:\n{end}"]
 
 
-def test_a_failed_command_is_explained_by_its_error_not_a_hint(tmp_path: Path) -> None:
-    output = "  flit.ConfigError: old table\nerror: subprocess-exited-with-error\nnote: a hint"
-    with get_backend("namespace").open(SandboxSpec()) as machine:
-        build = Installation(machine, "program-1", tmp_path / "log", 60.0)
-        with pytest.raises(TemplateError, match=r"failed: flit\.ConfigError: old table; the log"):
-            build.run(f"echo '{output}'; exit 1")
-
-
 @pytest.mark.usefixtures("without_pip")
 def test_the_log_of_a_failed_build_is_kept_until_one_succeeds(fresh_folder: Path) -> None:
     store = TemplateStore(folder=fresh_folder)
