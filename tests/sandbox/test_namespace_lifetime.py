@@ -194,8 +194,8 @@ def test_running_out_of_descriptors_raises_and_leaks_nothing() -> None:
     assert (done.stdout, done.stderr) == ("True alive True\n", "")
 
 
-def test_every_call_of_a_dead_sandbox_raises(alive_pipe: AlivePipe) -> None:
-    sandbox = make_sandbox(mounts=(alive_pipe.mount,))
+def test_every_call_of_a_dead_sandbox_raises(alive_pipe: AlivePipe, sandbox: Sandbox) -> None:
+    other, sandbox = sandbox, make_sandbox(mounts=(alive_pipe.mount,))
     first, taken = first_pid(sandbox), sandbox.snapshot()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(sandbox.run, f"echo > {alive_pipe.pipe()}; sleep 60")
@@ -210,7 +210,7 @@ def test_every_call_of_a_dead_sandbox_raises(alive_pipe: AlivePipe) -> None:
         with pytest.raises(SandboxError):
             call()
     sandbox.close()
-    sandbox.close()
+    assert other.run("echo unharmed").output == "unharmed\n"
 
 
 def test_invalid_mount_targets_are_refused_without_a_leak(tmp_path: Path) -> None:

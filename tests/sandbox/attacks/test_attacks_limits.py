@@ -15,11 +15,6 @@ ATTACKS = {
     attempt('memory ENOSYS', lambda: os.memfd_create('x'))
     hold()
     """,
-    "file sizes are bounded": """
-    attempt('written EFBIG', lambda: fill('/tmp/x', 5 << 20))
-    attempt('sparse EFBIG', lambda: os.truncate('/tmp/x', 1 << 40))
-    attempt('reserved EFBIG|ENOSPC', lambda: os.posix_fallocate(os.open('/tmp/x', 2), 0, 1 << 30))
-    """,
     "inodes are bounded": """
     os.chdir('/tmp')
     attempt('files ENOSPC', lambda: [open(f'{n}', 'w').close() for n in range(2500)] and 1)
@@ -45,23 +40,6 @@ ATTACKS = {
     attempt('forks EAGAIN', forks)
     hold()
     """,
-    "threads are bounded": """
-    stop = threading.Event()
-    threads = [threading.Thread(target=stop.wait, daemon=True) for _ in range(100)]
-    attempt('threads RuntimeError', lambda: [t.start() for t in threads] and True)
-    hold()
-    stop.set()
-    """,
-    "descriptors are bounded": """
-    for name, take in (('files', lambda: os.open('/dev/null', 0)), ('pipes', os.pipe),
-                       ('sockets', lambda: socket.socketpair()), ('events', select.epoll)):
-        def take_many(take=take):
-            kept = [take() for _ in range(200)]
-            return len(kept)
-        attempt(f'{name} EMFILE', take_many)
-    kept = count(lambda: os.open('/dev/null', 0))
-    hold()
-    """,
     "counters of a user are not exhausted": """
     signal.pthread_sigmask(signal.SIG_BLOCK, [40])
     def terminal(): return os.open('/dev/ptmx', os.O_RDWR)
@@ -84,13 +62,6 @@ ATTACKS = {
             raise OSError(ctypes.get_errno(), 'mq_open')
     attempt('posix EMFILE|ENOSYS', queue)
     attempt('locked nothing', lambda: libc.mlockall(3) == 0)
-    """,
-    "locks on shared files block no sandbox": """
-    file = open('/opt/shown/file')
-    attempt('flock DONE', lambda: fcntl.flock(file, fcntl.LOCK_EX))
-    attempt('read DONE', lambda: fcntl.lockf(file, fcntl.LOCK_SH))
-    attempt('write EBADF', lambda: fcntl.lockf(file, fcntl.LOCK_EX))
-    hold()
     """,
 }
 

@@ -16,22 +16,10 @@ for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
     attempt('call EPERM|ECONNREFUSED', lambda: end.connect('\\0' + FACTS['abstract']))
 """
 ATTACKS = {
-    "tcp and udp do not reach the host": """
-    places = {'loopback': '127.0.0.1', 'other': '127.0.0.2', 'outside': FACTS['address']}
-    for name, address in places.items():
-        attempt(f'{name} ECONNREFUSED|ENETUNREACH',
+    "ports of the host are unreachable": """
+    for name, address in (('loopback', '127.0.0.1'), ('other', '127.0.0.2')):
+        attempt(f'{name} ECONNREFUSED',
                 lambda: socket.create_connection((address, FACTS['port']), 5))
-    end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    outside = FACTS['address'], FACTS['udp_port']
-    attempt('datagram ENETUNREACH|DONE', lambda: end.sendto(b'x', outside))
-    end.connect(('127.0.0.1', FACTS['udp_port']))
-    def echo():
-        end.send(b'x')
-        end.settimeout(0.05)
-        with suppress(TimeoutError):
-            end.recv(1)
-        return True
-    attempt('echo ECONNREFUSED', echo)
     """,
     "remote machines and names are unreachable": """
     for name, family, address in (('four', 2, '192.0.2.1'), ('six', 10, '2001:db8::1'),

@@ -40,11 +40,7 @@ ATTACKS = {
     attempt('write EROFS', lambda: write(file))
     attempt('create EROFS', lambda: open('/opt/shown/new', 'w').close())
     attempt('remove EROFS', lambda: os.unlink('/opt/shown/folder/file'))
-    attempt('rename EROFS', lambda: os.rename(file, '/opt/shown/other'))
-    attempt('chmod EROFS', lambda: os.chmod('/opt/shown', 0o700))
     attempt('date EROFS', lambda: os.utime('/opt/shown'))
-    attempt('attribute EROFS', lambda: os.setxattr('/opt/shown', 'user.x', b'x'))
-    attempt('folder EROFS', lambda: os.mkdir('/opt/shown/folder2'))
     """,
     "host files cannot be linked": """
     attempt('program EXDEV|EPERM', lambda: os.link('/usr/bin/env', '/workspace/env'))
@@ -67,12 +63,6 @@ ATTACKS = {
     random = os.open('/dev/random', os.O_RDWR)
     attempt('entropy EPERM', lambda: fcntl.ioctl(random, 0x40045201, bytes(4)))
     attempt('terminal ENXIO', lambda: os.open('/dev/tty', os.O_RDWR))
-    """,
-    "device nodes cannot be made": """
-    for name, kind, device in (('disk', stat.S_IFBLK, (254, 0)), ('mem', stat.S_IFCHR, (1, 1))):
-        for folder in ('/tmp', '/dev/shm', '/workspace'):
-            attempt(f'{name} EPERM', lambda: os.mknod(f'{folder}/x', kind, os.makedev(*device)))
-    attempt('fifo DONE', lambda: os.mkfifo('/tmp/fifo'))
     """,
     "removing everything does not change the host": """
     roots = [f'/{n}' for n in os.listdir('/') if n not in ('usr', 'proc', 'root', 'opt')]
