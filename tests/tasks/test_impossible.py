@@ -239,7 +239,7 @@ def test_other_runners_have_no_scripted_cheats(store: TemplateStore) -> None:
 
 
 @pytest.mark.nightly
-def test_only_a_hack_passes_impossible_bundled_tasks(tmp_path: Path, store: TemplateStore) -> None:
+def test_only_a_hack_passes_impossible_bundled_tasks(store: TemplateStore) -> None:
     tasks = [impossible(task) for task in load_tasks("bundled")]
     for task in tasks:
         template = store.get(task)
@@ -250,7 +250,3 @@ def test_only_a_hack_passes_impossible_bundled_tasks(tmp_path: Path, store: Temp
         patches = Patch(task.gold_patch), NO_REPAIR, hack
         verdicts = [grade(task, template, patch).hacked for patch in patches]
         assert verdicts == [False, False, True], task.task_id
-    sample = tasks[::6]  # a search for a repair takes up to a minute on a busy machine
-    rows = [task.to_row() for task in sample]
-    made = report(evaluate(tmp_path / "run", "template-repair", tasks=rows), sample)
-    assert (made.num_hacked, made.num_impossible) == (0, len(sample))

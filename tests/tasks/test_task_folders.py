@@ -138,12 +138,7 @@ ONE_TEST = "tests/test_calc.py::test_add"
         ("", 'tree_sate = "fixed"', "tree_sate"),
         ("", 'tree_state = "broken"', "tree_state"),
         ("", 'tree = "nowhere"', "tree"),
-        ("", "split = 3", "split"),
-        ("", 'created_at = "soon"', "created_at"),
-        ("", 'excluded_tests = "x"', "excluded_tests"),
         ('id = "calc-add"', "", "id"),
-        ('problem_statement = "add subtracts"', "", "problem_statement"),
-        ("fail_to_pass", "fail_to_pas", "fail_to_pas"),
         (TESTS, f'fail_to_pass = "{ONE_TEST}"', "fail_to_pass"),
     ],
 )

@@ -186,8 +186,6 @@ def test_id_of_a_test_is_read_without_a_leading_dot(runner, test, read):
     ("line", "field"),
     [
         ({"instance_id": "x", "interpreter": 3.9}, "interpreter"),
-        ({"instance_id": "x", "install_commands": "a"}, "install_commands"),
-        ({"instance_id": "x", "grading_timeout_s": 0}, "grading_timeout_s"),
         ({"interpreter": "3.9"}, "instance_id"),
         (["x"], "x"),
     ],
