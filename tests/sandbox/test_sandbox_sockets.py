@@ -5,7 +5,7 @@ import socketserver
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,31 +47,24 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
 
 
-@contextmanager
-def _serving(name: str) -> Iterator[Path]:
-    """Yields the UNIX socket of a server that replies to a line with its name and the line."""
-
-    class Handler(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
-            self.wfile.write(name.encode() + b" " + self.rfile.readline())
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "socket")
-        with _Server(str(path), Handler) as server:
-            path.chmod(0o666)
-            thread = threading.Thread(target=server.serve_forever)
-            thread.start()
-            try:
-                yield path
-            finally:
-                server.shutdown()
-                thread.join()
-
-
 @pytest.fixture
 def serve() -> Iterator[Callable[[str], Path]]:
+    """Starts servers that reply to a line with their name and the line; returns their sockets."""
     with ExitStack() as stack:
-        yield lambda name: stack.enter_context(_serving(name))
+
+        def start(name: str) -> Path:
+            class Handler(socketserver.StreamRequestHandler):
+                def handle(self) -> None:
+                    self.wfile.write(name.encode() + b" " + self.rfile.readline())
+
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory()), "socket")
+            server = stack.enter_context(_Server(str(path), Handler))
+            path.chmod(0o666)
+            threading.Thread(target=server.serve_forever).start()
+            stack.callback(server.shutdown)
+            return path
+
+        yield start
 
 
 def test_forwarded_port_reaches_a_server_of_the_host(serve: Callable[[str], Path]) -> None:

@@ -69,10 +69,3 @@ def test_a_missing_git_is_an_error(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "apt-get install git" in refused(make_task(), MissingDependencyError)
-
-
-def test_an_unwritable_store_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "store").write_text("a file where the folder should be")
-    with pytest.raises(TemplateError, match="/store") as caught:
-        TemplateStore(folder=tmp_path / "store").get(make_task())
-    assert "\n" not in str(caught.value)

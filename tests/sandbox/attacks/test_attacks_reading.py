@@ -86,14 +86,6 @@ ATTACKS = {
     attempt('unix nothing', lambda: len(read('/proc/net/unix').splitlines()) > 1)
     attempt('devices nothing', lambda: read('/proc/net/dev').count(b':') > 1)
     """,
-    "scripts inherit no descriptors": """
-    ours = {HERE, GO}
-    names = {int(n): f'/proc/self/fd/{n}' for n in os.listdir('/proc/self/fd')}
-    attempt('more nothing', lambda: [os.readlink(p) for n, p in names.items()
-        if n > 2 and n not in ours and os.path.lexists(p)])
-    attempt('standard nothing', lambda: [p for p in map(os.readlink, list(names.values())[:3])
-        if p != '/dev/null' and not p.startswith('pipe:')])
-    """,
 }
 
 
