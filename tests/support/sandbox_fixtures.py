@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -293,23 +293,20 @@ def left_by_dropping(make: Callable[[], object]) -> set[int]:
     return set(descendants(os.getpid())) - before
 
 
-def wait_gone(pids: Iterable[int], timeout_s: float) -> list[int]:
+def wait_gone(pids: Collection[int], timeout_s: float) -> list[int]:
     """Returns those of the processes that still run when the time is up."""
     deadline = time.monotonic() + timeout_s
-    left = []
-    for pid in pids:
-        try:
-            descriptor = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        try:
-            poller = select.poll()
-            poller.register(descriptor, select.POLLIN)
-            if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                left.append(pid)
-        finally:
-            os.close(descriptor)
+    while (left := [pid for pid in pids if _is_running(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.01)
     return left
+
+
+def _is_running(pid: int) -> bool:
+    with suppress(OSError):  # it has ended
+        return (
+            Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2][1] not in "ZX"
+        )
+    return False
 
 
 def num_descriptors(pid: int | str = "self") -> int:

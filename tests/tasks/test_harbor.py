@@ -1,6 +1,5 @@
 """Folders of Harbor: fields that are read, and those that are refused by name."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 from image_fixtures import GIT_PROGRAMS, entry, folder, oci_layout, system, tar_of
 from rows import refusal
+from sandbox_fixtures import write_files
 
 from coding_gym.grade import TestStatus
 from coding_gym.grading import grade
@@ -48,13 +48,8 @@ def write(tmp_path: Path) -> Write:
             "tests/test.sh": TEST,
             **changes,
         }
-        shutil.rmtree(tmp_path / "adds", ignore_errors=True)
-        for name, text in files.items():
-            path = tmp_path / "adds" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if text is not None:
-                path.write_bytes(text.encode())
-        return tmp_path / "adds"
+        kept = {name: text for name, text in files.items() if text is not None}
+        return write_files(tmp_path / "adds", kept)
 
     return made
 
