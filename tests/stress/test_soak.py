@@ -1,16 +1,15 @@
 """Sandboxes over many cycles leave nothing."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sandbox_fixtures import descendants, num_descriptors, wait_gone
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
-
-pytestmark = pytest.mark.nightly
 
 _MISSING = SandboxSpec(mounts=(Mount(source=Path("/no/such/folder"), target="/opt/x"),))
 
@@ -20,7 +19,11 @@ def cycle(backend: NamespaceBackend, number: int) -> None:
     with backend.open(SandboxSpec()) as sandbox:
         sandbox.write_file("new/file", b"x" * 10_000)
         if number % 10 == 0:
-            sandbox.restore(sandbox.snapshot())
+            taken = sandbox.snapshot()
+            sandbox.restore(taken)
+            backend.open(taken.spec, snapshot=taken).close()
+            with pytest.raises(SandboxError):
+                backend.open(taken.spec, snapshot=replace(taken, data=taken.data[:-1]))
         if number % 25 == 0:
             assert sandbox.run("(setsid sleep 100 &); sleep 100 & echo on").num_leftovers >= 1
         if number % 50 == 0:
@@ -37,16 +40,23 @@ def held(temporary: Path, settled: list[int]) -> dict[str, int]:
     pids = descendants(os.getpid())
     tables = [Path(f"/proc/{pid}/mounts") for pid in ("self", *pids)]
     return {
-        "descriptors": num_descriptors(),
+        "descriptors": sum(map(num_descriptors, ("self", *pids))),
         "processes": len(pids),
         "mounts": sum(len(table.read_text().splitlines()) for table in tables),
         "files": sum(1 for _ in temporary.rglob("*")),
     }
 
 
-@pytest.mark.parametrize("changes", ["auto", "disk"])
+@pytest.mark.parametrize(
+    ("changes", "num_cycles"),
+    [
+        pytest.param("auto", 50, marks=pytest.mark.slow),
+        pytest.param("auto", 300, marks=pytest.mark.nightly),
+        pytest.param("disk", 300, marks=pytest.mark.nightly),
+    ],
+)
 def test_opening_and_closing_leaves_nothing(
-    changes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    changes: str, num_cycles: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -56,6 +66,6 @@ def test_opening_and_closing_leaves_nothing(
     with backend.open(SandboxSpec()):
         helpers = descendants(os.getpid())[:2]
     before = held(tmp_path, helpers)
-    for number in range(300):
+    for number in range(num_cycles):
         cycle(backend, number)
     assert held(tmp_path, helpers) == before
