@@ -1,5 +1,6 @@
 """Sandboxes and their zygote after ends, forks, threads and interrupted calls."""
 
+import multiprocessing
 import os
 import signal
 import socket
@@ -156,16 +157,12 @@ def test_an_interrupted_call_closes_only_its_sandbox(alive_pipe: AlivePipe) -> N
 def test_a_forked_owner_starts_its_own_zygote() -> None:
     sandbox = make_sandbox()
     parents = helper_pid(BACKEND)
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        answer = _in_the_fork(sandbox, parents)
-        os.write(writer, answer.encode())
-        os._exit(0)
-    os.close(writer)
-    os.waitpid(child, 0)
-    assert os.read(reader, 1000) == b"own zygote, forked"
-    os.close(reader)
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    child = context.Process(target=lambda: answers.put(_in_the_fork(sandbox, parents)))
+    child.start()
+    assert answers.get() == "own zygote, forked"
+    child.join()
     assert sandbox.run("echo unharmed").output == "unharmed\n"
     assert helper_pid(BACKEND) == parents
     sandbox.close()

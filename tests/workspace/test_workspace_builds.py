@@ -1,6 +1,5 @@
 """Builds of environments: their errors and logs, and errors of a machine that lacks something."""
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -50,18 +49,6 @@ def test_a_password_in_a_url_is_not_in_the_error(refused: Refused) -> None:
     message = refused(make_task(tree=GitTree(url), base_commit=_ABSENT), TemplateError)
     assert "secret" not in message
     assert "https://127.0.0.1:1/none.git" in message
-
-
-def test_a_server_that_never_answers_is_an_error(fresh_folder: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"git://127.0.0.1:{server.getsockname()[1]}/none.git"
-        store = TemplateStore(folder=fresh_folder, build_timeout_s=0.5)
-        with pytest.raises(TemplateError) as caught:
-            store.get(make_task(tree=GitTree(url), base_commit=_ABSENT))
-        assert "build_timeout_s" in str(caught.value)
-        client, _ = server.accept()
-        with client, client.makefile("rb") as wanted:
-            assert b"git-upload-pack" in wanted.read()  # to the end: git is gone
 
 
 def test_a_missing_git_is_an_error(

@@ -148,15 +148,11 @@ class Host:
         self.folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="host-")))
         self.layer = self._make("layer", {"shared.txt": "shared", "folder/inner.txt": "inner"})
         self.shown = self._make("shown", {"file": "shown", "folder/file": "shown"})
-        self.secrets = self._make("secrets", {"key": self.marker, ".ssh/id_ed25519": self.marker})
+        self.secrets = self._make("secrets", {"key": self.marker})
         self.gate = self._make("gate", {})
         for name in ("here", "go"):
             os.mkfifo(self.gate / name)
         change_owner(BACKEND, self.gate)
-        shared_memory = Path("/dev/shm", self.folder.name)
-        shared_memory.write_text(self.marker, encoding="utf-8")
-        closing.callback(shared_memory.unlink)
-        shared_memory.chmod(0o666)
         self.here, self.go = (os.open(self.gate / n, os.O_RDWR) for n in ("here", "go"))
         for descriptor in (self.here, self.go):
             closing.callback(os.close, descriptor)

@@ -10,11 +10,9 @@ ATTACKS = {
     places = walk('/proc', '/sys', '/usr', sys.base_prefix)
     attempt('marker nothing', lambda: [p for p in places if holds(p, needle())])
     attempt('key ENOENT', lambda: read(FACTS['folder'] + '/secrets/key'))
-    attempt('ssh ENOENT', lambda: read(FACTS['folder'] + '/secrets/.ssh/id_ed25519'))
     attempt('layer ENOENT', lambda: read(FACTS['folder'] + '/layer/shared.txt'))
     """,
-    "shared memory logs and logins are hidden": """
-    attempt('shm ENOENT', lambda: read('/dev/shm/' + os.path.basename(FACTS['folder'])))
+    "logs and logins are hidden": """
     for name in ('/var/log', '/var/run/utmp', '/run/systemd', '/var/lib'):
         attempt(f'{name} ENOENT', lambda: os.stat(name))
     """,
@@ -55,7 +53,7 @@ ATTACKS = {
     "host processes are hidden": """
     attempt('all nothing', lambda: any(needle() in t for t in texts('/proc/[0-9]*/environ')))
     attempt('one ENOENT', lambda: needle() in read(f'/proc/{FACTS["pid"]}/environ'))
-    for link in ('cwd/key', 'cwd/.ssh/id_ed25519', f'root{FACTS["folder"]}/layer'):
+    for link in ('cwd/key', f'root{FACTS["folder"]}/layer'):
         attempt(f'{link[:5]} ENOENT', lambda: os.stat(f'/proc/{FACTS["pid"]}/{link}').st_size)
     attempt('victim nothing', lambda: any(b'86400' in t for t in texts('/proc/[0-9]*/cmdline')))
     attempt('exe ENOENT', lambda: os.readlink(f'/proc/{FACTS["pid"]}/exe'))
