@@ -141,7 +141,7 @@ def test_an_interrupted_call_closes_only_its_sandbox(alive_pipe: AlivePipe) -> N
     thread.start()
     try:
         with pytest.raises(_Interruption):
-            sandbox.run(f"echo > {alive_pipe.pipe()}; sleep 60")
+            sandbox.run(f"echo > {alive_pipe.path(sandbox)}; sleep 60")
     finally:
         thread.join()
         signal.signal(signal.SIGALRM, previous)
@@ -195,7 +195,7 @@ def test_every_call_of_a_dead_sandbox_raises(alive_pipe: AlivePipe, sandbox: San
     other, sandbox = sandbox, make_sandbox(mounts=(alive_pipe.mount,))
     first, taken = first_pid(sandbox), sandbox.snapshot()
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(sandbox.run, f"echo > {alive_pipe.pipe()}; sleep 60")
+        running = pool.submit(sandbox.run, f"echo > {alive_pipe.path(sandbox)}; sleep 60")
         alive_pipe.wait_opened()
         os.kill(first, signal.SIGKILL)
         with pytest.raises(SandboxError):

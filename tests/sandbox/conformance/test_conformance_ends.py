@@ -85,5 +85,5 @@ def test_closing_ends_a_running_command(backend: SandboxBackend) -> None:
 def _running(backend: SandboxBackend) -> Iterator[tuple[Sandbox, AlivePipe, str]]:
     """Yields a sandbox, a pipe that it mounts, and commands that hold the pipe open."""
     with alive_pipe(backend) as alive, opened(backend, mounts=(alive.mount,)) as sandbox:
-        pipe = alive.pipe(sandbox.path(alive.mount.target))
+        pipe = alive.path(sandbox)
         yield sandbox, alive, _HOLD_PIPE.format(pipe=pipe)
