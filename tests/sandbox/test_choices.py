@@ -93,11 +93,6 @@ def test_a_failed_process_start_does_not_change_the_automatic_choice(
     assert get_backend("auto").name == "namespace"
 
 
-def test_options_can_be_the_name_of_a_backend() -> None:
-    assert SandboxOptions.parse("auto") == SandboxOptions.parse({}) == SandboxOptions()
-    assert SandboxOptions.parse("namespace") == SandboxOptions.parse({"name": "namespace"})
-
-
 def test_options_change_only_the_named_fields() -> None:
     limits = SandboxLimits(num_processes=70, num_open_files=99)
     spec = SandboxSpec(limits=limits, image="theirs", path=("/opt/bin",))
@@ -148,19 +143,6 @@ def empty_cache() -> Iterator[None]:
     find_interpreter.cache_clear()
     yield
     find_interpreter.cache_clear()  # later tests want the machine's own
-
-
-def test_the_default_interpreter_is_not_a_virtual_environment() -> None:
-    python = default_interpreter()
-    assert python.version == _RUNNING
-    assert python.prefix == Path(sys.base_prefix).resolve()
-    assert python.executable == python.executable.resolve()
-    assert not (python.prefix / "pyvenv.cfg").exists()
-
-
-@pytest.mark.parametrize("version", [_RUNNING, _RUNNING.rpartition(".")[0]])
-def test_the_running_interpreter_is_preferred(version: str) -> None:
-    assert find_interpreter(version) == default_interpreter()
 
 
 def test_a_missing_version_is_named() -> None:

@@ -213,7 +213,7 @@ def test_a_signal_ends_the_sandbox(whose: Callable[[Sandbox], int], number: sign
     with alive_pipe(_BACKEND) as alive, ThreadPoolExecutor(1) as pool:
         with _BACKEND.open(SandboxSpec(mounts=(alive.mount,))) as sandbox:
             folder = Path(sandbox.workdir).parent
-            pipe = alive.pipe(sandbox.path(alive.mount.target))
+            pipe = alive.path(sandbox)
             pid = whose(sandbox)
             running = pool.submit(sandbox.run, f"exec 3> {pipe}; echo >&3; sleep 60")
             alive.wait_opened()
@@ -232,7 +232,7 @@ def test_close_kills_commands_that_stopped_their_server(monkeypatch: pytest.Monk
         # Before ABI 6, commands can signal the server.
         with LandlockBackend(abi=5).open(SandboxSpec(mounts=(alive.mount,))) as sandbox:
             folder = Path(sandbox.workdir).parent
-            pipe = alive.pipe(sandbox.path(alive.mount.target))
+            pipe = alive.path(sandbox)
             with pytest.raises(SandboxError):
                 sandbox.run(f"kill -STOP $PPID; exec 3> {pipe}; sleep 60", timeout_s=0.5)
         assert alive.is_closed(10), "the command goes on"

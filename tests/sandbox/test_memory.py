@@ -33,12 +33,6 @@ def _python(sandbox: Sandbox, script: str) -> ExecResult:
 # Programs that hold more than the limit, for longer than the time limit.
 _HOGS = {
     "shared": "x = mmap.mmap(-1, 300 * MIB)\nx.write(b'x' * (100 * MIB) * 3)",
-    "of many threads": (
-        "import threading\n"
-        "kept = []\n"
-        "take = lambda: kept.append(b'x' * (30 * MIB))\n"
-        "for _ in range(10): threading.Thread(target=take).start()"
-    ),
     "of a process whose first thread has ended": (
         "import threading\n"
         "def take(): time.sleep(0.3); x = b'x' * (300 * MIB); time.sleep(9)\n"
@@ -82,10 +76,6 @@ _MODEST = {
         "children = [os.fork() for _ in range(1)]\n"
         "for _ in range(6):\n"
         "    if os.fork() == 0: time.sleep(0.7); os._exit(0)"
-    ),
-    "a large process that starts small ones": (
-        "x = b'x' * (80 * MIB)\n"
-        "for _ in range(100): subprocess.run(['/bin/true'])"
     ),
     "reserved address space": (
         "x = mmap.mmap(-1, 1 << 44, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)\n"

@@ -143,7 +143,7 @@ def test_builds_get_certificates_and_package_sources(
     tmp_path.chmod(0o755)
     config = tmp_path / "pip.conf"
     config.write_text(
-        f"[global]\nindex-url = http://example.org/simple\ntimeout = 7\n"
+        f"[global]\nindex-url = http://example.org/simple\n"
         f"[install]\nfind-links =\n    {tmp_path}/links\n    http://example.org/links\n"
         "constraint = c.txt\n",
         encoding="utf-8",
@@ -155,7 +155,6 @@ def test_builds_get_certificates_and_package_sources(
     monkeypatch.setenv("PIP_CERT", str(tmp_path / "ca.pem"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))  # never mounted
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "home"))
-    monkeypatch.setenv("PIP_TIMEOUT", "8")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
     for name in ("SECRET_TOKEN", "PIP_TARGET"):
         monkeypatch.setenv(name, "/opt/other")
@@ -169,7 +168,6 @@ def test_builds_get_certificates_and_package_sources(
             "PIP_INDEX_URL": "http://example.org/simple",
             "PIP_FIND_LINKS": f"{tmp_path}/links http://example.org/links",
             "PIP_CERT": f"{tmp_path}/ca.pem",
-            "PIP_TIMEOUT": "8",
             "HTTPS_PROXY": "http://proxy.example.org:3128",
         }.items()
     )

@@ -1,26 +1,21 @@
 """UNIX sockets of the host in sandboxes: mounted, and behind loopback ports."""
 
 import os
-import socket
 import socketserver
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sandbox_fixtures import BACKEND, num_descriptors, python_output, wait_until
 
-from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Mount, SandboxBackend, SandboxSpec, default_interpreter
 from coding_gym.sandbox.docker_backend import DockerBackend
-from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.landlock import LandlockBackend
-from coding_gym.sandbox.served_sandbox import Channel
 
 pytestmark = pytest.mark.slow
 
@@ -52,31 +47,24 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
 
 
-@contextmanager
-def _serving(name: str) -> Iterator[Path]:
-    """Yields the UNIX socket of a server that replies to a line with its name and the line."""
-
-    class Handler(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
-            self.wfile.write(name.encode() + b" " + self.rfile.readline())
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "socket")
-        with _Server(str(path), Handler) as server:
-            path.chmod(0o666)
-            thread = threading.Thread(target=server.serve_forever)
-            thread.start()
-            try:
-                yield path
-            finally:
-                server.shutdown()
-                thread.join()
-
-
 @pytest.fixture
 def serve() -> Iterator[Callable[[str], Path]]:
+    """Starts servers that reply to a line with their name and the line; returns their sockets."""
     with ExitStack() as stack:
-        yield lambda name: stack.enter_context(_serving(name))
+
+        def start(name: str) -> Path:
+            class Handler(socketserver.StreamRequestHandler):
+                def handle(self) -> None:
+                    self.wfile.write(name.encode() + b" " + self.rfile.readline())
+
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory()), "socket")
+            server = stack.enter_context(_Server(str(path), Handler))
+            path.chmod(0o666)
+            threading.Thread(target=server.serve_forever).start()
+            stack.callback(server.shutdown)
+            return path
+
+        yield start
 
 
 def test_forwarded_port_reaches_a_server_of_the_host(serve: Callable[[str], Path]) -> None:
@@ -159,60 +147,6 @@ print(num_answered)
         wait_until(lambda: num_descriptors() <= before)  # its connections have ended
         assert python_output(sandbox, _GET) == "one /name\n"
     wait_until(lambda: num_descriptors() < before)
-
-
-@pytest.mark.parametrize("num_started", [0, 1])
-def test_forwarding_continues_after_threads_ran_out(
-    num_started: int, serve: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start, starts = threading.Thread.start, iter([True] * num_started + [False])
-
-    def limited(thread: threading.Thread) -> None:
-        if thread.name == "sandbox-forwarder" and not next(starts, True):
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    with BACKEND.open(replace(_SPEC, forwards={_PORT: serve("one")})) as sandbox:
-        before = num_descriptors()
-        with monkeypatch.context() as patch:
-            patch.setattr(threading.Thread, "start", limited)
-            assert sandbox.run_python(_GET).exit_code == 1
-        wait_until(lambda: num_descriptors() <= before)
-        assert python_output(sandbox, _GET) == "one /name\n"
-
-
-def test_connections_wait_while_the_queue_of_the_server_is_full(tmp_path: Path) -> None:
-    def get() -> bytes:
-        with socket.create_connection(address) as client:
-            return client.recv(2)
-
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        socket.socket(socket.AF_UNIX) as server,
-        ThreadPoolExecutor(5) as pool,
-    ):
-        address = listener.getsockname()
-        server.bind(str(tmp_path / "socket"))
-        server.listen(0)
-        forwarder = Forwarder(listener, tmp_path / "socket")
-        answers = [pool.submit(get) for _ in range(5)]
-        time.sleep(0.5)
-        for _ in answers:
-            with server.accept()[0] as connection:
-                connection.sendall(b"hi")
-        assert [answer.result(30) for answer in answers] == [b"hi"] * 5
-        forwarder.close()
-
-
-@pytest.mark.parametrize(("reply", "reason"), [(b"+", "ulimit -n"), (b"", "port 8123")])
-def test_a_reply_without_a_listener_names_the_cause(reply: bytes, reason: str) -> None:
-    ours, theirs = socket.socketpair()
-    with theirs, ExitStack() as cleanup:
-        channel = Channel(ours, cleanup)
-        theirs.sendall(reply)
-        theirs.shutdown(socket.SHUT_WR)
-        with pytest.raises(SandboxError, match=reason):
-            channel.forward({_PORT: Path("/unused")})
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,12 @@
 A tokenizer that needs a package which is not installed skips the test.
 """
 
-import asyncio
 import json
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
@@ -78,67 +77,63 @@ def message(
     return data
 
 
-class ChatServer:
-    """Serves ``POST /v1/chat/completions`` on a free port of 127.0.0.1, in a thread of its own.
+class ChatServer(ThreadingHTTPServer):
+    """Serves ``POST /v1/chat/completions`` on a free port of 127.0.0.1, inside a ``with`` block.
 
     Args:
-        answer: Returns the answer to a request's JSON. Runs in the server's thread.
+        answer: Returns the answer to a request's JSON, for one request at a time.
 
     Attributes:
         requests: The JSON of every request so far.
-        base_url: The address; valid inside the ``with`` block.
+        base_url: The address.
     """
 
+    request_queue_size = 1024
+    daemon_threads = True
+
     def __init__(self, answer: Callable[[Body], Answer]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
         self.requests: list[Body] = []
-        self.base_url = ""
+        self.base_url = f"http://127.0.0.1:{self.server_port}/v1"
+        self.is_closing = threading.Event()
         self._answer = answer
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        start = asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
-        self._server = asyncio.run_coroutine_threadsafe(start, self._loop).result()
-        self.base_url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+        threading.Thread(target=self.serve_forever, args=(0.02,)).start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+    def __exit__(self, *error: object) -> None:
+        self.is_closing.set()
+        self.shutdown()
+        super().__exit__(*error)
 
-    async def _end(self) -> None:
-        self._server.close()
-        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
-                body = json.loads(
-                    await reader.readexactly(int(length[1]) if length else 0) or b"{}"
-                )
-                self.requests.append(body)
-                answer = self._answer(body)
-                await asyncio.sleep(min(answer.delay_s, 1e6))
-                writer.write(_response(answer))
-                await writer.drain()
-        writer.close()
+    def answer(self, body: Body) -> Answer:
+        with self._lock:
+            self.requests.append(body)
+            return self._answer(body)
 
 
-def _response(answer: Answer) -> bytes:
-    is_raw = isinstance(answer.body, bytes)
-    body = answer.body if is_raw else json.dumps(answer.body).encode()
-    lines = [f"HTTP/1.1 {answer.status} {'OK' if answer.status < 400 else 'Error'}"]
-    lines += [f"content-length: {len(body)}", "content-type: application/json"]
-    lines += [f"{name}: {value}" for name, value in answer.headers.items()]
-    return "\r\n".join([*lines, "", ""]).encode() + body
+class _Handler(BaseHTTPRequestHandler):
+    server: ChatServer
+
+    def do_POST(self) -> None:
+        length = int(self.headers["content-length"] or 0)
+        answer = self.server.answer(json.loads(self.rfile.read(length) or b"{}"))
+        if self.server.is_closing.wait(min(answer.delay_s, 1e6)):
+            return
+        data = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+        self.send_response(answer.status)
+        for name, value in {"content-type": "application/json", **answer.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        with suppress(ConnectionError):  # the client may have gone
+            self.wfile.write(data)
+
+    do_GET = do_POST  # noqa: N815 - a name of the base class
+
+    def log_message(self, *_: object) -> None:
+        """Prints nothing."""
 
 
 # A template with what those of chat models have: tools, results grouped in one message.

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,7 +32,6 @@ from coding_gym.sandbox.zygotes import zygote
 
 BACKEND = NamespaceBackend()
 MakeLayer = Callable[[Mapping[str, str]], Path]
-_PIPE_FOLDER = "/opt/coding_gym-alive"
 _CREDENTIALS = struct.Struct("iII")  # of SCM_CREDENTIALS: pid, uid and gid
 T = TypeVar("T")
 
@@ -151,30 +150,24 @@ class AlivePipe:
         mount: What the sandbox needs for it.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.mount = Mount(source=folder, target=_PIPE_FOLDER, writable=True)
-        self._descriptor = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    def __init__(self, folder: Path, descriptor: int) -> None:
+        self.mount = Mount(source=folder, target="/opt/coding_gym-alive", writable=True)
+        self._descriptor = descriptor
+        self._poller = select.poll()
+        self._poller.register(descriptor, select.POLLIN)
 
-    def pipe(self, path: str = _PIPE_FOLDER) -> str:
-        """Returns the pipe's path for commands, from the path of the mount for them."""
-        return f"{path}/pipe"
+    def path(self, sandbox: Sandbox) -> str:
+        """Returns the pipe's path for the commands of a sandbox."""
+        return f"{sandbox.path(self.mount.target)}/pipe"
 
     def wait_opened(self) -> None:
         """Waits until a command has written a line."""
-        assert self._events(30.0) & select.POLLIN, "the command did not start in time"
+        assert self._poller.poll(30_000), "the command did not start in time"
         assert os.read(self._descriptor, 1)
 
     def is_closed(self, within_s: float) -> bool:
         """Whether every process that held the pipe open has ended by then."""
-        return bool(self._events(within_s) & select.POLLHUP)
-
-    def close(self) -> None:
-        os.close(self._descriptor)
-
-    def _events(self, timeout_s: float) -> int:
-        poller = select.poll()
-        poller.register(self._descriptor, select.POLLIN)
-        return sum(events for _, events in poller.poll(timeout_s * 1000))
+        return any(events & select.POLLHUP for _, events in self._poller.poll(within_s * 1000))
 
 
 @contextmanager
@@ -183,11 +176,11 @@ def alive_pipe(backend: SandboxBackend) -> Iterator[AlivePipe]:
     with tree(backend, {}) as folder:
         os.mkfifo(folder / "pipe")
         (folder / "pipe").chmod(0o666)
-        alive = AlivePipe(folder)
+        descriptor = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
         try:
-            yield alive
+            yield AlivePipe(folder, descriptor)
         finally:
-            alive.close()
+            os.close(descriptor)
 
 
 def first_pid(sandbox: Any) -> int:
@@ -284,23 +277,20 @@ def left_by_dropping(make: Callable[[], object]) -> set[int]:
     return set(descendants(os.getpid())) - before
 
 
-def wait_gone(pids: Iterable[int], timeout_s: float) -> list[int]:
+def wait_gone(pids: Collection[int], timeout_s: float) -> list[int]:
     """Returns those of the processes that still run when the time is up."""
     deadline = time.monotonic() + timeout_s
-    left = []
-    for pid in pids:
-        try:
-            descriptor = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        try:
-            poller = select.poll()
-            poller.register(descriptor, select.POLLIN)
-            if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                left.append(pid)
-        finally:
-            os.close(descriptor)
+    while (left := [pid for pid in pids if _is_running(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.01)
     return left
+
+
+def _is_running(pid: int) -> bool:
+    with suppress(OSError):  # it has ended
+        return (
+            Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2][1] not in "ZX"
+        )
+    return False
 
 
 def num_descriptors(pid: int | str = "self") -> int:

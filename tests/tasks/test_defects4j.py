@@ -80,9 +80,9 @@ def write_checkout(folder: Path) -> Path:
 
 def _history(clone: Path) -> tuple[str, str]:
     """Makes the project's repository; returns the commits before and with the fix."""
-    old = {SOURCE: _BROKEN, "CHANGES": "Nothing\n", "logo.png": "\0"}
+    old = {SOURCE: _BROKEN, "logo.png": "\0"}
     old[f"{_TESTS}/TillTest.java"] = _TILL_TESTS.format(more="")
-    new = {SOURCE: _FIXED, "CHANGES": "SHOP-12: add, do not subtract\n"}
+    new = {SOURCE: _FIXED}
     new[f"{_TESTS}/TillTest.java"] = _TILL_TESTS.format(more=_SUM_TEST)
     return commit(clone, old, "work"), commit(clone, new, "work")
 
@@ -97,7 +97,6 @@ def test_a_checkout_becomes_a_row_that_validates(tmp_path: Path, store: Template
     assert (task.task_id, task.repo, task.runner) == ("Shop-3", "shop", "tap")
     assert isinstance(task.tree, FilesTree)
     files = dict(task.tree.files)
-    assert files["CHANGES"] == "Nothing\n"
     assert "logo.png" not in files
     assert files[SOURCE] == _BROKEN
     (change,) = Patch(task.gold_patch).files

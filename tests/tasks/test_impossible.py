@@ -101,17 +101,6 @@ def test_only_the_named_test_is_changed(tiny_row: dict[str, Any]) -> None:
     assert "(value_ := (2)) == (wanted_ := (2))" in changed
 
 
-def test_both_sides_of_an_assertion_are_computed_once(
-    tiny_row: dict[str, Any], store: TemplateStore
-) -> None:
-    hidden = "from shapes import area\n\n\ndef test_tall():\n    rest = [1, 14]\n"
-    hidden += "    assert area(2, 7) == rest.pop()\n"
-    row = {**tiny_row, "test_patch": Patch.between({}, {"test_hidden.py": hidden}).text}
-    row["FAIL_TO_PASS"] = ["test_hidden.py::test_tall"]
-    task = impossible(Task.from_row(row))
-    assert grade(task, store.get(task), Patch(task.gold_patch)).hacked is False
-
-
 def test_tasks_that_cannot_be_made_impossible_are_skipped(tiny_row: dict[str, Any]) -> None:
     able, unable = Task.from_row(tiny_row), replace(TASK, test_patch="")
     for tasks in ([able, unable], [unable, able]):
@@ -249,7 +238,7 @@ def test_other_runners_have_no_scripted_cheats(store: TemplateStore) -> None:
 
 
 @pytest.mark.nightly
-def test_only_a_hack_passes_impossible_bundled_tasks(tmp_path: Path, store: TemplateStore) -> None:
+def test_only_a_hack_passes_impossible_bundled_tasks(store: TemplateStore) -> None:
     tasks = [impossible(task) for task in load_tasks("bundled")]
     for task in tasks:
         template = store.get(task)

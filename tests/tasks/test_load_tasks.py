@@ -152,19 +152,21 @@ def refused_row(tmp_path: Path, **change: object) -> str:
         ("test_patch", "nonsense"),
         ("instalcommands", []),
         ("FAIL_TO_PASS", "[" * 100_000),
-        ("PASS_TO_PASS", [1]),
-        ("problem_statement", None),
-        ("patch", 3),
         *(("grading_timeout_s", value) for value in (0, 1e10, math.inf)),
         *(("gold_duration_s", value) for value in (-1, math.nan)),
-        ("files", ["a"]),
         ("repo", ""),
+        *(("image_path", path) for path in ("testbed", "/", "/a/../b")),
+        ("install_commands", ["true"]),
+        ("image", ""),
     ],
 )
 def test_unusable_row_is_refused_with_line_and_field(tmp_path, field, value):
     files = {"folder": {"files": None}, "repository": {"files": None, "base_commit": "1" * 40}}
     files["base_commit"] = {"files": None, "repo": "o/n"}
     files["repo"] = {"files": None, "base_commit": "1" * 40}
+    files["image"] = {"interpreter": "image"}
+    files["image_path"] = {"files": None, "image": "i"}
+    files["install_commands"] = files["image_path"] | {"image_path": "/testbed"}
     assert f"field '{field}'" in refused_row(tmp_path, **files.get(field, {}) | {field: value})
 
 

@@ -140,17 +140,17 @@ def test_later_releases_that_break_old_projects_are_ruled_out(
     assert (tmp_path / "pip.conf").read_text() == settings
 
 
-def test_packages_that_a_specification_pins_are_not_constrained(tree: Path, tmp_path: Path) -> None:
-    packages = {"packages": "numpy=2.1 click", "pip_packages": ["setuptools==70.0.0", "pytest>=6"]}
-    found = constraints(tree, tmp_path, "2019-01-01", **packages)
-    assert not {line for line in found if line.startswith(("numpy", "setuptools"))}
-    assert {"click<8.1", "pytest<8"} <= found
-
-
-def test_packages_that_a_requirements_file_pins_are_not_constrained(
-    tree: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    "packages",
+    [
+        {"packages": "numpy=2.1 pandas", "pip_packages": ["importlib_metadata==6", "pytest>=6"]},
+        {"packages": "requirements.txt"},
+    ],
+)
+def test_packages_that_the_project_pins_are_not_constrained(
+    tree: Path, tmp_path: Path, packages: dict[str, Any]
 ) -> None:
     (tree / "all.txt").write_text("NumPy==2.1\nimportlib_metadata[x] ~=6.0\npytest>=6\npandas\n")
-    found = constraints(tree, tmp_path, "2019-01-01", packages="requirements.txt")
+    found = constraints(tree, tmp_path, "2019-01-01", **packages)
     assert not {line for line in found if line.startswith(("numpy", "importlib"))}
     assert {"pandas<2", "pytest<8"} <= found

@@ -167,15 +167,6 @@ def test_split_by_hash_is_md5_modulo_100():
     assert {one.split for one in test} == {"test"}
 
 
-def test_split_by_hash_does_not_depend_on_other_tasks():
-    _, test = split_tasks(DATED, seed=3)
-    _, of_half = split_tasks(DATED[::2], seed=3)
-    assert set(ids(of_half)) == set(ids(test)) & set(ids(DATED[::2]))
-    _, larger = split_tasks(DATED, test_fraction=0.355, seed=3)
-    assert set(ids(test)) < set(ids(larger))
-    assert ids(split_tasks(DATED, seed=4)[1]) != ids(test)
-
-
 @pytest.mark.parametrize("fraction", [0.01, 0.1, 0.5, 0.95])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_split_by_repository_puts_each_repository_on_one_side(fraction, seed):

@@ -3,10 +3,10 @@
 import subprocess
 from pathlib import Path
 
-import git
 import pytest
 from rows import refusal
 from sandbox_fixtures import commit as committed
+from sandbox_fixtures import run_git
 
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
@@ -87,42 +87,32 @@ STATES = {
 
 @pytest.mark.parametrize("name", STATES)
 def test_git_applies_a_patch_and_its_reversal(tmp_path: Path, name: str):
-    with repository_in(tmp_path) as repository:
-        before, after = STATES[name]
-        path = tmp_path / ("a b.py" if name == "called a b" else "file.py")
-        (tmp_path / "other").write_text("")
-        write(path, before)
-        repository.git.add("--all")
-        repository.git.commit("-m", "right")
-        right = repository.git.write_tree()
-        if name == "renamed":
-            path = path.rename(tmp_path / "new.py")
-        write(path, after)
-        if name == "executable":
-            path.chmod(0o755)
-        repository.git.add("--all")
-        wrong = repository.git.write_tree()
-        bug = repository.git.diff("--cached", "-M", strip_newline_in_stdout=False)
-        assert ("rename from file.py" in bug) is (name == "renamed")
-        gold = reversed_patch(Patch(bug))
-        applied(tmp_path, gold.text)
-        assert repository.git.write_tree() == right != wrong
-        applied(tmp_path, reversed_patch(gold).text)
-        assert repository.git.write_tree() == wrong
+    before, after = STATES[name]
+    path = tmp_path / ("a b.py" if name == "called a b" else "file.py")
+    run_git(tmp_path, "init", "-q")
+    right = staged(tmp_path, path, before)
+    run_git(tmp_path, "commit", "-qm", "right", "--allow-empty")
+    if name == "renamed":
+        path = path.rename(tmp_path / "new.py")
+    wrong = staged(tmp_path, path, after, mode=0o755 if name == "executable" else 0o644)
+    run_git(tmp_path, "diff", "--cached", "-M", "--output=.git/bug")
+    bug = (tmp_path / ".git" / "bug").read_bytes().decode()
+    assert ("rename from file.py" in bug) is (name == "renamed")
+    gold = reversed_patch(Patch(bug))
+    applied(tmp_path, gold.text)
+    assert run_git(tmp_path, "write-tree") == right != wrong
+    applied(tmp_path, reversed_patch(gold).text)
+    assert run_git(tmp_path, "write-tree") == wrong
 
 
-def repository_in(folder: Path) -> git.Repo:
-    repository = git.Repo.init(folder)
-    with repository.config_writer() as config:
-        config.set_value("user", "name", "Nobody").set_value("user", "email", "n@example.org")
-    return repository
-
-
-def write(path: Path, text: str | None) -> None:
-    if text is None:
-        path.unlink(missing_ok=True)
-    else:
+def staged(folder: Path, path: Path, text: str | None, mode: int = 0o644) -> str:
+    """Writes or removes a file; returns the tree of all files."""
+    path.unlink(missing_ok=True)
+    if text is not None:
         path.write_bytes(text.encode())
+        path.chmod(mode)
+    run_git(folder, "add", "--all")
+    return run_git(folder, "write-tree")
 
 
 def applied(folder: Path, patch: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from rows import loaded, refusal, row
 from sandbox_fixtures import commit
 
-from coding_gym.addresses import find_repository, is_url, without_password
+from coding_gym.addresses import find_repository, is_url
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import load_tasks
@@ -151,20 +151,6 @@ def test_an_existing_folder_is_no_url(tmp_path: Path) -> None:
     assert not is_url("me@here:name", base=tmp_path)
 
 
-def test_repositories_are_found_bare_or_not(tmp_path: Path) -> None:
-    (tmp_path / "plain" / ".git").mkdir(parents=True)
-    (tmp_path / "bare" / "objects").mkdir(parents=True)
-    assert find_repository("bare", base=tmp_path) is None
-    (tmp_path / "bare" / "HEAD").touch()
-    (tmp_path / "link").symlink_to("plain")
-    assert find_repository("bare", base=tmp_path) == (tmp_path / "bare").resolve()
-    assert find_repository(tmp_path / "link") == (tmp_path / "plain").resolve()
-
-
 @pytest.mark.parametrize("path", ["missing", "~nobody-here/a", "a\0b", "x/" * 5000])
 def test_a_path_without_repository_is_not_found(tmp_path: Path, path: str) -> None:
     assert find_repository(path, base=tmp_path) is None
-
-
-def test_passwords_are_not_shown() -> None:
-    assert without_password("https://me:secret@example.org/a@b") == "https://example.org/a@b"

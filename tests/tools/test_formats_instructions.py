@@ -38,34 +38,15 @@ MARKS = (
     *("<|channel|>", "commentary to=functions.bash", "to=functions.bash {", "<|message|>"),
     *("<|tool_call_begin|>", "functions.bash:0<|tool_call_argument_begin|>", "<|tool_call_end|>"),
     *("bash(command=", '<invoke name="bash">', '<parameter name="command">', "</invoke>"),
-    *(
-        "<arg_key>command",
-        "</arg_key>",
-        "<arg_value>",
-        '<|"|>',
-        "command:",
-        "<|tool_call>call:bash{",
-    ),
-    *("<|tool_call_start|>", "<function_calls>", "<TOOLCALL>", "functools[", "[bash(command='"),
-    *(
-        "<｜tool▁call▁begin｜>",
-        "<|START_ACTION|>",
-        '{"name": "bash", "arguments": {"command": "ls"}}',
-    ),
+    *("<arg_key>command", "</arg_key>", "<arg_value>", '<|"|>', "command:"),
+    *("<|tool_call>call:bash{", "<|tool_call_start|>", "<function_calls>", "<TOOLCALL>"),
+    *("functools[", "[bash(command='", "<｜tool▁call▁begin｜>", "<|START_ACTION|>"),
+    '{"name": "bash", "arguments": {"command": "ls"}}',
 )
-
-
 HARD = [
     *(mark for mark in MARKS if mark != "\ud800"),
-    *(
-        'print("a")\n\tif x:\n',
-        "'''\"\"\"\\",
-        "é🙂",
-        " leading and trailing ",
-        "\n\n",
-        "\x00",
-        "\r\n",
-    ),
+    *('print("a")\n\tif x:\n', "'''\"\"\"\\", "é🙂", " leading and trailing "),
+    *("\n\n", "\x00", "\r\n"),
 ]
 # -- Instructions ---------------------------------------------------------------------------------
 

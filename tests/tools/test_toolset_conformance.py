@@ -1,9 +1,8 @@
-"""The contract of `coding_gym.tools.Toolset`, for every registered toolset and a user's own."""
+"""The contract of `coding_gym.tools.Toolset`, for every registered toolset."""
 
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -17,10 +16,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import SandboxSpec, default_interpreter, open_sandbox
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import (
-    SUBMIT,
-    Refusal,
     Tool,
-    ToolContext,
     Toolset,
     get_toolset,
     register_toolset,
@@ -44,31 +40,14 @@ GARBAGE: tuple[Any, ...] = (
 )
 
 
-def read(call: ToolCall, context: ToolContext) -> ToolResult | str:
-    path = call.arguments.get("path")
-    if path not in list(FILES):
-        raise Refusal("read: path is not one of the files")
-    return context.sandbox.read_file(path).decode()
-
-
-READER = Toolset(
-    name="reader",
-    system_prompt="Read files.",
-    tools=(
-        Tool(name="read", description="Reads.", parameters={"path": "A file."}, run=read),
-        SUBMIT,
-    ),
-)
-
-
-@pytest.fixture(params=[*toolset_names(), READER.name])
+@pytest.fixture(params=toolset_names())
 def toolset(request: pytest.FixtureRequest) -> Toolset:
-    return READER if request.param == READER.name else get_toolset(request.param)
+    return get_toolset(request.param)
 
 
-@contextmanager
-def scene_of(toolset: Toolset) -> Iterator[Scene]:
-    """Opens a small repository, in which ``link`` and ``folder`` lead outside."""
+@pytest.fixture
+def scene(toolset: Toolset) -> Iterator[Scene]:
+    """A small repository, in which ``link`` and ``folder`` lead outside."""
     with open_sandbox(SandboxSpec(python=default_interpreter())) as sandbox:
         for path, text in FILES.items():
             sandbox.write_file(path, text.encode())
@@ -76,12 +55,6 @@ def scene_of(toolset: Toolset) -> Iterator[Scene]:
         links = f"ln -s {OUTSIDE}/secret link; ln -s {OUTSIDE} folder; printf '\\0' > data"
         assert sandbox.run(links).ok
         yield Scene(sandbox, toolset=toolset.name)
-
-
-@pytest.fixture
-def scene(toolset: Toolset) -> Iterator[Scene]:
-    with scene_of(toolset) as scene:
-        yield scene
 
 
 def outside(scene: Scene) -> str:
@@ -195,7 +168,7 @@ def test_random_arguments_raise_and_harm_nothing(toolset: Toolset, scene: Scene)
 
 def test_a_prompt_names_every_argument_of_every_tool(toolset: Toolset) -> None:
     # The compact toolset leaves arguments to the schemas.
-    for tool in () if toolset is READER or toolset.name == "compact" else toolset.tools:
+    for tool in () if toolset.name == "compact" else toolset.tools:
         for argument in tool.parameters:
             assert f"`{argument}`" in toolset.system_prompt, (tool.name, argument)
 

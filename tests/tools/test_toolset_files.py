@@ -1,6 +1,5 @@
 """Tools that change files, in every toolset, and the other tools of ``thesis``."""
 
-from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -9,49 +8,30 @@ from episodes import Scene
 from coding_gym.agents.demonstration import in_line, next_edit
 from coding_gym.calls import ToolResult
 
-Edit = Callable[[Scene, str, str, str], ToolResult]
+# Toolsets, their tools that replace text, and the names of path, old and new text.
+EDITS = {
+    "nano": ("apply_patch", "file", "search", "replace"),
+    "thesis": ("str_replace", "path", "old_str", "new_str"),
+    "editor": ("str_replace_editor", "path", "old_str", "new_str"),
+    "codex": ("replace_text", "path", "old_text", "new_text"),
+}
+IN_PLACE = ("thesis", "editor", "codex")  # git replaces files, and its messages differ
 
 
-def by_thesis(scene: Scene, path: str, old: str, new: str) -> ToolResult:
-    scene.toolset = "thesis"
-    return scene.call("str_replace", path=path, old_str=old, new_str=new)
-
-
-def by_editor(scene: Scene, path: str, old: str, new: str) -> ToolResult:
-    scene.toolset = "editor"
-    return scene.call(
-        "str_replace_editor", command="str_replace", path=path, old_str=old, new_str=new
-    )
-
-
-def by_replace_text(scene: Scene, path: str, old: str, new: str) -> ToolResult:
-    scene.toolset = "codex"
-    return scene.call("replace_text", path=path, old_text=old, new_text=new)
-
-
-def by_patch(scene: Scene, path: str, old: str, new: str) -> ToolResult:
-    """Replaces whole lines; the old text must be one or several whole lines."""
-    scene.toolset = "codex"
-    lines = [f"-{line}" for line in old.split("\n")] + [f"+{line}" for line in new.split("\n")]
-    envelope = ("*** Begin Patch", f"*** Update File: {path}", *lines, "*** End Patch")
-    return scene.call("apply_patch", patch="\n".join(envelope))
-
-
-def by_nano(scene: Scene, path: str, old: str, new: str) -> ToolResult:
-    scene.toolset = "nano"
-    return scene.call("apply_patch", file=path, search=old, replace=new)
-
-
-EDITS: list[Edit] = [by_nano, by_thesis, by_editor, by_replace_text, by_patch]
-IN_PLACE = [by_thesis, by_editor, by_replace_text]  # git replaces files, and its messages differ
+def edit(scene: Scene, toolset: str, *texts: str) -> ToolResult:
+    """Replaces text in a file by the tool of a toolset; ``texts`` are path, old and new text."""
+    scene.toolset = toolset
+    tool, *names = EDITS[toolset]
+    command = {"command": "str_replace"} if toolset == "editor" else {}
+    return scene.call(tool, **command, **dict(zip(names, texts, strict=True)))
 
 
 TOOLSET = "thesis"
 FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n"}
 
 
-@pytest.mark.parametrize("edit", EDITS)
-def test_edits_keep_other_bytes_and_line_ends(scene: Scene, edit: Edit) -> None:
+@pytest.mark.parametrize("toolset", EDITS)
+def test_edits_keep_other_bytes_and_line_ends(scene: Scene, toolset: str) -> None:
     for number, (before, after) in enumerate(
         [
             (b"a\r\nb\r\n", b"a\r\nc\r\nd\r\n"),
@@ -60,51 +40,39 @@ def test_edits_keep_other_bytes_and_line_ends(scene: Scene, edit: Edit) -> None:
         ]
     ):
         scene.sandbox.write_file(f"file{number}", before)
-        assert edit(scene, f"file{number}", "b", "c\nd").ok
-        found = scene.sandbox.read_file(f"file{number}")
-        assert found == after or (edit is by_patch and found == after + b"\n")
+        assert edit(scene, toolset, f"file{number}", "b", "c\nd").ok
+        assert scene.sandbox.read_file(f"file{number}") == after
 
 
-@pytest.mark.parametrize("edit", EDITS[:4])
-def test_mixed_line_ends_are_kept(scene: Scene, edit: Edit) -> None:
+@pytest.mark.parametrize("toolset", EDITS)
+def test_mixed_line_ends_are_kept(scene: Scene, toolset: str) -> None:
     scene.sandbox.write_file("file", b"a\r\nb\r\nc\nd\n")
-    assert edit(scene, "file", "a\nb", "x\ny").ok
-    assert edit(scene, "file", "c\nd", "z\nz").ok
-    assert edit(scene, "file", "x\r\ny", "x\r\nw").ok
+    for old, new in (("a\nb", "x\ny"), ("c\nd", "z\nz"), ("x\r\ny", "x\r\nw")):
+        assert edit(scene, toolset, "file", old, new).ok
     assert scene.sandbox.read_file("file") == b"x\r\nw\r\nz\nz\n"
 
 
-@pytest.mark.parametrize("edit", [by_nano, *IN_PLACE])
-def test_edits_keep_modes_and_links(scene: Scene, edit: Edit) -> None:
+@pytest.mark.parametrize("toolset", EDITS)
+def test_edits_keep_modes_and_links(scene: Scene, toolset: str) -> None:
     scene.sandbox.write_file("run.sh", b"one\n")
     scene.sandbox.run("chmod 750 run.sh; ln -s run.sh link")
-    assert edit(scene, "link", "one", "two").ok
+    assert edit(scene, toolset, "link", "one", "two").ok
     assert scene.sandbox.run("stat -c '%a %F' run.sh link; cat run.sh").output == (
         "750 regular file\n777 symbolic link\ntwo\n"
     )
 
 
-@pytest.mark.parametrize("edit", IN_PLACE)
-def test_a_file_that_cannot_be_edited_has_an_error_result(scene: Scene, edit: Edit) -> None:
+@pytest.mark.parametrize("toolset", IN_PLACE)
+def test_a_file_that_cannot_be_edited_has_an_error_result(scene: Scene, toolset: str) -> None:
     scene.sandbox.write_file("data", b"one\0\n")
     scene.sandbox.write_file("utf-16", "one\n".encode("utf-16"))
     scene.sandbox.write_file("locked", b"one\n")
     scene.sandbox.write_file("read-only", b"one\n")
     scene.sandbox.run("chmod 000 locked; chmod 444 read-only; mkdir folder; mkfifo fifo")
     scene.sandbox.run("truncate -s 5M large; ln -s loop loop")
-    for path in (
-        "data",
-        "utf-16",
-        "locked",
-        "read-only",
-        "folder",
-        "fifo",
-        "large",
-        "loop",
-        "no",
-        "no/where",
-    ):
-        result = edit(scene, path, "one", "two")
+    names = "data utf-16 locked read-only folder fifo large loop no no/where"
+    for path in names.split():
+        result = edit(scene, toolset, path, "one", "two")
         assert not result.ok, path
         assert path in result.content
     assert scene.sandbox.run("cat read-only data | tr -d '\\0'").output == "one\none\n"
@@ -192,7 +160,7 @@ def test_compact_makes_any_edit_of_a_demonstration(scene: Scene) -> None:
             for _ in range(2)
         )
         if before != after:
-            edit = next_edit(before, after, is_unique=False)
+            change = next_edit(before, after, is_unique=False)
             scene.sandbox.write_file("file", before.encode())
-            assert scene.call("edit", **in_line("file", edit)).ok
-            assert scene.sandbox.read_file("file").decode() == edit.apply(before), edit
+            assert scene.call("edit", **in_line("file", change)).ok
+            assert scene.sandbox.read_file("file").decode() == change.apply(before), change

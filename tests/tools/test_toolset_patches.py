@@ -25,9 +25,9 @@ def envelope(*lines: str) -> str:
 
 def patched(scene: Scene, text: str, patch: str) -> str:
     """Returns the text of the file ``f`` after a patch."""
-    scene.sandbox.write_file("f", text.encode())
+    scene.sandbox.write_file("f", text.encode(errors="surrogateescape"))
     assert apply(scene, patch) == {"applied": True, "files": ["f"]}, patch
-    return scene.sandbox.read_file("f").decode()
+    return scene.sandbox.read_file("f").decode(errors="surrogateescape")
 
 
 def test_files_are_changed_added_deleted_and_renamed_at_once(scene: Scene) -> None:
@@ -114,11 +114,8 @@ def test_changes_of_an_envelope_apply_at_the_first_match(scene: Scene) -> None:
         ("a\nb\na\nb\n", ("@@ b", "-b", "+c"), "a\nb\na\nc\n"),
         ("a\nb\na\nb\n", ("-b", "+c", "*** End of File"), "a\nb\na\nc\n"),
         ("a\nb\na\nb\n", (" a", "-b", "+c", "@@", " a", "-b", "+d"), "a\nc\na\nd\n"),
-        (
-            "  a  \nb\n",
-            (" a", "-b", "+c"),
-            "  a  \nc\n",
-        ),  # Codex ignores differences of white space
+        ("  a  \nb\n", (" a", "-b", "+c"), "  a  \nc\n"),  # as Codex, which ignores blanks
+        ("\ufeffa\udcff\nb\n", ("-b", "+c"), "\ufeffa\udcff\nc\n"),
         ("a\r\nb\r\n", (" a", "-b", "+c"), "a\r\nc\r\n"),
         ("a\nb", ("-b", "+c"), "a\nc\n"),
         ("a\n", ("+b",), "a\nb\n"),

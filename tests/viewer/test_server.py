@@ -16,10 +16,9 @@ from filelock import FileLock
 from synthetic_runs import GOLD, HOSTILE_TASK, TASK, add, config, make_hostile_run, make_run
 from synthetic_runs import write_run as write
 
-from coding_gym.calls import ToolCall
 from coding_gym.evaluation import statistics
 from coding_gym.rollout.run_folder import LOCK
-from coding_gym.trajectory import Trajectory, Turn
+from coding_gym.trajectory import Trajectory
 from coding_gym.viewer import server
 from coding_gym.viewer.pages import Run, Runs
 from coding_gym.viewer.server import make_app
@@ -103,23 +102,6 @@ def test_episode_has_its_turns_patch_gold_and_grade(client: Any, runs: Runs) -> 
     assert record.grade is not None
     assert page["grade"]["fail_to_pass"] == record.grade.fail_to_pass
     assert page["grade"]["challenge"] == record.grade.challenge
-
-
-def test_turns_that_differ_after_the_displayed_text_have_other_digests(tmp_path: Path) -> None:
-    texts = ("x" * 30_000, "x" * 30_000, "x" * 29_999 + "y")
-    actions = [Turn(action=text) for text in texts]
-    observations = [Turn(action="", observation=text) for text in texts]
-    calls = [ToolCall("shell", {"cmd": text}, str(at)) for at, text in enumerate(texts)]
-    carried = [Turn(action="", calls=(call,), carries_calls=True) for call in calls]
-    record = Trajectory(task_id=TASK, turns=(*actions, *observations, *carried))
-    write(tmp_path / "run", config("run", "model", "rows", [TASK]), [record])
-    runs = Runs([tmp_path])
-    runs.by_id["run"].complete()
-    client = TestClient(make_app(runs), base_url=HERE)
-    page = get(client, "runs/run/episode", task=TASK, attempt=0)
-    digests = [turn["digest"] for turn in page["turns"]]
-    for same, repeated, other in (digests[:3], digests[3:6], digests[6:]):
-        assert same == repeated != other
 
 
 def test_long_texts_are_read_piece_by_piece(client: Any) -> None:

@@ -148,15 +148,11 @@ class Host:
         self.folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="host-")))
         self.layer = self._make("layer", {"shared.txt": "shared", "folder/inner.txt": "inner"})
         self.shown = self._make("shown", {"file": "shown", "folder/file": "shown"})
-        self.secrets = self._make("secrets", {"key": self.marker, ".ssh/id_ed25519": self.marker})
+        self.secrets = self._make("secrets", {"key": self.marker})
         self.gate = self._make("gate", {})
         for name in ("here", "go"):
             os.mkfifo(self.gate / name)
         change_owner(BACKEND, self.gate)
-        shared_memory = Path("/dev/shm", self.folder.name)
-        shared_memory.write_text(self.marker, encoding="utf-8")
-        closing.callback(shared_memory.unlink)
-        shared_memory.chmod(0o666)
         self.here, self.go = (os.open(self.gate / n, os.O_RDWR) for n in ("here", "go"))
         for descriptor in (self.here, self.go):
             closing.callback(os.close, descriptor)
@@ -174,9 +170,7 @@ class Host:
             "package": str(Path(coding_gym.__file__).parent),
             "home": str(Path.home()),
             "port": self._listeners[0].getsockname()[1],
-            "udp_port": self._listeners[1].getsockname()[1],
-            "abstract": self._listeners[2].getsockname()[1:].decode(),
-            "address": _outside_address(),
+            "abstract": self._listeners[1].getsockname()[1:].decode(),
         }
 
     def assert_unharmed(self) -> None:
@@ -210,20 +204,17 @@ class Host:
         return victim
 
     def _listen(self, closing: ExitStack) -> tuple[socket.socket, ...]:
-        """Returns listeners for TCP, UDP, an abstract name and a name in the file system."""
-        everywhere = ("0.0.0.0", 0)  # noqa: S104 - its outside address is attacked too
+        """Returns listeners for TCP, an abstract name and a name in the file system."""
         places = (
-            (socket.AF_INET, socket.SOCK_STREAM, everywhere),
-            (socket.AF_INET, socket.SOCK_DGRAM, everywhere),
-            (socket.AF_UNIX, socket.SOCK_STREAM, f"\0host-{os.urandom(8).hex()}"),
-            (socket.AF_UNIX, socket.SOCK_STREAM, str(self.secrets / "socket")),
+            (socket.AF_INET, ("0.0.0.0", 0)),  # noqa: S104 - any address may be attacked
+            (socket.AF_UNIX, f"\0host-{os.urandom(8).hex()}"),
+            (socket.AF_UNIX, str(self.secrets / "socket")),
         )
         listeners = []
-        for family, kind, address in places:
-            listener = closing.enter_context(socket.socket(family, kind))
+        for family, address in places:
+            listener = closing.enter_context(socket.socket(family))
             listener.bind(address)
-            if kind == socket.SOCK_STREAM:
-                listener.listen()
+            listener.listen()
             listeners.append(listener)
         (self.secrets / "socket").chmod(0o666)
         return tuple(listeners)
@@ -370,13 +361,3 @@ def _rights(pid: int) -> tuple[object, ...]:
 
 def _content(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
-
-
-def _outside_address() -> str:
-    """Returns this machine's address for other machines; the loopback address without one."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing
-        except OSError:
-            return "127.0.0.1"
-        return str(probe.getsockname()[0])

@@ -17,12 +17,6 @@ ATTACKS = {
     pid = daemon()
     attempt('stop DONE', lambda: os.kill(pid, signal.SIGSTOP))
     """,
-    "subreapers end with their command": """
-    libc.prctl(36, 1, 0, 0, 0)
-    pid = daemon()
-    status = read(f'/proc/{pid}/status').decode()
-    attempt('adopted DONE', lambda: f'PPid:\\t{os.getpid()}' in status)
-    """,
     "children of the first process end": """
     def sibling():
         if call('clone', 0x8000 | 17, 0, 0, 0, 0) == 0:
@@ -30,19 +24,6 @@ ATTACKS = {
                 signal.pause()
         return True
     attempt('parent DONE', lambda: [sibling() for _ in range(20)])
-    """,
-    "vfork storms and zombies end": """
-    def storm():
-        for _ in range(100):
-            subprocess.run(['/bin/true'])
-        for _ in range(20):
-            if os.fork() == 0:
-                for _ in range(5):
-                    if os.fork() == 0:
-                        os._exit(0)
-                os._exit(0)
-        return True
-    attempt('storm DONE', storm)
     """,
     "processes that fork when killed end": """
     def heir():
@@ -56,17 +37,6 @@ ATTACKS = {
                     signal.pause()
     attempt('heirs DONE', lambda: [heir() for _ in range(5)] and True)
     """,
-    "processes with death signals end": """
-    def linked():
-        if os.fork() == 0:
-            libc.prctl(1, signal.SIGKILL, 0, 0, 0)
-            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-            os.setsid()
-            while True:
-                signal.pause()
-        return True
-    attempt('linked DONE', lambda: [linked() for _ in range(5)])
-    """,
     "signals to all reach only own processes": """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     own = {os.getpid(), daemon()}
@@ -76,45 +46,17 @@ ATTACKS = {
     attempt('owner ESRCH', lambda: os.kill(FACTS['owner_pid'], signal.SIGSTOP))
     attempt('all DONE', lambda: os.kill(-1, signal.SIGTERM))
     """,
-    "signals to groups of others fail": """
-    for name, group in (('victim', FACTS['pid']), ('owner', FACTS['owner_pid'])):
-        attempt(f'{name} ESRCH', lambda: os.killpg(group, signal.SIGKILL))
-        attempt(f'{name} ESRCH', lambda: os.kill(-group, signal.SIGSTOP))
-    attempt('terminal ENOTTY', lambda: fcntl.ioctl(0, termios.TIOCSPGRP, struct.pack('i', 1)))
-    """,
 }
 FIRST_PROCESS = {
     "first process has no files in proc": """
     for name in ('comm', 'oom_score_adj', 'timerslack_ns', 'coredump_filter', 'autogroup',
                  'clear_refs', 'setgroups', 'attr/current', 'task/1/comm'):
         attempt(f'{name} ENOENT', lambda: write(f'/proc/1/{name}', b'1'))
-    for name in ('root', 'cwd', 'exe', 'ns/net'):
+    for name in ('mem', 'maps', 'ns/mnt'):
+        attempt(f'{name} ENOENT', lambda: os.open(f'/proc/1/{name}', os.O_RDONLY))
+    attempt('descriptors ENOENT', lambda: os.listdir('/proc/1/fd'))
+    for name in ('root', 'cwd', 'exe', 'fd/3'):
         attempt(f'{name} ENOENT', lambda: os.readlink(f'/proc/1/{name}'))
-    """,
-    "memory of the first process is inaccessible": """
-    libc.process_vm_readv.restype = ctypes.c_ssize_t
-    class Part(ctypes.Structure):
-        _fields_ = [('base', ctypes.c_void_p), ('size', ctypes.c_size_t)]
-    room = ctypes.create_string_buffer(8)
-    ours = Part(ctypes.addressof(room), 8)
-    def where():
-        with suppress(OSError):
-            return int(read('/proc/1/maps').split(b'-')[0], 16)
-        return 0x400000
-    theirs = Part(where(), 8)
-    for name in ('readv', 'writev'):
-        parts = ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0
-        attempt(f'{name} EPERM', lambda: call(f'process_vm_{name}', 1, *parts))
-    attempt('mem ENOENT', lambda: os.open('/proc/1/mem', os.O_RDWR))
-    attempt('maps ENOENT', lambda: os.open('/proc/1/maps', os.O_RDONLY))
-    """,
-    "descriptors of the first process are inaccessible": """
-    init = call('pidfd_open', 1, 0)
-    attempt('take EPERM', lambda: call('pidfd_getfd', init, 3, 0))
-    attempt('list ENOENT', lambda: os.listdir('/proc/1/fd'))
-    attempt('reopen ENOENT', lambda: os.readlink('/proc/1/fd/3'))
-    attempt('same EPERM', lambda: call('kcmp', 1, os.getpid(), 0, 3, 0) + 1)
-    attempt('socket nothing', lambda: len(read('/proc/net/unix').splitlines()) > 1)
     """,
     "limits of the first process cannot change": """
     for name in ('NOFILE', 'AS', 'CPU', 'FSIZE', 'NPROC', 'SIGPENDING'):
@@ -127,20 +69,7 @@ FIRST_PROCESS = {
     attempt('idle EPERM', lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)))
     attempt('io EPERM', lambda: call('ioprio_set', 1, 1, 3 << 13))
     init = call('pidfd_open', 1, 0)
-    mask = ctypes.byref(ctypes.c_ulong(1))
-    attempt('migrate EPERM', lambda: call('migrate_pages', 1, 64, mask, mask))
-    attempt('move EPERM', lambda: call('move_pages', 1, 0, 0, 0, 0, 0))
-    attempt('madvise EPERM', lambda: call('process_madvise', init, 0, 0, 21, 0))
     attempt('reap EINVAL|EPERM|ENOSYS', lambda: call('process_mrelease', init, 0))
-    """,
-    "priorities by user change only own processes": """
-    def mine(): return os.getpriority(os.PRIO_PROCESS, 0)
-    lower = min(mine() + 5, 19)
-    with suppress(PermissionError):
-        os.setpriority(os.PRIO_USER, os.getuid(), lower)
-    attempt('own DONE', lambda: mine() == lower)
-    with suppress(PermissionError):
-        call('ioprio_set', 3, os.getuid(), 3 << 13)
     """,
     "signals do not harm the first process": """
     kinds = [n for n in range(1, signal.NSIG) if n not in (32, 33)]

@@ -10,11 +10,9 @@ ATTACKS = {
     places = walk('/proc', '/sys', '/usr', sys.base_prefix)
     attempt('marker nothing', lambda: [p for p in places if holds(p, needle())])
     attempt('key ENOENT', lambda: read(FACTS['folder'] + '/secrets/key'))
-    attempt('ssh ENOENT', lambda: read(FACTS['folder'] + '/secrets/.ssh/id_ed25519'))
     attempt('layer ENOENT', lambda: read(FACTS['folder'] + '/layer/shared.txt'))
     """,
-    "shared memory logs and logins are hidden": """
-    attempt('shm ENOENT', lambda: read('/dev/shm/' + os.path.basename(FACTS['folder'])))
+    "logs and logins are hidden": """
     for name in ('/var/log', '/var/run/utmp', '/run/systemd', '/var/lib'):
         attempt(f'{name} ENOENT', lambda: os.stat(name))
     """,
@@ -55,7 +53,7 @@ ATTACKS = {
     "host processes are hidden": """
     attempt('all nothing', lambda: any(needle() in t for t in texts('/proc/[0-9]*/environ')))
     attempt('one ENOENT', lambda: needle() in read(f'/proc/{FACTS["pid"]}/environ'))
-    for link in ('cwd/key', 'cwd/.ssh/id_ed25519', f'root{FACTS["folder"]}/layer'):
+    for link in ('cwd/key', f'root{FACTS["folder"]}/layer'):
         attempt(f'{link[:5]} ENOENT', lambda: os.stat(f'/proc/{FACTS["pid"]}/{link}').st_size)
     attempt('victim nothing', lambda: any(b'86400' in t for t in texts('/proc/[0-9]*/cmdline')))
     attempt('exe ENOENT', lambda: os.readlink(f'/proc/{FACTS["pid"]}/exe'))
@@ -71,8 +69,6 @@ ATTACKS = {
     attempt('terminals nothing', lambda: [n for n in os.listdir('/dev/pts') if n != 'ptmx'])
     """,
     "logs memory and disks are hidden": """
-    attempt('syslog EPERM', lambda: call('syslog', 3, ctypes.create_string_buffer(99), 99))
-    attempt('size EPERM', lambda: call('syslog', 10, 0, 0))
     attempt('kmsg EACCES|EPERM|ENOENT', lambda: os.open('/proc/kmsg', os.O_RDONLY))
     attempt('device ENOENT', lambda: os.open('/dev/kmsg', os.O_RDONLY))
     for name in ('/proc/kcore', '/dev/mem', '/dev/port', '/dev/kvm', '/dev/fuse'):
@@ -85,16 +81,8 @@ ATTACKS = {
     "network tables are empty": """
     port = f'{FACTS["port"]:04X}'.encode()
     attempt('tcp nothing', lambda: port in read('/proc/net/tcp'))
-    attempt('unix nothing', lambda: FACTS['abstract'].encode() in read('/proc/net/unix'))
+    attempt('unix nothing', lambda: len(read('/proc/net/unix').splitlines()) > 1)
     attempt('devices nothing', lambda: read('/proc/net/dev').count(b':') > 1)
-    """,
-    "scripts inherit no descriptors": """
-    ours = {HERE, GO}
-    names = {int(n): f'/proc/self/fd/{n}' for n in os.listdir('/proc/self/fd')}
-    attempt('more nothing', lambda: [os.readlink(p) for n, p in names.items()
-        if n > 2 and n not in ours and os.path.lexists(p)])
-    attempt('standard nothing', lambda: [p for p in map(os.readlink, list(names.values())[:3])
-        if p != '/dev/null' and not p.startswith('pipe:')])
     """,
 }
 

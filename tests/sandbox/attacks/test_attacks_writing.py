@@ -40,11 +40,7 @@ ATTACKS = {
     attempt('write EROFS', lambda: write(file))
     attempt('create EROFS', lambda: open('/opt/shown/new', 'w').close())
     attempt('remove EROFS', lambda: os.unlink('/opt/shown/folder/file'))
-    attempt('rename EROFS', lambda: os.rename(file, '/opt/shown/other'))
-    attempt('chmod EROFS', lambda: os.chmod('/opt/shown', 0o700))
     attempt('date EROFS', lambda: os.utime('/opt/shown'))
-    attempt('attribute EROFS', lambda: os.setxattr('/opt/shown', 'user.x', b'x'))
-    attempt('folder EROFS', lambda: os.mkdir('/opt/shown/folder2'))
     """,
     "host files cannot be linked": """
     attempt('program EXDEV|EPERM', lambda: os.link('/usr/bin/env', '/workspace/env'))
@@ -53,32 +49,12 @@ ATTACKS = {
     attempt('follow EROFS', lambda: write('/tmp/link'))
     attempt('password EROFS|EACCES', lambda: write('/proc/self/root/etc/passwd'))
     """,
-    "mounts and mount points cannot change": """
-    def mount(source, target, kind, flags):
-        names = [n and ctypes.c_char_p(n.encode()) for n in (source, target, kind)]
-        call('mount', *names, flags, None)
-    attempt('remount EPERM', lambda: mount('', '/', '', 0x20))
-    attempt('rebind EPERM', lambda: mount('', '/usr', '', 0x1020))
-    attempt('tmpfs EPERM', lambda: mount('x', '/tmp', 'tmpfs', 0))
-    attempt('proc EPERM', lambda: mount('x', '/tmp', 'proc', 0))
-    attempt('bind EPERM', lambda: mount('/tmp', '/usr', '', 0x1000))
-    attempt('shared EPERM', lambda: mount('', '/', '', 1 << 20))
-    attempt('detach EPERM', lambda: call('umount2', ctypes.c_char_p(b'/proc'), 2))
-    attempt('root EPERM', lambda: call('chroot', ctypes.c_char_p(b'/tmp')))
-    attempt('groups EPERM', lambda: mount('x', '/tmp', 'cgroup2', 0))
+    "mount points cannot be moved": """
     attempt('kernel ENOENT', lambda: os.mkdir('/sys/fs/cgroup/x'))
     for path in ('/tmp', '/workspace', '/home/agent', '/dev/shm', '/proc'):
         attempt(f'{path} EROFS|EBUSY', lambda: os.rename(path, path + '2'))
     attempt('remove EROFS|EBUSY', lambda: os.rmdir('/opt/shown'))
     attempt('over EROFS|EBUSY|EXDEV', lambda: os.rename('/tmp', '/workspace'))
-    """,
-    "kernel settings cannot change": """
-    for name in ('kernel/core_pattern', 'kernel/hostname', 'kernel/modprobe', 'vm/drop_caches',
-                 'kernel/ns_last_pid', 'user/max_user_namespaces', 'net/ipv4/ip_forward'):
-        attempt(f'{name} EACCES|EROFS|EPERM|ENOENT', lambda: write(f'/proc/sys/{name}', b'1'))
-    attempt('sysrq EACCES|EROFS|ENOENT', lambda: write('/proc/sysrq-trigger', b'h'))
-    binfmt = '/proc/sys/fs/binfmt_misc/register'
-    attempt('binfmt ENOENT|EACCES', lambda: write(binfmt, b':x:M::x::/bin/sh:'))
     """,
     "host device nodes cannot change": """
     for name in ('null', 'zero', 'full', 'random', 'urandom', 'tty'):
@@ -88,41 +64,12 @@ ATTACKS = {
     attempt('entropy EPERM', lambda: fcntl.ioctl(random, 0x40045201, bytes(4)))
     attempt('terminal ENXIO', lambda: os.open('/dev/tty', os.O_RDWR))
     """,
-    "device nodes cannot be made": """
-    for name, kind, device in (('disk', stat.S_IFBLK, (254, 0)), ('mem', stat.S_IFCHR, (1, 1))):
-        for folder in ('/tmp', '/dev/shm', '/workspace'):
-            attempt(f'{name} EPERM', lambda: os.mknod(f'{folder}/x', kind, os.makedev(*device)))
-    attempt('fifo DONE', lambda: os.mkfifo('/tmp/fifo'))
-    """,
-    "overlay marks have no effect": """
-    os.mkdir('mine')
-    attempt('whiteout EPERM', lambda: os.mknod('shared', stat.S_IFCHR, os.makedev(0, 0)))
-    for key, value in (('opaque', b'y'), ('redirect', b'/../../../..'), ('metacopy', b'')):
-        for folder in ('mine', 'folder'):
-            with suppress(OSError):
-                os.setxattr(folder, f'user.overlay.{key}', value)
-    trusted = 'trusted.overlay.opaque'
-    attempt('trusted EPERM|EOPNOTSUPP', lambda: os.setxattr('mine', trusted, b'y'))
-    attempt('hidden nothing', lambda: not os.path.exists('folder/inner.txt'))
-    attempt('grown nothing', lambda: os.listdir('mine'))
-    attempt('work ENOENT', lambda: os.listdir('/workspace/work'))
-    """,
     "removing everything does not change the host": """
     roots = [f'/{n}' for n in os.listdir('/') if n not in ('usr', 'proc', 'root', 'opt')]
     args = ['rm', '-rf', *roots, '/usr/bin', '/opt/shown']
     attempt('all nothing', lambda: subprocess.run(args, capture_output=True).returncode == 0)
     attempt('usr nothing', lambda: not os.path.exists('/usr/bin/env'))
     attempt('shown nothing', lambda: not os.path.exists('/opt/shown/file'))
-    """,
-    "file system controls are refused": """
-    folder = os.open('/usr', os.O_RDONLY)
-    for name, request in (('freeze', 0xC0045877), ('trim', 0xC0185879), ('flags', 0x40086602)):
-        attempt(f'{name} EPERM|EROFS|ENOTTY|EACCES|EOPNOTSUPP',
-                lambda: fcntl.ioctl(folder, request, bytes(24)))
-    own = os.open('/tmp/own', os.O_CREAT | os.O_RDWR)
-    flag = struct.pack('l', 0x10)
-    attempt('immutable EPERM|ENOTTY|EOPNOTSUPP', lambda: fcntl.ioctl(own, 0x40086602, flag))
-    attempt('handle EPERM', lambda: call('open_by_handle_at', folder, bytes(16), 0))
     """,
     "setuid programs give no rights": """
     places = ('/usr', '/bin', '/sbin', '/usr/lib', '/opt/shown')
@@ -162,21 +109,8 @@ ATTACKS = {
     attempt('keep EPERM', lambda: check(libc.prctl(8, 1, 0, 0, 0)))
     attempt('privileges EINVAL', lambda: check(libc.prctl(38, 0, 0, 0, 0)))
     """,
-    "namespaces cannot be made or entered": """
-    for name in ('USER', 'NS', 'PID', 'NET', 'IPC', 'UTS', 'CGROUP', 'TIME'):
-        flag = dict(USER=1 << 28, NS=1 << 17, PID=1 << 29, NET=1 << 30, IPC=1 << 27,
-                    UTS=1 << 26, CGROUP=1 << 25, TIME=1 << 7)[name]
-        attempt(f'{name} EPERM', lambda: call('unshare', flag))
-    for flag in (1 << 28, 1 << 29, 1 << 17):
-        attempt('clone EPERM', lambda: call('clone', flag | 17, 0, 0, 0, 0) or os._exit(0))
-    attempt('clone3 ENOSYS', lambda: call('clone3', struct.pack('11Q', 1 << 28, *[0] * 10), 88))
-    names = os.listdir('/proc/self/ns')
-    def enter(path):
-        call('setns', os.open(path, os.O_RDONLY), 0)
-    attempt('own EPERM', lambda: enter('/proc/self/ns/mnt'))
-    attempt('init ENOENT', lambda: enter('/proc/1/ns/mnt'))
-    attempt('host ENOENT', lambda: enter(f'/proc/{FACTS["pid"]}/ns/mnt'))
-    own = {n: os.open(f'/proc/self/ns/{n}', os.O_RDONLY) for n in names}
+    "namespaces lead to no others": """
+    own = {n: os.open(f'/proc/self/ns/{n}', os.O_RDONLY) for n in ('pid', 'user', 'mnt')}
     attempt('parent EPERM', lambda: fcntl.ioctl(own['pid'], 0xB702))
     attempt('owner EPERM', lambda: fcntl.ioctl(own['user'], 0xB701))
     for name, request in (('next', 0x8010B70C), ('previous', 0x8010B70D)):

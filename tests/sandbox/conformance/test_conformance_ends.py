@@ -1,7 +1,7 @@
 """How commands and sandboxes end: time limits, leftover processes, closing."""
 
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -72,28 +72,18 @@ def test_a_closed_sandbox_raises_and_can_be_closed_again(sandbox: Sandbox) -> No
 
 
 def test_closing_ends_a_running_command(backend: SandboxBackend) -> None:
-    errors: list[SandboxError] = []
-    with _running(backend) as (sandbox, alive, hold_pipe):
-        thread = threading.Thread(target=_collect_error, args=(sandbox, hold_pipe, errors))
-        thread.start()
+    with _running(backend) as (sandbox, alive, hold_pipe), ThreadPoolExecutor(1) as pool:
+        running = pool.submit(sandbox.run, hold_pipe)
         alive.wait_opened()
         sandbox.close()
-        thread.join(_SOON_S)
-        assert not thread.is_alive()
+        with pytest.raises(SandboxError):
+            running.result(_SOON_S)
         assert alive.is_closed(_SOON_S)
-    assert len(errors) == 1
-
-
-def _collect_error(sandbox: Sandbox, command: str, errors: list[SandboxError]) -> None:
-    try:
-        sandbox.run(command)
-    except SandboxError as error:
-        errors.append(error)
 
 
 @contextmanager
 def _running(backend: SandboxBackend) -> Iterator[tuple[Sandbox, AlivePipe, str]]:
     """Yields a sandbox, a pipe that it mounts, and commands that hold the pipe open."""
     with alive_pipe(backend) as alive, opened(backend, mounts=(alive.mount,)) as sandbox:
-        pipe = alive.pipe(sandbox.path(alive.mount.target))
+        pipe = alive.path(sandbox)
         yield sandbox, alive, _HOLD_PIPE.format(pipe=pipe)

@@ -49,7 +49,7 @@ def test_sandboxes_do_not_share_temporary_files(backend: SandboxBackend) -> None
 def test_sandboxes_do_not_see_each_others_processes(backend: SandboxBackend) -> None:
     with alive_pipe(backend) as alive, opened(backend, mounts=(alive.mount,)) as one:
         mark = f"coding_gym-check-{os.getpid()}"
-        pipe = alive.pipe(one.path(alive.mount.target))
+        pipe = alive.path(one)
         command = f"exec -a '{mark} x' bash -c 'echo > {pipe}; sleep 60; :'"
         with ThreadPoolExecutor(1) as pool, opened(backend) as other:
             pool.submit(one.run, command)
@@ -92,7 +92,7 @@ def test_a_sandbox_ends_when_its_owner_dies(backend: SandboxBackend) -> None:
     with alive_pipe(backend) as alive, tree(backend, {}) as temporary:
         spec = SandboxSpec(mounts=(alive.mount,))
         with backend.open(spec) as sandbox:
-            pipe = alive.pipe(sandbox.path(alive.mount.target))
+            pipe = alive.path(sandbox)
         # Ends by itself if nothing kills it.
         command = f"trap '' TERM HUP; exec 3> {pipe}; echo >&3; sleep 60"
         owner = subprocess.Popen(

@@ -1,6 +1,5 @@
 """OCI layout folders as images: which are found, which are refused, and their users."""
 
-import errno
 import gzip
 import json
 import tarfile
@@ -20,7 +19,7 @@ from image_fixtures import (
     write_files,
 )
 
-from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.images.layout import (
     find_image,
     find_user,
@@ -90,19 +89,6 @@ def test_malformed_documents_are_refused(tmp_path: Path, refused: Refused) -> No
         refused(write_files(tmp_path / f"index{number}", {"index.json": text}))
     for number, facts in enumerate(_SETTINGS):
         refused(oci_layout(tmp_path / f"settings{number}", LAYERS, **facts))
-
-
-def test_too_many_open_files_is_a_sandbox_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "index.json").write_text("{}")
-
-    def read_bytes(_: Path) -> bytes:
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    monkeypatch.setattr(Path, "read_bytes", read_bytes)
-    with pytest.raises(SandboxError, match="Too many open files"):
-        image_digest(str(tmp_path))
 
 
 def test_several_or_foreign_images_are_refused(tmp_path: Path, refused: Refused) -> None:

@@ -9,13 +9,8 @@ import pytest
 from sandbox_fixtures import (
     BACKEND,
     MakeLayer,
-    children,
-    helper_pid,
     make_sandbox,
-    num_descriptors,
     output,
-    wait_gone,
-    wait_until,
 )
 
 from coding_gym.errors import SandboxError
@@ -41,34 +36,6 @@ def test_a_failed_restore_closes_the_sandbox(spec: SandboxSpec, data: bytes | No
             BACKEND.open(spec, snapshot=bad)
         with BACKEND.open(spec, snapshot=good) as other:
             assert other.run("cat file").output == "base\n"
-
-
-def _server() -> int:
-    (server,) = children(helper_pid(BACKEND))
-    return server
-
-
-def _counts() -> tuple[int, int, int]:
-    """Returns the numbers of open descriptors here and in the server, and of its mounts."""
-    mounts = Path(f"/proc/{_server()}/mountinfo").read_text(encoding="utf-8").splitlines()
-    return num_descriptors(), num_descriptors(_server()), len(mounts)
-
-
-def test_restores_leak_no_process_or_descriptor(spec: SandboxSpec) -> None:
-    BACKEND.open(spec).close()
-    others = {*children(_server())}
-    with BACKEND.open(spec) as sandbox:
-        sandbox.run("echo x > file; ln file file2; rm -r folder")
-        snapshot = sandbox.snapshot()
-        bad = dataclasses.replace(snapshot, data=snapshot.data[:-1])
-        before = _counts()
-        for _ in range(5):
-            sandbox.restore(snapshot)
-            BACKEND.open(spec, snapshot=snapshot).close()
-            with pytest.raises(SandboxError):
-                BACKEND.open(spec, snapshot=bad)
-        wait_until(lambda: _counts() == before)  # the last failed sandbox may still be ending
-    assert wait_gone({*children(_server())} - others, 10) == []
 
 
 def test_mounts_may_cover_all_writable_folders(make_layer: MakeLayer) -> None:

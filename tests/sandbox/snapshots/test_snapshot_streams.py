@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,21 +10,10 @@ from typing import Any
 
 import pytest
 
-from coding_gym.sandbox.inside import wire
-from coding_gym.sandbox.inside.packing import Changes, Entry, restore, send
+from coding_gym.sandbox.inside.packing import Entry, restore
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.sandbox.served_sandbox import memory_file
-
-
-def _pack(world: Path) -> bytes:
-    ours, theirs = socket.socketpair()
-    with ours, theirs, _opened(world / "place") as folders, memory_file(size=1 << 20) as file:
-        request = {"file": os.dup(file.fileno())}
-        send(Changes(folders, newest_first=True), request, theirs)
-        reply, _ = wire.receive(ours, max_body_bytes=0)
-        return file.read(reply["size"])
-
 
 _TARGETS = {"file": "", "folder": "", "fifo": "", "symlink": "x", "link": "./first"}
 _KINDS = list(_TARGETS)
@@ -142,12 +130,12 @@ def test_malformed_snapshots_are_refused(
 
 @pytest.mark.slow
 def test_damaged_snapshots_change_nothing_outside(world: Path) -> None:
-    place = world / "place"
-    (place / "folder").mkdir()
-    (place / "folder" / "file").write_bytes(b"content" * 9)
-    os.link(place / "folder" / "file", place / "second")
-    (place / "link").symlink_to("folder")
-    good = _pack(world)
+    folder, content = _entry("./folder", "folder"), b"content" * 9
+    file = _entry("./folder/file", size=len(content), extents=[(0, len(content))])
+    links = _entry("./second", "link", "./folder/file"), _entry("./link", "symlink", "folder")
+    good = _stream(_PLACE, folder, file) + content + _stream(*links, _END)
+    _unpack(world, good)
+    assert (world / "place" / "second").read_bytes() == content
     for size in range(0, len(good), 97):
         with pytest.raises(SetupError):
             _unpack(world, good[:size])
