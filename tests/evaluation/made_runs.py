@@ -100,6 +100,19 @@ def failed(episode: Trajectory, task_id: str, patch: str, reason: GradeReason) -
     return replace(episode, **changes, messages=episode.messages[:5])
 
 
+def run_config(**changes: Any) -> dict[str, Any]:
+    """Returns the ``config.json`` of a run."""
+    config = {
+        "run_id": "run",
+        "created_at": "2026-01-02T03:04:05+00:00",
+        "agent": {"name": "chat", "model": "owner/model"},
+        "seed": 0,
+        "episode": {},
+        "versions": {"coding-gym": "0.1.0"},
+    }
+    return config | changes
+
+
 def make_run(path: Path, row: dict[str, Any]) -> Path:
     """Writes two attempts of four tasks: one is resolved, two fail, one ends with an error.
 
@@ -108,17 +121,8 @@ def make_run(path: Path, row: dict[str, Any]) -> Path:
         row: A task's row; its gold patch resolves the task.
     """
     good = resolved_episode(row["instance_id"], row["patch"])
-    config = {
-        "run_id": "run",
-        "created_at": "2026-01-02T03:04:05+00:00",
-        "agent": {"name": "chat", "model": "owner/model"},
-        "tasks": {"source": "rows", "task_ids": [good.task_id, "empty", "wrong", "lost"]},
-        "attempts": 2,
-        "seed": 0,
-        "episode": {},
-        "versions": {},
-    }
-    with RunFolder.create(path, config).writer() as writer:
+    tasks = {"source": "rows", "task_ids": [good.task_id, "empty", "wrong", "lost"]}
+    with RunFolder.create(path, run_config(tasks=tasks, attempts=2)).writer() as writer:
         for attempt in range(2):
             for episode in (
                 good,
