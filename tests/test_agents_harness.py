@@ -1,8 +1,6 @@
 """Harnesses run in the sandbox, reach only the model, and are graded; the model is a script."""
 
 import json
-import socket
-import subprocess
 import tempfile
 import time
 from dataclasses import replace
@@ -17,7 +15,7 @@ from sandbox_fixtures import BACKEND
 from coding_gym.agents.capture_server import CaptureEndpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, get_harness, harness_names, with_layer
-from coding_gym.agents.harness_player import _PORT, _SCRIPT, HarnessPlayer
+from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Prices
 from coding_gym.episode import EpisodeConfig
@@ -234,22 +232,6 @@ CHAT.append(chat(CHAT))
     assert [opening for *_, opening in turns] == ["", "user: A summary.", "", ""]
 
 
-def test_results_are_recorded_if_a_harness_replaces_arguments(
-    tiny_row: Any, tmp_path: Path
-) -> None:
-    code = """
-CHAT.append(chat(CHAT))
-CHAT[-1]["tool_calls"][0]["function"]["arguments"] = "{}"
-call = CHAT[-1]["tool_calls"][0]["id"]
-CHAT.append({"role": "tool", "tool_call_id": call, "content": "a result"})
-chat(CHAT)
-"""
-    server = scripted(message(calls={"shell": {"cmd": "ls"}}), message("Done."))
-    (record,) = play(code, server, tiny_row, tmp_path / "run")
-    assert [len(turn.results) for turn in record.turns[:2]] == [1, 0]
-    assert [each["role"] for each in record.messages[1:]] == ["assistant", "tool", "assistant"]
-
-
 @pytest.mark.parametrize(
     ("limits", "num_calls"),
     [
@@ -458,40 +440,11 @@ def test_harness_without_a_reply_has_no_verdict(
     assert len(server.requests) <= 1
 
 
-def test_script_prints_only_the_output_of_the_command() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        script = _SCRIPT.replace(str(_PORT), str(server.getsockname()[1]))
-        script = script.format(command="sleep 0.2; echo output; exit 3")
-        script = f"trap 'sleep 0.2' EXIT\n{script}"  # time for a notice of the killed job
-        done = subprocess.run(
-            ["/bin/bash", "-c", script], capture_output=True, text=True, check=False
-        )
-    assert (done.stdout, done.stderr, done.returncode) == ("output\n", "", 3)
-
-
 @pytest.mark.parametrize("code", ["", "chat(CHAT)"], ids=["no request", "graded"])
 def test_token_in_the_output_is_not_recorded(code: str, tiny_row: Any, tmp_path: Path) -> None:
     server = scripted(message("Done."))
     (record,) = play(f"{code}\nsys.exit(KEY)", server, tiny_row, tmp_path / "run")
     assert "exit code 1: [key]" in record.error
-
-
-@pytest.mark.parametrize(
-    ("command", "is_missing"),
-    [
-        ("python3 /missing/agent.py {problem}", True),
-        ("missing-agent {problem}", True),
-        ("echo {problem}; exit 3", False),
-    ],
-)
-def test_only_a_missing_program_has_the_remedy_for_files(
-    command: str, is_missing: bool, tiny_row: Any, tmp_path: Path
-) -> None:
-    player = HarnessPlayer(
-        Harness(name="own", command=command), OpenAIClient("http://127.0.0.1:1"), model="tiny"
-    )
-    (record,) = evaluate(tmp_path / "run", player, tasks=[tiny_row]).errors()
-    assert ("[files]" in record.error, "remedy" in record.error) == (is_missing, is_missing)
 
 
 def test_harness_may_shorten_a_prompt_that_is_too_long(tiny_row: Any, tmp_path: Path) -> None:
