@@ -28,15 +28,6 @@ from coding_gym.trajectory import StopReason
 Make = Callable[..., Episode]
 
 
-def test_calls_out_of_order_are_refused(make: Make, episode: Episode) -> None:
-    with pytest.raises(EpisodeError):
-        make().step("x")
-    with pytest.raises(EpisodeError):
-        make().snapshot()
-    with pytest.raises(EpisodeError, match="only once"):
-        episode.start()
-
-
 def test_the_trajectory_holds_the_whole_chat_and_every_turn(episode: Episode) -> None:
     episode.step(shells("echo one", "echo two"))
     episode.step(SUBMIT)
