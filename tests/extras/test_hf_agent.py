@@ -1,4 +1,4 @@
-"""Whole episodes of a random model of SmolLM2's shape, with few layers, on the CPU."""
+"""Whole episodes of a small random model on the CPU."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("trl")
 
-from tiny_qwen import train_tokenizer  # noqa: E402
+from tiny_qwen import build_model, train_tokenizer  # noqa: E402
 
 from coding_gym.agents.chat import Sampling  # noqa: E402
 from coding_gym.agents.hf import HuggingFaceAgent  # noqa: E402
@@ -37,20 +37,7 @@ DROPS_THOUGHTS = TEMPLATE.replace(
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("model")
     tokenizer = train_tokenizer([task.problem_statement for task in TASKS], vocab_size=2048)
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=2112,  # more rows than tokens, as models have them
-        hidden_size=72,
-        intermediate_size=192,
-        num_hidden_layers=2,
-        num_attention_heads=9,
-        num_key_value_heads=3,
-        max_position_embeddings=8192,
-        tie_word_embeddings=True,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    build_model(tokenizer, num_more_rows=64).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
 
@@ -83,7 +70,7 @@ def test_record_has_the_tokens_that_were_sampled(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = HuggingFaceAgent(model, Sampling(max_tokens=12))
-    generate, seen = transformers.LlamaForCausalLM.generate, []
+    generate, seen = transformers.Qwen2ForCausalLM.generate, []
 
     def watched(model: Any, **arguments: Any) -> Any:
         output = generate(model, **arguments)
@@ -92,7 +79,7 @@ def test_record_has_the_tokens_that_were_sampled(
         seen.append([*zip(asked, output[:, ids.shape[1] :].tolist(), strict=True)])
         return output
 
-    monkeypatch.setattr(transformers.LlamaForCausalLM, "generate", watched)
+    monkeypatch.setattr(transformers.Qwen2ForCausalLM, "generate", watched)
     monkeypatch.setattr("coding_gym.agents.hf.COLLECT_S", 1.0)  # both episodes join one batch
     records = played(agent, tmp_path / "run", concurrency=2)
     assert max(map(len, seen)) == 2
@@ -125,7 +112,7 @@ def make_sure(patch: pytest.MonkeyPatch, tokenizer: Tokenizer, replies: list[str
     """Makes models write some replies, one after the other."""
     end = tokenizer.special_tokens["<|im_end|>"]
     script = iter([i for text in replies for i in (*tokenizer.encode(text), end)])
-    forward = transformers.LlamaForCausalLM.forward
+    forward = transformers.Qwen2ForCausalLM.forward
 
     def sure(model: Any, *arguments: Any, **options: Any) -> Any:
         output = forward(model, *arguments, **options)
@@ -133,7 +120,7 @@ def make_sure(patch: pytest.MonkeyPatch, tokenizer: Tokenizer, replies: list[str
         output.logits[..., next(script)] = 0
         return output
 
-    patch.setattr(transformers.LlamaForCausalLM, "forward", sure)
+    patch.setattr(transformers.Qwen2ForCausalLM, "forward", sure)
 
 
 def call(name: str, **arguments: str) -> str:

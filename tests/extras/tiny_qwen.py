@@ -48,20 +48,25 @@ def train_tokenizer(
     return tokenizer
 
 
-def build_model(tokenizer: Any) -> Any:
-    """Returns a random model with 0.5 million parameters."""
+def build_model(tokenizer: Any, num_more_rows: int = 0) -> Any:
+    """Returns a random model with 0.5 million parameters.
+
+    Args:
+        tokenizer: Its tokenizer.
+        num_more_rows: Rows of the vocabulary without a token, as many models have them.
+    """
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     torch.manual_seed(0)
     config = Qwen2Config(
-        vocab_size=len(tokenizer),
+        vocab_size=len(tokenizer) + num_more_rows,
         hidden_size=128,
         intermediate_size=256,
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=4096,
+        max_position_embeddings=8192,
         tie_word_embeddings=True,
         pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id,
