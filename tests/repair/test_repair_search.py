@@ -2,17 +2,15 @@
 
 import ast
 import math
-import time
 from typing import Any
 
-import numpy as np
 import pytest
 from episodes import raising
 
 from coding_gym.grade import TestStatus
 from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
-from coding_gym.repair.localisation import Baseline, Localisation, localise
+from coding_gym.repair.localisation import Localisation, localise
 from coding_gym.repair.program import Shortlist
 from coding_gym.repair.search import find_repair, simplest
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
@@ -121,32 +119,6 @@ def test_file_without_a_usable_syntax_tree_is_skipped(text: str) -> None:
     lines = OBSERVED["lines"] | {"deep.py": {2: "1"}}
     localisation = found({"m.py": TEXT, "deep.py": text}, lines=lines)
     assert {candidate.path for candidate in localisation.candidates()} == {"m.py"}
-
-
-def test_a_file_made_to_be_slow_ends_with_fewer_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(10**9))
-    monkeypatch.setattr(time, "thread_time", lambda: float(next(clock)))
-    lines = "".join(f"    x{i} = x{i} + {i}\n" for i in range(300))
-    text = f"def area():\n{lines}"
-    few = len(list(candidates("m.py", text, dict.fromkeys(range(2, 302), 1.0))))
-    monkeypatch.undo()
-    assert 0 < few <= 60
-
-
-def test_very_long_names_are_not_compared() -> None:
-    names = [chr(0x4E00 + i) * 1500 for i in range(2)]
-    text = f"def area({', '.join(names)}):\n    return {names[0]}\n"
-    found = [c.template for c in candidates("m.py", text, {2: 1.0})]
-    assert "variable" not in found
-
-
-def test_scores_rounded_to_zero_have_finite_features() -> None:
-    sources = {"m.py": Source("m.py", TEXT)}
-    spectrum = Spectrum(1, 10**20, {("m.py", 2): (1, 10**20)})
-    scores = statement_scores(sources, ochiai(spectrum))
-    localisation = Localisation(Baseline(("t",)), spectrum, sources, scores)
-    features = Shortlist.of(localisation, 4).features
-    assert np.isfinite(features).all()
 
 
 def test_unusable_outcomes_find_no_repair() -> None:
