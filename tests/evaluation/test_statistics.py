@@ -36,11 +36,6 @@ def test_intervals_and_tests_agree_with_scipy(seed: int) -> None:
     assert (mean.low, mean.high) == close_to((interval.low, interval.high))
     assert statistics.resolved_rate(outcomes).std_error == close_to(stats.sem(rates))
 
-    generator = np.random.default_rng(seed)
-    drawn = generator.choice(rates, (10_000, len(rates))).mean(axis=1)
-    ends = np.percentile(drawn, [2.5, 97.5])
-    assert statistics.bootstrap_interval(rates, seed=seed) == close_to(tuple(ends))
-
     first = [scores[0] for scores in outcomes.values()]
     wilson = stats.binomtest(int(sum(first)), len(first)).proportion_ci(method="wilson")
     assert statistics.wilson_interval(sum(first), len(first)) == close_to((wilson.low, wilson.high))
@@ -52,8 +47,6 @@ def test_intervals_and_tests_agree_with_scipy(seed: int) -> None:
     assert (paired.difference.low, paired.difference.high) == close_to(
         (relative.low, relative.high)
     )
-    sign = stats.binomtest(paired.num_better, paired.num_better + paired.num_worse)
-    assert paired.p_value == close_to(sign.pvalue)
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])

@@ -60,33 +60,27 @@ def tokenizer(one_thread: None) -> Any:
     return train_tokenizer(texts)
 
 
-class Watched:
-    """Rollouts that keep their last result for the trainer."""
-
-    result: dict[str, Any]
-
-    def __init__(self, rollouts: EpisodeRollouts) -> None:
-        self._rollouts = rollouts
-
-    def __call__(self, *args: Any) -> dict[str, Any]:
-        self.result = self._rollouts(*args)
-        return self.result
-
-
 @pytest.fixture
 def make(tokenizer: Any, tmp_path: Path) -> Make:
     """Makes a trainer of a random model that plays one group of episodes."""
 
     def make(**options: Any) -> Any:
-        rollouts = EpisodeRollouts(tokenizer, **EPISODE | options)
-        return GRPOTrainer(
+        rollouts, results = EpisodeRollouts(tokenizer, **EPISODE | options), []
+
+        def play(*args: Any) -> dict[str, Any]:
+            results.append(rollouts(*args))
+            return results[-1]
+
+        trainer = GRPOTrainer(
             model=build_model(tokenizer),
             processing_class=tokenizer,
             args=settings(tmp_path, GROUP, max_completion_length=120),
             train_dataset=Dataset.from_list(rollouts.rows() * GROUP),
-            rollout_func=Watched(rollouts),
+            rollout_func=play,
             reward_funcs=rollouts.reward,
         )
+        trainer.results = results
+        return trainer
 
     return make
 
@@ -150,7 +144,7 @@ def test_a_step_trains_on_exactly_the_sampled_ids(
 
     assert trainer.model.generation_config is config
     assert len(played) == len({one.attempt for one in played}) == GROUP
-    result = trainer.rollout_func.result
+    (result,) = trainer.results
     rewards = [one.total_reward for one in sorted(played, key=lambda one: one.attempt)]
     assert sorted(rewards) == [0.0] * 3 + [1.0] * 3
     assert result["episode_reward"] == rewards
@@ -172,7 +166,7 @@ def test_infrastructure_failures_change_no_weights(
     trainer = make()
     before = weights(trainer)
     trainer.train()
-    assert trainer.rollout_func.result["episode_reward"] == [None] * GROUP
+    assert trainer.results[0]["episode_reward"] == [None] * GROUP
     assert is_unchanged(trainer, before)
 
 
