@@ -22,58 +22,6 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
 
-_WRITING = """\
-import pathlib
-
-from cart import total
-
-
-def note(word):
-    if word == "as it is":
-        return 2
-    file = pathlib.Path(__file__)
-    file.write_text(file.read_text() + "# another word\\n")
-    return 3
-
-
-def check(value, rest):
-    assert value == 9 - rest
-
-
-def test_total():
-    check(total([9], 2), note("as it is"))
-"""
-
-_ODD_TABLES = """\
-from datetime import date
-
-import pytest
-
-from cart import total
-
-REBATE = int("2")
-
-
-def named(number, name):
-    return number
-
-
-@pytest.mark.parametrize("day, expected", [(date(2024, 5, 30), 28), (date(2024, 5, 27), 25)])
-def test_total(expected, day):
-    assert total([day.day], REBATE) == expected
-
-
-@pytest.mark.parametrize("price, expected", [(9, named(7, "a")), (10, named(8, "b"))])
-def test_more(price, expected):
-    assert total([price], REBATE) == expected
-
-
-@pytest.mark.parametrize("expected, day", [(28, date(2024, 5, 30)), (27, date(2024, 5, 29))])
-def test_most(expected, day):
-    assert total([day.day], REBATE) == expected
-"""
-
-
 pytestmark = pytest.mark.slow
 
 _PARAMETERS = """\
@@ -319,6 +267,55 @@ def test_broken_test_that_shares_its_assertion_with_a_sampled_one_fails(
         assert verdict.pass_to_pass[kept[39]] is TestStatus.FAILED
 
 
+_WRITING = """\
+import pathlib
+
+from cart import total
+
+
+def note(word):
+    if word == "as it is":
+        return 2
+    file = pathlib.Path(__file__)
+    file.write_text(file.read_text() + "# another word\\n")
+    return 3
+
+
+def check(value, rest):
+    assert value == 9 - rest
+
+
+def test_total():
+    check(total([9], 2), note("as it is"))
+"""
+_ODD_TABLES = """\
+from datetime import date
+
+import pytest
+
+from cart import total
+
+REBATE = int("2")
+
+
+def named(number, name):
+    return number
+
+
+@pytest.mark.parametrize("day, expected", [(date(2024, 5, 30), 28), (date(2024, 5, 27), 25)])
+def test_total(expected, day):
+    assert total([day.day], REBATE) == expected
+
+
+@pytest.mark.parametrize("price, expected", [(9, named(7, "a")), (10, named(8, "b"))])
+def test_more(price, expected):
+    assert total([price], REBATE) == expected
+
+
+@pytest.mark.parametrize("expected, day", [(28, date(2024, 5, 30)), (27, date(2024, 5, 29))])
+def test_most(expected, day):
+    assert total([day.day], REBATE) == expected
+"""
 _UNUSUAL = {
     "inherited": (
         "from cart import total\n\n\nclass TestBase:\n    price = 9\n\n"
@@ -337,6 +334,14 @@ _UNUSUAL = {
         "def test_often():\n    assert total([2], 1) == 1\n",
         ("test_once", "test_often"),
     ),
+    "a negation that writes into its file": (_WRITING, ("test_total",)),
+    "a negation that breaks the import": (
+        _ODD_TABLES,
+        (
+            *("test_total[day0-28]", "test_total[day1-25]", "test_more[9-7]", "test_more[10-8]"),
+            *("test_most[28-day0]", "test_most[27-day1]"),
+        ),
+    ),
 }
 
 
@@ -345,8 +350,9 @@ def test_a_repair_of_unusual_tests_resolves(
     store: TemplateStore, hidden: str, broken: tuple[str, ...]
 ) -> None:
     task = with_hidden(hidden, *broken)
-    verdict = grade(task, store.get(task), Patch(task.gold_patch))
-    assert verdict.resolved, verdict
+    for draw in range(3):
+        verdict = grade(task, store.get(task), Patch(task.gold_patch), rng=Random(draw))
+        assert verdict.resolved, verdict
 
 
 HALF = FIXED.replace("- discount", "- min(discount, 3)")
@@ -759,21 +765,3 @@ def test_tests_that_instrumentation_breaks_are_graded_as_written(
     broken = FIXED.replace("- discount", "- discount + (prices != [7])")
     verdict = grade(task, template, _patch(broken), challenge="passed")
     assert not verdict.resolved
-
-
-def test_negation_that_writes_into_its_file_is_not_used(
-    store: TemplateStore,
-) -> None:
-    task = with_hidden(_WRITING, "test_total")
-    verdict = grade(task, store.get(task), Patch(task.gold_patch))
-    assert verdict.resolved, verdict
-    assert verdict.levels == {"value": 1}
-
-
-def test_draws_that_break_an_import_are_not_used(store: TemplateStore) -> None:
-    """No test of the file runs then, so the run does not show that the negated tests fail."""
-    tests = ["test_total[day0-28]", "test_total[day1-25]", "test_more[9-7]", "test_more[10-8]"]
-    task = with_hidden(_ODD_TABLES, *tests, "test_most[28-day0]", "test_most[27-day1]")
-    for number in range(3):
-        verdict = grade(task, store.get(task), Patch(task.gold_patch), rng=Random(number))
-        assert verdict.resolved, verdict

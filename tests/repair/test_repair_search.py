@@ -3,6 +3,7 @@
 import ast
 import math
 from typing import Any
+from unittest import mock
 
 import pytest
 from episodes import raising
@@ -35,41 +36,30 @@ OBSERVED: dict[str, Any] = {
 }
 
 
-class Forged:
-    """A fake sandbox that returns the outcomes and observations of its arguments."""
+def forged(
+    texts: dict[str, str] | None = None,
+    outcomes: dict[str, TestStatus] = OUTCOMES,
+    **observed: Any,
+) -> Any:
+    """Returns a fake sandbox with these files, outcomes and observations."""
+    files = {"m.py": TEXT} if texts is None else texts
+    changes = {"tests": [(test, "test_m.py", 1) for test in outcomes], **observed}
+    run = SuiteRun(outcomes, Observation.model_validate(OBSERVED | changes), 0.1)
 
-    def __init__(
-        self,
-        texts: dict[str, str] | None = None,
-        outcomes: dict[str, TestStatus] = OUTCOMES,
-        **observed: Any,
-    ) -> None:
-        self.spent_s = 0.0
-        self._texts = {"m.py": TEXT} if texts is None else texts
-        changes = {"tests": [(test, "test_m.py", 1) for test in outcomes], **observed}
-        observation = Observation.model_validate(OBSERVED | changes)
-        self._run = SuiteRun(outcomes, observation, 0.1)
+    def read_file(path: str, max_bytes: int) -> bytes | None:
+        data = files.get(path, "").encode("utf-8", "surrogateescape")
+        return data if len(data) <= max_bytes else None
 
-    def runs(self, requests: Any) -> list[SuiteRun]:
-        return [self._run for _ in requests]
-
-    def compile(self, *_: Any) -> None:
-        pass
-
-    def attempt(self, attempts: Any, _: Any) -> list[None]:
+    def attempt(attempts: Any, _: Any) -> list[None]:
         return [None for _ in attempts]
 
-    attempt_each = attempt
-
-    def read_file(self, path: str, max_bytes: int) -> bytes | None:
-        data = self._texts.get(path, "").encode("utf-8", "surrogateescape")
-        return data if len(data) <= max_bytes else None
+    runs = {"runs": lambda requests: [run for _ in requests], "attempt": attempt}
+    return mock.Mock(**runs, attempt_each=attempt, read_file=read_file, spent_s=0.0)
 
 
 def found(texts: dict[str, str] | None = None, **observed: Any) -> Localisation:
     """Returns the localisation of a forged run."""
-    tests: Any = Forged(texts, **observed)
-    localisation = localise(tests)
+    localisation = localise(forged(texts, **observed))
     assert localisation is not None
     return localisation
 
@@ -123,7 +113,7 @@ def test_file_without_a_usable_syntax_tree_is_skipped(text: str) -> None:
 
 def test_unusable_outcomes_find_no_repair() -> None:
     refuse = raising(ReplyError("another shape"))
-    tests: Any = Forged()
+    tests = forged()
     localisation = localise(tests)
     assert localisation is not None
     assert find_repair(tests, localisation) is None
