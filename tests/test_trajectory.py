@@ -111,13 +111,3 @@ def test_encoded_replies_are_masked_unless_included(tiny_row: dict[str, Any]) ->
     for changes in ({"tools": ()}, {"turns": (trajectory.turns[0], served)}):
         with pytest.raises(InvalidArgumentError):
             replace(trajectory, **changes).to_training_example()
-
-
-def test_labels_end_with_the_token_that_ends_a_reply(tiny_row: dict[str, Any]) -> None:
-    trajectory, _ = play(tiny_row, shell("ls"), SUBMIT)
-    example = trajectory.to_training_example(include_inexact=True)
-    ids, mask = example["completion_ids"], [*example["env_mask"], 0]
-    ends = [n for n in range(len(ids)) if mask[n] > mask[n + 1]]
-    closing = ids[-1]
-    assert [ids[n] for n in ends] == [closing, closing]
-    assert closing not in [*trajectory.turns[0].token_ids, *trajectory.turns[1].token_ids]

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 from hashlib import sha256
+from itertools import count
 from random import Random
-from typing import Any, cast
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -114,47 +115,32 @@ def test_gold_patch_may_change_a_test_file_beside_the_repair(store: TemplateStor
     assert (verdict.resolved, verdict.dropped_paths) == (False, (path,))
 
 
-class _OneFlaky:
-    """Runs of three tests; the last test fails in every second run."""
+_B, _C, _FLAKY = (f"test_x.py::test_{name}" for name in ("b", "c", "flaky"))
+_ONE_FLAKY = (
+    "def test_b():\n    assert f(3)\n\n\ndef test_c():\n    assert g(3)\n\n\n"
+    "def test_flaky():\n    assert h(3)\n"
+)
 
-    records = False
-    source = (
-        "def test_b():\n    assert f(3)\n\n\ndef test_c():\n    assert g(3)\n\n\n"
-        "def test_flaky():\n    assert h(3)\n"
-    )
 
-    def __init__(self, functions: dict[str, tuple[str, ...]]) -> None:
-        self.num_runs = 0
-        self.runner = self
-        self.functions = {
-            f"test_x.py::test_{name}": (f"test_x.py::test_{name}",) for name in _NAMES
+def _one_flaky_tree(functions: dict[str, tuple[str, ...]]) -> Any:
+    """Returns a fake tree of three tests; the last test fails in every second run."""
+    runs, files = count(), {"test_x.py": _ONE_FLAKY.encode()}
+
+    def run(_: Patch, rewrite: Any = None, **__: object) -> Run:
+        text = (files | (rewrite(files) if rewrite else {}))["test_x.py"].decode()
+        passes = {
+            _B: "assert f(3)\n" in text,
+            _C: "assert g(3)\n" in text,
+            _FLAKY: next(runs) % 2 == 0,
         }
-        self.functions |= functions
+        statuses = {
+            test: TestStatus.PASSED if has_passed else TestStatus.FAILED
+            for test, has_passed in passes.items()
+        }
+        return Run(ended=True, files=files, statuses=statuses)
 
-    def function_ids(self, *_: object) -> dict[str, tuple[str, ...]]:
-        return self.functions
-
-    def run(self, _: Patch, rewrite: Any = None, **__: object) -> Run:
-        self.num_runs += 1
-        run = Run(ended=True)
-        run.files = {"test_x.py": self.source.encode()}
-        changed = {**run.files, **(rewrite(run.files) if rewrite else {})}["test_x.py"].decode()
-        first, second = changed.partition("def test_flaky")[0].split("def test_c")
-        passes = (
-            "assert f(3)\n" in first,
-            "assert g(3)\n" in second,
-            self.num_runs % 2 == 1,
-        )
-        for name, has_passed in zip(_NAMES, passes, strict=True):
-            status = TestStatus.PASSED if has_passed else TestStatus.FAILED
-            run.add(f"test_x.py::test_{name}", status)
-        return run
-
-
-_NAMES = ("b", "c", "flaky")
-
-
-_B, _C, _FLAKY = (f"test_x.py::test_{name}" for name in _NAMES)
+    ids = {test: (test,) for test in (_B, _C, _FLAKY)} | functions
+    return mock.Mock(run=run, runner=mock.Mock(records=False, function_ids=lambda *_: ids))
 
 
 @pytest.mark.parametrize(
@@ -169,9 +155,8 @@ _B, _C, _FLAKY = (f"test_x.py::test_{name}" for name in _NAMES)
 def test_a_flaky_test_has_no_unit_and_leaves_those_of_other_tests(
     broken: tuple[str, ...], kept: tuple[str, ...], functions: dict[str, tuple[str, ...]]
 ) -> None:
-    tree = _OneFlaky(functions)
     task = replace(TASK, fail_to_pass=broken, pass_to_pass=kept)
-    plan = calibrate(task, cast("Any", tree), Patch(), Random(1))
+    plan = calibrate(task, _one_flaky_tree(functions), Patch(), Random(1))
     assert plan.excluded == tuple(test for test in kept if test == _FLAKY)
     assert plan.unstable == tuple(test for test in broken if test == _FLAKY)
     steady = [(test,) for test in broken if test != _FLAKY]
