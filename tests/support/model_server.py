@@ -132,6 +132,16 @@ class ChatServer:
         writer.close()
 
 
+def by_turn(*replies: Body) -> Callable[[Body], Answer]:
+    """Returns answers that depend on the number of replies in a request; the last one repeats."""
+
+    def answer(body: Body) -> Answer:
+        number = sum(one["role"] == "assistant" for one in body["messages"])
+        return Answer(replies[min(number, len(replies) - 1)])
+
+    return answer
+
+
 def _response(answer: Answer) -> bytes:
     is_raw = isinstance(answer.body, bytes)
     body = answer.body if is_raw else json.dumps(answer.body).encode()
