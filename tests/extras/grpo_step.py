@@ -1,9 +1,23 @@
-"""Settings for one step of TRL's GRPO on the processor."""
+"""Tokenizer and settings for one step of TRL's GRPO on the processor."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+from tiny_qwen import train_tokenizer
 from trl.trainer.grpo_trainer import GRPOConfig
+
+from coding_gym.tasks import load_tasks
+from coding_gym.tools import get_toolset
+
+
+def task_tokenizer(task_id: str) -> Any:
+    """Returns a tokenizer that is trained on the prompt of a task."""
+    (task,) = load_tasks(task_ids=[task_id])
+    toolset = get_toolset("nano")
+    return train_tokenizer(
+        [task.problem_statement, toolset.system_prompt, json.dumps(toolset.schemas)]
+    )
 
 
 def settings(folder: Path, group: int, **more: Any) -> GRPOConfig:

@@ -16,7 +16,7 @@ from episodes import raising
 pytest.importorskip("trl.trainer.grpo_trainer")
 
 from datasets import Dataset
-from grpo_step import settings
+from grpo_step import settings, task_tokenizer
 from own_harness import HARNESS, own_harness
 from tiny_qwen import build_model, train_tokenizer
 from trl.trainer.grpo_trainer import GRPOTrainer
@@ -28,8 +28,6 @@ from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import ModelError
 from coding_gym.errors import GradingError, InvalidArgumentError
 from coding_gym.rollout.runner import Runner
-from coding_gym.tasks import load_tasks
-from coding_gym.tools import get_toolset
 from coding_gym.trajectory import ModelCall, Trajectory
 
 # Warnings of the packages are ignored.
@@ -54,10 +52,7 @@ SCRIPTS = [(shell(FIX), "The bug is repaired."), (shell("echo > note.txt"), "I g
 
 @pytest.fixture(scope="module")
 def tokenizer(one_thread: None) -> Any:
-    (task,) = load_tasks(task_ids=[TASK])
-    toolset = get_toolset("nano")
-    texts = [task.problem_statement, toolset.system_prompt, json.dumps(toolset.schemas)]
-    return train_tokenizer(texts)
+    return task_tokenizer(TASK)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A language model for tests: random weights of Qwen2's shape, taught a few conversations by heart.
+"""A random language model for tests, of Qwen2's shape, and its tokenizer.
 
 Nothing is downloaded: the tokenizer is trained here.
 """
@@ -8,7 +8,6 @@ from importlib.resources import files
 from typing import Any
 
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-LEARNING_RATE = 2e-3
 CHATML = (
     "{% for one in messages %}<|im_start|>{{ one.role }}\n{{ one.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -73,29 +72,3 @@ def build_model(tokenizer: Any, num_more_rows: int = 0) -> Any:
         bos_token_id=None,
     )
     return Qwen2ForCausalLM(config)
-
-
-def learn_by_heart(
-    model: Any, tokenizer: Any, rows: Sequence[list[int]], enough: float, max_steps: int = 500
-) -> float:
-    """Trains on token ids, all conversations in one batch, until the loss is ``enough``.
-
-    Returns the last loss.
-    """
-    import torch
-
-    longest = max(map(len, rows))
-    padding = tokenizer.pad_token_id
-    ids = torch.tensor([row + [padding] * (longest - len(row)) for row in rows])
-    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
-    labels = ids.masked_fill(mask == 0, -100)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
-    model.train()
-    for _ in range(max_steps):
-        optimizer.zero_grad()
-        loss = model(input_ids=ids, attention_mask=mask, labels=labels).loss
-        if (last := float(loss.detach())) <= enough:
-            break
-        loss.backward()
-        optimizer.step()
-    return last
