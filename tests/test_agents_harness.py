@@ -3,6 +3,7 @@
 import json
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -114,30 +115,31 @@ def repairing() -> ChatServer:
     )
 
 
-def play(
-    code: str,
-    server: ChatServer,
-    row: Any,
-    out: Path,
-    *,
-    episode: Any = None,
-    attempts: int = 1,
-    prices: Prices | None = None,
-    on_start: Any = lambda *_: None,
-    **options: Any,
-) -> list[Trajectory]:
-    with server:
-        client = OpenAIClient(server.base_url, max_retries=0, prices=prices)
-        player = HarnessPlayer(harness(code), client, model="tiny", **options)
-        folder = evaluate(
-            out,
-            player,
-            tasks=[row],
-            episode=episode or {},
-            attempts=attempts,
-            on_start=on_start,
-        )
-    return [*folder.trajectories(), *folder.errors()]
+Play = Callable[..., Trajectory]
+
+
+@pytest.fixture
+def play(tiny_row: Any, tmp_path: Path) -> Play:
+    """Plays the tiny task by a harness with some code, and returns the record."""
+
+    def played(
+        code: str,
+        server: ChatServer,
+        *,
+        episode: Any = None,
+        prices: Prices | None = None,
+        on_start: Any = lambda *_: None,
+        **options: Any,
+    ) -> Trajectory:
+        settings = {"tasks": [tiny_row], "episode": episode or {}, "on_start": on_start}
+        with server:
+            client = OpenAIClient(server.base_url, max_retries=0, prices=prices)
+            player = HarnessPlayer(harness(code), client, model="tiny", **options)
+            folder = evaluate(tmp_path / "run", player, **settings)
+        (record,) = [*folder.trajectories(), *folder.errors()]
+        return record
+
+    return played
 
 
 @pytest.fixture
@@ -157,9 +159,9 @@ def sockets(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 @pytest.mark.parametrize(
     "loop", [CHAT_LOOP, STREAM_LOOP, RESPONSES_LOOP], ids=["chat", "streamed chat", "responses"]
 )
-def test_ids_of_a_harness_become_one_sample(loop: str, tiny_row: Any, tmp_path: Path) -> None:
+def test_ids_of_a_harness_become_one_sample(loop: str, play: Play) -> None:
     server, sampling = repairing(), Sampling(temperature=0.7)
-    (record,) = play(loop, server, tiny_row, tmp_path / "run", sampling=sampling)
+    record = play(loop, server, sampling=sampling)
     assert (record.error, record.resolved, record.stop_reason) == ("", True, "submitted")
     assert (record.agent, record.model, record.num_prefix_breaks) == ("own", "tiny", 0)
     assert segments(record) == [
@@ -180,9 +182,11 @@ def test_ids_of_a_harness_become_one_sample(loop: str, tiny_row: Any, tmp_path: 
     assert server.requests[1]["return_token_ids"] is True
 
 
-def test_output_of_a_harness_is_recorded_and_shown(tiny_row: Any, tmp_path: Path) -> None:
+def test_output_of_a_harness_is_recorded_and_shown(
+    play: Play, tiny_row: Any, tmp_path: Path
+) -> None:
     code, server = "chat(CHAT)\nprint('x' * 9000, 'no idea')", scripted(message("Done."))
-    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    record = play(code, server)
     assert (record.error, record.stop_reason) == ("", "submitted")
     assert record.turns[-1].action.endswith("x no idea")
     assert len(record.turns[-1].action) < 5000
@@ -190,12 +194,12 @@ def test_output_of_a_harness_is_recorded_and_shown(tiny_row: Any, tmp_path: Path
 
 
 def test_temporary_folder_may_have_a_long_path(
-    tiny_row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = tmp_path.joinpath(*["a-folder-of-a-cluster"] * 6)
     long.mkdir(parents=True)
     monkeypatch.setattr(tempfile, "tempdir", str(long))
-    (record,) = play("chat(CHAT)", scripted(message("Done.")), tiny_row, tmp_path / "run")
+    record = play("chat(CHAT)", scripted(message("Done.")))
     assert (record.error, record.stop_reason) == ("", "submitted")
 
 
@@ -210,7 +214,7 @@ def test_eval_plays_the_example_of_the_documentation(tiny_row: Any, tmp_path: Pa
     assert f"| {tiny_row['instance_id']} | 1/1 |" in run_command("report", out)
 
 
-def test_rewritten_history_begins_another_segment(tiny_row: Any, tmp_path: Path) -> None:
+def test_rewritten_history_begins_another_segment(play: Play) -> None:
     code = """
 CHAT.append(chat(CHAT))
 chat([{"role": "user", "content": "A summary."}])
@@ -222,7 +226,7 @@ CHAT.append(chat(CHAT))
         message("Two.", ids=([9], [5])),
         message("Three.", ids=([1, 2, 3], [4])),
     )
-    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    record = play(code, server)
     samples = [(one["prompt_ids"], one["completion_ids"]) for one in segments(record)]
     assert samples == [([1], [2, 3, 4]), ([9], [5])]
     contents = [each["content"] for each in record.messages]
@@ -243,7 +247,7 @@ CHAT.append(chat(CHAT))
     ],
 )
 def test_limit_refuses_requests_and_the_tree_is_graded(
-    limits: Any, num_calls: int, tiny_row: Any, tmp_path: Path
+    limits: Any, num_calls: int, play: Play
 ) -> None:
     code = f"shell(json.dumps({{'cmd': {FIX!r}}}))\nwhile chat(CHAT) != 401: pass"
     calls = {"shell": {"cmd": "ls"}, "submit": {}}
@@ -253,7 +257,7 @@ def test_limit_refuses_requests_and_the_tree_is_graded(
 
     server = ChatServer(answer)
     options = {"limits": limits, "tokenizer": "coding_gym_16k"}
-    (record,) = play(code, server, tiny_row, tmp_path / "run", episode=options)
+    record = play(code, server, episode=options)
     assert (record.stop_reason, record.error, record.resolved) == (next(iter(limits)), "", True)
     assert record.usage["model_calls"] == len(server.requests) == num_calls
     assert record.usage["tool_calls"] == 2 * num_calls
@@ -270,14 +274,12 @@ def test_limit_refuses_requests_and_the_tree_is_graded(
     ids=["deaf", "endless", "killed", "flooding"],
 )
 def test_harness_that_misbehaves_is_ended_and_graded(
-    end: str, reason: str, tiny_row: Any, tmp_path: Path, sockets: list[Path]
+    end: str, reason: str, play: Play, sockets: list[Path]
 ) -> None:
     code = f"chat(CHAT)\nshell(json.dumps({{'cmd': {FIX!r}}}))\n{end}"
-    (record,) = play(
+    record = play(
         code,
         scripted(message("Hm.")),
-        tiny_row,
-        tmp_path / "run",
         episode={"max_turns": 1, "limits": {"max_seconds": 5 if reason == "max_time" else 60}},
         grace_s=0.2,
     )
@@ -315,7 +317,7 @@ chat(CHAT)
     assert len(server.requests) == 1
 
 
-def test_only_known_fields_of_a_request_reach_the_model(tiny_row: Any, tmp_path: Path) -> None:
+def test_only_known_fields_of_a_request_reach_the_model(play: Play) -> None:
     unknown = {
         "api_base": "http://192.0.2.1",
         "api_key": "x",
@@ -324,14 +326,14 @@ def test_only_known_fields_of_a_request_reach_the_model(tiny_row: Any, tmp_path:
         "plugins": [],
     }
     server = scripted(message("Done."))
-    play(f"chat(CHAT, top_p=0.5, **{unknown})", server, tiny_row, tmp_path / "run")
+    play(f"chat(CHAT, top_p=0.5, **{unknown})", server)
     (request,) = server.requests
     assert request["top_p"] == 0.5
     assert request.get("seed") != 4
     assert {*unknown} - {"seed"} - {*request} == {*unknown} - {"seed"}
 
 
-def test_malformed_requests_cost_no_turn_and_no_verdict(tiny_row: Any, tmp_path: Path) -> None:
+def test_malformed_requests_cost_no_turn_and_no_verdict(play: Play) -> None:
     code = """
 picture = {"type": "image_url", "image_url": {"url": "http://192.0.2.1"}}
 chat(CHAT)
@@ -347,12 +349,12 @@ chat(CHAT)
 """
     no = Answer({"error": {"message": "no stop here"}}, 422)
     server = ChatServer(lambda body: no if "stop" in body else Answer(message("Hm.")))
-    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    record = play(code, server)
     assert (record.error, record.stop_reason) == ("", "submitted")
     assert (record.usage["model_calls"], len(server.requests)) == (2, 3)
 
 
-def test_simultaneous_requests_respect_a_limit(tiny_row: Any, tmp_path: Path) -> None:
+def test_simultaneous_requests_respect_a_limit(play: Play) -> None:
     code = """
 from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(8) as threads:
@@ -360,19 +362,18 @@ with ThreadPoolExecutor(8) as threads:
 assert answers.count(401) == 6
 """
     server = scripted(message("Hm."))
-    (record,) = play(code, server, tiny_row, tmp_path / "run", episode={"max_turns": 2})
+    record = play(code, server, episode={"max_turns": 2})
     assert (record.error, record.stop_reason, len(server.requests)) == ("", "max_turns", 2)
 
 
-def test_abandoned_requests_are_charged_turns_without_a_record(
-    tiny_row: Any, tmp_path: Path
-) -> None:
+def test_abandoned_requests_are_charged_turns_without_a_record(play: Play) -> None:
     def answer(body: Body) -> Answer:
         is_late = body["messages"][0]["content"] == "late"
         return Answer(message("Hm.", usage=(10, 5)), delay_s=4 if is_late else 0)
 
     code = """
 import time
+from collections.abc import Callable
 with unread('late'):
     time.sleep(1)
     unread('late').close()  # it waits for the first one, and is never sent
@@ -381,11 +382,9 @@ while chat(CHAT) != 401:
 """
     runners: list[Any] = []
     server = ChatServer(answer)
-    (record,) = play(
+    record = play(
         code,
         server,
-        tiny_row,
-        tmp_path / "run",
         episode={"max_turns": 3},
         prices=Prices(input=1e5, output=0),
         on_start=lambda runner, *_: runners.append(runner),
@@ -408,7 +407,7 @@ def test_limits_that_a_harness_cannot_enforce_are_refused(limits: Any, tmp_path:
         Runner(config=EpisodeConfig.from_config(limits=limits), player=player)
 
 
-def test_endpoint_adds_missing_role_and_call_id(tiny_row: Any, tmp_path: Path) -> None:
+def test_endpoint_adds_missing_role_and_call_id(play: Play) -> None:
     code = """
 assert chat(CHAT)["role"] == "assistant"
 status, text = ask("/responses", {"input": CHAT})
@@ -417,7 +416,7 @@ assert (status, json.loads(text)["output"][1]["name"]) == (200, "shell")
     reply = message("Hm.", calls={"shell": {"cmd": "ls"}})
     answer = reply["choices"][0]["message"]
     del answer["role"], answer["tool_calls"][0]["id"]
-    (record,) = play(code, scripted(reply), tiny_row, tmp_path / "run")
+    record = play(code, scripted(reply))
     assert (record.error, record.stop_reason, record.usage["model_calls"]) == ("", "submitted", 2)
 
 
@@ -431,28 +430,28 @@ assert (status, json.loads(text)["output"][1]["name"]) == (200, "shell")
     ids=["no request", "no request, no failure", "refusing server"],
 )
 def test_harness_without_a_reply_has_no_verdict(
-    code: str, answer: Answer, error_class: str, tiny_row: Any, tmp_path: Path
+    code: str, answer: Answer, error_class: str, play: Play
 ) -> None:
     server = ChatServer(lambda _: answer)
-    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    record = play(code, server)
     assert (record.error_class, record.grade) == (error_class, None)
     assert "Traceback" not in record.error
     assert len(server.requests) <= 1
 
 
 @pytest.mark.parametrize("code", ["", "chat(CHAT)"], ids=["no request", "graded"])
-def test_token_in_the_output_is_not_recorded(code: str, tiny_row: Any, tmp_path: Path) -> None:
+def test_token_in_the_output_is_not_recorded(code: str, play: Play) -> None:
     server = scripted(message("Done."))
-    (record,) = play(f"{code}\nsys.exit(KEY)", server, tiny_row, tmp_path / "run")
+    record = play(f"{code}\nsys.exit(KEY)", server)
     assert "exit code 1: [key]" in record.error
 
 
-def test_harness_may_shorten_a_prompt_that_is_too_long(tiny_row: Any, tmp_path: Path) -> None:
+def test_harness_may_shorten_a_prompt_that_is_too_long(play: Play) -> None:
     too_long = Answer({"error": {"message": "maximum context length is 8 tokens"}}, 400)
     done = Answer(message("Done.", ids=([1], [2])))
     server = ChatServer(lambda body: too_long if len(body["messages"]) > 1 else done)
     code = "assert chat(CHAT * 2) == 400\nassert chat(CHAT)['content'] == 'Done.'"
-    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    record = play(code, server)
     assert (record.error, record.stop_reason) == ("", "submitted")
     assert len(segments(record)) == 1
 
