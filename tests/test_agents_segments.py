@@ -165,9 +165,7 @@ def test_local_model_refuses_unsupported_fields() -> None:
         asyncio.run(LocalChat(Written("Yes.")).complete({"messages": [], "stop": ["x"]}))
 
 
-def test_fields_that_a_harness_adds_to_a_reply_are_not_rendered(
-    rendered: list[Any],
-) -> None:
+def test_fields_that_a_harness_adds_to_a_reply_are_not_rendered(rendered: list[Any]) -> None:
     chat = LocalChat(Written(CALL))
     own = complete(chat, START, TOOLS).message
     changed = {**own, "reasoning_content": FORGED, "name": FORGED}

@@ -173,9 +173,7 @@ def test_files_with_another_content_are_not_rewritten() -> None:
     assert challenge.rewritten({"t.py": b"import f\n"}, ()) == {}
 
 
-def test_xfail_passes_only_if_the_gold_patch_has_it(
-    store: TemplateStore,
-) -> None:
+def test_xfail_passes_only_if_the_gold_patch_has_it(store: TemplateStore) -> None:
     hidden = (
         f"import pytest\n\n{ONE}\n\n@pytest.mark.xfail\ndef test_known():\n"
         "    assert total([1], 0) == 2\n"
@@ -206,9 +204,7 @@ def test_one():
 """
 
 
-def test_early_refusal_does_not_depend_on_the_draw(
-    store: TemplateStore,
-) -> None:
+def test_early_refusal_does_not_depend_on_the_draw(store: TemplateStore) -> None:
     task = with_hidden(_MIXED, *(f"test_total[{n}]" for n in range(1, 5)), "test_one")
     half = _patch(FIXED.replace("- discount", "- min(discount, 3)"))
     verdicts = [
