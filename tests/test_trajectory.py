@@ -101,6 +101,7 @@ def test_encoded_replies_are_masked_unless_included(tiny_row: dict[str, Any]) ->
     look = shell("ls")
     trajectory, _ = play(tiny_row, look, Completion(look, [1, 2]), Stop("enough"))
     example = trajectory.to_training_example()
+    assert trajectory.turns[2].token_ids == ()  # of the stop
     assert example["exact"] == [False, True]
     assert sum(example["env_mask"]) == 2
     assert example["logprobs"] is None  # unknown for sampled ids

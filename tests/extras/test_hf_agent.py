@@ -16,13 +16,14 @@ pytest.importorskip("trl")
 
 from tiny_qwen import build_model, train_tokenizer  # noqa: E402
 
+from coding_gym.action import Completion  # noqa: E402
 from coding_gym.agents.chat import Sampling  # noqa: E402
 from coding_gym.agents.hf import HuggingFaceAgent  # noqa: E402
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError  # noqa: E402
 from coding_gym.evaluation.evaluate import evaluate  # noqa: E402
 from coding_gym.tasks import load_tasks  # noqa: E402
-from coding_gym.text.tokenizers import Tokenizer, get_tokenizer  # noqa: E402
-from coding_gym.trajectory import Trajectory  # noqa: E402
+from coding_gym.text.tokenizers import get_tokenizer  # noqa: E402
+from coding_gym.trajectory import ModelCall, Trajectory  # noqa: E402
 
 pytestmark = [pytest.mark.trainer, pytest.mark.usefixtures("one_thread")]
 
@@ -108,21 +109,6 @@ def test_replies_do_not_depend_on_batch_or_run(
     assert len({ids for record in replies for ids in record}) == 6
 
 
-def make_sure(patch: pytest.MonkeyPatch, tokenizer: Tokenizer, replies: list[str]) -> None:
-    """Makes models write some replies, one after the other."""
-    end = tokenizer.special_tokens["<|im_end|>"]
-    script = iter([i for text in replies for i in (*tokenizer.encode(text), end)])
-    forward = transformers.Qwen2ForCausalLM.forward
-
-    def sure(model: Any, *arguments: Any, **options: Any) -> Any:
-        output = forward(model, *arguments, **options)
-        output.logits = torch.full_like(output.logits, -1e4)
-        output.logits[..., next(script)] = 0
-        return output
-
-    patch.setattr(transformers.Qwen2ForCausalLM, "forward", sure)
-
-
 def call(name: str, **arguments: str) -> str:
     text = json.dumps({"name": name, "arguments": arguments})
     return f"<think>\nNow {name}.\n</think>\n<tool_call>\n{text}\n</tool_call>"
@@ -133,12 +119,18 @@ def test_prompts_keep_reasoning_that_a_template_drops(
 ) -> None:
     agent = HuggingFaceAgent(with_template(model, DROPS_THOUGHTS, tmp_path / "model"))
     replies = [call("shell", cmd="ls"), call("shell", cmd="pwd"), call("submit")]
-    make_sure(monkeypatch, get_tokenizer(agent.tokenizer), replies * 2)
+    tokenizer, texts = get_tokenizer(agent.tokenizer), iter(replies * 2)
+
+    async def reply(*_: Any) -> tuple[Completion, ModelCall]:
+        text = next(texts)
+        ids = [*tokenizer.encode(text), *tokenizer.end_ids]
+        return Completion(text, ids, [-0.5] * len(ids)), ModelCall(finish_reason="stop")
+
+    monkeypatch.setattr(agent, "reply", reply)
     for record in played(agent, tmp_path / "run", concurrency=1, episode={"tool_format": "hermes"}):
         assert [turn.action for turn in record.turns] == replies
         assert record.stop_reason == "submitted"
         assert record.num_prefix_breaks == 0
-        assert {c.model_call.finish_reason for c in record.turns if c.model_call} == {"stop"}
 
 
 def test_issue_longer_than_the_context_is_unresolved(model: str, tmp_path: Path) -> None:

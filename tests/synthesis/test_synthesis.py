@@ -144,13 +144,14 @@ def test_runs_do_not_reuse_a_program_that_a_conftest_imported(
     tmp_path: Path, open_tests: OpenTests, folder: str
 ) -> None:
     copied = write_project(tmp_path / "shop")
-    (copied / folder).mkdir(exist_ok=True)
-    (copied / "shop" / "tests").mkdir(exist_ok=True)
-    (copied / "shop/__init__.py").write_text("from .till import total\n")
-    (copied / "shop/tests/__init__.py").write_text("")
-    (copied / folder / "conftest.py").write_text("" if "shop" in folder else "import shop.till\n")
     path = f"{folder}/test_five.py"
-    (copied / path).write_text(IMPORTS)
+    files = {
+        "shop/__init__.py": "from .till import total\n",
+        "shop/tests/__init__.py": "",
+        f"{folder}/conftest.py": "" if "shop" in folder else "import shop.till\n",
+        path: IMPORTS,
+    }
+    write_files(copied, files)
     wrong = {"shop/till.py": b"def total(*_):\n    return 7\n\n\nlargest = max\n"}
     tests = open_tests(copied)
     modules = measure_coverage(tests, []).modules
