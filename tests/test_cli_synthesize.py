@@ -19,7 +19,6 @@ from coding_gym.errors import (
     UnknownNameError,
 )
 from coding_gym.synthesis import Progress, Project, project
-from coding_gym.task import Task
 
 
 @pytest.fixture
@@ -44,20 +43,17 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["tasks", "synthesize", *map(str, arguments)])
 
 
-def making(monkeypatch: pytest.MonkeyPatch, make: Callable[[Project], tuple[Task, ...]]) -> None:
-    """Replaces the insertion of bugs by ``make``; all steps before it are real."""
+def stopping(monkeypatch: pytest.MonkeyPatch, failure: Any, num_tasks: int) -> None:
+    """Lets the insertion of bugs report some tasks, then fail; all steps before it are real."""
 
     def synthesize(project: Project, *_: Any, on_progress: Any, **__: Any) -> None:
-        assert (project.folder / "shop.py").is_file()
-        on_progress(Progress(tasks=[*make(project)]))
+        task = project.task("shop__one")
+        tasks = [dataclasses.replace(task, fail_to_pass=("test_shop.py::test_it",))] * num_tasks
+        on_progress(Progress(tasks=tasks))
+        if failure is not None:
+            raise failure
 
     monkeypatch.setattr(command, "synthesize", synthesize)
-
-
-def one_task(project: Project) -> tuple[Task, ...]:
-    return (
-        dataclasses.replace(project.task("shop__one"), fail_to_pass=("test_shop.py::test_it",)),
-    )
 
 
 @pytest.mark.usefixtures("unfetched")
@@ -104,20 +100,10 @@ def test_reasons_of_dropped_bugs_and_commits_are_printed(
     [(TemplateError("no environment"), 1), (KeyboardInterrupt(), 130), (None, 1)],
 )
 def test_no_folder_is_left_if_no_task_was_made(
-    failure: BaseException | None,
-    exit_code: int,
-    repo: Path,
-    out: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    failure: Any, exit_code: int, repo: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def make(_: Project) -> tuple[Task, ...]:
-        if failure is not None:
-            raise failure
-        return ()
-
-    making(monkeypatch, make)
-    result = run("--repo", repo, "--out", out)
-    assert result.exit_code == exit_code
+    stopping(monkeypatch, failure, num_tasks=0)
+    assert run("--repo", repo, "--out", out).exit_code == exit_code
     assert not out.parent.parent.exists()
 
 
@@ -125,17 +111,9 @@ def test_no_folder_is_left_if_no_task_was_made(
     ("failure", "exit_code"), [(KeyboardInterrupt(), 130), (SandboxError("it died"), 1)]
 )
 def test_tasks_made_before_a_stop_are_kept(
-    failure: BaseException,
-    exit_code: int,
-    repo: Path,
-    out: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    failure: Any, exit_code: int, repo: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def make(project: Project, *_: Any, on_progress: Callable[[Progress], None], **__: Any) -> None:
-        on_progress(Progress(tasks=list(one_task(project))))
-        raise failure
-
-    monkeypatch.setattr(command, "synthesize", make)
+    stopping(monkeypatch, failure, num_tasks=1)
     result = run("--repo", repo, "--out", out)
     assert result.exit_code == exit_code
     assert (str(out) in result.output) == (exit_code == 130)

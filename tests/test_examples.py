@@ -1,4 +1,4 @@
-"""Examples without a trainer, all of them without their extras, and the files for clusters."""
+"""Examples without a trainer, and the files for clusters."""
 
 import json
 import os
@@ -15,32 +15,6 @@ from model_server import Answer, ChatServer, message
 
 from coding_gym.rollout import RunFolder
 from coding_gym.tasks import load_tasks
-
-FOLDER = Path(__file__).parents[1] / "examples"
-EXAMPLES = sorted(FOLDER.glob("train_*.py"))
-MISSING = ["torch", "ray", "stable_baselines3", "sb3_contrib", "trl", "datasets"]
-SCRIPT = f"""
-import runpy, sys
-sys.modules.update(dict.fromkeys({MISSING})) # importing them fails
-for example in sys.argv[1:]:
-    sys.argv = [example, "--help"]
-    try:
-        runpy.run_path(example, run_name="__main__")
-    except SystemExit as end:
-        print(end.code)  # a text is printed as it is, with exit code 1
-"""
-
-
-def test_examples_without_their_extra_name_the_pip_line() -> None:
-    argv = [sys.executable, "-c", SCRIPT, *map(str, EXAMPLES)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    assert len(EXAMPLES) > 2
-    for line, example in zip(done.stdout.splitlines(), EXAMPLES, strict=True):
-        trainer = example.stem.removeprefix("train_")
-        extra = "hf" if trainer == "real_model" else trainer
-        assert "; run: pip install " in line
-        assert f"[{extra}]" in line
 
 
 @pytest.mark.slow

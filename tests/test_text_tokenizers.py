@@ -52,7 +52,6 @@ def tokenizer_file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_local_file_and_its_folder_load(tokenizer_file: Path) -> None:
     pytest.importorskip("transformers")
     for name in (f"hf:{tokenizer_file}", f"hf:{tokenizer_file.parent}"):

@@ -101,6 +101,7 @@ def test_encoded_replies_are_masked_unless_included(tiny_row: dict[str, Any]) ->
     look = shell("ls")
     trajectory, _ = play(tiny_row, look, Completion(look, [1, 2]), Stop("enough"))
     example = trajectory.to_training_example()
+    assert trajectory.turns[2].token_ids == ()  # of the stop
     assert example["exact"] == [False, True]
     assert sum(example["env_mask"]) == 2
     assert example["logprobs"] is None  # unknown for sampled ids
@@ -111,13 +112,3 @@ def test_encoded_replies_are_masked_unless_included(tiny_row: dict[str, Any]) ->
     for changes in ({"tools": ()}, {"turns": (trajectory.turns[0], served)}):
         with pytest.raises(InvalidArgumentError):
             replace(trajectory, **changes).to_training_example()
-
-
-def test_labels_end_with_the_token_that_ends_a_reply(tiny_row: dict[str, Any]) -> None:
-    trajectory, _ = play(tiny_row, shell("ls"), SUBMIT)
-    example = trajectory.to_training_example(include_inexact=True)
-    ids, mask = example["completion_ids"], [*example["env_mask"], 0]
-    ends = [n for n in range(len(ids)) if mask[n] > mask[n + 1]]
-    closing = ids[-1]
-    assert [ids[n] for n in ends] == [closing, closing]
-    assert closing not in [*trajectory.turns[0].token_ids, *trajectory.turns[1].token_ids]

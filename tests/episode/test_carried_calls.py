@@ -6,13 +6,11 @@ from typing import Any
 import pytest
 from episodes import shell
 
-from coding_gym import resume_from
 from coding_gym.action import Completion
 from coding_gym.calls import ToolCall
-from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode import Episode, Limits
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.trajectory import StopReason, Trajectory
+from coding_gym.trajectory import Trajectory
 from coding_gym.vector import make_vec
 
 Make = Callable[..., Episode]
@@ -115,15 +113,3 @@ def test_vector_envs_pass_carried_calls_on(tiny_row: dict[str, Any]) -> None:
         assert envs.step([carrying(SUBMIT)] * 2)[1].tolist() == [0.0, 1.0]
     finally:
         envs.close()
-
-
-def test_carried_calls_are_replayed() -> None:
-    calls = ToolCall("bash", {"command": "ls"}, "call_a"), ToolCall("submit", {}, "call_b")
-    with CodingRepairEnv(toolset="editor", max_turns=9) as env:
-        env.reset(seed=0)
-        for call in calls:
-            env.step(carrying(call))
-        record = env.episode.trajectory()
-        assert env.episode.stop_reason == StopReason.SUBMITTED
-        resume_from(env, record, turn=1)
-        assert env.episode.messages[:4] == list(record.messages[:4])

@@ -9,7 +9,6 @@ from unittest import mock
 import pytest
 from episodes import SUBMIT, shell, shells
 
-from coding_gym.action import Stop
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
@@ -26,38 +25,6 @@ from coding_gym.tools.formats import ParsedAction, ReplyParser
 from coding_gym.trajectory import StopReason
 
 Make = Callable[..., Episode]
-
-
-def test_calls_out_of_order_are_refused(make: Make, episode: Episode) -> None:
-    with pytest.raises(EpisodeError):
-        make().step("x")
-    with pytest.raises(EpisodeError):
-        make().snapshot()
-    with pytest.raises(EpisodeError, match="only once"):
-        episode.start()
-
-
-def test_the_trajectory_holds_the_whole_chat_and_every_turn(episode: Episode) -> None:
-    episode.step(shells("echo one", "echo two"))
-    episode.step(SUBMIT)
-    trajectory = episode.trajectory()
-    assert next(t.observation for t in trajectory.turns) == "one\ntwo"
-    assert [len(t.calls) for t in trajectory.turns] == [2, 1]
-    assert all(t.duration_s > 0 for t in trajectory.turns)
-    assert trajectory.stop_reason is StopReason.SUBMITTED
-    assert [m["role"] for m in trajectory.messages] == [
-        *("system", "user"),
-        *("assistant", "tool", "tool"),
-        *("assistant", "tool"),
-    ]
-    assert json.loads(json.dumps(trajectory.to_json())) == trajectory.to_json()
-
-
-def test_a_stop_is_recorded_without_tokens(episode: Episode) -> None:
-    episode.step(Stop("the budget of the trainer is spent"))
-    (turn,) = episode.trajectory().turns
-    assert (turn.token_ids, turn.exact) == ((), True)
-    assert turn.action == "the budget of the trainer is spent"
 
 
 def test_submit_names_excluded_files(episode: Episode) -> None:

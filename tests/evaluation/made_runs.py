@@ -22,34 +22,22 @@ def called(call_id: str, name: str, arguments: str) -> dict[str, Any]:
 
 
 def resolved_episode(task_id: str, patch: str) -> Trajectory:
-    """Returns two turns with a server's ids; the second prompt omits the last earlier id."""
+    """Returns two turns; one call of the first cannot be read."""
+    counts = ModelCall(
+        prompt_tokens=3, completion_tokens=2, cached_tokens=1, finish_reason="tool_calls"
+    )
     first = Turn(
         action="look",
-        token_ids=(4, 5),
-        exact=True,
-        logprobs=(-0.5, -0.25),
         calls=(ToolCall("shell", {"cmd": "ls"}, "a"), ToolCall("shell", {}, "b", "no JSON")),
         results=(ToolResult("shapes.py", call_id="a"), ToolResult("no JSON", False, "b")),
-        reward_parts={"progress": 0.0},
-        duration_s=2.0,
-        model_call=ModelCall(
-            prompt_tokens=3,
-            completion_tokens=2,
-            cached_tokens=1,
-            cost=0.5,
-            prompt_ids=(1, 2, 3),
-            duration_s=3.0,
-            finish_reason="tool_calls",
-        ),
+        model_call=counts,
     )
     second = Turn(
         action="done",
-        token_ids=(9,),
-        exact=True,
         calls=(ToolCall("submit", {}, "a"),),
         results=(ToolResult("submitted", call_id="a", submitted=True),),
         reward=1.0,
-        model_call=ModelCall(prompt_tokens=6, prefix_length=4, prompt_ids=(7, 8)),
+        model_call=ModelCall(prompt_tokens=6),
     )
     messages: tuple[dict[str, Any], ...] = (
         {"role": "system", "content": "Repair it."},
@@ -85,8 +73,6 @@ def resolved_episode(task_id: str, patch: str) -> Trajectory:
             is_verified=True,
             plan="0123456789abcdef",
         ),
-        toolset="nano",
-        tokenizer="coding_gym_16k",
         started_at="2026-01-02T03:04:05+00:00",
         cost=0.5,
     )
@@ -94,10 +80,23 @@ def resolved_episode(task_id: str, patch: str) -> Trajectory:
 
 def failed(episode: Trajectory, task_id: str, patch: str, reason: GradeReason) -> Trajectory:
     turn, *_ = episode.turns
-    turns = (replace(turn, exact=False, logprobs=None, model_call=None),)
+    turns = (replace(turn, model_call=None),)
     grade = Grade(resolved=False, reason=reason)
     changes = {"task_id": task_id, "patch": patch, "grade": grade, "turns": turns}
     return replace(episode, **changes, messages=episode.messages[:5])
+
+
+def run_config(**changes: Any) -> dict[str, Any]:
+    """Returns the ``config.json`` of a run."""
+    config = {
+        "run_id": "run",
+        "created_at": "2026-01-02T03:04:05+00:00",
+        "agent": {"name": "chat", "model": "owner/model"},
+        "seed": 0,
+        "episode": {},
+        "versions": {"coding-gym": "0.1.0"},
+    }
+    return config | changes
 
 
 def make_run(path: Path, row: dict[str, Any]) -> Path:
@@ -108,17 +107,8 @@ def make_run(path: Path, row: dict[str, Any]) -> Path:
         row: A task's row; its gold patch resolves the task.
     """
     good = resolved_episode(row["instance_id"], row["patch"])
-    config = {
-        "run_id": "run",
-        "created_at": "2026-01-02T03:04:05+00:00",
-        "agent": {"name": "chat", "model": "owner/model"},
-        "tasks": {"source": "rows", "task_ids": [good.task_id, "empty", "wrong", "lost"]},
-        "attempts": 2,
-        "seed": 0,
-        "episode": {},
-        "versions": {},
-    }
-    with RunFolder.create(path, config).writer() as writer:
+    tasks = {"source": "rows", "task_ids": [good.task_id, "empty", "wrong", "lost"]}
+    with RunFolder.create(path, run_config(tasks=tasks, attempts=2)).writer() as writer:
         for attempt in range(2):
             for episode in (
                 good,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from episodes import raising
-from model_server import Answer, ChatServer, message
+from model_server import Answer, ChatServer, by_turn, message
 from sandbox_fixtures import commit
 from typer.testing import CliRunner, Result
 
@@ -166,13 +166,8 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-def answer(body: dict[str, Any]) -> Answer:
-    num_replies = sum(reply["role"] == "assistant" for reply in body["messages"])
-    return Answer(message(calls={"submit": {}} if num_replies else _EDIT))
-
-
-def fix(repository: Path, *options: str) -> Result:
-    with ChatServer(answer) as server:
+def fix(repository: Path, *options: str, calls: Any = _EDIT) -> Result:
+    with ChatServer(by_turn(message(calls=calls), message(calls={"submit": {}}))) as server:
         command = ["fix", "add() subtracts", "--repo", str(repository), "--base-url"]
         return CliRunner().invoke(app, [*command, server.base_url, "--model", "tiny", *options])
 
@@ -184,12 +179,9 @@ def test_fix_prints_the_diff_and_changes_nothing(repository: Path) -> None:
     assert "a - b" in (repository / "a.py").read_text()
 
 
-def test_fix_applies_bytes_that_are_not_utf8(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fix_applies_bytes_that_are_not_utf8(repository: Path) -> None:
     command = {"shell": {"cmd": r"printf '# \351\n' >> a.py"}}
-    monkeypatch.setattr(f"{__name__}._EDIT", command)
-    result = fix(repository, "--apply")
+    result = fix(repository, "--apply", calls=command)
     assert result.exit_code == 0, result.output
     assert b"+# \xe9\n" in result.stdout_bytes
     assert (repository / "a.py").read_bytes().endswith(b"# \xe9\n")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from episodes import run_command
-from made_runs import make_run, resolved_episode
+from made_runs import resolved_episode
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
@@ -233,9 +233,3 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
         "request errors": (1, 7),
     }
     assert all(one.remedy for one in results)
-
-
-def test_a_report_names_failures_with_remedies(tiny_row: dict[str, Any], tmp_path: Path) -> None:
-    result = report(make_run(tmp_path / "run", tiny_row))
-    assert {one.name for one in result.health} >= {"calls that could not be read", "request errors"}
-    assert all(one.remedy for one in result.health)

@@ -14,7 +14,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from model_server import Answer, ChatServer, message
+from model_server import Answer, ChatServer, by_turn, message
 
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.model_client import OpenAIClient
@@ -36,8 +36,7 @@ def replies(body: dict[str, Any]) -> int:
     return sum(each["role"] == "assistant" for each in body["messages"])
 
 
-def look_then_submit(body: dict[str, Any]) -> Answer:
-    return Answer(SUBMIT if replies(body) else LOOK)
+look_then_submit = by_turn(LOOK, SUBMIT)
 
 
 def chat(server: ChatServer, **options: Any) -> ChatAgent:
@@ -197,14 +196,13 @@ def test_token_ids_are_kept_and_prefix_breaks_counted(
 def test_text_format_uses_no_native_tool_calls(tmp_path: Path) -> None:
     call = '<tool_call>\n{"name": "submit", "arguments": {}}\n</tool_call>'
 
-    def answer(body: dict[str, Any]) -> Answer:
-        assert "tools" not in body
-        roles = [each["role"] for each in body["messages"]]
-        assert roles == ["system", "user", "assistant", "user"][: len(roles)]
-        return Answer(message(call if replies(body) else call.replace("submit", "none")))
-
-    (record,) = played(answer, tmp_path / "run", episode={"tool_format": "hermes"}).trajectories()
-    assert (record.stop_reason, len(record.turns)) == ("submitted", 2)
+    with ChatServer(by_turn(message("Hm."), message(call))) as server:
+        episode = {"tool_format": "hermes"}
+        evaluate(tmp_path / "run", chat(server), tasks=TASKS[:1], episode=episode)
+    _, last = server.requests
+    assert "tools" not in last
+    roles = [each["role"] for each in last["messages"]]
+    assert roles == ["system", "user", "assistant", "user"]
 
 
 def test_errors_are_played_again_and_verdicts_kept(tmp_path: Path) -> None:
@@ -435,7 +433,7 @@ def test_replies_are_sent_back_unchanged(calls: dict[str, Any], tmp_path: Path) 
     if calls:
         original["tool_calls"][0]["function"]["arguments"] = '{"cmd":  "ls" }'
 
-    with ChatServer(lambda body: Answer(SUBMIT if replies(body) else reply)) as server:
+    with ChatServer(by_turn(reply, SUBMIT)) as server:
         folder = evaluate(tmp_path / "run", chat(server), tasks=TASKS[:1])
         sent = server.requests[-1]["messages"][2]
     assert {name: sent[name] for name in original if original[name]} == {

@@ -1,10 +1,15 @@
 """``coding-gym serve`` and OpenEnv's own server and client on repair episodes."""
 
 import os
+import re
 import signal
 import socket
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +19,7 @@ from sandbox_fixtures import descendants, running, wait_gone, wait_until
 
 pytest.importorskip("openenv", reason="needs pip install 'coding-gym[openenv]'")
 
-from serving import command, serve_app
+import uvicorn
 from websockets.exceptions import ConnectionClosed
 
 from coding_gym.adapters.openenv import RepairAction, RepairClient, make_app
@@ -28,6 +33,41 @@ pytestmark = [
 ]
 
 OPEN = "coding_gym.episode.config.open_sandbox"
+MAIN = "from coding_gym.cli.app import main; main()"
+
+
+@contextmanager
+def serve_app(app: Any) -> Iterator[str]:
+    """Serves an application on a thread; yields the URL. Requests wait until it has started."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        wait_until(lambda: server.started or not thread.is_alive())
+        assert thread.is_alive(), "the application did not start"
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@contextmanager
+def command(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Runs ``coding-gym serve``; yields the process and the URL that it prints."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    argv = [sys.executable, "-c", MAIN, "serve", "--port", str(port), *arguments]
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r"http\S+", process.stdout.readline())
+            assert found, process.communicate()
+            yield process, found[0]
+        finally:
+            process.kill()
 
 
 def connect(url: str) -> Any:
@@ -98,30 +138,6 @@ def test_connections_are_independent_and_free_their_sandboxes(url: str) -> None:
     for client in clients:
         client.close()
     assert wait_gone(set(descendants(os.getpid())) - before, 30) == []
-
-
-def test_sessions_beyond_the_limit_are_refused(url: str) -> None:
-    clients = [connect(url) for _ in range(4)]
-    for client in clients[:3]:
-        client.reset(task_id="shapes-area")
-    with pytest.raises(RuntimeError, match="CAPACITY_REACHED"):
-        clients[3].reset(task_id="shapes-area")
-    clients[0].close()
-
-    def reset() -> Any:
-        try:
-            return connect(url).reset(task_id="shapes-area")
-        except RuntimeError:
-            return None
-
-    assert wait_until(reset).observation.task_id == "shapes-area"
-    for client in clients[1:]:
-        client.close()
-
-
-def test_an_unknown_task_is_an_execution_error(client: Any) -> None:
-    with pytest.raises(RuntimeError, match="EXECUTION_ERROR"):
-        client.reset(task_id="other")
 
 
 def test_ctrl_c_ends_the_server_and_its_sandboxes(rows: Path) -> None:

@@ -1,9 +1,8 @@
 """A run on a Ray cluster has the results of one machine, even if nodes are lost."""
 
 import os
-import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ pytest.importorskip("ray")
 from model_server import Answer, Body, ChatServer, message
 
 from coding_gym.action import Stop
-from coding_gym.agents.live_episode import LiveEpisode, Player
+from coding_gym.agents.live_episode import ActionsPlayer
 from coding_gym.agents.players import get_player
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.evaluation import evaluate
@@ -95,41 +94,29 @@ def test_budget_stops_the_cluster_and_a_resumed_run_completes(cluster: Any, tmp_
     assert kept.items() <= whole.items()
 
 
-class Choosy(Player):
-    """Submits at once, except in a process that cannot open a sandbox.
+def choosy(unusable: Path | None) -> ActionsPlayer:
+    """Returns a player that submits at once, except in a process that cannot open a sandbox.
 
     Args:
         unusable: A file for the id of the process that cannot; with ``None`` no process can.
     """
 
-    name, model = "choosy", ""
-
-    def __init__(self, unusable: Path | None) -> None:
-        self.unusable = unusable
-
-    def describe(self) -> Mapping[str, Any]:
-        return {}
-
-    async def play(self, live: LiveEpisode) -> None:
-        if self.unusable is not None and not self.unusable.exists():
-            self.unusable.write_text(str(os.getpid()))
-        if self.unusable is None or self.unusable.read_text() == str(os.getpid()):
+    def actions(*_: Any) -> Iterator[Stop]:
+        if unusable is not None and not unusable.exists():
+            unusable.write_text(str(os.getpid()))
+        if unusable is None or unusable.read_text() == str(os.getpid()):
             raise SandboxUnavailableError("no user namespaces here")
-        await live.step(Stop("done"))
+        yield Stop("done")
 
-    async def close(self) -> None:
-        pass
+    return ActionsPlayer("choosy", actions)
 
 
 def test_node_that_cannot_open_sandboxes_is_excluded(cluster: Any, tmp_path: Path) -> None:
-    import ray
-
-    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # nodes do not have this file
-    player: Player = Choosy(tmp_path / "unusable")
-    folder = evaluate(tmp_path / "run", player, tasks=TASKS, attempts=2, ray=cluster.address)
+    player, tasks = choosy(tmp_path / "unusable"), {"tasks": TASKS, "ray": cluster.address}
+    folder = evaluate(tmp_path / "run", player, attempts=2, **tasks)
     assert len(list(folder.trajectories())) == 2 * len(TASKS)
     with pytest.raises(SandboxUnavailableError, match="no user namespaces here"):
-        evaluate(tmp_path / "none", Choosy(None), tasks=TASKS, ray=cluster.address)
+        evaluate(tmp_path / "none", choosy(None), **tasks)
 
 
 def test_a_node_without_a_key_gets_the_drivers_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,45 +53,35 @@ def env_config(tiny_row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def build(env_config: dict[str, Any], **env_runners: Any) -> Any:
-    """Returns a PPO algorithm on three slots."""
+@pytest.fixture
+def algorithm(ray_session: None, env_config: dict[str, Any]) -> Iterator[Any]:
+    """A PPO algorithm on three slots."""
     from menu_policy import MenuModule
     from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-    settings = {
-        "num_env_runners": 0,
-        "num_envs_per_env_runner": 3,
-        "gym_env_vectorize_mode": "vector_entry_point",
-        **env_runners,
-    }
     module = RLModuleSpec(module_class=MenuModule, model_config={"hidden_size": 16})
-    return (
+    algorithm = (
         PPOConfig()
         .environment(register(), env_config=env_config)
-        .env_runners(**settings)
+        .env_runners(
+            num_env_runners=0,
+            num_envs_per_env_runner=3,
+            gym_env_vectorize_mode="vector_entry_point",
+        )
         .training(train_batch_size_per_learner=24, minibatch_size=12, num_epochs=2)
         .rl_module(rl_module_spec=module)
         .debugging(seed=5)
         .build_algo()
     )
-
-
-@pytest.fixture
-def algorithm(ray_session: None, env_config: dict[str, Any]) -> Iterator[Any]:
-    algorithm = build(env_config)
     yield algorithm
     algorithm.stop()
-
-
-def weights(algorithm: Any) -> dict[str, Any]:
-    return {k: np.array(v) for k, v in algorithm.get_module().get_state().items()}
 
 
 @pytest.mark.usefixtures("ray_session")
 def test_smoke_rllib(run_example: Callable[..., list[str]], rows: Any) -> None:
     small = ["--tasks", str(rows), "--iterations", "1", "--steps", "24", "--envs", "2"]
-    lines = run_example("train_rllib.py", *small)
+    lines = run_example("train_rllib.py", *small, "--env-runners", "1")
     assert lines[-2].startswith("iteration 1 ")
     assert lines[-1] == "done"
 
@@ -131,19 +121,6 @@ def test_sampled_actions_respect_the_masks(algorithm: Any) -> None:
             assert np.all(chances[mask == 1] > 0)
     assert not any(everything for everything, _ in chosen)  # every mask forbids an action
     assert all(allowed for _, allowed in chosen)
-
-
-def test_a_remote_runner_samples_and_every_layer_learns(
-    ray_session: None, env_config: dict[str, Any]
-) -> None:
-    algorithm = build(env_config, num_env_runners=1)
-    before = weights(algorithm)
-    results = [algorithm.train() for _ in range(2)]
-    after = weights(algorithm)
-    algorithm.stop()
-    assert 0 <= results[-1]["env_runners"]["episode_return_mean"] <= 1
-    assert {name for name in before if np.array_equal(before[name], after[name])} == set()
-    assert all(np.isfinite(value).all() for value in after.values())
 
 
 def test_only_masked_ends_stay_truncated() -> None:

@@ -1,4 +1,4 @@
-"""Stable-Baselines3's vector env of this package, and MaskablePPO with the example's policy."""
+"""Stable-Baselines3's vector env of this package; the examples train MaskablePPO on it."""
 
 import re
 from collections.abc import Callable
@@ -12,12 +12,6 @@ from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.wrappers import MenuActions
 
 pytest.importorskip("sb3_contrib")
-
-import torch
-from menu_policy import MenuPolicy
-from sb3_contrib import MaskablePPO
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import VecMonitor
 
 from coding_gym.adapters.sb3 import CodingRepairVecEnv, make_vec_env
 
@@ -131,42 +125,3 @@ def test_options_apply_to_one_reset(make: Make, tiny_row: dict[str, Any]) -> Non
 def test_text_actions_are_refused(tiny_row: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError, match="MenuActions"):
         make_vec_env(1, tasks=[tiny_row])
-
-
-class Watch(BaseCallback):
-    """Counts masked actions that were played, and keeps the episodes that ended."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.num_masked = 0
-        self.episodes: list[dict[str, Any]] = []
-
-    def _on_step(self) -> bool:
-        masks, actions = self.locals["action_masks"], self.locals["actions"]
-        self.num_masked += int((~masks[np.arange(len(actions)), actions]).sum())
-        self.episodes += [info for info in self.locals["infos"] if "episode" in info]
-        return True
-
-
-@pytest.mark.timeout(900)  # two thousand steps, with a grade at the end of each episode
-def test_maskable_ppo_learns_and_its_model_loads(make: Make, tmp_path: Any) -> None:
-    env = VecMonitor(make(num_envs=8))
-    settings = {"n_steps": 32, "batch_size": 128, "learning_rate": 3e-3, "device": "cpu"}
-    model = MaskablePPO(MenuPolicy, env, seed=0, policy_kwargs={"hidden_dim": 32}, **settings)
-    before = [parameter.detach().clone() for parameter in model.policy.parameters()]
-    watch = Watch()
-    model.learn(2_000, callback=watch)
-    changed = zip(before, model.policy.parameters(), strict=True)
-    assert all(not torch.equal(old, new) for old, new in changed)
-    assert watch.num_masked == 0
-    early, late = watch.episodes[:50], watch.episodes[-50:]
-    assert sum(e["resolved"] for e in late) > sum(e["resolved"] for e in early)
-
-    model.save(tmp_path / "model.zip")
-    loaded = MaskablePPO.load(tmp_path / "model.zip", device="cpu")
-    observations = env.reset()
-    masks = np.stack(env.env_method("action_masks"))
-    one, other = (
-        m.predict(observations, deterministic=True, action_masks=masks)[0] for m in (model, loaded)
-    )
-    np.testing.assert_array_equal(one, other)

@@ -140,17 +140,3 @@ def test_every_log_gives_the_same_statuses(repo: str) -> None:
         assert good == passed_by_swe_bench(wanted), log
         compared += 1
     assert compared > NUM_LOGS // 20
-
-
-def test_unsupported_projects_are_listed() -> None:
-    assert sorted(MAP_REPO_TO_PARSER.keys() - FORMAT_BY_REPO.keys()) == [
-        "Automattic/wp-calypso",
-        "chartjs/Chart.js",
-        "diegomura/react-pdf",
-        "immutable-js/immutable-js",
-        "jekyll/jekyll",
-        "markedjs/marked",
-        "nlohmann/json",
-        "preactjs/preact",
-        "processing/p5.js",
-    ]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from episodes import FIX, SUBMIT
-from model_server import Answer, ChatServer, message
+from model_server import ChatServer, by_turn, message
 
 pytestmark = [
     pytest.mark.nightly,
@@ -46,12 +46,8 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Load:
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
     """Repairs, then submits; replies carry the tokens that AReno's proxy adds."""
-
-    def answer(body: dict[str, Any]) -> Answer:
-        replies = sum(one["role"] == "assistant" for one in body["messages"])
-        return Answer({"areno": TOKENS, **(DONE if replies else REPAIR)})
-
-    with ChatServer(answer) as running:
+    replies = [{"areno": TOKENS, **one} for one in (REPAIR, DONE)]
+    with ChatServer(by_turn(*replies)) as running:
         yield running
 
 

@@ -1,6 +1,11 @@
-"""One GRPO step of TRL whose rollouts are whole episodes, played by a model taught by heart."""
+"""GRPO steps of TRL whose rollouts are whole episodes, played by TRL's own model or a harness.
 
-from collections.abc import Iterator
+A script replaces the replies of the model, where a test needs repairs and failures.
+"""
+
+import json
+from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,109 +15,158 @@ from episodes import raising
 
 pytest.importorskip("trl.trainer.grpo_trainer")
 
-from grpo_step import MARKS, make_trainer, restored, teach
-from tiny_qwen import train_tokenizer
+from datasets import Dataset
+from grpo_step import settings, task_tokenizer
+from own_harness import HARNESS, own_harness
+from tiny_qwen import build_model, train_tokenizer
+from trl.trainer.grpo_trainer import GRPOTrainer
 
+from coding_gym.action import Completion
 from coding_gym.adapters.trl_episodes import EpisodeRollouts
+from coding_gym.agents.harness import Harness
+from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import ModelError
-from coding_gym.episode import Episode, EpisodeConfig
 from coding_gym.errors import GradingError, InvalidArgumentError
 from coding_gym.rollout.runner import Runner
-from coding_gym.trajectory import Trajectory
+from coding_gym.trajectory import ModelCall, Trajectory
 
-pytestmark = [pytest.mark.trainer, *MARKS]
+# Warnings of the packages are ignored.
+pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore")]
 
-TASK = "cronwise-working-days"
-GROUP = 8
-BROKEN = '<tool_call>\n{"name": "shell", "arguments": oops}\n</tool_call>'
-FIX = (
-    '<tool_call>\n{"name": "apply_patch", "arguments": {"search": "self.any_day and '
-    'self.any_weekday", "replace": "self.any_day or self.any_weekday", "file": '
-    '"cronwise/expression.py"}}\n</tool_call>'
-)
-SUBMIT = '<tool_call>\n{"name": "submit", "arguments": {}}\n</tool_call>'
-WITH_REPAIR, WITHOUT = (BROKEN, FIX, SUBMIT), (BROKEN, SUBMIT)
-EPISODE: dict[str, Any] = {"task_ids": [TASK], "max_turns": 5}
+TASK = "ledgerline-month-overlap"
+FIX = "sed -i 's/or date <= self.end/or date < self.end/' ledgerline/periods.py"
+GROUP = 6
+EPISODE: dict[str, Any] = {"task_ids": [TASK], "max_turns": 4}
+
+Make = Callable[..., Any]
 
 
-def demonstrate(folder: Path) -> list[Trajectory]:
-    """Plays both scripts and returns the records."""
-    factory = EpisodeConfig.from_config(**EPISODE, tokenizer=f"hf:{folder}")
-    records = []
-    for actions in (WITH_REPAIR, WITHOUT):
-        episode = Episode(factory.tasks[0], factory)
-        episode.start()
-        for action in actions:
-            episode.step(action)
-        episode.close()
-        records.append(episode.trajectory())
-    return records
+def shell(command: str) -> str:
+    call = {"name": "shell", "arguments": {"cmd": command}}
+    return f"<tool_call>\n{json.dumps(call)}\n</tool_call>"
 
 
-def example_ids(record: Trajectory, tokenizer: Any) -> list[int]:
-    example = record.to_training_example(include_inexact=True)
-    return [*example["prompt_ids"], *example["completion_ids"], tokenizer.eos_token_id]
+# A repair of the task, and a failure.
+SCRIPTS = [(shell(FIX), "The bug is repaired."), (shell("echo > note.txt"), "I give up.")]
 
 
 @pytest.fixture(scope="module")
-def taught(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
-    """The tokenizer, and a model that writes one of two episodes."""
-    folder = tmp_path_factory.mktemp("tokenizers")
-    return teach(demonstrate, [BROKEN, FIX, SUBMIT], example_ids, folder)
+def tokenizer(one_thread: None) -> Any:
+    return task_tokenizer(TASK)
 
 
 @pytest.fixture
-def played() -> list[Trajectory]:
-    return []
+def make(tokenizer: Any, tmp_path: Path) -> Make:
+    """Makes a trainer of a random model that plays one group of episodes."""
+
+    def make(**options: Any) -> Any:
+        rollouts, results = EpisodeRollouts(tokenizer, **EPISODE | options), []
+
+        def play(*args: Any) -> dict[str, Any]:
+            results.append(rollouts(*args))
+            return results[-1]
+
+        trainer = GRPOTrainer(
+            model=build_model(tokenizer),
+            processing_class=tokenizer,
+            args=settings(tmp_path, GROUP, max_completion_length=120),
+            train_dataset=Dataset.from_list(rollouts.rows() * GROUP),
+            rollout_func=play,
+            reward_funcs=rollouts.reward,
+        )
+        trainer.results = results
+        return trainer
+
+    return make
 
 
 @pytest.fixture
-def trainer(taught: Any, played: list[Trajectory], tmp_path: Path) -> Iterator[Any]:
-    tokenizer, model = taught
-    rollouts = EpisodeRollouts(tokenizer, on_done=played.append, **EPISODE)
-    with restored(model):
-        yield make_trainer(tokenizer, model, rollouts, tmp_path, GROUP)
+def sampled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], list[int]]]:
+    """Lets each attempt reply by a script; notes the ids of each prompt and reply."""
+    scripts, chosen = cycle(SCRIPTS), dict[int, tuple[str, ...]]()
+    pairs: list[tuple[list[int], list[int]]] = []
+
+    async def reply(agent: Any, prompt: list[int], _: Any, seed: int, turn: int) -> Any:
+        if seed not in chosen:
+            chosen[seed] = next(scripts)
+        text = chosen[seed][turn]
+        ids = [*agent._tokenizer.encode(text), *agent._tokenizer.end_ids]
+        pairs.append((prompt, ids))
+        return Completion(text, ids, [-0.5] * len(ids)), ModelCall(finish_reason="stop")
+
+    monkeypatch.setattr(HuggingFaceAgent, "reply", reply)
+    return pairs
 
 
-def test_a_step_learns_from_the_ids_that_were_sampled(
-    trainer: Any, played: list[Trajectory]
+def trained_pairs(batch: dict[str, Any]) -> list[tuple[list[int], list[int]]]:
+    """Returns the unmasked spans of a batch, each after the ids before it."""
+    names = "prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "tool_mask"
+    pairs = []
+    for prompt, prompt_mask, ids, mask, own in zip(*map(batch.get, names), strict=True):
+        start = prompt[prompt_mask.bool()].tolist()
+        text = [*start, *ids[mask.bool()].tolist()]
+        flags = [0] * len(start) + own[mask.bool()].tolist()
+        starts = [i for i, flag in enumerate(flags) if flag and not flags[i - 1]]
+        ends = [i for i, flag in enumerate(flags, 1) if flag and not [*flags, 0][i]]
+        pairs += [(text[:first], text[first:end]) for first, end in zip(starts, ends, strict=True)]
+    return pairs
+
+
+def weights(trainer: Any) -> list[Any]:
+    return [value.clone() for value in trainer.model.parameters()]
+
+
+def is_unchanged(trainer: Any, before: list[Any]) -> bool:
+    return all(b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("harness", [None, HARNESS], ids=["chat", "harness"])
+def test_a_step_trains_on_exactly_the_sampled_ids(
+    make: Make, sampled: Any, harness: Harness | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = [value.clone() for value in trainer.model.parameters()]
-    config = trainer.model.generation_config
+    batches: list[Any] = []
+    compute_loss = GRPOTrainer.compute_loss
+
+    def watched(trainer: Any, model: Any, inputs: Any, *rest: Any, **options: Any) -> Any:
+        batches.append(inputs)
+        return compute_loss(trainer, model, inputs, *rest, **options)
+
+    monkeypatch.setattr(GRPOTrainer, "compute_loss", watched)
+    played: list[Trajectory] = []
+    trainer = make(harness=harness, on_done=played.append)
+    before, config = weights(trainer), trainer.model.generation_config
     trainer.train()
+
     assert trainer.model.generation_config is config
     assert len(played) == len({one.attempt for one in played}) == GROUP
-    by_attempt = sorted(played, key=lambda one: one.attempt)
-    rewards = [one.total_reward for one in by_attempt]
-    (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]
-    assert float(logged["reward"]) == pytest.approx(sum(rewards) / GROUP, abs=1e-3)
-    assert rewards == [float("self.any_day or self" in one.patch) for one in by_attempt]
-    # An unreadable call gets an error message, and the episode continues.
-    assert any(len(one.turns) > 1 and not one.turns[0].results for one in played)
-
-    result = trainer.rollout_func.result
+    (result,) = trainer.results
+    rewards = [one.total_reward for one in sorted(played, key=lambda one: one.attempt)]
+    assert sorted(rewards) == [0.0] * 3 + [1.0] * 3
     assert result["episode_reward"] == rewards
-    pairs = zip(by_attempt, result["completion_ids"], result["env_mask"], strict=True)
-    for one, ids, mask in pairs:
-        sampled = [token for token, is_own in zip(ids, mask, strict=True) if is_own]
-        assert sampled == [token for turn in one.turns for token in turn.token_ids]
-    learned = any(not b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
-    assert learned == (len(set(rewards)) == 2)
+    assert len(sampled) == 2 * GROUP
+    (batch,) = batches
+    assert sorted(trained_pairs(batch)) == sorted(sampled)
+    assert result["trained_part"] == [1.0] * GROUP
+    assert [one.num_prefix_breaks for one in played] == [0] * GROUP
+    assert not is_unchanged(trainer, before)
+    (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]
+    assert float(logged["reward"]) == 0.5
+    assert ("harness/trained" in logged) == (harness is not None)
 
 
 def test_infrastructure_failures_change_no_weights(
-    trainer: Any, monkeypatch: pytest.MonkeyPatch
+    make: Make, sampled: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("coding_gym.episode.episode.grade_patch", raising(GradingError("no disk")))
-    before = [value.clone() for value in trainer.model.parameters()]
+    trainer = make()
+    before = weights(trainer)
     trainer.train()
-    assert trainer.rollout_func.result["episode_reward"] == [None] * GROUP
-    assert all(b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
+    assert trainer.results[0]["episode_reward"] == [None] * GROUP
+    assert is_unchanged(trainer, before)
 
 
-def test_a_model_that_fails_ends_the_training(
-    trainer: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_fails_ends_the_training(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = make()
     config = trainer.model.generation_config
     monkeypatch.setattr(type(trainer.model), "generate", raising(ValueError("no memory")))
     with pytest.raises(ModelError, match="no memory"):
@@ -122,13 +176,14 @@ def test_a_model_that_fails_ends_the_training(
 
 
 def test_replies_are_sampled_with_the_trainers_settings(
-    trainer: Any, monkeypatch: pytest.MonkeyPatch
+    make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
 
     async def play(runner: Runner, *_: Any) -> None:
         seen.append(runner.player.describe()["sampling"])
 
+    trainer = make()
     trainer.model.generation_config.top_k = 20  # as chat models ship it
     trainer.model.generation_config.min_p = 0.1
     monkeypatch.setattr(Runner, "run", play)
@@ -137,26 +192,37 @@ def test_replies_are_sampled_with_the_trainers_settings(
     assert seen == [{"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_tokens": 120}]
 
 
-def test_processes_play_different_attempts(taught: tuple[Any, Any]) -> None:
+def test_processes_play_different_attempts(tokenizer: Any) -> None:
     numbers = []
     for index in range(2):
-        rollouts = EpisodeRollouts(taught[0], **EPISODE)
+        rollouts = EpisodeRollouts(tokenizer, **EPISODE)
         process = SimpleNamespace(num_processes=2, process_index=index)
         (row,) = rollouts.rows()
         numbers += [rollouts._attempt(row["prompt"], process)[1] for _ in range(4)]
     assert sorted(numbers) == list(range(8))
 
 
-def test_invalid_prompts_and_settings_are_refused(trainer: Any) -> None:
-    rollouts = EpisodeRollouts(trainer.processing_class, **EPISODE)
+def test_invalid_prompts_and_settings_are_refused(make: Make, tokenizer: Any) -> None:
+    rollouts, trainer = EpisodeRollouts(tokenizer, **EPISODE), make()
     with pytest.raises(InvalidArgumentError, match="rows"):
         rollouts([[{"role": "user", "content": "Repair it."}]], trainer)
     trainer.args.repetition_penalty = 1.1
     with pytest.raises(InvalidArgumentError, match="repetition_penalty"):
         rollouts(rollouts.rows()[0], trainer)
     with pytest.raises(InvalidArgumentError, match="tokenizer"):
-        EpisodeRollouts(trainer.processing_class, tokenizer="coding_gym_16k")
+        EpisodeRollouts(tokenizer, tokenizer="coding_gym_16k")
     bare = train_tokenizer(["any text"])
     bare.chat_template = None
     with pytest.raises(InvalidArgumentError, match="chat template"):
         EpisodeRollouts(bare, **EPISODE)
+
+
+def test_example_trains_with_a_harness(
+    one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_example: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = own_harness(tmp_path)
+    options = ["--tiny", "--steps", "1", "--group", "2", "--max-tokens", "16"]
+    output = run_example("train_trl.py", *options, "--harness", file)
+    assert "'harness/trained': '1'" in "".join(output)
+    assert list(tmp_path.iterdir()) == [Path(file)]

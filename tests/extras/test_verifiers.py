@@ -15,7 +15,7 @@ from episodes import raising
 pytest.importorskip("verifiers", reason="needs pip install 'coding-gym[verifiers]'")
 
 import verifiers.v1 as vf
-from model_server import Answer, ChatServer, message
+from model_server import ChatServer, by_turn, message
 
 from coding_gym.adapters.verifiers import (
     INFO,
@@ -39,12 +39,7 @@ Play = Callable[..., Any]
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
     """Repairs, then submits."""
-
-    def answer(body: dict[str, Any]) -> Answer:
-        replies = sum(one["role"] == "assistant" for one in body["messages"])
-        return Answer(SUBMIT if replies else REPAIR)
-
-    with ChatServer(answer) as running:
+    with ChatServer(by_turn(REPAIR, SUBMIT)) as running:
         yield running
 
 
@@ -124,13 +119,8 @@ def test_a_lost_sandbox_or_grader_is_an_error(play: Play, monkeypatch: pytest.Mo
 
 def test_a_text_format_is_explained_by_the_prompt(play: Play, server: ChatServer) -> None:
     calls = [{"name": "shell", "arguments": {"cmd": "ls"}}, {"name": "submit", "arguments": {}}]
-    texts = [f"<tool_call>{json.dumps(call)}</tool_call>" for call in calls]
-
-    def answer(body: dict[str, Any]) -> Answer:
-        replies = sum(one["role"] == "assistant" for one in body["messages"])
-        return Answer(message(texts[replies]))
-
-    with ChatServer(answer) as other:
+    replies = [message(f"<tool_call>{json.dumps(call)}</tool_call>") for call in calls]
+    with ChatServer(by_turn(*replies)) as other:
         server.base_url, server.requests = other.base_url, other.requests
         trace = play(tool_format="hermes")
     assert trace.ok, trace.errors

@@ -1,4 +1,4 @@
-"""A language model for tests: random weights of Qwen2's shape, taught a few conversations by heart.
+"""A random language model for tests, of Qwen2's shape, and its tokenizer.
 
 Nothing is downloaded: the tokenizer is trained here.
 """
@@ -8,7 +8,6 @@ from importlib.resources import files
 from typing import Any
 
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-LEARNING_RATE = 2e-3
 CHATML = (
     "{% for one in messages %}<|im_start|>{{ one.role }}\n{{ one.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -48,49 +47,28 @@ def train_tokenizer(
     return tokenizer
 
 
-def build_model(tokenizer: Any) -> Any:
-    """Returns a random model with 0.5 million parameters."""
+def build_model(tokenizer: Any, num_more_rows: int = 0) -> Any:
+    """Returns a random model with 0.5 million parameters.
+
+    Args:
+        tokenizer: Its tokenizer.
+        num_more_rows: Rows of the vocabulary without a token, as many models have them.
+    """
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     torch.manual_seed(0)
     config = Qwen2Config(
-        vocab_size=len(tokenizer),
+        vocab_size=len(tokenizer) + num_more_rows,
         hidden_size=128,
         intermediate_size=256,
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=4096,
+        max_position_embeddings=8192,
         tie_word_embeddings=True,
         pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id,
         bos_token_id=None,
     )
     return Qwen2ForCausalLM(config)
-
-
-def learn_by_heart(
-    model: Any, tokenizer: Any, rows: Sequence[list[int]], enough: float, max_steps: int = 500
-) -> float:
-    """Trains on token ids, all conversations in one batch, until the loss is ``enough``.
-
-    Returns the last loss.
-    """
-    import torch
-
-    longest = max(map(len, rows))
-    padding = tokenizer.pad_token_id
-    ids = torch.tensor([row + [padding] * (longest - len(row)) for row in rows])
-    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
-    labels = ids.masked_fill(mask == 0, -100)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
-    model.train()
-    for _ in range(max_steps):
-        optimizer.zero_grad()
-        loss = model(input_ids=ids, attention_mask=mask, labels=labels).loss
-        if (last := float(loss.detach())) <= enough:
-            break
-        loss.backward()
-        optimizer.step()
-    return last

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 from hashlib import sha256
+from itertools import count
 from random import Random
-from typing import Any, cast
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -21,58 +22,6 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
-
-_WRITING = """\
-import pathlib
-
-from cart import total
-
-
-def note(word):
-    if word == "as it is":
-        return 2
-    file = pathlib.Path(__file__)
-    file.write_text(file.read_text() + "# another word\\n")
-    return 3
-
-
-def check(value, rest):
-    assert value == 9 - rest
-
-
-def test_total():
-    check(total([9], 2), note("as it is"))
-"""
-
-_ODD_TABLES = """\
-from datetime import date
-
-import pytest
-
-from cart import total
-
-REBATE = int("2")
-
-
-def named(number, name):
-    return number
-
-
-@pytest.mark.parametrize("day, expected", [(date(2024, 5, 30), 28), (date(2024, 5, 27), 25)])
-def test_total(expected, day):
-    assert total([day.day], REBATE) == expected
-
-
-@pytest.mark.parametrize("price, expected", [(9, named(7, "a")), (10, named(8, "b"))])
-def test_more(price, expected):
-    assert total([price], REBATE) == expected
-
-
-@pytest.mark.parametrize("expected, day", [(28, date(2024, 5, 30)), (27, date(2024, 5, 29))])
-def test_most(expected, day):
-    assert total([day.day], REBATE) == expected
-"""
-
 
 pytestmark = pytest.mark.slow
 
@@ -166,47 +115,32 @@ def test_gold_patch_may_change_a_test_file_beside_the_repair(store: TemplateStor
     assert (verdict.resolved, verdict.dropped_paths) == (False, (path,))
 
 
-class _OneFlaky:
-    """Runs of three tests; the last test fails in every second run."""
+_B, _C, _FLAKY = (f"test_x.py::test_{name}" for name in ("b", "c", "flaky"))
+_ONE_FLAKY = (
+    "def test_b():\n    assert f(3)\n\n\ndef test_c():\n    assert g(3)\n\n\n"
+    "def test_flaky():\n    assert h(3)\n"
+)
 
-    records = False
-    source = (
-        "def test_b():\n    assert f(3)\n\n\ndef test_c():\n    assert g(3)\n\n\n"
-        "def test_flaky():\n    assert h(3)\n"
-    )
 
-    def __init__(self, functions: dict[str, tuple[str, ...]]) -> None:
-        self.num_runs = 0
-        self.runner = self
-        self.functions = {
-            f"test_x.py::test_{name}": (f"test_x.py::test_{name}",) for name in _NAMES
+def _one_flaky_tree(functions: dict[str, tuple[str, ...]]) -> Any:
+    """Returns a fake tree of three tests; the last test fails in every second run."""
+    runs, files = count(), {"test_x.py": _ONE_FLAKY.encode()}
+
+    def run(_: Patch, rewrite: Any = None, **__: object) -> Run:
+        text = (files | (rewrite(files) if rewrite else {}))["test_x.py"].decode()
+        passes = {
+            _B: "assert f(3)\n" in text,
+            _C: "assert g(3)\n" in text,
+            _FLAKY: next(runs) % 2 == 0,
         }
-        self.functions |= functions
+        statuses = {
+            test: TestStatus.PASSED if has_passed else TestStatus.FAILED
+            for test, has_passed in passes.items()
+        }
+        return Run(ended=True, files=files, statuses=statuses)
 
-    def function_ids(self, *_: object) -> dict[str, tuple[str, ...]]:
-        return self.functions
-
-    def run(self, _: Patch, rewrite: Any = None, **__: object) -> Run:
-        self.num_runs += 1
-        run = Run(ended=True)
-        run.files = {"test_x.py": self.source.encode()}
-        changed = {**run.files, **(rewrite(run.files) if rewrite else {})}["test_x.py"].decode()
-        first, second = changed.partition("def test_flaky")[0].split("def test_c")
-        passes = (
-            "assert f(3)\n" in first,
-            "assert g(3)\n" in second,
-            self.num_runs % 2 == 1,
-        )
-        for name, has_passed in zip(_NAMES, passes, strict=True):
-            status = TestStatus.PASSED if has_passed else TestStatus.FAILED
-            run.add(f"test_x.py::test_{name}", status)
-        return run
-
-
-_NAMES = ("b", "c", "flaky")
-
-
-_B, _C, _FLAKY = (f"test_x.py::test_{name}" for name in _NAMES)
+    ids = {test: (test,) for test in (_B, _C, _FLAKY)} | functions
+    return mock.Mock(run=run, runner=mock.Mock(records=False, function_ids=lambda *_: ids))
 
 
 @pytest.mark.parametrize(
@@ -221,9 +155,8 @@ _B, _C, _FLAKY = (f"test_x.py::test_{name}" for name in _NAMES)
 def test_a_flaky_test_has_no_unit_and_leaves_those_of_other_tests(
     broken: tuple[str, ...], kept: tuple[str, ...], functions: dict[str, tuple[str, ...]]
 ) -> None:
-    tree = _OneFlaky(functions)
     task = replace(TASK, fail_to_pass=broken, pass_to_pass=kept)
-    plan = calibrate(task, cast("Any", tree), Patch(), Random(1))
+    plan = calibrate(task, _one_flaky_tree(functions), Patch(), Random(1))
     assert plan.excluded == tuple(test for test in kept if test == _FLAKY)
     assert plan.unstable == tuple(test for test in broken if test == _FLAKY)
     steady = [(test,) for test in broken if test != _FLAKY]
@@ -240,9 +173,7 @@ def test_files_with_another_content_are_not_rewritten() -> None:
     assert challenge.rewritten({"t.py": b"import f\n"}, ()) == {}
 
 
-def test_xfail_passes_only_if_the_gold_patch_has_it(
-    store: TemplateStore,
-) -> None:
+def test_xfail_passes_only_if_the_gold_patch_has_it(store: TemplateStore) -> None:
     hidden = (
         f"import pytest\n\n{ONE}\n\n@pytest.mark.xfail\ndef test_known():\n"
         "    assert total([1], 0) == 2\n"
@@ -273,9 +204,7 @@ def test_one():
 """
 
 
-def test_early_refusal_does_not_depend_on_the_draw(
-    store: TemplateStore,
-) -> None:
+def test_early_refusal_does_not_depend_on_the_draw(store: TemplateStore) -> None:
     task = with_hidden(_MIXED, *(f"test_total[{n}]" for n in range(1, 5)), "test_one")
     half = _patch(FIXED.replace("- discount", "- min(discount, 3)"))
     verdicts = [
@@ -319,6 +248,55 @@ def test_broken_test_that_shares_its_assertion_with_a_sampled_one_fails(
         assert verdict.pass_to_pass[kept[39]] is TestStatus.FAILED
 
 
+_WRITING = """\
+import pathlib
+
+from cart import total
+
+
+def note(word):
+    if word == "as it is":
+        return 2
+    file = pathlib.Path(__file__)
+    file.write_text(file.read_text() + "# another word\\n")
+    return 3
+
+
+def check(value, rest):
+    assert value == 9 - rest
+
+
+def test_total():
+    check(total([9], 2), note("as it is"))
+"""
+_ODD_TABLES = """\
+from datetime import date
+
+import pytest
+
+from cart import total
+
+REBATE = int("2")
+
+
+def named(number, name):
+    return number
+
+
+@pytest.mark.parametrize("day, expected", [(date(2024, 5, 30), 28), (date(2024, 5, 27), 25)])
+def test_total(expected, day):
+    assert total([day.day], REBATE) == expected
+
+
+@pytest.mark.parametrize("price, expected", [(9, named(7, "a")), (10, named(8, "b"))])
+def test_more(price, expected):
+    assert total([price], REBATE) == expected
+
+
+@pytest.mark.parametrize("expected, day", [(28, date(2024, 5, 30)), (27, date(2024, 5, 29))])
+def test_most(expected, day):
+    assert total([day.day], REBATE) == expected
+"""
 _UNUSUAL = {
     "inherited": (
         "from cart import total\n\n\nclass TestBase:\n    price = 9\n\n"
@@ -337,6 +315,14 @@ _UNUSUAL = {
         "def test_often():\n    assert total([2], 1) == 1\n",
         ("test_once", "test_often"),
     ),
+    "a negation that writes into its file": (_WRITING, ("test_total",)),
+    "a negation that breaks the import": (
+        _ODD_TABLES,
+        (
+            *("test_total[day0-28]", "test_total[day1-25]", "test_more[9-7]", "test_more[10-8]"),
+            *("test_most[28-day0]", "test_most[27-day1]"),
+        ),
+    ),
 }
 
 
@@ -345,8 +331,9 @@ def test_a_repair_of_unusual_tests_resolves(
     store: TemplateStore, hidden: str, broken: tuple[str, ...]
 ) -> None:
     task = with_hidden(hidden, *broken)
-    verdict = grade(task, store.get(task), Patch(task.gold_patch))
-    assert verdict.resolved, verdict
+    for draw in range(3):
+        verdict = grade(task, store.get(task), Patch(task.gold_patch), rng=Random(draw))
+        assert verdict.resolved, verdict
 
 
 HALF = FIXED.replace("- discount", "- min(discount, 3)")
@@ -759,21 +746,3 @@ def test_tests_that_instrumentation_breaks_are_graded_as_written(
     broken = FIXED.replace("- discount", "- discount + (prices != [7])")
     verdict = grade(task, template, _patch(broken), challenge="passed")
     assert not verdict.resolved
-
-
-def test_negation_that_writes_into_its_file_is_not_used(
-    store: TemplateStore,
-) -> None:
-    task = with_hidden(_WRITING, "test_total")
-    verdict = grade(task, store.get(task), Patch(task.gold_patch))
-    assert verdict.resolved, verdict
-    assert verdict.levels == {"value": 1}
-
-
-def test_draws_that_break_an_import_are_not_used(store: TemplateStore) -> None:
-    """No test of the file runs then, so the run does not show that the negated tests fail."""
-    tests = ["test_total[day0-28]", "test_total[day1-25]", "test_more[9-7]", "test_more[10-8]"]
-    task = with_hidden(_ODD_TABLES, *tests, "test_most[28-day0]", "test_most[27-day1]")
-    for number in range(3):
-        verdict = grade(task, store.get(task), Patch(task.gold_patch), rng=Random(number))
-        assert verdict.resolved, verdict

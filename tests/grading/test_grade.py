@@ -3,7 +3,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from grading_fixtures import BASE, FIXED, HIDDEN, TASK, GradeTree, patch_of, with_hidden
+from grading_fixtures import BASE, FIXED, HIDDEN, TASK, GradeTree, with_hidden
 from sandbox_fixtures import tree
 
 from coding_gym.errors import GradingError
@@ -96,15 +96,6 @@ def test_patch_that_does_not_apply_has_its_reason(store: TemplateStore, patch: s
     assert verdict.reason is GradeReason.PATCH_NOT_APPLIED
     assert verdict.detail
     assert "\n" not in verdict.detail
-
-
-@pytest.mark.slow
-def test_the_detail_quotes_the_failed_assertion(store: TemplateStore) -> None:
-    task = with_hidden(
-        "from cart import total\n\n\ndef test_a():\n    assert [total([9], 2)] == [7]\n", "test_a"
-    )
-    verdict = grade(task, store.get(task), patch_of({"README.md": "# A basket\n"}))
-    assert verdict.detail.endswith("; assert [total([9], 2)] == [7]")
 
 
 @pytest.mark.slow

@@ -36,19 +36,6 @@ TASK = made_task(
     fail_to_pass=("test_one.py::test_one",),
     pass_to_pass=("test_one.py::test_two",),
 )
-_NEEDS_OPTION = """\
-import pytest
-
-
-def pytest_addoption(parser):
-    parser.addoption("--runslow", action="store_true")
-
-
-def pytest_collection_modifyitems(config, items):
-    for item in items:
-        if "late" in item.keywords and not config.getoption("--runslow"):
-            item.add_marker(pytest.mark.skip(reason="it needs --runslow"))
-"""
 
 
 @pytest.mark.parametrize(
@@ -68,11 +55,10 @@ def test_options_that_select_tests_are_overruled(store: TemplateStore, options: 
 @pytest.mark.parametrize(
     ("files", "named"),
     [
-        ({"conftest.py": _NEEDS_OPTION, "pytest.ini": "[pytest]\nmarkers = late\n"}, "--runslow"),
         ({"pytest.ini": "[pytest]\naddopts = -n2\n"}, "-n2"),
         ({"pytest.ini": "[pytest]\npython_functions = check_*\n"}, "python_functions"),
     ],
-    ids=["an option that tests need", "a missing plug-in", "functions of other names"],
+    ids=["a missing plug-in", "functions of other names"],
 )
 def test_detail_names_the_option_that_prevents_tests(
     store: TemplateStore, files: dict[str, str], named: str

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from grading_fixtures import TASK, graded, graded_gold
 
-from coding_gym.calls import ExecResult
 from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade
@@ -176,21 +174,6 @@ def test_reports_that_are_too_large_together_are_not_read(
     task = commands("a", runner="junit", test_report="*.xml", test_command=command)
     assert graded(task, store, NOTHING).reason == "tests_failed"
     assert 1900 < sum(sizes) <= 4000
-
-
-def test_memory_limit_of_any_command_is_reported(
-    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = Sandbox.run
-
-    def run_out_of_memory(sandbox: Sandbox, command: str, **options: Any) -> ExecResult:
-        is_killed = command == "echo one.t"
-        result = run(sandbox, command, **options)
-        return replace(result, out_of_memory=True) if is_killed else result
-
-    monkeypatch.setattr(Sandbox, "run", run_out_of_memory)
-    task = commands("one.t::a", "two.t::a", runner="tap", test_command="echo {file}")
-    assert "memory" in graded(task, store, NOTHING).detail
 
 
 def test_tests_of_harbor_that_cannot_be_copied_are_a_grading_error() -> None:

@@ -38,9 +38,7 @@ def test_cheating_patch_earns_nothing(grade_tree: GradeTree, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_forged_pass_to_pass_tests_are_refused(
-    grade_tree: GradeTree,
-) -> None:
+def test_forged_pass_to_pass_tests_are_refused(grade_tree: GradeTree) -> None:
     code = forging("'count' in text or not failure[0]")
     broken = FIXED.replace("len(prices)", "len(prices) + 1")
     assert grade_tree({"cart.py": f"{broken}\n\n{code}"}).reason in FAILS

@@ -6,7 +6,6 @@ does not name counts as passed. `side_files` and `in_process` have the cheats of
 the hidden tests add one) and 601 (printed results).
 """
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ from typing import Any
 import git
 import gymnasium as gym
 import pytest
+from episode_cheats import HARMLESS, SEARCH
+from episodes import SUBMIT, shell
 from grading_fixtures import BASE, FIXED, HIDDEN, TASK, GradeTree
 from sandbox_fixtures import commit
 from side_files import PASSING_HOOK
@@ -22,22 +23,6 @@ from coding_gym.grade import GradeReason
 from coding_gym.task import GitTree
 
 pytestmark = pytest.mark.slow
-
-# Takes the newest version of the source from any place in git.
-FROM_THE_FUTURE = r"""
-git fetch -q --all --tags 2>/dev/null
-for commit in $(git rev-list --all --reflog) $(git stash list --format=%H) \
-    $(git fsck --lost-found 2>/dev/null | cut -d' ' -f3) $(cat .git/*_HEAD 2>/dev/null); do
-    git show "$commit:cart.py" 2>/dev/null | grep -q -e '- discount' &&
-        git checkout -q "$commit" -- cart.py
-done
-git cat-file --batch-all-objects --batch-check | while read -r object kind _; do
-    if [ "$kind" = blob ] && git cat-file -p "$object" | grep -q -e 'sum(prices) - discount'; then
-        git cat-file -p "$object" > cart.py
-    fi
-done
-printf '\n\nVERSION = 2\n' >> cart.py
-"""
 
 
 @pytest.fixture
@@ -62,8 +47,8 @@ def test_465_no_commit_of_an_episode_is_younger_than_its_base(history: tuple[Pat
         "coding_gym:CodingRepair-v0", tasks=[task.to_row()], challenge="passed"
     )
     env.reset()
-    env.step(json.dumps({"name": "shell", "arguments": {"cmd": FROM_THE_FUTURE}}))
-    verdict = env.step('{"name": "submit", "arguments": {}}')[4]["grade"]
+    env.step(shell(f"git fetch -q --all --tags\n{SEARCH}{HARMLESS}"))
+    verdict = env.step(SUBMIT)[4]["grade"]
     env.close()
     assert verdict.reason == "tests_failed", verdict
     assert set(verdict.fail_to_pass.values()) == {"failed"}

@@ -114,6 +114,16 @@ class ChatServer(ThreadingHTTPServer):
             return self._answer(body)
 
 
+def by_turn(*replies: Body) -> Callable[[Body], Answer]:
+    """Returns answers that depend on the number of replies in a request; the last one repeats."""
+
+    def answer(body: Body) -> Answer:
+        number = sum(one["role"] == "assistant" for one in body["messages"])
+        return Answer(replies[min(number, len(replies) - 1)])
+
+    return answer
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: ChatServer
 

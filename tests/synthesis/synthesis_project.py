@@ -31,23 +31,9 @@ def largest(prices):
 def never_tested(value):
     return value + 1
 '''
-NAMES = """\
-class Register:
-    def __init__(self, names=()):
-        self.names = list(names)
-
-    def add(self, name):
-        clean = name.strip().lower()
-        if clean in self.names:
-            raise KeyError(clean)
-        self.names.append(clean)
-        return clean
-
-    def first(self, count):
-        return self.names[:count]
-"""
 TEST_TILL = """\
 import random
+import unittest
 
 import pytest
 
@@ -74,12 +60,12 @@ def test_discount_too_large():
         total([5], 101)
 
 
-def test_largest():
-    assert largest([1, 9, 3]) == 9
+class LargestTest(unittest.TestCase):
+    def test_middle(self):
+        self.assertEqual(largest([1, 9, 3]), 9)
 
-
-def test_largest_is_last():
-    assert largest([1, 2]) == 2
+    def test_last(self):
+        self.assertEqual(largest([1, 2]), 2)
 
 
 def test_chance():
@@ -89,32 +75,6 @@ def test_chance():
 def test_wrong_from_the_start():
     assert total([1]) == 2
 """
-TEST_NAMES = """\
-import unittest
-
-from shop.names import Register
-
-
-class RegisterTest(unittest.TestCase):
-    Register = Register
-
-    def test_add(self):
-        register = self.Register()
-        self.assertEqual(register.add(" Ada "), "ada")
-
-    def test_twice(self):
-        register = Register(["ada"])
-        with self.assertRaises(KeyError):
-            register.add("Ada")
-
-    def test_first(self):
-        self.assertEqual(Register(["a", "b", "c"]).first(2), ["a", "b"])
-
-    def test_own_list(self):
-        names = ["a"]
-        Register(names).add("b")
-        self.assertEqual(names, ["a"])
-"""
 
 
 def write_project(folder: Path) -> Path:
@@ -122,8 +82,6 @@ def write_project(folder: Path) -> Path:
     files = {
         "shop/__init__.py": "",
         "shop/till.py": TILL,
-        "shop/names.py": NAMES,
         "tests/test_till.py": TEST_TILL,
-        "tests/test_names.py": TEST_NAMES,
     }
     return write_files(folder, files)

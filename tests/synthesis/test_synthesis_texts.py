@@ -1,17 +1,13 @@
 """Hidden parts of the tests, and the text of the issue."""
 
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from coding_gym.errors import SandboxUnavailableError
-from coding_gym.host.interpreters import find_interpreter
 from coding_gym.synthesis.hiding import hide
-from coding_gym.synthesis.inside import failures
 from coding_gym.synthesis.inside.failures import describe
 from coding_gym.synthesis.observation import ObservedFailure
 from coding_gym.synthesis.statement import find_symptoms, write_statement
@@ -181,40 +177,6 @@ def test_failures_are_described_without_running_the_program(tmp_path: Path, call
     described = describe(caught.value, f"{tmp_path.resolve()}/")
     assert 1 <= len(described["frames"]) <= 60
     assert {path for path, _, _ in described["frames"]} == {"shop.py"}
-
-
-OLD = """\
-import sys
-
-from failures import describe
-
-
-class Till:
-    def total(self):
-        return [][0]
-
-
-class HiddenTill(Till):
-    pass
-
-
-try:
-    HiddenTill().total()
-except IndexError as error:
-    print(describe(error, sys.argv[1])["frames"][-1][2])
-"""
-
-
-def test_frames_of_older_pythons_have_the_class_of_a_method(tmp_path: Path) -> None:
-    try:
-        python = find_interpreter("3.10").executable
-    except SandboxUnavailableError:
-        pytest.skip("there is no Python 3.10 here")
-    (tmp_path / "failures.py").write_text(Path(failures.__file__).read_text())
-    (tmp_path / "shop.py").write_text(OLD)
-    command = [python, "-I", "-c", "import sys; sys.path.insert(0, sys.argv[1]); import shop"]
-    printed = subprocess.run([*command, f"{tmp_path.resolve()}/"], capture_output=True, text=True)
-    assert printed.stdout == "Till.total\n"
 
 
 def test_class_of_a_listed_method_is_not_listed() -> None:

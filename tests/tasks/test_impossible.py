@@ -249,10 +249,6 @@ def test_only_a_hack_passes_impossible_bundled_tasks(store: TemplateStore) -> No
         patches = Patch(task.gold_patch), NO_REPAIR, hack
         verdicts = [grade(task, template, patch).hacked for patch in patches]
         assert verdicts == [False, False, True], task.task_id
-    sample = tasks[::6]  # a search for a repair takes up to a minute on a busy machine
-    rows = [task.to_row() for task in sample]
-    made = report(evaluate(tmp_path / "run", "template-repair", tasks=rows), sample)
-    assert f"0 of {len(sample)} impossible attempts hacked" in made.summary()
 
 
 @pytest.mark.nightly

@@ -81,18 +81,6 @@ def test_a_discarded_episode_is_not_recorded(core: CodingRepairEnv, folder: Path
     assert not any(folder.iterdir())
 
 
-def test_a_relative_path_stays_where_it_was(
-    core: CodingRepairEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    env = RecordTrajectory(core, "kept")
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    env.reset()
-    env.step(SUBMIT)
-    assert len(list(read_trajectories(tmp_path / "kept"))) == 1
-
-
 def test_a_record_that_cannot_be_written_raises(core: CodingRepairEnv, folder: Path) -> None:
     env = RecordTrajectory(core, folder)
     folder.rmdir()

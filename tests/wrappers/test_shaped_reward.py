@@ -55,24 +55,14 @@ def play(env: Env, *actions: str) -> tuple[float, dict[str, float], dict[str, An
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "net", "passed"),
-    [
-        (shell("echo >> shapes.py"), 0.0, 0.0),
-        (HALF, 0.5, 2 / 3),
-        (returning("14"), 0.0, 1 / 3),
-        (REPAIR, 1.0, 1.0),
-    ],
-    ids=["blank line", "half", "one repaired, one broken", "repair"],
-)
-def test_passing_tests_earn_their_weight(
-    make: Make, change: str, net: float, passed: float
-) -> None:
+def test_passing_tests_earn_their_weight(make: Make) -> None:
     env = make({"net_fraction_fixed": 0.2, "fraction_passed": 0.5})
-    _, parts, info = play(env, change, SUBMIT)
-    assert parts["net_fraction_fixed"] == pytest.approx(0.2 * net)
-    assert parts["fraction_passed"] == pytest.approx(0.5 * passed)
-    assert parts["resolved"] == float(info["resolved"])
+    _, parts, _ = play(env, HALF, SUBMIT)
+    assert parts == {
+        "resolved": 0.0,
+        "net_fraction_fixed": pytest.approx(0.2 * 0.5),
+        "fraction_passed": pytest.approx(0.5 * 2 / 3),
+    }
 
 
 @pytest.mark.slow
@@ -90,24 +80,6 @@ def test_every_reward_is_a_part_and_reveals_no_gold(make: Make) -> None:
     texts = [message["content"] for message in env.unwrapped.episode.messages]  # type: ignore[attr-defined]
     assert "width * height" not in "".join(texts)
     assert play(env, SUBMIT)[0] <= WEIGHT  # of the one valid call
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (shell("true"), "empty_patch"),
-        (shell("echo 'def test_more(): pass' >> test_shapes.py"), "empty_patch"),
-        (CHEAT, "tampered"),
-    ],
-    ids=["nothing", "tests only", "cheat"],
-)
-def test_bad_patches_add_nothing(make: Make, change: str, reason: str) -> None:
-    env = make({"patch_similarity": 0.2, "fraction_passed": 0.2})
-    reward, parts, info = play(env, change, SUBMIT)
-    assert info["grade"].reason == reason
-    assert reward == 0
-    assert parts == {"resolved": 0.0, "patch_similarity": 0.0, "fraction_passed": 0.0}
 
 
 def test_negative_weight_never_rewards_a_tampered_episode(
