@@ -43,6 +43,7 @@ LAYER = "/opt/harness"
 _SCHEMA = 1
 _PRESETS = files("coding_gym.agents") / "presets"
 _PINNED = re.compile(r".+(==[^*]+|@\d[^/ ]*|@[0-9a-f]{7,}|\.whl|\.tgz)")
+_MISSPELT = re.compile(r"\{(base-url|api-key)\}")
 _SCRATCH = "/opt/scratch"
 _PATHS = f"{LAYER}/bin:{LAYER}/node_modules/.bin"
 _BUILD_VARIABLES = {
@@ -93,6 +94,12 @@ class Harness(JsonRecord):
             raise InvalidArgumentError(
                 f"packages of harness {self.name!r} need versions, got {', '.join(unpinned)}; "
                 "write pip's as name==1.0, npm's as name@1.0"
+            )
+        texts = "\n".join((self.command, *self.env.values(), *self.files.values()))
+        if misspelt := _MISSPELT.search(texts):
+            raise InvalidArgumentError(
+                f"harness {self.name!r} has an unknown placeholder {misspelt[0]}; did you mean "
+                f"{misspelt[0].replace('-', '_')}?"
             )
         try:
             re.compile(self.failure)

@@ -25,6 +25,10 @@ _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
 _UNSUPPORTED = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors")
 _TIMEOUT_S = 3600.0  # time limit of an episode without `max_seconds`
 _TAIL_CHARS = 4096  # characters of the harness's output in the record
+_MISSING_REMEDY = (
+    "; remedy: the sandbox has none of this machine's files: put the script into [files] of the "
+    "harness and run it as $HOME/agent.py"
+)
 # The subshell kills the command when the endpoint closes its connection.
 _SCRIPT = f"""
 (
@@ -115,7 +119,11 @@ class HarnessPlayer(Player):
         output = result.output[-_TAIL_CHARS:].strip() or "no output"
         ending = public_text(f"exit code {result.exit_code}: {output}")
         if not (requests.replies or requests.is_too_long or requests.limit):
-            raise HarnessError(f"{self.name} ended before a reply of the model: {ending}")
+            is_missing = result.exit_code in (126, 127) or "No such file" in output
+            raise HarnessError(
+                f"{self.name} ended before a reply of the model: {ending}"
+                + _MISSING_REMEDY * is_missing
+            )
         reason = self._reason(requests, result)
         is_failure, end = reason is StopReason.STOPPED, f"{self.name} has ended: {reason}"
         await live.step(Stop(end if is_failure else f"{end}, {ending}"))
