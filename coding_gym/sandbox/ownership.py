@@ -18,7 +18,7 @@ from coding_gym.sandbox.inside import files
 
 # The uid of sandboxes that root opens: a uid that no distribution assigns to an account.
 UNPRIVILEGED = 64998
-_PREFIX = "coding_gym."
+_PREFIX = "coding-gym-process-"  # of no folder that a user makes
 
 # Registered before the stop of the zygotes, so that it runs after their sandboxes have ended.
 _at_exit = contextlib.ExitStack()
@@ -52,12 +52,14 @@ def process_folder(parent: Path, pid: int) -> Path:
     """
     for path in parent.glob(f"{_PREFIX}*"):
         _remove_unlocked(path)
-    folder = None
-    while folder is None or not folder.exists():  # another process can remove it before the lock
+    while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        folder.chmod(0o711)  # users of sandboxes enter folders in it
-        # Stays open, also in a fork that outlives this process.
-        fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):  # another process removed it before the lock
+            folder.chmod(0o711)  # users of sandboxes enter folders in it
+            # Stays open, also in a fork that outlives this process.
+            fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX)
+            if folder.exists():
+                break
     _at_exit.callback(remove_own, folder, pid)
     return folder
 

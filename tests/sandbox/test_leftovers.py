@@ -48,6 +48,13 @@ def test_removing_a_link_keeps_the_mode_of_its_target(tmp_path: Path) -> None:
     assert (tmp_path / "target").stat().st_mode & 0o777 == 0o755
 
 
+@pytest.mark.parametrize("name", ["coding_gym.git", "coding_gym.old", "coding-gym"])
+def test_folders_that_a_user_made_are_kept(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    process_folder(tmp_path, os.getpid())
+    assert (tmp_path / name).is_dir()
+
+
 def test_only_folders_of_dead_owners_are_removed(
     make_layer: MakeLayer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

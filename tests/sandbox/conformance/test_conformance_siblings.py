@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from sandbox_fixtures import alive_pipe, num_descriptors, opened, output, tree
 
+from coding_gym.sandbox.ownership import process_folder
 from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
 
@@ -111,4 +112,5 @@ def test_a_sandbox_ends_when_its_owner_dies(backend: SandboxBackend) -> None:
 
 def _num_temporary() -> int:
     """Returns the number of this process's folders; other processes may add folders meanwhile."""
-    return len(list(Path(tempfile.gettempdir()).glob(f"coding_gym-*-{os.getpid()}-*")))
+    parent = Path(tempfile.gettempdir()).resolve()
+    return len(list(process_folder(parent, os.getpid()).iterdir()))
