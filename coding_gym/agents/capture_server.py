@@ -173,6 +173,8 @@ def _response(status: int, kind: str, text: str) -> bytes:
     data = text.encode()
     lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", f"Content-Type: {kind}"]
     lines += [f"Content-Length: {len(data)}", "Connection: close"]
+    if status >= 400:
+        lines.append("x-should-retry: false")  # OpenAI's clients read it
     return "\r\n".join([*lines, "", ""]).encode() + data
 
 
