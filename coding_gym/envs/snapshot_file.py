@@ -1,6 +1,7 @@
 """Files of snapshots: one tar with the sandbox's files and a JSON document, without pickle.
 
-Its members are ``env.json`` and ``data``, the changed files in a format of the backend.
+Its members are ``env.json``, ``data`` (the changed files in a format of the backend), and
+``sha256``, the digest of the two.
 """
 
 import io
@@ -8,6 +9,7 @@ import json
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,8 +24,8 @@ from coding_gym.sandbox.snapshot import spec_digest
 from coding_gym.tasks import find_task
 from coding_gym.trajectory import Message, Turn
 
-_FORMAT = 3
-_STATE, _FILES = "env.json", "data"
+_FORMAT = 4
+_STATE, _FILES, _DIGEST = "env.json", "data", "sha256"
 _SHARED = ("settings", "tasks", "sampler", "seed", "np_random", "wrappers")
 """Fields of a snapshot that its document has too."""
 
@@ -49,7 +51,8 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
         **{name: getattr(snapshot, name) for name in _SHARED},
     )
     state = json.dumps({"format": _FORMAT, **document.to_json()}).encode()
-    _write(path, {_STATE: state, _FILES: episode.files.data})
+    data = episode.files.data
+    _write(path, {_STATE: state, _FILES: data, _DIGEST: _digest(state, data)})
 
 
 def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
@@ -118,17 +121,27 @@ def _read(path: Path) -> tuple[_Document, bytes]:
     """
     try:
         with tarfile.open(path, "r:") as tar:  # compressed data can be larger than memory
-            state, files = (_content(tar, name) for name in (_STATE, _FILES))
-        data = json.loads(state)
-        if data["format"] != _FORMAT:
-            raise ValueError(
-                f"its format must be {_FORMAT}, got {data['format']!r}; save a new one with "
-                "this version"
-            )
+            state = _content(tar, _STATE)
+            data = json.loads(state)
+            if data["format"] != _FORMAT:
+                raise ValueError(
+                    f"its format must be {_FORMAT}, got {data['format']!r}; save a new one with "
+                    "this version"
+                )
+            files = _content(tar, _FILES)
+            if _content(tar, _DIGEST) != _digest(state, files):
+                raise ValueError("it is damaged; copy it again")
         return _Document.from_json(data), files
     except FileNotFoundError:
         raise InvalidArgumentError(f"there is no snapshot {path}") from None
-    except (tarfile.TarError, ValueError, LookupError, TypeError, OverflowError) as problem:
+    except (
+        tarfile.TarError,
+        ValueError,
+        LookupError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+    ) as problem:
         raise InvalidArgumentError(f"{path} is not a snapshot of an env: {problem}") from problem
 
 
@@ -138,3 +151,7 @@ def _content(tar: tarfile.TarFile, name: str) -> bytes:
     if file is None or entry.issparse():  # holes can be larger than memory
         raise ValueError(f"{name} is not a file without holes")
     return file.read()
+
+
+def _digest(*members: bytes) -> bytes:
+    return sha256(b"".join(members)).hexdigest().encode()
