@@ -1,20 +1,16 @@
 """Snapshots in files: another process continues them; other settings are refused."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import pytest
-from episodes import FIX, SUBMIT, TRUE, Closing, Make, as_text, in_another_process, shell
+from episodes import FIX, SUBMIT, Closing, Make, as_text, in_another_process, play, shell
 from image_fixtures import entry, members_of, tar_of
 
 import coding_gym
 from coding_gym import EnvSnapshot
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
-from coding_gym.tasks import load_tasks
-from coding_gym.tasks.sampling import SAMPLER_NAMES, get_sampler
 from coding_gym.trajectory import read_trajectories
 from coding_gym.vector.sub_envs import make_envs
 from coding_gym.wrappers import MenuActions
@@ -59,8 +55,7 @@ def wrapped(rows: list[dict[str, Any]], records: Path) -> gym.Env[Any, Any]:
 
 def continued(env: gym.Env[Any, Any], actions: list[str]) -> list[Any]:
     """Plays actions and starts the next episode; returns the results."""
-    steps = [as_text(*env.step(action)) for action in actions]
-    return [*steps, as_text(*env.reset())]
+    return [*play(env, actions), as_text(*env.reset())]
 
 
 def resumed(rows: list[dict[str, Any]], path: Path) -> list[Any]:
@@ -88,35 +83,19 @@ def test_another_process_continues_a_wrapped_env_identically(
     assert [turn.reward for turn in there.turns] == [turn.reward for turn in here.turns]
 
 
-@pytest.mark.parametrize("name", SAMPLER_NAMES)
-def test_the_state_of_every_sampler_passes_through_json(name: str) -> None:
-    tasks = load_tasks("bundled", limit=7)
-    sampler, other = get_sampler(name, tasks), get_sampler(name, tasks)
-    rng = np.random.default_rng(3)
-    for number in range(9):
-        sampler.record(sampler.next(rng).task_id, resolved=number % 2 == 0)
-    other.set_state(json.loads(json.dumps(sampler.state())))
-    left, right = (np.random.default_rng(4) for _ in range(2))
-    expected = [sampler.next(left).task_id for _ in range(20)]
-    assert [other.next(right).task_id for _ in range(20)] == expected
-
-
 @pytest.mark.parametrize(
-    ("arguments", "field"),
+    ("arguments", "named"),
     [
         ({"max_turns": 3}, "limits"),
         ({"toolset": "bash"}, "toolset"),
         ({"task_ids": ["shapes-2"]}, "shapes-3"),
     ],
 )
-def test_other_settings_or_tasks_are_refused_and_the_episode_continues(
-    arguments: dict[str, Any], field: str, make: Make, saved: Path
+def test_other_settings_or_tasks_are_refused(
+    arguments: dict[str, Any], named: str, make: Make, saved: Path
 ) -> None:
-    env = make(**{"sampler": "sequential", **arguments})
-    _, before = env.reset()
-    with pytest.raises((InvalidArgumentError, UnknownTaskError), match=field):
-        EnvSnapshot.load(saved, env)
-    assert env.step(TRUE)[4]["task_id"] == before["task_id"]
+    with pytest.raises((InvalidArgumentError, UnknownTaskError), match=named):
+        EnvSnapshot.load(saved, make(**arguments))
 
 
 def test_a_task_of_other_content_is_another_task(
@@ -125,17 +104,6 @@ def test_a_task_of_other_content_is_another_task(
     changed = [row | {"problem_statement": "area is wrong"} for row in rows]
     with pytest.raises(InvalidArgumentError, match="task_digest"):
         EnvSnapshot.load(saved, make(tasks=changed))
-
-
-def test_an_env_with_other_tasks_continues_only_the_episode(
-    make: Make, rows: list[dict[str, Any]], saved: Path
-) -> None:
-    env = make(tasks=rows[3:])
-    loaded = EnvSnapshot.load(saved, env)
-    with pytest.raises(InvalidArgumentError, match="tasks"):
-        coding_gym.restore(env, loaded)
-    env.reset(options={"snapshot": loaded})
-    assert env.step(SUBMIT)[1] == 1.0
 
 
 def test_a_truncated_or_missing_file_is_refused(make: Make, saved: Path) -> None:

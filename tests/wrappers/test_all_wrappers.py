@@ -137,10 +137,10 @@ def test_gymnasium_checker_finds_nothing(name: str, env: Env, tmp_path: Path) ->
 
 
 def actions_of(names: list[str]) -> list[Any]:
-    """Returns five actions and a stop; with `ShapedReward`, one of them changes the tree."""
+    """Returns five actions and a stop."""
     if "MenuActions" in names:
         return [0, 2, 0, 3, 0, Stop("enough")]  # run the tests, try the first, ...
-    edit = "echo '# note' >> shapes.py" if "ShapedReward" in names else "echo note >> /tmp/note"
+    edit = "echo '# note' | tee -a /tmp/note >> shapes.py"
     commands = ["cat shapes.py", "false", edit, "cat shapes.py", "cat shapes.py /tmp/note"]
     return [*map(shell, commands), Stop("enough")]
 
@@ -151,7 +151,6 @@ def actions_of(names: list[str]) -> list[Any]:
         [],
         ["TokenBudget"],
         ["RecordTrajectory", "TranscriptObservation"],
-        pytest.param(["ShapedReward"], marks=pytest.mark.slow),
         pytest.param(CHAIN, marks=pytest.mark.slow),
     ],
     ids=lambda names: "-".join(names[-2:]),
