@@ -199,12 +199,17 @@ class Trajectory(JsonRecord):
     not_written: ClassVar[Any] = {"turns": {"__all__": {"messages"}}}  # they are in `messages`
 
     def __post_init__(self) -> None:
-        """Raises InvalidArgumentError for a message without its texts, or with malformed calls."""
+        """Raises InvalidArgumentError for messages, calls or tools of another form."""
         for number, message in enumerate(self.messages):
             if not _is_message(message):
                 raise InvalidArgumentError(
                     f"messages[{number}] must have the texts role and content, and in each of its "
                     f"tool_calls an id and a function with name and arguments, got {message!r:.80}"
+                )
+        for number, tool in enumerate(self.tools):
+            if not _is_tool(tool):
+                raise InvalidArgumentError(
+                    f"tools[{number}] must have a function with a name, got {tool!r:.80}"
                 )
 
     @property
@@ -326,6 +331,13 @@ def _is_message(message: Message) -> bool:
 def _is_call(call: Any) -> bool:
     match call:
         case {"id": _, "function": {"name": str(), "arguments": str()}}:
+            return True
+    return False
+
+
+def _is_tool(tool: Any) -> bool:
+    match tool:
+        case {"function": {"name": str()}}:
             return True
     return False
 

@@ -65,6 +65,9 @@ def test_a_file_of_another_kind_is_named(folder: Path) -> None:
         path.write_text(json.dumps({"task_id": "x", "messages": [GOOD, bad]}))
         with pytest.raises(InvalidArgumentError, match=r"a\.json.*messages\[1\]"):
             list(read_trajectories(folder))
+    path.write_text(json.dumps({"task_id": "x", "tools": [{"function": {}}]}))
+    with pytest.raises(InvalidArgumentError, match=r"a\.json.*tools\[0\]"):
+        list(read_trajectories(folder))
     for data in (b"\x1f\x8b\xff\n", b"[]\n", b'{"turns": [{"token_ids": []}]}\n', b'{"task_id'):
         path.write_bytes(data)
         with pytest.raises(InvalidArgumentError, match=r"a\.json"):
