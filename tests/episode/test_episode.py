@@ -10,7 +10,6 @@ import pytest
 from episodes import SUBMIT, shells
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode import Episode, EpisodeConfig, transcript
 from coding_gym.errors import (
     EpisodeError,
@@ -19,7 +18,6 @@ from coding_gym.errors import (
     SandboxError,
     TemplateError,
 )
-from coding_gym.tasks import opening
 from coding_gym.tools.formats import ParsedAction, ReplyParser
 from coding_gym.trajectory import StopReason
 
@@ -67,28 +65,13 @@ def test_an_unknown_argument_of_a_config_is_named() -> None:
         EpisodeConfig.from_config(max_truns=3)
 
 
-def test_a_source_is_read_once_and_shared_until_it_changes(
-    tiny_row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reads = []
-    read = opening.open_source
-    monkeypatch.setattr(
-        opening, "open_source", lambda *source: reads.append(source) or read(*source)
-    )
-    tiny_row = tiny_row | {"problem_statement": str(tmp_path)}  # no other test has read this row
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(tiny_row), encoding="utf-8")
-    for source in (str(path), [tiny_row]):
-        reads.clear()
-        factories = [EpisodeConfig.from_config(tasks=source) for _ in range(3)]
-        env = CodingRepairEnv(tasks=source, task_ids=[tiny_row["instance_id"]])
-        assert len(reads) == 1
-        assert factories[0].tasks[0] is factories[2].tasks[0]
-        assert env.reset()[1]["task_id"] == factories[0].tasks[0].task_id
-        env.close()
-    path.write_text(json.dumps(tiny_row | {"FAIL_TO_PASS": [], "PASS_TO_PASS": []}))
+def test_a_source_is_shared_until_it_changes(rows: Path, tiny_row: dict[str, Any]) -> None:
+    for source in (str(rows), [tiny_row]):
+        first, second = (EpisodeConfig.from_config(tasks=source) for _ in range(2))
+        assert first.tasks[0] is second.tasks[0]
+    rows.write_text(json.dumps(tiny_row | {"FAIL_TO_PASS": [], "PASS_TO_PASS": []}))
     with pytest.raises(InvalidTaskError):
-        EpisodeConfig.from_config(tasks=str(path))
+        EpisodeConfig.from_config(tasks=str(rows))
 
 
 def test_each_call_is_once_in_the_assistant_message() -> None:
