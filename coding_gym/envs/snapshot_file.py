@@ -154,4 +154,7 @@ def _content(tar: tarfile.TarFile, name: str) -> bytes:
 
 
 def _digest(*members: bytes) -> bytes:
-    return sha256(b"".join(members)).hexdigest().encode()
+    digest = sha256()
+    for member in members:
+        digest.update(member)
+    return digest.hexdigest().encode()
