@@ -199,11 +199,17 @@ class Trajectory(JsonRecord):
     not_written: ClassVar[Any] = {"turns": {"__all__": {"messages"}}}  # they are in `messages`
 
     def __post_init__(self) -> None:
-        """Raises InvalidArgumentError for a message without the texts ``role`` and ``content``."""
+        """Raises InvalidArgumentError for messages, calls or tools of another form."""
         for number, message in enumerate(self.messages):
-            if not all(isinstance(message.get(key), str) for key in ("role", "content")):
+            if not _is_message(message):
                 raise InvalidArgumentError(
-                    f"messages[{number}] must have the texts role and content, got {message!r:.80}"
+                    f"messages[{number}] must have the texts role and content, and in each of its "
+                    f"tool_calls an id and a function with name and arguments, got {message!r:.80}"
+                )
+        for number, tool in enumerate(self.tools):
+            if not _is_tool(tool):
+                raise InvalidArgumentError(
+                    f"tools[{number}] must have a function with a name, got {tool!r:.80}"
                 )
 
     @property
@@ -311,6 +317,29 @@ class Trajectory(JsonRecord):
             "exact": [turn.has_prompt_ids for turn in turns],
             "weight_versions": [turn.weight_version for turn in turns],
         }
+
+
+def _is_message(message: Message) -> bool:
+    """Whether a message has the form that the transcript writes."""
+    match message:
+        case {"role": str(), "content": str()}:
+            calls = message.get("tool_calls", [])
+            return isinstance(calls, list) and all(map(_is_call, calls))
+    return False
+
+
+def _is_call(call: Any) -> bool:
+    match call:
+        case {"id": _, "function": {"name": str(), "arguments": str()}}:
+            return True
+    return False
+
+
+def _is_tool(tool: Any) -> bool:
+    match tool:
+        case {"function": {"name": str()}}:
+            return True
+    return False
 
 
 def segments(trajectory: Trajectory) -> list[dict[str, Any]]:

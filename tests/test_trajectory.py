@@ -1,5 +1,6 @@
 """Trajectories as files of a folder, and as token ids for a trainer."""
 
+import json
 import resource
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -50,13 +51,22 @@ def test_a_full_disk_leaves_whole_files_and_raises(folder: Path) -> None:
     assert [one.task_id for one in read_trajectories(folder)] == ["small"]
 
 
+CALL = {"id": "a", "function": {"name": "shell", "arguments": "{}"}}
+GOOD = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+
+
 def test_a_file_of_another_kind_is_named(folder: Path) -> None:
     with pytest.raises(InvalidArgumentError):
         list(read_trajectories(folder))
     folder.mkdir(parents=True)
     path = folder / "a.json"
-    path.write_text('{"task_id": "x", "messages": [{"role": "user", "content": ""}, {}]}')
-    with pytest.raises(InvalidArgumentError, match=r"messages\[1\]"):
+    calls: list[Any] = [5, [{}], [CALL, CALL["function"]], [CALL | {"function": {"name": "shell"}}]]
+    for bad in ({}, *({"role": "assistant", "content": "", "tool_calls": one} for one in calls)):
+        path.write_text(json.dumps({"task_id": "x", "messages": [GOOD, bad]}))
+        with pytest.raises(InvalidArgumentError, match=r"a\.json.*messages\[1\]"):
+            list(read_trajectories(folder))
+    path.write_text(json.dumps({"task_id": "x", "tools": [{"function": {}}]}))
+    with pytest.raises(InvalidArgumentError, match=r"a\.json.*tools\[0\]"):
         list(read_trajectories(folder))
     for data in (b"\x1f\x8b\xff\n", b"[]\n", b'{"turns": [{"token_ids": []}]}\n', b'{"task_id'):
         path.write_bytes(data)

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from coding_gym.envs.snapshot import EnvSnapshot, check_equal, settings_of
 from coding_gym.envs.spaces import ActionText, pad, token_arrays
 from coding_gym.episode import Episode, EpisodeConfig, transcript
 from coding_gym.episode.limits import MAX_TURNS
-from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.errors import EpisodeError, InvalidArgumentError, UnknownTaskError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
@@ -218,10 +219,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     def report_grade(self, task_id: str, grade: Grade | None) -> None:
         """Reports the grade of an episode to the sampler; without a grade nothing is reported."""
-        if grade is None or grade.reason is GradeReason.NOT_GRADED:
-            return
-        if any(task.task_id == task_id for task in self.config.tasks):  # not from options
-            self.sampler.record(task_id, resolved=grade.resolved)
+        if grade is not None and grade.reason is not GradeReason.NOT_GRADED:
+            with suppress(UnknownTaskError):  # a task from options
+                self.sampler.record(task_id, resolved=grade.resolved)
 
     def _answer(self, episode: Episode, turn: Turn | None) -> tuple[Observation, dict[str, Any]]:
         """Returns the observation and the info of a turn; None for the start."""

@@ -1,31 +1,30 @@
 """Files of snapshots: one tar with the sandbox's files and a JSON document, without pickle.
 
-Its members are ``env.json`` and ``data``, the changed files in a format of the backend.
+Its members are ``env.json``, ``data`` (the changed files in a format of the backend), and
+``sha256``, the digest of the two.
 """
 
 import io
 import json
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.envs.snapshot import EnvSnapshot, check_equal, settings_of
-from coding_gym.episode import EpisodeSnapshot, Usage
+from coding_gym.episode import EpisodeSnapshot
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox import Snapshot
 from coding_gym.sandbox.snapshot import spec_digest
 from coding_gym.tasks import find_task
-from coding_gym.trajectory import Message, Turn
 
-_FORMAT = 3
-_STATE, _FILES = "env.json", "data"
-_SHARED = ("settings", "tasks", "sampler", "seed", "np_random", "wrappers")
-"""Fields of a snapshot that its document has too."""
+_FORMAT = 4
+_STATE, _FILES, _DIGEST = "env.json", "data", "sha256"
+_WRITTEN = ("settings", "tasks", "sampler", "seed", "np_random", "wrappers")
+"""Fields of a snapshot that are JSON values."""
 
 
 def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
@@ -39,56 +38,32 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
                 "the env inside it"
             ) from None
     episode = snapshot.episode
-    document = _Document(
-        task_id=episode.task.task_id,
-        backend=episode.files.backend,
-        spec=spec_digest(episode.files.spec),
-        opening=episode.opening,
-        turns=episode.turns,
-        usage=episode.usage,
-        **{name: getattr(snapshot, name) for name in _SHARED},
-    )
-    state = json.dumps({"format": _FORMAT, **document.to_json()}).encode()
-    _write(path, {_STATE: state, _FILES: episode.files.data})
+    document = {
+        "format": _FORMAT,
+        "task_id": episode.task.task_id,
+        "backend": episode.files.backend,
+        "spec": spec_digest(episode.files.spec),
+        "episode": episode.to_json(),
+        **{name: getattr(snapshot, name) for name in _WRITTEN},
+    }
+    state, data = json.dumps(document).encode(), episode.files.data
+    _write(path, {_STATE: state, _FILES: data, _DIGEST: _digest(state, data)})
 
 
 def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
     """Reads a snapshot; see `EnvSnapshot.load`."""
     document, data = _read(path)
-    task = find_task(core.config.tasks, document.task_id)
-    check_equal(settings_of(core.config, task), document.settings)
+    task = find_task(core.config.tasks, document["task_id"])
+    check_equal(settings_of(core.config, task), document["settings"])
     spec = core.config.template(task).spec
-    if document.spec != spec_digest(spec):
+    if document["spec"] != spec_digest(spec):
         raise InvalidArgumentError(
             f"{path} is of a sandbox with another spec, or whose layers differ; use an env with "
             "the settings and the task of the snapshot"
         )
-    episode = EpisodeSnapshot(
-        task=task,
-        files=Snapshot(backend=document.backend, spec=spec, data=data),
-        opening=document.opening,
-        turns=document.turns,
-        usage=document.usage,
-    )
-    return EnvSnapshot(episode=episode, **{name: getattr(document, name) for name in _SHARED})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Document(JsonRecord):
-    """The JSON document of a file, without its format."""
-
-    task_id: str
-    settings: Mapping[str, Any]
-    backend: str
-    spec: str
-    opening: tuple[Message, ...]
-    turns: tuple[Turn, ...]
-    usage: Usage
-    tasks: str
-    sampler: Mapping[str, Any]
-    seed: int | None
-    np_random: Mapping[str, Any]
-    wrappers: Mapping[str, Any]
+    files = Snapshot(backend=document["backend"], spec=spec, data=data)
+    episode = EpisodeSnapshot.from_json(document["episode"] | {"task": task, "files": files})
+    return EnvSnapshot(episode=episode, **{name: document[name] for name in _WRITTEN})
 
 
 def _write(path: Path, members: Mapping[str, bytes]) -> None:
@@ -109,7 +84,7 @@ def _write(path: Path, members: Mapping[str, bytes]) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> tuple[_Document, bytes]:
+def _read(path: Path) -> tuple[dict[str, Any], bytes]:
     """Returns the document of a file, and the changed files.
 
     Raises:
@@ -118,17 +93,27 @@ def _read(path: Path) -> tuple[_Document, bytes]:
     """
     try:
         with tarfile.open(path, "r:") as tar:  # compressed data can be larger than memory
-            state, files = (_content(tar, name) for name in (_STATE, _FILES))
-        data = json.loads(state)
-        if data["format"] != _FORMAT:
-            raise ValueError(
-                f"its format must be {_FORMAT}, got {data['format']!r}; save a new one with "
-                "this version"
-            )
-        return _Document.from_json(data), files
+            state = _content(tar, _STATE)
+            document: dict[str, Any] = json.loads(state)
+            if document["format"] != _FORMAT:
+                raise ValueError(
+                    f"its format must be {_FORMAT}, got {document['format']!r}; save a new one "
+                    "with this version"
+                )
+            files = _content(tar, _FILES)
+            if _content(tar, _DIGEST) != _digest(state, files):
+                raise ValueError("it is damaged; copy it again")
+        return document, files
     except FileNotFoundError:
         raise InvalidArgumentError(f"there is no snapshot {path}") from None
-    except (tarfile.TarError, ValueError, LookupError, TypeError, OverflowError) as problem:
+    except (
+        tarfile.TarError,
+        ValueError,
+        LookupError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+    ) as problem:
         raise InvalidArgumentError(f"{path} is not a snapshot of an env: {problem}") from problem
 
 
@@ -138,3 +123,10 @@ def _content(tar: tarfile.TarFile, name: str) -> bytes:
     if file is None or entry.issparse():  # holes can be larger than memory
         raise ValueError(f"{name} is not a file without holes")
     return file.read()
+
+
+def _digest(*members: bytes) -> bytes:
+    digest = sha256()
+    for member in members:
+        digest.update(member)
+    return digest.hexdigest().encode()

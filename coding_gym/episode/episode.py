@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
 from coding_gym.action import Completion, Stop
 from coding_gym.calls import ToolCall, ToolResult
@@ -26,6 +26,7 @@ from coding_gym.errors import (
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade as grade_patch
 from coding_gym.grading.plan import plan_key
+from coding_gym.json_record import JsonRecord
 from coding_gym.patch import Patch
 from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot
@@ -51,7 +52,7 @@ _grades = ProcessCache[Grade](1 << 14)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpisodeSnapshot:
+class EpisodeSnapshot(JsonRecord):
     """The state of a running episode between two turns; `Episode.restore` continues from it.
 
     It has no sandbox and can be restored any number of times. Do not modify it.
@@ -69,6 +70,8 @@ class EpisodeSnapshot:
     opening: tuple[Message, ...] = field(repr=False)
     turns: tuple[Turn, ...] = field(repr=False)
     usage: Usage
+
+    not_written: ClassVar[Any] = {"task", "files"}
 
 
 class Episode:

@@ -99,7 +99,6 @@ def _read(file: Path, numbers: Mapping[str, int]) -> Trajectory:
     try:
         record = from_atif(json.loads(file.read_bytes()))
         record = Trajectory.from_json(record.to_json())  # fails now, not in later commands
-        _ = [tool["function"]["name"] for tool in record.tools]  # raises for a malformed tool
     except (OSError, *_MALFORMED) as problem:
         raise InvalidArgumentError(f"{file} is not an ATIF trajectory: {problem!r}") from None
     task_id = record.task_id or _task_of_trial(file)

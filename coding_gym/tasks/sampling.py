@@ -236,9 +236,8 @@ class AdaptiveSampler(Sampler):
         return {"ends": self._results.copy()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Replaces the results by those of another sampler's `state`."""
-        self._results.clear()
-        self._results.update(state["ends"])
+        """Continues with the results of a `state`, which are not shared with other samplers."""
+        self._results = dict(state["ends"])
 
     def share(self, other: Sampler) -> None:
         """Uses the results of another sampler from now on."""

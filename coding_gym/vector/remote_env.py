@@ -82,7 +82,7 @@ class RemoteEnv(gym.Env[Any, Any]):
     def step(self, action: Any) -> Step:
         """Plays one action; the class documents the result if the node dies."""
         try:
-            result: Step = self._ask(self._node, partial(_step, action))
+            result: Step = self._ask(self._node, lambda env: env.step(action))
         except _LostNodeError as failure:
             result = self._lost(failure)
         else:
@@ -188,11 +188,6 @@ class Worker:
 
 class _LostNodeError(SandboxError):
     """The node of an episode, or the actor on it, died."""
-
-
-def _step(action: Any, env: Env) -> Step:
-    observation, reward, terminated, truncated, info = env.step(action)
-    return observation, float(reward), terminated, truncated, info
 
 
 def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], env: Env) -> Any:

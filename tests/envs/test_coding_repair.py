@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from episodes import FIX, SUBMIT, TRUE, Closing, MakeEnv, shell
 
+from coding_gym import restore
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.vector import make_vec
 
@@ -153,3 +154,16 @@ def test_samplers_of_a_vector_env_share_results(
     envs.step([SUBMIT, SUBMIT])
     for _ in range(8):
         assert envs.reset()[1]["task_id"].tolist() == [IDS[1]] * 2
+
+
+def test_a_restored_env_does_not_change_the_results_of_others(
+    rows: list[dict[str, Any]], closing: Closing
+) -> None:
+    envs = closing(make_vec(2, tasks=rows, sampler=ADAPTIVE))
+    envs.reset(options={"task_id": IDS[0]})
+    snapshot = envs.snapshot(0)
+    envs.step([SUBMIT, SUBMIT])
+    first, second = (env.unwrapped for env in envs.envs)
+    learned = second.sampler.state()
+    restore(first, snapshot)
+    assert second.sampler.state() == learned != first.sampler.state()

@@ -1,14 +1,11 @@
 """The same seed and actions give the same bytes, in two processes and in every vector env."""
 
-import hashlib
 import json
 from typing import Any
 
 import gymnasium as gym
 import pytest
-from episodes import Closing, assert_same, in_another_process
-
-from coding_gym import Grade
+from episodes import Closing, as_text, assert_same, in_another_process, play
 
 TIMELESS = "sed 's/ in [0-9.]*s$//'"  # a test runner prints how long it took
 ACTIONS = [
@@ -24,30 +21,22 @@ ACTIONS = [
 ]
 
 
-def digest() -> str:
-    """Plays two seeded episodes of bundled tasks and hashes everything that came back."""
+def played() -> list[str]:
+    """Plays two seeded episodes of bundled tasks; returns everything that came back."""
     env = gym.make("coding_gym:CodingRepair-v0", disable_env_checker=True)
-    seen = hashlib.sha256()
+    results: list[str] = []
     for seed in (0, 1):
-        observation, info = env.reset(seed=seed)
-        steps: list[Any] = [info]
-        seen.update(observation["input_ids"].tobytes() + observation["attention_mask"].tobytes())
-        for action in ACTIONS:
-            observation, reward, terminated, truncated, info = env.step(json.dumps(action))
-            seen.update(observation["input_ids"].tobytes())
-            seen.update(observation["attention_mask"].tobytes())
-            steps.append([reward, terminated, truncated, info])
-        seen.update(json.dumps(steps, sort_keys=True, default=Grade.to_json).encode())
+        results += [as_text(*env.reset(seed=seed)), *play(env, map(json.dumps, ACTIONS))]
     env.close()
-    return seen.hexdigest()
+    return results
 
 
 def test_two_processes_see_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = digest()
+    here = played()
     for name, value in {"PYTHONHASHSEED": "7", "TZ": "Asia/Kathmandu", "LC_ALL": "C"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir("/")
-    assert in_another_process(digest) == here
+    assert in_another_process(played) == here
 
 
 def test_sync_and_async_vector_envs_are_equal(tiny_row: dict[str, Any], closing: Closing) -> None:

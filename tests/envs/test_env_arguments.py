@@ -38,6 +38,8 @@ def test_calls_out_of_order_are_refused(env: CodingRepairEnv) -> None:
         (InvalidArgumentError, "render_mode", {"render_mode": "human"}),
         (InvalidArgumentError, "command_timeout_s", {"command_timeout_s": 0}),
         (InvalidArgumentError, "command_timeout_s", {"command_timeout_s": "1"}),
+        (UnknownNameError, "grading", {"grading": "x"}),
+        (UnknownNameError, "challenge", {"challenge": "x"}),
         (UnknownNameError, "xml", {"tool_format": "xml"}),
         (UnknownNameError, "nanoo", {"toolset": "nanoo"}),
         (UnknownNameError, "toolset .*'nano'", {"toolset": ["nano"]}),

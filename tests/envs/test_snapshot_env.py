@@ -1,13 +1,14 @@
 """Snapshots in memory: task sequences, branches, wrappers, and refused settings."""
 
 import copy
+import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import gymnasium as gym
-import numpy as np
 import pytest
 from episodes import FIX, SUBMIT, Closing, Env, Make, shell
 from gymnasium.wrappers import RecordEpisodeStatistics, TransformReward
@@ -15,6 +16,7 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TransformReward
 import coding_gym
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.grading import grade
+from coding_gym.tasks.sampling import SAMPLER_NAMES
 
 
 @pytest.fixture
@@ -25,21 +27,25 @@ def env(make: Make) -> Env:
     return env
 
 
-@pytest.mark.parametrize("sampler", ["uniform", "sequential", "shuffled"])
+@pytest.mark.parametrize("sampler", SAMPLER_NAMES)
 def test_restored_env_continues_the_sequence_of_tasks(
     sampler: str, tiny_row: dict[str, Any], make: Make
 ) -> None:
     rows = [tiny_row | {"instance_id": f"shapes-{number}"} for number in range(5)]
     env = make(tasks=rows, sampler=sampler)
+    core: Any = env.unwrapped
     env.reset(seed=3)
+    for number in range(9):
+        core.sampler.record("shapes-1", resolved=number % 2 == 0)
     env.reset()
     snapshot = coding_gym.snapshot(env)
+    snapshot = replace(snapshot, sampler=json.loads(json.dumps(snapshot.sampler)))  # as in a file
     expected = [env.reset()[1]["task_id"] for _ in range(9)]
-    assert len(set(expected)) > 2
+    assert len(set(expected)) > 1
     for _ in range(2):
         coding_gym.restore(env, snapshot)
         assert [env.reset()[1]["task_id"] for _ in range(9)] == expected
-    assert np.array_equal(env.unwrapped.np_random_seed, 3)
+    assert core.np_random_seed == 3
 
 
 def test_every_branch_is_graded_separately_and_once(

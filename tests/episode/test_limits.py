@@ -7,21 +7,6 @@ import pytest
 from coding_gym.calls import ToolCall
 from coding_gym.episode import Limits, Usage
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.trajectory import StopReason
-
-
-def test_a_reserve_ends_the_episode_before_the_last_token() -> None:
-    limits = Limits(max_tokens=1000, reserve_tokens=600)
-    assert Usage(tokens=399).spent(limits) is None
-    assert Usage(tokens=400).spent(limits) is StopReason.MAX_TOKENS
-    assert Usage(tokens=400).left(limits)["tokens"] == 600
-
-
-@pytest.mark.parametrize("max_tokens", [1, 599, 600])
-def test_a_reserve_of_all_tokens_is_refused(max_tokens: int) -> None:
-    with pytest.raises(InvalidArgumentError, match="reserve_tokens"):
-        Limits(max_tokens=max_tokens, reserve_tokens=600)
-    assert Limits(max_tokens=601, reserve_tokens=600).max_tokens == 601
 
 
 @pytest.mark.parametrize(
@@ -41,17 +26,20 @@ def test_an_invalid_limit_is_named(name: str, value: Any) -> None:
         Limits.parse(prices | {name: value})
 
 
-def test_a_cost_needs_a_price() -> None:
-    with pytest.raises(InvalidArgumentError, match="max_cost"):
-        Limits(max_cost=1)
-
-
 def test_a_task_can_only_lower_the_limit_of_turns() -> None:
     limits = Limits(max_turns=10)
     assert limits.with_turns(0) is limits
     assert limits.with_turns(11) is limits
     assert limits.with_turns(3).max_turns == 3
     assert Limits(max_turns=None).with_turns(3).max_turns == 3
+
+
+def test_a_cost_needs_a_price_and_tokens_more_than_the_reserve() -> None:
+    with pytest.raises(InvalidArgumentError, match="max_cost"):
+        Limits(max_cost=1)
+    with pytest.raises(InvalidArgumentError, match="reserve_tokens"):
+        Limits(max_tokens=600, reserve_tokens=600)
+    assert Limits(max_tokens=601, reserve_tokens=600).max_tokens == 601
 
 
 def test_contradicting_max_turns_and_limits_are_refused() -> None:

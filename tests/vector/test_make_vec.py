@@ -11,17 +11,12 @@ from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.vector import CodingRepairVectorEnv, make_vec
 from coding_gym.wrappers import TokenBudget
 
-MODE = "vector_entry_point"
 CLIP = {"name": "gymnasium.wrappers:ClipReward", "kwargs": {"min_reward": 0.25, "max_reward": 0.5}}
 
 
-@pytest.mark.parametrize("mode", [MODE, None])
-def test_gym_make_vec_creates_this_vector_env(
-    mode: str | None, rows: list[dict[str, Any]], closing: Closing
-) -> None:
-    arguments = {"tasks": rows, "env_wrappers": [CLIP]}
-    name = "coding_gym:CodingRepair-v0"
-    vec = closing(gym.make_vec(name, num_envs=2, vectorization_mode=mode, **arguments))
+def test_gym_make_vec_creates_this_vector_env(rows: list[dict[str, Any]], closing: Closing) -> None:
+    name, arguments = "coding_gym:CodingRepair-v0", {"tasks": rows, "env_wrappers": [CLIP]}
+    vec = closing(gym.make_vec(name, num_envs=2, **arguments))
     assert isinstance(vec, CodingRepairVectorEnv)
     vec.reset(seed=0)
     assert vec.step([SUBMIT, SUBMIT])[1].tolist() == [0.25, 0.25]

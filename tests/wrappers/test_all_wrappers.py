@@ -24,14 +24,13 @@ Make = Callable[[], Env]
 PARTS = [
     {"name": "net_fraction_fixed", "weight": 0.125},
     {"name": "patch_similarity", "weight": 0.125},
-    {"name": "visible_tests", "weight": 0.0625},
 ]
 
 # Arguments other than the defaults, by wrapper; `folder` stands for one of the test's own.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "MenuActions": {"num_candidates": 5},
     "RecordTrajectory": {"folder": "folder"},
-    "ShapedReward": {"parts": PARTS, "gamma": 0.99},
+    "ShapedReward": {"parts": PARTS},
     "TokenBudget": {"max_tokens": 4000, "reserve_tokens": 100},
     "TranscriptObservation": {"max_tokens": 64},
 }
@@ -138,10 +137,10 @@ def test_gymnasium_checker_finds_nothing(name: str, env: Env, tmp_path: Path) ->
 
 
 def actions_of(names: list[str]) -> list[Any]:
-    """Returns five actions and a stop; with `ShapedReward`, one of them changes the tree."""
+    """Returns five actions and a stop."""
     if "MenuActions" in names:
         return [0, 2, 0, 3, 0, Stop("enough")]  # run the tests, try the first, ...
-    edit = "echo '# note' >> shapes.py" if "ShapedReward" in names else "echo note >> /tmp/note"
+    edit = "echo '# note' | tee -a /tmp/note >> shapes.py"
     commands = ["cat shapes.py", "false", edit, "cat shapes.py", "cat shapes.py /tmp/note"]
     return [*map(shell, commands), Stop("enough")]
 
@@ -152,7 +151,6 @@ def actions_of(names: list[str]) -> list[Any]:
         [],
         ["TokenBudget"],
         ["RecordTrajectory", "TranscriptObservation"],
-        pytest.param(["ShapedReward"], marks=pytest.mark.slow),
         pytest.param(CHAIN, marks=pytest.mark.slow),
     ],
     ids=lambda names: "-".join(names[-2:]),

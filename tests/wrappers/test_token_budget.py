@@ -22,6 +22,8 @@ def test_the_defaults_are_nanos_and_other_limits_stay(make_env: MakeEnv) -> None
     TokenBudget(env)
     budget: dict[str, Any] = {"max_tokens": 8192, "reserve_tokens": 600, "warn_tokens": True}
     assert env.config.limits == Limits(max_tool_calls=30, max_seconds=9, **budget)
+    with pytest.raises(InvalidArgumentError, match="max_tokens"):
+        TokenBudget(env, None)  # type: ignore[arg-type]
 
 
 def test_calls_after_the_budget_is_spent_do_not_run(make_env: MakeEnv) -> None:
