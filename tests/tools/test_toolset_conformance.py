@@ -20,7 +20,6 @@ from coding_gym.tools import (
     Toolset,
     get_toolset,
     register_toolset,
-    tool_names,
     toolset_names,
 )
 from coding_gym.tools.formats.instructions import system_prompt
@@ -80,6 +79,10 @@ def draw(toolset: Toolset) -> list[ToolCall]:
     return list({json.dumps(call.to_json(), sort_keys=True): call for call in calls}.values())
 
 
+def schemas_of(toolset: Toolset) -> dict[str, Any]:
+    return {tool.name: tool.schema for tool in toolset.tools}
+
+
 def properties_of(schema: Any) -> dict[str, Any]:
     properties: dict[str, Any] = schema["function"]["parameters"].get("properties", {})
     return properties
@@ -96,8 +99,7 @@ def plain_arguments(schema: Any) -> list[dict[str, Any]]:
 
 
 def test_schemas_are_described_openai_functions(toolset: Toolset) -> None:
-    names = tool_names(toolset)
-    assert len(names) == len(set(names)) > 0
+    assert len(schemas_of(toolset)) == len(toolset.tools) > 0
     for schema in toolset.schemas:
         assert json.loads(json.dumps(schema)) == schema
         assert schema["type"] == "function"
@@ -113,9 +115,8 @@ def test_schemas_are_described_openai_functions(toolset: Toolset) -> None:
 
 
 def test_drawn_calls_fit_schemas_and_follow_the_seed(toolset: Toolset) -> None:
-    schemas = dict(zip(tool_names(toolset), toolset.schemas, strict=True))
     for call in draw(toolset):
-        assert argument_errors(schemas[call.name], call.arguments) == []
+        assert argument_errors(schemas_of(toolset)[call.name], call.arguments) == []
     assert draw(toolset) == draw(toolset)
 
 
@@ -126,7 +127,7 @@ def test_a_drawn_call_submits(toolset: Toolset, scene: Scene) -> None:
 
 def test_invalid_calls_get_an_answer(toolset: Toolset, scene: Scene) -> None:
     unknown = ToolCall("no_such_tool", {}, "id")
-    unreadable = ToolCall(tool_names(toolset)[0], {}, "id", error="Expecting value")
+    unreadable = ToolCall(toolset.tools[0].name, {}, "id", error="Expecting value")
     for call in (unknown, ToolCall("", {}, "id"), ToolCall("x\0☂" * 1000, {"a": 1}), unreadable):
         result = answer_of(toolset, call, scene)
         assert (result.ok, result.submitted) == (False, False)
@@ -135,7 +136,7 @@ def test_invalid_calls_get_an_answer(toolset: Toolset, scene: Scene) -> None:
 
 
 def test_a_missing_argument_is_named(toolset: Toolset, scene: Scene) -> None:
-    for tool, schema in zip(tool_names(toolset), toolset.schemas, strict=True):
+    for tool, schema in schemas_of(toolset).items():
         for missing in schema["function"]["parameters"].get("required", ()):
             for plain in plain_arguments(schema):
                 del plain[missing]
@@ -145,7 +146,7 @@ def test_a_missing_argument_is_named(toolset: Toolset, scene: Scene) -> None:
 
 
 def test_arguments_that_do_not_fit_the_schema_are_refused(toolset: Toolset, scene: Scene) -> None:
-    for tool, schema in zip(tool_names(toolset), toolset.schemas, strict=True):
+    for tool, schema in schemas_of(toolset).items():
         plain = plain_arguments(schema)[0]
         for name, value in product(plain, ("12", True, 1.5, [1], {})):
             arguments = plain | {name: value}
@@ -158,7 +159,7 @@ def test_arguments_that_do_not_fit_the_schema_are_refused(toolset: Toolset, scen
 
 def test_random_arguments_raise_and_harm_nothing(toolset: Toolset, scene: Scene) -> None:
     before = outside(scene)
-    for tool, schema in zip(tool_names(toolset), toolset.schemas, strict=True):
+    for tool, schema in schemas_of(toolset).items():
         plain = plain_arguments(schema)[0]
         garbage = [{name: value} for name in plain for value in GARBAGE]
         for arguments in (*garbage, {"no_such_argument": 1}, {"\ud800": "\0", "": None}):
