@@ -22,10 +22,10 @@ class Repository:
         self.folder = folder
         self.past = [commit(folder, {"code.py": f"version = {n}\n"}) for n in range(3)]
         self.base = commit(folder, {"code.py": "version = 3  # bug\n"})
-        self.fix = commit(folder, {"code.py": "version = 4  # fixed\n"})
+        commit(folder, {"code.py": "version = 4  # fixed\n"})
         run_git(folder, "tag", "-a", "v4", "-m", "fixed")
         run_git(folder, "switch", "-q", "-c", "topic", self.past[0])
-        self.side = commit(folder, {"side.py": "side = 1\n"})
+        commit(folder, {"side.py": "side = 1\n"})
         run_git(folder, "tag", "old", self.past[1])
         (folder / "side.py").write_text("stashed\n")
         run_git(folder, "stash")
@@ -48,12 +48,10 @@ def test_the_checkout_is_at_the_base(git_template: Template, repository: Reposit
     output = inside(git_template, "git rev-parse HEAD; git branch --show-current; git status -s")
     assert output == f"{repository.base}\nmain\n"
     assert inside(git_template, "cat code.py") == "version = 3  # bug\n"
-    kept = ["HEAD", "config", "index", "info", "objects", "refs"]
-    assert inside(git_template, "ls .git").split() == kept
 
 
 @pytest.mark.parametrize("place", ["/workspace/.git", "/opt/base.git"])
-def test_every_object_belongs_to_the_base_or_an_ancestor(
+def test_only_the_base_and_its_ancestors_are_in_a_git_folder(
     git_template: Template, repository: Repository, place: str
 ) -> None:
     listed = inside(
@@ -64,13 +62,6 @@ def test_every_object_belongs_to_the_base_or_an_ancestor(
         repository.folder, "rev-list", "--objects", "--no-object-names", repository.base
     )
     assert set(listed.split()) == set(wanted.split())
-    assert repository.fix not in listed
-
-
-@pytest.mark.parametrize("place", ["/workspace/.git", "/opt/base.git"])
-def test_one_branch_is_the_only_reference(
-    git_template: Template, repository: Repository, place: str
-) -> None:
     command = f"cd {place}; git for-each-ref; git reflog --all; git remote; ls"
     base, *names = inside(git_template, command).splitlines()
     assert base == f"{repository.base} commit\trefs/heads/main"
