@@ -35,8 +35,7 @@ in the file.
 
 {prompts.HOW_TO_WORK}
 
-{prompts.calls_as_json('{"name": "shell", "arguments": {"cmd": "ls"}}')} Each shell \
-command {prompts.FRESH_SHELL}
+{prompts.calls_as_json("shell", "cmd")}Each shell command {prompts.FRESH_SHELL}
 
 Nobody can answer questions, and the number of replies is limited. A reply \
 without a call after you have changed something ends the work. The repair is judged by tests that \
