@@ -9,6 +9,7 @@ from workspace_scene import inside, make_repository, make_task
 
 from coding_gym.errors import TemplateError
 from coding_gym.sandbox import open_sandbox
+from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.task import GitTree
 from coding_gym.workspace import Template, TemplateStore, checkout, diff
 
@@ -126,23 +127,6 @@ def test_submodules_stay_empty_and_out_of_the_patch(store: TemplateStore, tmp_pa
         assert diff(sandbox, template).paths == {"vendored/new.py"}
 
 
-def test_a_failed_fetch_keeps_the_commits_of_a_mirror(
-    fresh_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    upstream = tmp_path / "upstream"
-    tree = GitTree(f"file://{upstream}")
-    (first,) = make_repository(upstream, "one")
-    monkeypatch.chdir(fresh_folder.parent)
-    folder = Path(fresh_folder.name)  # relative
-    TemplateStore(folder=folder).get(make_task(tree=tree, base_commit=first))
-    (second,) = make_repository(upstream, "two")
-    upstream.rename(tmp_path / "gone")
-    with pytest.raises(TemplateError, match="file://"):
-        TemplateStore(folder=fresh_folder).get(make_task(tree=tree, base_commit=second))
-    again = make_task(tree=tree, base_commit=first, created_at="2024-05-15T09:30:00Z")
-    assert TemplateStore(folder=fresh_folder).get(again).base_commit == first
-
-
 def test_a_clone_that_never_answers_is_an_error(fresh_folder: Path, tmp_path: Path) -> None:
     (base,) = make_repository(tmp_path / "clone", "one")
     os.mkfifo(tmp_path / "clone" / ".git" / "packed-refs")
@@ -151,12 +135,25 @@ def test_a_clone_that_never_answers_is_an_error(fresh_folder: Path, tmp_path: Pa
         TemplateStore(folder=fresh_folder, build_timeout_s=0.5).get(task)
 
 
-def test_a_mirror_follows_renamed_branches(fresh_folder: Path, tmp_path: Path) -> None:
+def test_a_mirror_follows_renamed_branches_and_outlives_its_upstream(
+    fresh_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     upstream = tmp_path / "upstream"
-    tree, store = GitTree(f"file://{upstream}"), TemplateStore(folder=fresh_folder)
-    commits = []
+
+    def template(commit: str, folder: Path = fresh_folder) -> Template:
+        task = make_task(tree=GitTree(f"file://{upstream}"), base_commit=commit)
+        return TemplateStore(folder=folder).get(task)
+
+    monkeypatch.chdir(fresh_folder.parent)
+    commits: list[str] = []
     for name in ("release", "release/1.0", "release"):
         commits += make_repository(upstream, f"{len(commits)}")
         run_git(upstream, "branch", "-m", name)
-        assert store.get(make_task(tree=tree, base_commit=commits[-1])).base_commit == commits[-1]
-    assert store.get(make_task(tree=tree, base_commit=commits[0])).base_commit == commits[0]
+        relative = Path(fresh_folder.name)
+        assert template(commits[-1], relative).base_commit == commits[-1]
+    (missing,) = make_repository(upstream, "never fetched")
+    upstream.rename(tmp_path / "gone")
+    with pytest.raises(TemplateError, match="file://"):
+        template(missing)
+    remove_folder(fresh_folder / "templates")
+    assert template(commits[0]).base_commit == commits[0]
