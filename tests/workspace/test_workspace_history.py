@@ -127,10 +127,13 @@ def test_submodules_stay_empty_and_out_of_the_patch(store: TemplateStore, tmp_pa
         assert diff(sandbox, template).paths == {"vendored/new.py"}
 
 
-def test_a_clone_that_never_answers_is_an_error(fresh_folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_repository_that_never_answers_is_an_error(
+    fresh_folder: Path, tmp_path: Path, scheme: str
+) -> None:
     (base,) = make_repository(tmp_path / "clone", "one")
     os.mkfifo(tmp_path / "clone" / ".git" / "packed-refs")
-    task = make_task(tree=GitTree(str(tmp_path / "clone")), base_commit=base)
+    task = make_task(tree=GitTree(f"{scheme}{tmp_path}/clone"), base_commit=base)
     with pytest.raises(TemplateError, match="build_timeout_s"):
         TemplateStore(folder=fresh_folder, build_timeout_s=0.5).get(task)
 
