@@ -108,7 +108,12 @@ def test_prose_is_neither_a_call_nor_an_error(text: str) -> None:
 
 # -- Format errors --------------------------------------------------------------------------------
 
+EMPTY = (
+    *("", "<|im_end|>", message(), "<think>Nothing left to do.", "<think>Hm.</think>\n"),
+    *(f"<think>I call {hermes('ls')}", f"<think>{hermes('ls')}</think>", f"{LS_JSON}</think>"),
+)
 UNREADABLE = (
+    *(("auto", text) for text in EMPTY),
     ("auto", "<tool_call>two words</tool_call>"),
     ("auto", '<tool_call>{"name": "bash", "command": "ls"}</tool_call>'),
     ("auto", '{"name": "bash", "arguments": {"command": NaN}}'),
@@ -137,7 +142,7 @@ UNREADABLE = (
 
 
 @pytest.mark.parametrize(("tool_format", "text"), UNREADABLE)
-def test_an_unreadable_call_is_a_one_line_error(tool_format: str, text: str) -> None:
+def test_an_unreadable_or_empty_reply_is_a_one_line_error(tool_format: str, text: str) -> None:
     parsed = parse(text, tool_format)
     assert parsed.calls == ()
     assert len(parsed.error.splitlines()) == 1
@@ -207,20 +212,6 @@ def test_an_unknown_name_is_left_to_the_toolset() -> None:
 def test_calls_in_reasoning_never_run(text: str) -> None:
     assert commands(text) == ["ls"]
     assert parse(text).text.endswith(("</think>", "<channel|>", "[/THINK]"))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "<|im_end|>", message(), "<think>Nothing left to do.", "<think>Hm.</think>\n"),
-        *(f"<think>I call {hermes('ls')}", f"<think>{hermes('ls')}</think>", f"{LS_JSON}</think>"),
-    ],
-)
-def test_a_reply_without_content_or_call_is_an_error(text: str) -> None:
-    parsed = parse(text)
-    assert parsed.calls == ()
-    assert parsed.error
-    assert ReplyParser().read("", calls=()).error
 
 
 # -- Blocks of bash -------------------------------------------------------------------------------
