@@ -32,23 +32,15 @@ def chat_of(tokenizer: Tokenizer) -> Chat:
     return Chat(tokenizer, get_layout(tokenizer, SCHEMAS))
 
 
-def replies(
-    chat: Chat, messages: Sequence[dict[str, str]], sampled: Sequence[Sequence[int] | None]
-) -> list[Sequence[int]]:
-    texts = [message["content"] for message in messages if message["role"] == "assistant"]
-    pairs = zip(texts, sampled, strict=True)
-    return [chat.tokenizer.encode(text) if ids is None else ids for text, ids in pairs]
-
-
 def transcript(
     chat: Chat,
     messages: Sequence[dict[str, str]],
-    sampled: Sequence[Sequence[int] | None],
+    sampled: Sequence[Sequence[int]],
     asks: bool = True,
     max_tokens: int = 10_000,
 ) -> list[int]:
     ids = ChatIds(chat)
-    ids.extend(messages, replies(chat, messages, sampled))
+    ids.extend(messages, sampled)
     return [int(i) for i in ids.ids(max_tokens, asks=asks)]
 
 
@@ -98,9 +90,9 @@ def test_a_notice_after_the_last_reply_is_added(chat: Chat, start: list[dict[str
 
 def test_a_long_chat_keeps_its_newest_ids(chat: Chat) -> None:
     messages = [*OPENING, REPLY, *ANSWERS]
-    whole = transcript(chat, messages, [None])
+    whole = transcript(chat, messages, [[7, 8]])
     for max_tokens in (1, 2, 10, len(whole)):
-        assert transcript(chat, messages, [None], max_tokens=max_tokens) == whole[-max_tokens:]
+        assert transcript(chat, messages, [[7, 8]], max_tokens=max_tokens) == whole[-max_tokens:]
 
 
 @pytest.mark.slow
@@ -112,8 +104,8 @@ def test_ids_of_a_template_equal_those_of_its_whole_text(saved: Any) -> None:
             expected = tokenizer.backend.apply_chat_template(
                 messages, tools=SCHEMAS, add_generation_prompt=asks, return_dict=False
             )
-            replies = [None] * (len(messages) > 2)
-            assert transcript(chat, messages, replies, asks=asks) == expected
+            sampled = [tokenizer.encode(REPLY["content"])] * (REPLY in messages)
+            assert transcript(chat, messages, sampled, asks=asks) == expected
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats import ParsedAction, message_calls
 from coding_gym.trajectory import Message, ModelCall
 
-_MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls", "function_call")
+_MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls")
 
 
 @dataclass(frozen=True, slots=True)

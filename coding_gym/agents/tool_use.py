@@ -8,7 +8,6 @@ from coding_gym.action import Completion
 from coding_gym.calls import ToolCall
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tools import tool_names
 from coding_gym.tools.formats import ReplyParser, check_format, explains_format, write_call
 from coding_gym.tools.schemas import SHELLS, KnownTools
 
@@ -25,7 +24,8 @@ class ToolUse:
     def __init__(self, episode: Episode) -> None:
         self._toolset, self._format = episode.toolset, episode.tool_format
         self._is_explained = explains_format(self._format)
-        names = tool_names(self._toolset)
+        self._tools = KnownTools(self._toolset.schemas)
+        names = self._tools.names
         if self._is_explained:
             names = check_format(self._format, self._toolset.schemas)
         self.schemas = [s for s in self._toolset.schemas if s["function"]["name"] in names]
@@ -49,11 +49,11 @@ class ToolUse:
         Raises:
             InvalidArgumentError: The toolset has no tool for it.
         """
-        tool, argument = KnownTools(self._toolset.schemas).shell() or ("", "")
+        tool, argument = self._tools.shell() or ("", "")
         if tool not in SHELLS:  # other tools have an argument "command" too
             raise InvalidArgumentError(
                 f"the agent needs a tool that runs a shell command; the toolset "
-                f"{self._toolset.name!r} has {', '.join(tool_names(self._toolset))}"
+                f"{self._toolset.name!r} has {', '.join(self._tools.names)}"
             )
         return self.action(ToolCall(tool, {argument: command}))
 
@@ -67,7 +67,7 @@ class ToolUse:
         The episode of an agent that ends without a submission is stopped and graded.
         """
         call = self._toolset.submission
-        return [self.action(call)] if call.name in tool_names(self._toolset) else []
+        return [self.action(call)] if call.name in self._tools.names else []
 
 
 def _apply_command(diff: str) -> str:

@@ -84,8 +84,6 @@ def main() -> None:
     except (CodingGymError, OSError, typer.TyperException) as problem:
         if text := _usage(problem) if isinstance(problem, typer.TyperException) else str(problem):
             terminal(stderr=True).print(f"error: {text}", style="red")
-        for note in getattr(problem, "__notes__", ()):  # such as the end of a build's log
-            terminal(stderr=True).print(note)
         sys.exit(2)
 
 

@@ -9,14 +9,7 @@ from coding_gym.tools.editor import EDITOR
 from coding_gym.tools.heavy import HEAVY
 from coding_gym.tools.nano import NANO
 from coding_gym.tools.thesis import THESIS
-from coding_gym.tools.toolset import (
-    SUBMIT,
-    Refusal,
-    Tool,
-    ToolContext,
-    Toolset,
-    tool_names,
-)
+from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset
 
 __all__ = [
     "SUBMIT",
@@ -26,7 +19,6 @@ __all__ = [
     "Toolset",
     "get_toolset",
     "register_toolset",
-    "tool_names",
     "toolset_names",
 ]
 

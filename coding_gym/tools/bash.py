@@ -9,15 +9,7 @@ from coding_gym.calls import ExecResult, ToolCall, ToolResult
 from coding_gym.text.truncate import split_ends
 from coding_gym.tools import prompts
 from coding_gym.tools.commands import run_command
-from coding_gym.tools.toolset import (
-    Refusal,
-    Tool,
-    ToolContext,
-    Toolset,
-    answer,
-    quoted,
-    submitted,
-)
+from coding_gym.tools.toolset import Refusal, Tool, ToolContext, Toolset, quoted
 
 SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 OLD_SUBMIT_LINE = "MINI_SWE_AGENT_FINAL_OUTPUT"
@@ -70,8 +62,8 @@ def _bash(call: ToolCall, context: ToolContext) -> ToolResult:
     end = run_command(command, context)
     lines = end.output.lstrip().split("\n", 1)
     if end.ok and lines[0].strip() in (SUBMIT_LINE, OLD_SUBMIT_LINE):
-        return submitted(call)
-    return answer(call, _observation(end, context), ok=end.ok)
+        return ToolResult("submitted", submitted=True)
+    return ToolResult(_observation(end, context), ok=end.ok)
 
 
 def _observation(end: ExecResult, context: ToolContext) -> str:

@@ -18,7 +18,7 @@ from coding_gym.tools import files, prompts
 from coding_gym.tools.commands import elided, run_command
 from coding_gym.tools.patches import apply_patch
 from coding_gym.tools.schemas import boolean, integer
-from coding_gym.tools.toolset import Refusal, Tool, ToolContext, Toolset, answer, name_of, submitted
+from coding_gym.tools.toolset import Refusal, Tool, ToolContext, Toolset, name_of
 
 MAX_FILES = 200
 MAX_ROWS = 200
@@ -188,13 +188,14 @@ def _run_command(call: ToolCall, context: ToolContext) -> ToolResult:
     }
     if end.notes:
         result["notes"] = list(end.notes)
-    return answer(call, _json(result), ok=end.ok)
+    return ToolResult(_json(result), ok=end.ok)
 
 
 def _submit(call: ToolCall, _: ToolContext) -> ToolResult:
     status = call.arguments["status"]
     summary = call.arguments.get("summary", "")[:MAX_SUMMARY_CHARS]
-    return submitted(call, _json({"submitted": {"status": status, "summary": summary}}))
+    result = {"submitted": {"status": status, "summary": summary}}
+    return ToolResult(_json(result), submitted=True)
 
 
 def _json(result: Mapping[str, Any]) -> str:

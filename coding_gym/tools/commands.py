@@ -5,7 +5,7 @@ from dataclasses import replace
 from coding_gym.calls import ExecResult, ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import ends
-from coding_gym.tools.toolset import Refusal, Tool, ToolContext, answer
+from coding_gym.tools.toolset import Refusal, Tool, ToolContext
 
 
 def run_command(
@@ -49,8 +49,7 @@ def bash_tool(max_chars: int) -> Tool:
 
     def run(call: ToolCall, context: ToolContext) -> ToolResult:
         result = run_command(call.arguments["command"], context)
-        report = command_report(result, context, max_chars)
-        return answer(call, report, ok=result.ok)
+        return ToolResult(command_report(result, context, max_chars), ok=result.ok)
 
     description = (
         "Run a bash command in the repository. Returns standard output and error together, without "

@@ -6,10 +6,12 @@ a prompt take fewer than 300 tokens of SmolLM2's vocabulary, because on a CPU th
 grows with these tokens.
 """
 
+from dataclasses import replace
+
 from coding_gym.calls import ToolCall
 from coding_gym.tools import files
 from coding_gym.tools.commands import bash_tool
-from coding_gym.tools.toolset import Refusal, Tool, ToolContext, Toolset, name_of, submitted
+from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset, name_of
 
 MAX_COMMAND_CHARS = 800
 
@@ -54,6 +56,6 @@ COMPACT = Toolset(
             },
             run=_edit,
         ),
-        Tool(name="submit", description="End.", run=lambda call, _: submitted(call)),
+        replace(SUBMIT, description="End."),
     ),
 )

@@ -34,8 +34,7 @@ to reproduce the problem.
 Other tools
 {TOOLS}
 
-{prompts.calls_as_json('{"name": "repo_map", "arguments": {}}')} Each `bash` command \
-{prompts.FRESH_SHELL}
+{prompts.calls_as_json("bash")}Each `bash` command {prompts.FRESH_SHELL}
 
 {prompts.LAST_WORDS}"""
 

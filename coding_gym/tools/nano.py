@@ -12,7 +12,7 @@ from coding_gym.text.truncate import head
 from coding_gym.tools import prompts
 from coding_gym.tools.commands import run_command
 from coding_gym.tools.files import TextFile, is_inside, replace_once
-from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset, answer
+from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset
 
 MAX_REPLY_CHARS = 2000
 CUT_SUFFIX = "... output truncated"
@@ -35,8 +35,7 @@ in the file.
 
 {prompts.HOW_TO_WORK}
 
-{prompts.calls_as_json('{"name": "shell", "arguments": {"cmd": "ls"}}')} Each shell \
-command {prompts.FRESH_SHELL}
+{prompts.calls_as_json("shell", "cmd")}Each shell command {prompts.FRESH_SHELL}
 
 Nobody can answer questions, and the number of replies is limited. A reply \
 without a call after you have changed something ends the work. The repair is judged by tests that \
@@ -64,7 +63,7 @@ def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
         reply = f"command failed with exit code {end.exit_code}"
         reply += f". Error output:\n{output}" if output else ""
     # Notices, which nano-agent does not have, are never truncated.
-    return answer(call, "\n".join((_cut(reply), *end.notes)), ok=ok)
+    return ToolResult("\n".join((_cut(reply), *end.notes)), ok=ok)
 
 
 def _apply_patch(call: ToolCall, context: ToolContext) -> str:

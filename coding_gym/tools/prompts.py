@@ -1,7 +1,5 @@
 """Sentences and examples that several toolsets share."""
 
-import re
-
 FRESH_SHELL = "starts anew in the repository; changes of folder and variables are not kept."
 KEPT_SHELL = "goes on in the same shell: its folder and variables are kept."
 
@@ -37,25 +35,16 @@ EXAMPLE_COMMANDS = (
 )
 
 
-_AS_JSON = (
-    "Unless your chat format has a way of its own to call tools, reply with a call as a JSON "
-    "object and nothing else: ",
-    ", or several in a list. ",
-)
-
-
-def calls_as_json(example: str) -> str:
+def calls_as_json(shell: str, argument: str = "command") -> str:
     """Returns the instruction for calls in chat formats without tool calls."""
-    return example.join(_AS_JSON).rstrip()
-
-
-def without_calls_as_json(prompt: str) -> str:
-    """Returns a prompt without the sentence of `calls_as_json`, for other formats."""
-    start, end = map(re.escape, _AS_JSON)
-    return re.sub(f"{start}.*?{end}", "", prompt)
+    return (
+        "Unless your chat format has a way of its own to call tools, reply with a call as a JSON "
+        f'object and nothing else: {{"name": "{shell}", "arguments": {{"{argument}": "ls"}}}}, '
+        "or several in a list. "
+    )
 
 
 def ending(shell: str) -> str:
     """Returns the end of a prompt: how to work, call tools such as ``shell``, and finish."""
-    calls = calls_as_json(f'{{"name": "{shell}", "arguments": {{"command": "ls"}}}}')
-    return f"{HOW_TO_WORK}\n\n{calls} Each command {FRESH_SHELL}\n\n{LAST_WORDS}"
+    calls = calls_as_json(shell)
+    return f"{HOW_TO_WORK}\n\n{calls}Each command {FRESH_SHELL}\n\n{LAST_WORDS}"

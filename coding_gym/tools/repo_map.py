@@ -5,7 +5,7 @@ folders whose definitions are printed; empty for all) and ``max_chars``. The tre
 files are parsed but never imported, and sizes are bounded.
 """
 
-# ruff: noqa: PTH113, PTH114, PTH118, PTH123, PTH202 - a short program without pathlib's import time
+# ruff: noqa: PTH123 - a short program without pathlib's import time
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import re
 import sys
 import warnings
 from collections import Counter
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,14 +41,17 @@ class Definition(NamedTuple):
 
 
 def python_files() -> Iterator[str]:
-    """Yields the paths of the tree's Python files in the order of a walk."""
-    for folder, folders, names in os.walk("."):
-        folders[:] = sorted(name for name in folders if name[0] != "." and name not in SKIPPED)
-        for name in sorted(names):
-            path = os.path.join(folder, name)[2:]
-            is_plain = os.path.isfile(path) and not os.path.islink(path)
-            if name.endswith(".py") and is_plain and os.path.getsize(path) <= MAX_FILE_BYTES:
-                yield path
+    """Yields the paths of the tree's Python files, those of outer folders first."""
+    folders = [""]
+    for folder in folders:  # grows while it is walked; `os.walk` is recursive before Python 3.12
+        with suppress(OSError):  # the folder cannot be read
+            for entry in sorted(os.scandir(folder or "."), key=lambda entry: entry.name):
+                path = folder + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    is_skipped = entry.name[0] == "." or entry.name in SKIPPED
+                    folders += [] if is_skipped else [f"{path}/"]
+                elif path.endswith(".py") and entry.is_file(follow_symlinks=False):
+                    yield path
 
 
 def definitions(
@@ -112,12 +116,14 @@ def main() -> None:
     texts: dict[str, list[str]] = {}
     names: dict[str, set[str]] = {}
     for path in islice(python_files(), MAX_FILES):
-        with open(path, "rb") as file:
-            data = file.read(MAX_FILE_BYTES)
         try:
+            with open(path, "rb") as file:
+                data = file.read(MAX_FILE_BYTES + 1)
+            if len(data) > MAX_FILE_BYTES:
+                continue
             tree = ast.parse(data)
             all_definitions += definitions(path, tree.body)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         texts[path], names[path] = LINE_END.split(data.decode("utf-8", "replace")), uses(tree)
     order = [

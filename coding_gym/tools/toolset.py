@@ -6,7 +6,6 @@ policy (a missing argument, a path outside the workspace); the toolset returns i
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -84,12 +83,9 @@ class Tool:
         parameters = self.schema["function"]["parameters"]
         try:
             Draft202012Validator.check_schema(parameters)
-            for schema in parameters["properties"].values():
-                re.compile(schema.get("pattern", ""))
-        except (SchemaError, re.error) as error:
-            reason = getattr(error, "message", error)
+        except SchemaError as error:
             raise InvalidArgumentError(
-                f"the parameters of tool {self.name!r} are not a JSON schema: {reason}"
+                f"the parameters of tool {self.name!r} are not a JSON schema: {error.message}"
             ) from error
         if '"$ref"' in json.dumps(parameters):
             raise InvalidArgumentError(
@@ -183,12 +179,10 @@ class Toolset:
                 raise Refusal(self.unknown.format(call=call, name=name, tools=names))
             result = tool.run(tool.checked(call) if self.checks_arguments else call, context)
         except Refusal as why:
-            result = answer(call, self.refuse(f"{why!s:.{_MAX_REFUSAL_CHARS}}"), ok=False)
+            result = ToolResult(self.refuse(f"{why!s:.{_MAX_REFUSAL_CHARS}}"), ok=False)
         if isinstance(result, str):
-            result = answer(call, result)
-        elif result.call_id != call.call_id:
-            result = replace(result, call_id=call.call_id)
-        return result
+            result = ToolResult(result)
+        return replace(result, content=well_formed(result.content), call_id=call.call_id)
 
     def sample_call(self, rng: "Generator") -> ToolCall:
         """Draws a shell command or the submission, for random agents and ``action_space.sample``.
@@ -202,22 +196,6 @@ class Toolset:
         return ToolCall(tool, {argument: str(rng.choice(EXAMPLE_COMMANDS))})
 
 
-def tool_names(toolset: Toolset) -> tuple[str, ...]:
-    """Returns the names of a toolset's tools, in the order of its schemas."""
-    return tuple(tool.name for tool in toolset.tools)
-
-
-def answer(call: ToolCall, content: str, *, ok: bool = True) -> ToolResult:
-    """Returns the result of a call.
-
-    Args:
-        call: The call.
-        content: The text for the policy, already truncated.
-        ok: Whether the tool succeeded.
-    """
-    return ToolResult(well_formed(content), ok=ok, call_id=call.call_id)
-
-
 def _json_error(call: ToolCall) -> str:
     """Returns the error of Python's ``json`` for the arguments, else the call's error."""
     if not call.arguments_text:  # the arguments are not an object
@@ -229,15 +207,10 @@ def _json_error(call: ToolCall) -> str:
     return call.error
 
 
-def submitted(call: ToolCall, content: str = "submitted") -> ToolResult:
-    """Returns the result of a call that ends the episode."""
-    return ToolResult(well_formed(content), call_id=call.call_id, submitted=True)
-
-
 SUBMIT = Tool(
     name="submit",
     description="Say that the work is done. The repository is then graded as it stands.",
-    run=lambda call, _: submitted(call),
+    run=lambda *_: ToolResult("submitted", submitted=True),
 )
 """The tool of most toolsets that ends an episode."""
 

@@ -4,6 +4,7 @@ A policy can change the ``.git`` of the checkout, but can only read this folder.
 """
 
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -41,21 +42,14 @@ class BaseFiles:
 
 def list_base(tree: Path) -> BaseFiles:
     """Returns the files in the index of ``tree``."""
-    paths: list[str] = []
-    ignores: list[str] = []
-    gitlinks: list[str] = []
-    for entry in run_git("ls-files", "--stage", "-z", cwd=tree).split("\0"):
-        if not entry:
-            continue
-        stage, path = entry.split("\t", 1)
-        mode = stage.split(" ", 1)[0]
-        if mode == _GITLINK:
-            gitlinks.append(path)
-            continue
-        paths.append(path)
-        if mode in _REGULAR and PurePosixPath(path).name == ".gitignore":
-            ignores.append(path)
-    return BaseFiles(tuple(paths), tuple(ignores), tuple(gitlinks))
+    stages = run_git("ls-files", "--stage", "-z", cwd=tree).split("\0")[:-1]
+    modes = {path: stage.split(" ", 1)[0] for stage, path in (s.split("\t", 1) for s in stages)}
+    ignores = (path for path in modes if PurePosixPath(path).name == ".gitignore")
+    return BaseFiles(
+        paths=tuple(path for path, mode in modes.items() if mode != _GITLINK),
+        ignores=tuple(path for path in ignores if modes[path] in _REGULAR),
+        gitlinks=tuple(path for path, mode in modes.items() if mode == _GITLINK),
+    )
 
 
 def exclude_patterns(paths: tuple[str, ...]) -> bytes:
@@ -63,13 +57,8 @@ def exclude_patterns(paths: tuple[str, ...]) -> bytes:
 
     A path with a line feed, which such a file cannot express, is skipped.
     """
-    lines = [_CACHES]
-    for path in paths:
-        if "\n" in path:
-            continue
-        pattern = "".join(f"\\{c}" if c in "\\*?[ !#" else c for c in path)
-        lines.append(os.fsencode(f"/{pattern}\n"))
-    return b"".join(lines)
+    patterns = (re.sub(r"[\\*?[ !#]", r"\\\g<0>", path) for path in paths if "\n" not in path)
+    return _CACHES + b"".join(os.fsencode(f"/{pattern}\n") for pattern in patterns)
 
 
 def write_base_git(folder: Path, tree: Path, base: BaseFiles, exclude: bytes) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from filelock import Timeout
 
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.folder_cache import PARTIAL, USED, FolderCache, key_lock, remove_leftovers
 
 # Folders of the cache; docs/environments.md describes their contents. Entries of the last two are
@@ -51,11 +50,8 @@ def list_cache(folder: Path, *, older_than_days: int = 0) -> tuple[CacheEntry, .
         older_than_days: Only entries that were not used for this number of days.
 
     Raises:
-        InvalidArgumentError: ``folder`` is not a folder.
         OSError: The folder cannot be read.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InvalidArgumentError(f"the cache must be a folder, got {str(folder)!r}")
     entries = [entry for kind in _KINDS for entry in _entries(folder, kind)]
     old = [entry for entry in entries if entry.num_days_unused >= older_than_days]
     return tuple(sorted(old, key=lambda entry: (entry.used_at, entry.name)))
@@ -75,7 +71,6 @@ def clear_cache(folder: Path, *, older_than_days: int = 0) -> tuple[CacheEntry, 
         The removed entries.
 
     Raises:
-        InvalidArgumentError: As `list_cache`.
         OSError: The folder cannot be read or written to.
     """
     entries = list_cache(folder, older_than_days=older_than_days)

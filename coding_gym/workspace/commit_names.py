@@ -13,7 +13,7 @@ def full_commit(repository: Path, name: str) -> str | None:
     """Returns the full sha of the commit that a name, such as ``0123abc^{commit}``, means.
 
     Returns None if no object or several objects match. Git runs in an empty temporary repository
-    that borrows the objects of ``repository``, whose configuration (hooks, filters, helpers,
+    that reads the objects of ``repository``, whose configuration (hooks, filters, helpers,
     remotes) is never read.
 
     Raises:
@@ -25,13 +25,10 @@ def full_commit(repository: Path, name: str) -> str | None:
     if objects is None or not objects.is_dir():
         raise InvalidTaskError(f"{repository} is not a git repository with objects")
     with tempfile.TemporaryDirectory(prefix="coding-gym-") as scratch:
-        borrowing = Path(scratch)
-        run_git("init", "--quiet", "--bare", "--template=", ".", cwd=borrowing)
-        (borrowing / "objects" / "info").mkdir(exist_ok=True)
-        alternates = borrowing / "objects" / "info" / "alternates"
-        alternates.write_bytes(os.fsencode(objects) + b"\n")
+        run_git("init", "--quiet", "--bare", "--template=", ".", cwd=Path(scratch))
+        env = {"GIT_OBJECT_DIRECTORY": str(objects)}
         try:
-            return run_git("rev-parse", "--verify", name, cwd=borrowing)
+            return run_git("rev-parse", "--verify", name, cwd=Path(scratch), env=env)
         except HostGitError:
             return None
 

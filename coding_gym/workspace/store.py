@@ -2,7 +2,6 @@
 
 import errno
 import json
-import secrets
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,13 +92,11 @@ class TemplateStore:
             SandboxError: No sandbox could be opened.
         """
         known = self._remembered.get(id(task))
-        if known is not None and known[0] is task:
-            return known[1]
-        template = self._look_up(task)
-        if len(self._remembered) >= _REMEMBERED:
-            self._remembered.clear()
-        self._remembered[id(task)] = (task, template)
-        return template
+        if known is None or known[0] is not task:
+            if len(self._remembered) >= _REMEMBERED:
+                self._remembered.clear()
+            known = self._remembered[id(task)] = (task, self._look_up(task))
+        return known[1]
 
     def _look_up(self, task: Task) -> Template:
         try:
@@ -192,19 +189,15 @@ class TemplateStore:
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index after ``git update-index --really-refresh`` in a sandbox."""
         with self._backend.open(spec) as sandbox:
-            scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 - inside the sandbox
-            paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
-            result = sandbox.run(
-                REFRESH_INDEX, timeout_s=600.0, cwd="/", env=ENV | paths | {"CG_TMP": scratch}
-            )
+            copy = f"{sandbox.path('/tmp')}/index"  # noqa: S108 - inside the sandbox
+            paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_TMP": copy}
+            result = sandbox.run(REFRESH_INDEX, timeout_s=600.0, cwd="/", env=ENV | paths)
             if not result.ok:
                 raise TemplateError(
                     f"task {task.task_id}: its tree differs from its commit: "
                     f"{last_line(result.output)}"
                 )
-            index = sandbox.read_file(scratch, max_bytes=1 << 30)
-            sandbox.run(f"rm {scratch}", cwd="/", env=ENV)
-            return index
+            return sandbox.read_file(copy, max_bytes=1 << 30)
 
 
 def _interpreter(task: Task) -> Interpreter:

@@ -43,8 +43,14 @@ MARKS = (
     *("functools[", "[bash(command='", "<｜tool▁call▁begin｜>", "<|START_ACTION|>"),
     '{"name": "bash", "arguments": {"command": "ls"}}',
 )
+SUBMITS = (
+    *('<tool_call>{"name": "submit", "arguments": {}}</tool_call>', "[TOOL_CALLS]submit[ARGS]{}"),
+    *("<function=submit>\n</function>", "\n```bash\nsubmit\n```\n"),
+    '\n```json\n{"name": "submit", "arguments": {}}\n```\n',
+)
 HARD = [
     *(mark for mark in MARKS if mark != "\ud800"),
+    *SUBMITS,
     *('print("a")\n\tif x:\n', "'''\"\"\"\\", "é🙂", " leading and trailing "),
     *("\n\n", "\x00", "\r\n"),
 ]
@@ -146,7 +152,8 @@ def test_a_written_call_can_be_read(tool_format: str) -> None:
         read = ReplyParser(tool_format, schemas).read(write_call(call, tool_format))
         assert [replace(one, call_id="") for one in read.calls] == [call]
     for text in HARD:
-        if row.body in ("tags", "gemma", "block") and (text in row.example or "```" in text):
+        is_end = text in row.example and row.body in ("tags", "gemma", "block")
+        if is_end or (row.body == "block" and "```" in text):
             continue  # ends the value
         call = ToolCall("bash", {"command": f"cat{text}x{text}"})
         for reader in {tool_format, "auto"}:
@@ -160,13 +167,17 @@ def test_a_block_holds_one_argument() -> None:
         write_call(CALLS[0], "bash_block")
 
 
+@pytest.mark.parametrize("submit", SUBMITS)
+def test_a_call_inside_a_cut_off_call_never_runs(submit: str) -> None:
+    for half in (
+        f'{{"name": "bash", "arguments": {{"command": "{submit}',
+        f'[TOOL_CALLS]bash[ARGS]{{"command": "{submit}',
+        f"<function=bash>\n<parameter=command>a {submit}",
+    ):
+        assert ReplyParser("auto", SCHEMAS, text_formats=("bash_block",)).read(half).calls == ()
+
+
 # -- Random replies, long replies -----------------------------------------------------------------
-
-
-def called(name: str, tool: str, argument: str, value: str) -> str:
-    """Returns a reply that calls a tool, as the table's example of a format has it."""
-    example = FORMATS[name if name != "auto" else "json"].example
-    return example.replace("TOOL_NAME", tool).replace("ARGUMENT", argument).replace("VALUE", value)
 
 
 def random_reply(rng: random.Random) -> str:
@@ -175,7 +186,7 @@ def random_reply(rng: random.Random) -> str:
         return "".join(rng.choices(MARKS, k=rng.randrange(25)))
     if rng.random() < 0.1:
         return rng.choice(MARKS) + rng.choice(MARKS) * rng.randrange(5000)
-    text = called(rng.choice(WRITTEN), "bash", "command", "ls -la")
+    text = write_call(ToolCall("bash", {"command": "ls -la"}), rng.choice(WRITTEN))
     for _ in range(rng.randrange(1, 4)):
         start = rng.randrange(len(text) + 1)
         end = start + rng.randrange(4)

@@ -6,10 +6,7 @@ from typing import Any
 import pytest
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats import (
-    ParsedAction,
-    ReplyParser,
-)
+from coding_gym.tools.formats import ParsedAction, ReplyParser
 from coding_gym.tools.schemas import array, boolean, function, integer
 
 SCHEMAS = (
@@ -31,7 +28,6 @@ SCHEMAS = (
 )
 LS = ToolCall("bash", {"command": "ls -la"}, "call00000")
 LS_JSON = '{"name": "bash", "arguments": {"command": "ls -la"}}'
-SUBMIT_JSON = '{"name": "submit", "arguments": {}}'
 EDIT_HALF = '{"name": "edit", "arguments": {"path": "a.py", "text": "    return 1"'
 SWE = "<function=bash>\n<parameter=command>ls -la</parameter>\n</function>"
 BLOCK = "```bash\nls -la\n```"
@@ -66,14 +62,12 @@ def called(name: str, arguments: Any, **extra: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "text",
     [
-        f"  [{LS_JSON}]\n",
         f"{LS_JSON}\nThis lists the files.",
         f"{message(called('bash', LS.arguments))}\nThis lists the files.",
         f"I look.\n{LS_JSON}\nThen I go on.",
         f"I look around.\n```json\n{LS_JSON}\n```\nThen I go on.",
         f"<think>a <tool_call>x</tool_call></think>\nNow:\n<tool_call>{LS_JSON}</tool_call> ok?",
         f"[sic] <tool_call>{LS_JSON}</tool_call>",
-        message(called("bash", '{"command": "ls -la"}')),
         f"That is it:\n{PYTHON}",
         message(content=f"<tool_call>{LS_JSON}</tool_call>"),
     ],
@@ -114,7 +108,12 @@ def test_prose_is_neither_a_call_nor_an_error(text: str) -> None:
 
 # -- Format errors --------------------------------------------------------------------------------
 
+EMPTY = (
+    *("", "<|im_end|>", message(), "<think>Nothing left to do.", "<think>Hm.</think>\n"),
+    *(f"<think>I call {hermes('ls')}", f"<think>{hermes('ls')}</think>", f"{LS_JSON}</think>"),
+)
 UNREADABLE = (
+    *(("auto", text) for text in EMPTY),
     ("auto", "<tool_call>two words</tool_call>"),
     ("auto", '<tool_call>{"name": "bash", "command": "ls"}</tool_call>'),
     ("auto", '{"name": "bash", "arguments": {"command": NaN}}'),
@@ -129,7 +128,6 @@ UNREADABLE = (
     ("auto", f"I must not reply with {LS_JSON}"),
     ("auto", "[bash('ls')]"),
     ("hermes", LS_JSON),
-    ("qwen3_coder", f"<tool_call>{LS_JSON}</tool_call>"),
     (
         "qwen3_coder",
         "<function=edit>\n<parameter=path>\na\n<parameter=text>\nb\n</parameter></function>",
@@ -144,7 +142,7 @@ UNREADABLE = (
 
 
 @pytest.mark.parametrize(("tool_format", "text"), UNREADABLE)
-def test_an_unreadable_call_is_a_one_line_error(tool_format: str, text: str) -> None:
+def test_an_unreadable_or_empty_reply_is_a_one_line_error(tool_format: str, text: str) -> None:
     parsed = parse(text, tool_format)
     assert parsed.calls == ()
     assert len(parsed.error.splitlines()) == 1
@@ -216,46 +214,7 @@ def test_calls_in_reasoning_never_run(text: str) -> None:
     assert parse(text).text.endswith(("</think>", "<channel|>", "[/THINK]"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "<|im_end|>", message(), "<think>Nothing left to do.", "<think>Hm.</think>\n"),
-        *(f"<think>I call {hermes('ls')}", f"<think>{hermes('ls')}</think>", f"{LS_JSON}</think>"),
-    ],
-)
-def test_a_reply_without_content_or_call_is_an_error(text: str) -> None:
-    parsed = parse(text)
-    assert parsed.calls == ()
-    assert parsed.error
-    assert ReplyParser().read("", calls=()).error
-
-
-# -- Calls inside calls ---------------------------------------------------------------------------
-
-
-def test_calls_inside_another_call_never_run() -> None:
-    for submit in (
-        '<tool_call>{"name": "submit", "arguments": {}}</tool_call>',
-        "<function=submit>\n</function>",
-        "[TOOL_CALLS]submit[ARGS]{}",
-        f"\n```json\n{SUBMIT_JSON}\n```\n",
-        "\n```bash\nsubmit\n```\n",
-    ):
-        inside = json.dumps(submit)[1:-1]
-        for whole in (
-            f'{{"name": "bash", "arguments": {{"command": "{inside}"}}}}',
-            f'<tool_call>{{"name": "bash", "arguments": {{"command": "{inside}"}}}}</tool_call>',
-            f'[TOOL_CALLS]bash[ARGS]{{"command": "{inside}"}}',
-            f"<function=bash>\n<parameter=command>a {submit}\n</parameter>\n</function>",
-        ):
-            (call,) = parse(whole, text_formats=("bash_block",)).calls
-            assert call.name == "bash"
-        for half in (
-            f'{{"name": "bash", "arguments": {{"command": "{submit}',
-            f'[TOOL_CALLS]bash[ARGS]{{"command": "{submit}',
-            f"<function=bash>\n<parameter=command>a {submit}",
-        ):
-            assert parse(half, text_formats=("bash_block",)).calls == ()
+# -- Blocks of bash -------------------------------------------------------------------------------
 
 
 def test_auto_reads_blocks_only_for_their_toolsets() -> None:

@@ -1,4 +1,5 @@
 import inspect
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -18,13 +19,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
-def schema() -> dict[str, Any]:
-    function = {
-        "name": "look",
-        "description": "Looks.",
-        "parameters": {"type": "object", "properties": PARAMETERS, "required": ["text", "mode"]},
-    }
-    return {"type": "function", "function": function}
+SCHEMA = function("look", "Looks.", optional=(*{*PARAMETERS} - {"text", "mode"},), **PARAMETERS)
 
 
 def answer(owner: Any, call: ToolCall) -> str:
@@ -33,7 +28,7 @@ def answer(owner: Any, call: ToolCall) -> str:
 
 def test_a_method_is_bound_and_does_not_check_arguments() -> None:
     class Owner:
-        look = method_from_schema(schema(), answer)
+        look = method_from_schema(SCHEMA, answer)
 
     assert Owner().look(self="mine", text="a") == "Owner look {'self': 'mine', 'text': 'a'}"
     assert list(inspect.signature(Owner().look).parameters) == list(PARAMETERS)
@@ -43,14 +38,11 @@ def test_a_method_is_bound_and_does_not_check_arguments() -> None:
 @pytest.mark.slow
 def test_transformers_reads_every_kind_of_parameter() -> None:
     transformers = pytest.importorskip("transformers")
-    read = transformers.utils.get_json_schema(method_from_schema(schema(), answer))
-    expected = schema()
-    expected["function"]["parameters"]["properties"] = {
-        name: {key: value for key, value in parameter.items() if key != "default"}
-        for name, parameter in PARAMETERS.items()
-    }
-    text = expected["function"]["parameters"]["properties"]["text"]
-    text["description"] = "A text: with a colon, and a line end"
+    read = transformers.utils.get_json_schema(method_from_schema(SCHEMA, answer))
+    expected = deepcopy(SCHEMA)
+    parameters = expected["function"]["parameters"]["properties"]
+    del parameters["count"]["default"]
+    parameters["text"]["description"] = "A text: with a colon, and a line end"
     assert read == expected
 
 

@@ -57,6 +57,8 @@ def test_hostile_files_do_not_stop_the_map(scene: Scene) -> None:
     box.write_file("binary.py", bytes(range(256)) * 10)
     box.write_file("form\ffeed.py", b"x = 1\n\x0c\ndef behind_a_form_feed():\n    pass\n")
     links = "truncate -s 50M big.py; mkfifo pipe.py; ln -s / root; ln -s . self; mkdir dir.py"
+    links += "; echo 'x = 1' > locked.py; chmod 000 locked.py; mkdir locked; chmod 000 locked"
+    links += "; mkdir -p $(printf 'd/%.0s' {1..1200})"  # more than Python's limit on recursion
     assert scene.call("bash", command=links).ok
     rows = scene.reply("repo_map").split("\n")
     assert "     4  class Money:" in rows

@@ -127,26 +127,13 @@ def test_new_files_that_cannot_be_a_repair_are_excluded(
     assert patch.excluded == excluded
 
 
-@pytest.mark.parametrize(
-    ("command", "named"),
-    [
-        ("head -c 100000 /dev/urandom > README.md", r"README\.md"),
-        ("for n in 1 2 3 4; do head -c 60000 /dev/urandom > f$n; done", "65536"),
-    ],
-)
-def test_changes_too_large_for_a_patch_are_refused(
-    sandbox: Sandbox,
-    template: Template,
-    monkeypatch: pytest.MonkeyPatch,
-    command: str,
-    named: str,
+def test_a_patch_that_is_too_large_is_refused(
+    sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(patching, "MAX_PATCH_BYTES", 1 << 16)
-    sandbox.run(command)
-    with pytest.raises(PatchError, match=named):
+    sandbox.run("for n in 1 2 3 4; do head -c 60000 /dev/urandom > f$n; done")
+    with pytest.raises(PatchError, match="65536"):
         diff(sandbox, template)
-    sandbox.run("git checkout -q README.md; rm -f f?")
-    assert diff(sandbox, template).is_empty
 
 
 def test_only_changed_large_files_are_refused(

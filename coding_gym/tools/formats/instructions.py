@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.formats.response_template import open_parser
 from coding_gym.tools.formats.table import row_of
-from coding_gym.tools.prompts import FRESH_SHELL, KEPT_SHELL, without_calls_as_json
+from coding_gym.tools.prompts import FRESH_SHELL, KEPT_SHELL, calls_as_json
 from coding_gym.tools.schemas import KnownTools, Schema
 
 if TYPE_CHECKING:
@@ -89,4 +89,5 @@ def system_prompt(
         explained=_EXPLAINED.get(row.body, _EXPLAINED_ELSE),
         example=example.replace("VALUE", "ls -la" if argument != "ARGUMENT" else "VALUE"),
     )
-    return f"{without_calls_as_json(prompt).rstrip()}\n\n{instructions}\n"
+    prompt = prompt.replace(calls_as_json(tool, argument), "")
+    return f"{prompt.rstrip()}\n\n{instructions}\n"

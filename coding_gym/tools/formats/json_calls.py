@@ -57,7 +57,7 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
 
 
 def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
-    """Returns the calls of an OpenAI message: ``tool_calls``, else a legacy ``function_call``.
+    """Returns the calls of an OpenAI message.
 
     An invalid entry becomes a call with an ``error`` and no name; then the parser rejects the whole
     reply.
@@ -65,8 +65,6 @@ def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     entries = message.get("tool_calls") or ()
     if not isinstance(entries, list | tuple):
         raise FormatError('"tool_calls" must be a list')
-    if not entries and message.get("function_call"):
-        entries = [message["function_call"]]
     return [_message_call(entry) for entry in entries]
 
 
@@ -135,11 +133,7 @@ def read_bare(text: str, start: int, tools: KnownTools) -> Piece | None:
         if mentions_call(text):
             raise
         return None
-    is_message = isinstance(value, dict) and (
-        not value.keys().isdisjoint(("tool_calls", "function_call"))
-        or value.get("role") == "assistant"
-    )
-    if is_message:
+    if isinstance(value, dict) and ("tool_calls" in value or value.get("role") == "assistant"):
         return _read_message(value, end)
     is_alone = start == 0 and end == len(text)
     if not is_alone and not all(_is_call(item, tools) for item in _items(value)):

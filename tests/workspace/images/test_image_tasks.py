@@ -46,23 +46,18 @@ def test_the_tree_has_the_tracked_files_of_the_image(sandbox: Sandbox, template:
     assert [change.path for change in diff(sandbox, template).files] == ["src/new.py"]
 
 
-def test_the_workspace_replaces_the_project_folder_of_the_image(sandbox: Sandbox) -> None:
+def test_the_workspace_replaces_the_project_folder_of_the_image(
+    sandbox: Sandbox, template: Template
+) -> None:
     assert output(sandbox, "pwd; python -c 'import shapes; print(shapes.__file__)'") == (
         "/workspace\n/testbed/src/shapes.py"
     )
     assert output(sandbox, "command -v python3; echo $SHAPE") == "/opt/python/bin/python3\nround"
     output(sandbox, "echo 'area = None' >> src/shapes.py")
     assert output(sandbox, "cd /; python -c 'import shapes; print(shapes.area)'") == "None"
-
-
-def test_a_patch_made_inside_is_graded(
-    make_image_task: MakeTask, template: Template, sandbox: Sandbox
-) -> None:
-    output(sandbox, "sed -i 's/width + height/width * height/' /testbed/src/shapes.py")
-    task = make_image_task()
+    output(sandbox, "echo 'area = 1' >> /testbed/src/shapes.py")
     patch = diff(sandbox, template)
     assert patch.paths == {"src/shapes.py"}
-    assert grade(task, template, patch).resolved
     with open_sandbox(template.spec) as fresh:
         apply_patch(fresh, patch)
         assert diff(fresh, template) == patch

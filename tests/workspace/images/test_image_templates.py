@@ -43,40 +43,28 @@ def test_a_tree_of_another_owner_is_split_by_its_git(
         assert output(sandbox, f"{other_owner}=0 git ls-files").split() == sorted(PROJECT)
 
 
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    [
-        ({"image_path": "/nothing"}, "/nothing"),
-        ({"interpreter": "/opt/none/python"}, "/opt/none/python"),
-        ({"image": "gone/away"}, "gone/away"),
-    ],
-)
-def test_a_missing_image_path_or_interpreter_is_refused(
-    store: TemplateStore, make_image_task: MakeTask, fields: dict[str, Any], named: str
-) -> None:
-    with pytest.raises((InvalidTaskError, TemplateError), match=named) as caught:
-        store.get(make_image_task(**fields))
-    assert "\n" not in str(caught.value)
+UNUSABLE: dict[str, tuple[dict[str, Any], list[Entry], str]] = {
+    "no folder": ({"image_path": "/nothing"}, [], "/nothing"),
+    "no interpreter": ({"interpreter": "/opt/none/python"}, [], "/opt/none/python"),
+    "no image": ({"image": "gone/away"}, [], "gone/away"),
+    "no git": ({}, [entry("bin/.wh.git"), entry("bin/.wh.cmp")], "cmp, git"),
+    "no pytest": ({}, [entry(f"{SITE}/.wh.pytest")], "pytest"),
+    "no Python": ({}, [entry("opt/.wh.python")], "Python"),
+    "a broken repository": ({}, [entry("testbed/.git/config", "[core")], "bad config"),
+}
 
 
-@pytest.mark.parametrize(
-    ("more", "named"),
-    [
-        ([entry("bin/.wh.git"), entry("bin/.wh.cmp")], "cmp, git"),
-        ([entry(f"{SITE}/.wh.pytest")], "pytest"),
-        ([entry("opt/.wh.python")], "Python"),
-        ([entry("testbed/.git/config", "[core")], "bad config"),
-    ],
-    ids=["no git", "no pytest", "no Python", "a broken repository"],
-)
+@pytest.mark.parametrize("case", UNUSABLE)
 def test_an_image_unusable_for_a_task_is_refused(
-    store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes],
-    more: list[Entry], named: str,
-) -> None:  # fmt: skip
-    place = tmp_path / "image"
-    image = oci_layout(place, [*layers, tar_of(more)], Env=["PATH=/opt/python/bin:/bin"])
-    with pytest.raises(TemplateError, match=named) as caught:
-        store.get(make_image_task(image=str(image)))
+    store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes], case: str
+) -> None:
+    fields, more, named = UNUSABLE[case]
+    env = ["PATH=/opt/python/bin:/bin"]
+    image = oci_layout(tmp_path / "image", [*layers, tar_of(more)], Env=env)
+    task = make_image_task(**{"image": str(image)} | fields)
+    kinds = (InvalidTaskError, TemplateError) if fields else TemplateError
+    with pytest.raises(kinds, match=named) as caught:
+        store.get(task)
     assert "\n" not in str(caught.value)
 
 
