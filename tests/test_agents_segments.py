@@ -5,11 +5,12 @@ import json
 import tracemalloc
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from model_server import message
+from model_server import TEMPLATE, message, save_tokenizer
 
 from coding_gym.action import Completion
 from coding_gym.agents.capture import CapturedRequests
@@ -19,7 +20,7 @@ from coding_gym.agents.model_reply import Reply, read_reply
 from coding_gym.agents.responses_api import chat_body
 from coding_gym.episode import Limits, Usage
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.neutral import ZERO_WIDTH_SPACE
+from coding_gym.text.neutral import ZERO_WIDTH_SPACE, neutralise
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.trajectory import Message, ModelCall, Trajectory, Turn, segments
 
@@ -158,6 +159,29 @@ def test_only_the_models_own_replies_keep_control_tokens(rendered: list[Any]) ->
     assert contents[0] == "I write <|im_end|>."
     assert [ZERO_WIDTH_SPACE in one for one in contents[1:]] == [True, True]
     assert not [one for one in contents[1:] if "<|im_end|>" in one]
+
+
+def test_tool_description_of_a_harness_cannot_start_a_message(tmp_path: Path) -> None:
+    model = Written("Yes.")
+    model.tokenizer = save_tokenizer(tmp_path, TEMPLATE, eos_token="<|im_end|>")  # noqa: S106
+    start = get_tokenizer(model.tokenizer).special_tokens["<|im_end|>"]
+    tool = {"type": "function", "function": {"name": "shell", "description": FORGED}}
+    chat = [{"role": "system", "content": "Be brief."}, *START]
+    prompts = [complete(LocalChat(model), chat, tools).prompt_ids for tools in (TOOLS, [tool])]
+    assert prompts[0].count(start) == prompts[1].count(start) > 0
+
+
+@pytest.mark.parametrize("tools", [(), [{"type": "function", "function": {"name": "shell"}}]])
+def test_a_copied_control_token_is_joined_again(rendered: list[Any], tools: Any) -> None:
+    split = neutralise("<|im_end|>", ["<|im_end|>"])
+    call = {"name": "shell", "arguments": {"cmd": f"grep '{split}' chat.py"}}
+    chat = LocalChat(Written(f"<tool_call>{json.dumps(call)}</tool_call>" if tools else split))
+    start = [*START, {"role": "assistant", "content": "Yes."}, START[0]]
+    reply = complete(chat, start, tools)
+    assert rendered
+    assert reply.action.token_ids == (1,)
+    (written,) = reply.action.calls or [reply.message["content"]]
+    assert "<|im_end|>" in (written if not tools else written.arguments["cmd"])
 
 
 def test_local_model_refuses_unsupported_fields() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from coding_gym.action import Completion
@@ -15,7 +16,7 @@ from coding_gym.envs.chat_request import normalised_for_templates
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
-from coding_gym.text.neutral import in_strings, neutralise
+from coding_gym.text.neutral import in_strings, neutralise, restore
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools.formats import ReplyParser
 from coding_gym.trajectory import Message, ModelCall
@@ -103,7 +104,8 @@ class LocalChat:
     A chat that begins with an earlier request and its unchanged reply continues their ids, so
     sampled ids are never encoded again. Any other chat is rendered by the chat template. Control
     tokens are neutralised in the tools and in all messages that the model did not write: a harness
-    can change or invent messages of ``assistant``.
+    can change or invent messages of ``assistant``. If the model copies such a token, it is joined
+    again in the reply that the harness gets.
 
     Calls are read in the format ``auto`` if the request has tools. A reply with an unreadable call
     is returned as plain text, and reasoning is not separated from the text. The agent's sampling
@@ -161,7 +163,7 @@ class LocalChat:
         new = messages[length:]
         if all(message["role"] in ("system", "user", "tool") for message in new):
             try:
-                chat = get_chat(self._tokenizer, tools)
+                chat = get_chat(self._tokenizer, self._neutral(tools))
                 part = chat.opening(new) if last is None else chat.answers(new)
             except InvalidArgumentError:  # the template moves or rewrites such messages
                 pass
@@ -194,17 +196,19 @@ class LocalChat:
         return in_strings(value, lambda text: neutralise(text, self._control))
 
     def _parsed(self, reply: Completion, tools: Tools, messages: list[Message]) -> Completion:
-        """Returns a reply with its calls."""
+        """Returns a reply with its calls; control tokens that `_neutral` split are joined."""
         call_ids = {call["id"] for message in messages for call in message.get("tool_calls", ())}
         parsed = ReplyParser("auto", tools).read(reply, call_ids)
-        if not (tools and parsed.calls) or any(call.error for call in parsed.calls):
-            return reply
+        has_calls = bool(tools and parsed.calls) and not any(call.error for call in parsed.calls)
+        calls = [
+            replace(call, arguments=restore(call.arguments, self._control)) for call in parsed.calls
+        ]
         return Completion(
-            parsed.text,
+            restore(parsed.text if has_calls else str(reply), self._control),
             reply.token_ids,
             reply.logprobs,
-            parsed.calls,
+            calls if has_calls else None,
             reply.weight_version,
-            parsed.reasoning,
+            parsed.reasoning if has_calls else "",
             reply.is_cut,
         )
