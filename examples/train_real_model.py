@@ -27,7 +27,7 @@ import shutil
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,6 @@ import numpy as np
 
 from coding_gym import load_tasks
 from coding_gym.agents.chat import Sampling
-from coding_gym.agents.demonstration import Edit, in_line, next_edit
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.calls import ToolCall
 from coding_gym.cli.console import LineProgress, terminal
@@ -67,6 +66,7 @@ STAGES = ("demos", "sft", "grpo", "report")
 SHOWN_LINES = 6
 MAX_CHARS = 90  # maximum length of a line to repair
 MUTANTS_PER_FILE = 10
+WORD = re.compile(r"\w+|[^\w\s]+|\s")
 NOT_LIBRARY = re.compile("test|site-packages|dist-packages|idlelib|lib2to3|turtledemo")
 BATCH = 8  # demonstrations in an update of SFT
 GROUPS, ATTEMPTS = 4, 8  # tasks in an update of GRPO, and episodes of each
@@ -86,12 +86,38 @@ def statement(path: str, text: str, number: int, key: str) -> str:
     return f"One of these lines of {path} is wrong:\n{shown}\n"
 
 
-def one_line(broken: str, fixed: str) -> Edit | None:
-    """Returns the edit that repairs a text; None if it changes more than one short line."""
-    edit = next_edit(broken, fixed, is_unique=False)
-    counts = (edit.old.count("\n"), edit.new.count("\n"))
-    is_short = max(len(edit.old), len(edit.new)) <= MAX_CHARS
-    return edit if counts == (1, 1) and is_short and edit.apply(broken) == fixed else None
+def one_line(broken: str, fixed: str) -> tuple[int, str, str] | None:
+    """Returns number, text and repair of the only faulty line; None if it is long, or not alone."""
+    before, after = broken.split("\n"), fixed.split("\n")
+    if len(before) != len(after):
+        return None
+    pairs = enumerate(zip(before, after, strict=True), 1)
+    faulty, *others = [(n, old, new) for n, (old, new) in pairs if old != new]
+    is_fit = faulty[1].strip() and max(map(len, faulty[1:])) <= MAX_CHARS
+    return faulty if is_fit and not others else None
+
+
+def num_equal(left: Sequence[str], right: Sequence[str]) -> int:
+    """Returns the number of equal items at the start of two sequences."""
+    return sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))
+    )
+
+
+def edit(path: str, number: int, line: str, repaired: str) -> dict[str, Any]:
+    """Returns the arguments of ``edit`` that repair a line, with as few words as possible."""
+    old, new = WORD.findall(line), WORD.findall(repaired)
+    start = num_equal(old, new)
+    num_after = num_equal(old[start:][::-1], new[start:][::-1])
+    end, new_end = len(old) - num_after, len(new) - num_after
+    text = "".join(old[start:end])
+    while not text.strip() or line.find(text) != len("".join(old[:start])):
+        if start:
+            start -= 1
+        else:
+            end, new_end = end + 1, new_end + 1
+        text = "".join(old[start:end])
+    return {"path": path, "line": number, "old": text, "new": "".join(new[start:new_end])}
 
 
 def write_tasks(bench: Path, work: Path, num_held_out: int = 8) -> None:
@@ -102,8 +128,8 @@ def write_tasks(bench: Path, work: Path, num_held_out: int = 8) -> None:
             (path,), tree = Patch(row["patch"]).paths, (bench / row["folder"]).resolve()
             fixed = (tree / path).read_text(encoding="utf-8")
             broken = reversed_patch(Patch(row["patch"])).files[0].apply(fixed)
-            if edit := one_line(broken, fixed):
-                report = statement(path, broken, edit.line, row["instance_id"])
+            if faulty := one_line(broken, fixed):
+                report = statement(path, broken, faulty[0], row["instance_id"])
                 row |= {"folder": str(tree), "problem_statement": report}
                 rows.setdefault(row["repo"], []).append(row)
     names = sorted(rows, key=digest)
@@ -126,9 +152,9 @@ def demonstrations(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
         source = Source.from_bytes(name, (library / name).read_bytes())
         mutants = in_turn(find_mutants(source, lambda _: True), rng) if source else iter(())
         for mutant in islice(mutants, MUTANTS_PER_FILE):
-            if edit := one_line(mutant.text, mutant.source):
+            if faulty := one_line(mutant.text, mutant.source):
                 key = f"{name}{mutant.change.edits}"
-                yield statement(name, mutant.text, edit.line, key), in_line(name, edit)
+                yield statement(name, mutant.text, faulty[0], key), edit(name, *faulty)
 
 
 def demonstration(report: str, reply: str, tokenizer: str, tool_format: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Actions of agents without a model: calls of the tools that an episode has."""
 
 import base64
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,11 +17,7 @@ _END_OF_DIFF = "END_OF_DIFF"
 
 
 class ToolUse:
-    """Converts tool calls to actions of an episode, and finds tools by their purpose.
-
-    Attributes:
-        schemas: The tools that the episode's tool format can call.
-    """
+    """Converts tool calls to actions of an episode, and finds tools by their purpose."""
 
     def __init__(self, episode: Episode) -> None:
         self._toolset, self._format = episode.toolset, episode.tool_format
@@ -28,14 +25,14 @@ class ToolUse:
         names = tool_names(self._toolset)
         if self._is_explained:
             names = check_format(self._format, self._toolset.schemas)
-        self.schemas = [s for s in self._toolset.schemas if s["function"]["name"] in names]
+        self._callable = names  # in the episode's tool format
 
     def action(self, call: ToolCall) -> str:
         """Returns a call as an action: as text if the system prompt explains the tool format.
 
         A call that the format cannot express is carried by a `Completion` without text.
         """
-        if self._is_explained and call.name in KnownTools(self.schemas).names:
+        if self._is_explained and call.name in self._callable:
             with suppress(InvalidArgumentError):
                 text = write_call(call, self._format)
                 read = ReplyParser(self._format, self._toolset.schemas).read(text)
@@ -68,6 +65,17 @@ class ToolUse:
         """
         call = self._toolset.submission
         return [self.action(call)] if call.name in tool_names(self._toolset) else []
+
+
+def gold(episode: Episode) -> Iterator[str]:
+    """Yields the actions that apply the gold patch by a shell command, and submit.
+
+    Raises:
+        InvalidArgumentError: No tool of the toolset runs a shell command.
+    """
+    tools = ToolUse(episode)
+    yield tools.applying(episode.task.gold_patch)
+    yield from tools.submission()
 
 
 def _apply_command(diff: str) -> str:
