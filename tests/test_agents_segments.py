@@ -263,20 +263,6 @@ def test_second_try_of_a_request_continues_the_same_chat() -> None:
     assert [one.content for one in fields["turns"][0].results] == ["a.py"]
 
 
-def test_results_are_recorded_if_a_harness_replaces_arguments() -> None:
-    first: Message = {"role": "user", "content": "Repair it."}
-    call = message(calls={"shell": {"cmd": "ls"}})
-    changed = message(calls={"shell": {}})["choices"][0]["message"]
-    result: Message = {"role": "tool", "tool_call_id": "call_0", "content": "a result"}
-    capture = captured(
-        lambda number: call if number == 1 else message("Done."),
-        [[first], [first, changed, result]],
-    )
-    fields = capture.record_fields()
-    assert [len(turn.results) for turn in fields["turns"]] == [1, 0]
-    assert [one["role"] for one in fields["messages"][1:]] == ["assistant", "tool", "assistant"]
-
-
 def test_requests_that_need_stored_responses_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="previous_response_id"):
         chat_body({"model": "m", "input": [], "previous_response_id": "r"})
