@@ -37,7 +37,6 @@ from coding_gym import load_tasks
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.calls import ToolCall
-from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.report import cells, markdown_table, percent
 from coding_gym.evaluation.statistics import paired_difference
@@ -46,7 +45,6 @@ from coding_gym.grading import grade
 from coding_gym.mutation.source import Source
 from coding_gym.patch import Patch
 from coding_gym.rewards import line_similarity
-from coding_gym.rollout.run_folder import Outcome
 from coding_gym.synthesis.mutants import find_mutants, in_turn
 from coding_gym.tasks.sources.reversal import reversed_patch
 from coding_gym.text.tokenizers import get_tokenizer
@@ -313,7 +311,7 @@ class Recipe:
         model = load(start, torch.float32)
         optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.0)
         curve = self.work / f"{stage}-curve.jsonl"
-        with curve.open("w", encoding="utf-8") as file, LineProgress(terminal(), steps) as progress:
+        with curve.open("w", encoding="utf-8") as file:
             for step in range(steps):
                 for group in optimizer.param_groups:
                     group["lr"] = learning_rate * min(14 * (step + 1), steps - step) / steps
@@ -322,7 +320,7 @@ class Recipe:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
                 shown = ", ".join(f"{name} {value:.3f}" for name, value in figures.items())
-                progress.count(f"{stage}, {shown}")
+                print(f"{stage} {step + 1}/{steps}, {shown}", flush=True)
                 print(json.dumps({"step": step, **figures}), file=file, flush=True)
         partial = out.with_suffix(".part")
         model.save_pretrained(partial)  # in float32: 16 bits would lose updates of GRPO
@@ -366,24 +364,19 @@ class Recipe:
             settings = {"attempts": attempts, "concurrency": 32, "seed": self.args.seed}
             settings["episode"] = self.episode(tokenizer=player.tokenizer, grading="none")
             settings["tasks"] = str(self.work / "test.jsonl")
-        with LineProgress(terminal()) as progress:
 
-            def begin(_: Any, planned: int, done: Sequence[Outcome]) -> None:
-                num_done = sum(not one.error_class for one in done)
-                progress.update(progress.bar, total=planned, completed=num_done)
+        def add(record: Trajectory) -> None:
+            print(f"{name}, {record.task_id} {record.error or 'played'}", flush=True)
 
-            def add(record: Trajectory) -> None:
-                progress.count(f"{name}, {record.task_id} {record.error or 'played'}")
-
-            run = evaluate(folder, player, on_start=begin, on_done=add, **settings)
-        num_attempts = len(run.config["tasks"]["task_ids"]) * run.config["attempts"]
+        run = evaluate(folder, player, on_done=add, **settings)
+        tasks = {task.task_id: task for task in load_tasks(str(self.work / "test.jsonl"))}
+        num_attempts = len(tasks) * run.config["attempts"]
         if (num_done := len(run.keys())) < num_attempts:
             problem = f"{name}: {num_done} of {num_attempts} attempts were played"
             raise SystemExit(f"{problem}; run the stage report again")
         templates = TemplateStore()
-        tasks = {task.task_id: task for task in load_tasks(str(self.work / "test.jsonl"))}
         outcomes: dict[str, list[float]] = {}
-        with run.writer(), LineProgress(terminal(), num_attempts) as progress:
+        with run.writer():
             for record in list(run.trajectories()):
                 task, verdict = tasks[record.task_id], record.grade
                 key = record.task_id, record.patch
@@ -395,7 +388,6 @@ class Recipe:
                 else:  # graded before this stage was stopped
                     self.grades[key] = verdict
                 outcomes.setdefault(task.repo, []).append(float(self.grades[key].resolved))
-                progress.update(progress.bar, advance=1, description=f"patches of {name} graded")
         return outcomes
 
 

@@ -31,14 +31,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     parser.add_argument("--tasks", default="bundled", help="a file of tasks, or bundled")
+    parser.add_argument("--task", help="only this task")
     parser.add_argument("--steps", type=int, default=20_000, help="minimum number of actions")
     parser.add_argument("--envs", type=int, default=8, help="episodes at once")
     parser.add_argument("--seed", type=int, default=0, help="seed of tasks, network and actions")
     arguments = parser.parse_args()
     if min(arguments.steps, arguments.envs) < 1 or arguments.seed < 0:
         parser.error("--steps and --envs must be at least 1, --seed at least 0")
-    split = "train" if arguments.tasks == "bundled" else None
-    task_ids = [task.task_id for task in load_tasks(arguments.tasks, split=split)]
+    split = "train" if arguments.tasks == "bundled" and not arguments.task else None
+    tasks = load_tasks(arguments.tasks, task_ids=arguments.task, split=split)
+    task_ids = [task.task_id for task in tasks]
     steps_each = max(2, math.ceil(min(ROLLOUT_STEPS, arguments.steps) / arguments.envs))
     rollout = steps_each * arguments.envs
     print(
