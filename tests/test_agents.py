@@ -7,7 +7,6 @@ from episodes import Env, MakeEnv, played_by, restored_registries, shell
 from coding_gym.agents.players import get_player
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import get_toolset, register_toolset, toolset_names
-from coding_gym.tools.formats import TOOL_FORMATS
 from coding_gym.trajectory import StopReason
 
 
@@ -57,9 +56,3 @@ def test_gold_applies_its_patch_on_every_toolset(make_env: MakeEnv, toolset: str
     trajectory = played_by(make_env(toolset=toolset), "gold")
     assert all(result.ok for turn in trajectory.turns for result in turn.results)
     assert (trajectory.stop_reason, trajectory.total_reward) == (StopReason.SUBMITTED, 1.0)
-
-
-@pytest.mark.parametrize("tool_format", sorted({*TOOL_FORMATS} - {"template"}))
-def test_gold_resolves_in_every_format(make_env: MakeEnv, tool_format: str) -> None:
-    trajectory = played_by(make_env(toolset="nano", tool_format=tool_format), "gold")
-    assert trajectory.total_reward == 1.0
