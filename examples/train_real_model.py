@@ -40,7 +40,7 @@ from coding_gym.calls import ToolCall
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.report import cells, markdown_table, percent
 from coding_gym.evaluation.statistics import paired_difference
-from coding_gym.grade import Grade, GradeReason
+from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.mutation.source import Source
 from coding_gym.patch import Patch
@@ -220,7 +220,6 @@ class Recipe:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args, self.work = args, args.work
         self.base = str(make_model(default_folder()))
-        self.grades: dict[tuple[str, str], Grade] = {}  # by task and patch
 
     def episode(self, **others: Any) -> dict[str, Any]:
         """Returns the settings of all episodes."""
@@ -351,7 +350,7 @@ class Recipe:
     def _outcomes(self, name: str, model: str | Path) -> dict[str, list[float]]:
         """Returns the outcomes of a model by program, from one or more attempts per held-out bug.
 
-        The hidden tests run once for each distinct patch, without a challenge: a model of this size
+        The hidden tests run once for each patch, without a challenge: a model of this size
         cannot write a cheat of a few words, and the plan of a challenge takes about 20 test runs
         for each bug. The grades are written to the run's folder, for `coding-gym report` and the
         other commands.
@@ -379,15 +378,11 @@ class Recipe:
         with run.writer():
             for record in list(run.trajectories()):
                 task, verdict = tasks[record.task_id], record.grade
-                key = record.task_id, record.patch
                 if verdict is None or verdict.reason is GradeReason.NOT_GRADED:
-                    if key not in self.grades:
-                        patch = Patch(record.patch)
-                        self.grades[key] = grade(task, templates.get(task), patch, challenge="none")
-                    run.add(replace(record, grade=self.grades[key]))
-                else:  # graded before this stage was stopped
-                    self.grades[key] = verdict
-                outcomes.setdefault(task.repo, []).append(float(self.grades[key].resolved))
+                    patch, template = Patch(record.patch), templates.get(task)
+                    verdict = grade(task, template, patch, challenge="none")
+                    run.add(replace(record, grade=verdict))
+                outcomes.setdefault(task.repo, []).append(float(verdict.resolved))
         return outcomes
 
 
