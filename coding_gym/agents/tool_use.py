@@ -49,7 +49,8 @@ def gold(episode: Episode) -> Iterator[Completion]:
     Raises:
         InvalidArgumentError: No tool of the toolset runs a shell command.
     """
-    yield applying(episode, episode.task.gold_patch)
+    if episode.task.gold_patch:
+        yield applying(episode, episode.task.gold_patch)
     yield from submission(episode)
 
 
