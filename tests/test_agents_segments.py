@@ -180,8 +180,10 @@ def test_a_copied_control_token_is_joined_again(rendered: list[Any], tools: Any)
     reply = complete(chat, start, tools)
     assert rendered
     assert reply.action.token_ids == (1,)
-    (written,) = reply.action.calls or [reply.message["content"]]
-    assert "<|im_end|>" in (written if not tools else written.arguments["cmd"])
+    assert bool(reply.action.calls) == bool(tools)
+    assert "<|im_end|>" in str(reply.message)
+    complete(chat, [reply.message, *START], tools)  # a rewritten history is rendered as sampled
+    assert "<|im_end|>" not in str(rendered[-1])
 
 
 def test_local_model_refuses_unsupported_fields() -> None:

@@ -121,7 +121,7 @@ class LocalChat:
         self._tokenizer = get_tokenizer(agent.tokenizer)
         self._control = [*self._tokenizer.special_tokens]
         self._past_chats = PastChats[_Past](message_key)
-        self._replies: dict[str, Message] = {}  # by their keys
+        self._replies: dict[str, Message] = {}  # as sampled, by the key of the joined message
         self._num_replies = 0
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
@@ -149,10 +149,11 @@ class LocalChat:
         completion, call = await self._agent.reply(
             prompt_ids, request.get("max_tokens"), self._seed, turn
         )
-        reply = Reply(self._parsed(completion, tools, messages), call, tuple(prompt_ids))
+        written = Reply(self._parsed(completion, tools, messages), call, tuple(prompt_ids))
+        reply = replace(written, action=self._joined(written.action))
         past = _Past(tools, prompt_ids, list(completion.token_ids))
         self._past_chats.add([*messages, reply.message], past)
-        self._replies[message_key(reply.message)] = reply.message
+        self._replies[message_key(reply.message)] = written.message
         return reply
 
     def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
@@ -196,19 +197,33 @@ class LocalChat:
         return in_strings(value, lambda text: neutralise(text, self._control))
 
     def _parsed(self, reply: Completion, tools: Tools, messages: list[Message]) -> Completion:
-        """Returns a reply with its calls; control tokens that `_neutral` split are joined."""
+        """Returns a reply with its calls."""
         call_ids = {call["id"] for message in messages for call in message.get("tool_calls", ())}
         parsed = ReplyParser("auto", tools).read(reply, call_ids)
-        has_calls = bool(tools and parsed.calls) and not any(call.error for call in parsed.calls)
-        calls = [
-            replace(call, arguments=restore(call.arguments, self._control)) for call in parsed.calls
-        ]
+        if not (tools and parsed.calls) or any(call.error for call in parsed.calls):
+            return reply
         return Completion(
-            restore(parsed.text if has_calls else str(reply), self._control),
+            parsed.text,
             reply.token_ids,
             reply.logprobs,
-            calls if has_calls else None,
+            parsed.calls,
             reply.weight_version,
-            parsed.reasoning if has_calls else "",
+            parsed.reasoning,
+            reply.is_cut,
+        )
+
+    def _joined(self, reply: Completion) -> Completion:
+        """Returns a reply in which control tokens that `_neutral` has split are joined."""
+        calls = [
+            replace(call, arguments=restore(call.arguments, self._control))
+            for call in reply.calls or ()
+        ]
+        return Completion(
+            restore(str(reply), self._control),
+            reply.token_ids,
+            reply.logprobs,
+            calls or None,
+            reply.weight_version,
+            reply.reasoning,
             reply.is_cut,
         )
