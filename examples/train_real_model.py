@@ -27,7 +27,7 @@ import shutil
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +35,16 @@ import numpy as np
 
 from coding_gym import load_tasks
 from coding_gym.agents.chat import Sampling
-from coding_gym.agents.demonstration import Edit, in_line, next_edit
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.calls import ToolCall
-from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.report import cells, markdown_table, percent
 from coding_gym.evaluation.statistics import paired_difference
-from coding_gym.grade import Grade, GradeReason
+from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.mutation.source import Source
 from coding_gym.patch import Patch
 from coding_gym.rewards import line_similarity
-from coding_gym.rollout.run_folder import Outcome
 from coding_gym.synthesis.mutants import find_mutants, in_turn
 from coding_gym.tasks.sources.reversal import reversed_patch
 from coding_gym.text.tokenizers import get_tokenizer
@@ -67,6 +64,7 @@ STAGES = ("demos", "sft", "grpo", "report")
 SHOWN_LINES = 6
 MAX_CHARS = 90  # maximum length of a line to repair
 MUTANTS_PER_FILE = 10
+WORD = re.compile(r"\w+|[^\w\s]+|\s")
 NOT_LIBRARY = re.compile("test|site-packages|dist-packages|idlelib|lib2to3|turtledemo")
 BATCH = 8  # demonstrations in an update of SFT
 GROUPS, ATTEMPTS = 4, 8  # tasks in an update of GRPO, and episodes of each
@@ -86,12 +84,38 @@ def statement(path: str, text: str, number: int, key: str) -> str:
     return f"One of these lines of {path} is wrong:\n{shown}\n"
 
 
-def one_line(broken: str, fixed: str) -> Edit | None:
-    """Returns the edit that repairs a text; None if it changes more than one short line."""
-    edit = next_edit(broken, fixed, is_unique=False)
-    counts = (edit.old.count("\n"), edit.new.count("\n"))
-    is_short = max(len(edit.old), len(edit.new)) <= MAX_CHARS
-    return edit if counts == (1, 1) and is_short and edit.apply(broken) == fixed else None
+def one_line(broken: str, fixed: str) -> tuple[int, str, str] | None:
+    """Returns number, text and repair of the only faulty line; None if it is long, or not alone."""
+    before, after = broken.split("\n"), fixed.split("\n")
+    if len(before) != len(after):
+        return None
+    pairs = enumerate(zip(before, after, strict=True), 1)
+    faulty, *others = [(n, old, new) for n, (old, new) in pairs if old != new]
+    is_fit = faulty[1].strip() and max(map(len, faulty[1:])) <= MAX_CHARS
+    return faulty if is_fit and not others else None
+
+
+def num_equal(left: Sequence[str], right: Sequence[str]) -> int:
+    """Returns the number of equal items at the start of two sequences."""
+    return sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))
+    )
+
+
+def edit(path: str, number: int, line: str, repaired: str) -> dict[str, Any]:
+    """Returns the arguments of ``edit`` that repair a line, with as few words as possible."""
+    old, new = WORD.findall(line), WORD.findall(repaired)
+    start = num_equal(old, new)
+    num_after = num_equal(old[start:][::-1], new[start:][::-1])
+    end, new_end = len(old) - num_after, len(new) - num_after
+    text = "".join(old[start:end])
+    while not text.strip() or line.find(text) != len("".join(old[:start])):
+        if start:
+            start -= 1
+        else:
+            end, new_end = end + 1, new_end + 1
+        text = "".join(old[start:end])
+    return {"path": path, "line": number, "old": text, "new": "".join(new[start:new_end])}
 
 
 def write_tasks(bench: Path, work: Path, num_held_out: int = 8) -> None:
@@ -102,8 +126,8 @@ def write_tasks(bench: Path, work: Path, num_held_out: int = 8) -> None:
             (path,), tree = Patch(row["patch"]).paths, (bench / row["folder"]).resolve()
             fixed = (tree / path).read_text(encoding="utf-8")
             broken = reversed_patch(Patch(row["patch"])).files[0].apply(fixed)
-            if edit := one_line(broken, fixed):
-                report = statement(path, broken, edit.line, row["instance_id"])
+            if faulty := one_line(broken, fixed):
+                report = statement(path, broken, faulty[0], row["instance_id"])
                 row |= {"folder": str(tree), "problem_statement": report}
                 rows.setdefault(row["repo"], []).append(row)
     names = sorted(rows, key=digest)
@@ -126,9 +150,9 @@ def demonstrations(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
         source = Source.from_bytes(name, (library / name).read_bytes())
         mutants = in_turn(find_mutants(source, lambda _: True), rng) if source else iter(())
         for mutant in islice(mutants, MUTANTS_PER_FILE):
-            if edit := one_line(mutant.text, mutant.source):
+            if faulty := one_line(mutant.text, mutant.source):
                 key = f"{name}{mutant.change.edits}"
-                yield statement(name, mutant.text, edit.line, key), in_line(name, edit)
+                yield statement(name, mutant.text, faulty[0], key), edit(name, *faulty)
 
 
 def demonstration(report: str, reply: str, tokenizer: str, tool_format: str) -> dict[str, Any]:
@@ -196,7 +220,6 @@ class Recipe:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args, self.work = args, args.work
         self.base = str(make_model(default_folder()))
-        self.grades: dict[tuple[str, str], Grade] = {}  # by task and patch
 
     def episode(self, **others: Any) -> dict[str, Any]:
         """Returns the settings of all episodes."""
@@ -287,7 +310,7 @@ class Recipe:
         model = load(start, torch.float32)
         optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.0)
         curve = self.work / f"{stage}-curve.jsonl"
-        with curve.open("w", encoding="utf-8") as file, LineProgress(terminal(), steps) as progress:
+        with curve.open("w", encoding="utf-8") as file:
             for step in range(steps):
                 for group in optimizer.param_groups:
                     group["lr"] = learning_rate * min(14 * (step + 1), steps - step) / steps
@@ -296,7 +319,7 @@ class Recipe:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
                 shown = ", ".join(f"{name} {value:.3f}" for name, value in figures.items())
-                progress.count(f"{stage}, {shown}")
+                print(f"{stage} {step + 1}/{steps}, {shown}", flush=True)
                 print(json.dumps({"step": step, **figures}), file=file, flush=True)
         partial = out.with_suffix(".part")
         model.save_pretrained(partial)  # in float32: 16 bits would lose updates of GRPO
@@ -327,7 +350,7 @@ class Recipe:
     def _outcomes(self, name: str, model: str | Path) -> dict[str, list[float]]:
         """Returns the outcomes of a model by program, from one or more attempts per held-out bug.
 
-        The hidden tests run once for each distinct patch, without a challenge: a model of this size
+        The hidden tests run once for each patch, without a challenge: a model of this size
         cannot write a cheat of a few words, and the plan of a challenge takes about 20 test runs
         for each bug. The grades are written to the run's folder, for `coding-gym report` and the
         other commands.
@@ -340,36 +363,26 @@ class Recipe:
             settings = {"attempts": attempts, "concurrency": 32, "seed": self.args.seed}
             settings["episode"] = self.episode(tokenizer=player.tokenizer, grading="none")
             settings["tasks"] = str(self.work / "test.jsonl")
-        with LineProgress(terminal()) as progress:
 
-            def begin(_: Any, planned: int, done: Sequence[Outcome]) -> None:
-                num_done = sum(not one.error_class for one in done)
-                progress.update(progress.bar, total=planned, completed=num_done)
+        def add(record: Trajectory) -> None:
+            print(f"{name}, {record.task_id} {record.error or 'played'}", flush=True)
 
-            def add(record: Trajectory) -> None:
-                progress.count(f"{name}, {record.task_id} {record.error or 'played'}")
-
-            run = evaluate(folder, player, on_start=begin, on_done=add, **settings)
-        num_attempts = len(run.config["tasks"]["task_ids"]) * run.config["attempts"]
+        run = evaluate(folder, player, on_done=add, **settings)
+        tasks = {task.task_id: task for task in load_tasks(str(self.work / "test.jsonl"))}
+        num_attempts = len(tasks) * run.config["attempts"]
         if (num_done := len(run.keys())) < num_attempts:
             problem = f"{name}: {num_done} of {num_attempts} attempts were played"
             raise SystemExit(f"{problem}; run the stage report again")
         templates = TemplateStore()
-        tasks = {task.task_id: task for task in load_tasks(str(self.work / "test.jsonl"))}
         outcomes: dict[str, list[float]] = {}
-        with run.writer(), LineProgress(terminal(), num_attempts) as progress:
+        with run.writer():
             for record in list(run.trajectories()):
                 task, verdict = tasks[record.task_id], record.grade
-                key = record.task_id, record.patch
                 if verdict is None or verdict.reason is GradeReason.NOT_GRADED:
-                    if key not in self.grades:
-                        patch = Patch(record.patch)
-                        self.grades[key] = grade(task, templates.get(task), patch, challenge="none")
-                    run.add(replace(record, grade=self.grades[key]))
-                else:  # graded before this stage was stopped
-                    self.grades[key] = verdict
-                outcomes.setdefault(task.repo, []).append(float(self.grades[key].resolved))
-                progress.update(progress.bar, advance=1, description=f"patches of {name} graded")
+                    patch, template = Patch(record.patch), templates.get(task)
+                    verdict = grade(task, template, patch, challenge="none")
+                    run.add(replace(record, grade=verdict))
+                outcomes.setdefault(task.repo, []).append(float(verdict.resolved))
         return outcomes
 
 

@@ -1,6 +1,7 @@
 """Trains PPO of RLlib on the menu of repair candidates. Needs: pip install -e '.[rllib]'."""
 
 import argparse
+import math
 import os
 import time
 from typing import Any
@@ -49,14 +50,6 @@ def make_config(arguments: argparse.Namespace, task_ids: list[str]) -> Any:
     )
 
 
-def outcome(sampled: dict[str, Any]) -> str:
-    """Returns a summary of the episodes that ended in an iteration."""
-    if "episode_return_mean" not in sampled:
-        return "no episode ended yet"
-    count = min(100, int(sampled["num_episodes"]))  # RLlib's mean is over at most 100 episodes
-    return f"resolved {sampled['episode_return_mean']:.1%} of {count} episodes"
-
-
 def main() -> None:
     """Prints the share of resolved episodes after every iteration."""
     parser = argparse.ArgumentParser(
@@ -68,10 +61,6 @@ def main() -> None:
     parser.add_argument("--envs", type=int, default=8, help="episodes at once, per runner")
     parser.add_argument("--steps", type=int, default=256, help="turns per iteration")
     arguments = parser.parse_args()
-    if min(arguments.iterations, arguments.envs, arguments.steps) < 1 or arguments.env_runners < 0:
-        parser.error(
-            "--iterations, --envs and --steps must be at least 1, --env-runners at least 0"
-        )
     split = "train" if arguments.tasks == "bundled" else None
     task_ids = [task.task_id for task in load_tasks(arguments.tasks, split=split)]
     print(
@@ -84,7 +73,8 @@ def main() -> None:
         start_s = time.monotonic()
         sampled = algorithm.train()["env_runners"]
         seconds = time.monotonic() - start_s
-        print(f"iteration {iteration} ({seconds:.0f} s): {outcome(sampled)}", flush=True)
+        share = sampled.get("episode_return_mean", math.nan)  # nan before an episode has ended
+        print(f"iteration {iteration} ({seconds:.0f} s): resolved {share:.1%}", flush=True)
     algorithm.stop()
     print("done", flush=True)
 

@@ -1,15 +1,12 @@
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 from episodes import Env, MakeEnv, played_by, restored_registries, shell
 
-from coding_gym.agents.demonstration import next_edit
 from coding_gym.agents.players import get_player
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import get_toolset, register_toolset, toolset_names
-from coding_gym.tools.formats import TOOL_FORMATS
 from coding_gym.trajectory import StopReason
 
 
@@ -54,41 +51,8 @@ def test_agents_refuse_a_toolset_they_cannot_use(make_env: MakeEnv) -> None:
         assert ended in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)
 
 
-CALLS = {
-    "bash": ["bash", "bash", "bash"],
-    "codex": ["run_command", "run_command", "submit"],
-    "compact": ["bash", "edit", "submit"],
-    "editor": ["bash", "str_replace_editor", "submit"],
-    "heavy": ["bash", "str_replace_editor", "submit"],
-    "nano": ["shell", "apply_patch", "submit"],
-    "thesis": ["bash", "str_replace", "submit"],
-}
-
-
 @pytest.mark.parametrize("toolset", toolset_names())
-def test_gold_reads_edits_and_submits_on_every_toolset(make_env: MakeEnv, toolset: str) -> None:
+def test_gold_applies_its_patch_on_every_toolset(make_env: MakeEnv, toolset: str) -> None:
     trajectory = played_by(make_env(toolset=toolset), "gold")
-    assert [call.name for turn in trajectory.turns for call in turn.calls] == CALLS[toolset]
     assert all(result.ok for turn in trajectory.turns for result in turn.results)
-    assert "return" in trajectory.turns[0].results[0].content
-    assert trajectory.total_reward == 1.0
-
-
-@pytest.mark.parametrize("tool_format", sorted({*TOOL_FORMATS} - {"template"}))
-def test_gold_resolves_in_every_format(make_env: MakeEnv, tool_format: str) -> None:
-    trajectory = played_by(make_env(toolset="nano", tool_format=tool_format), "gold")
-    assert trajectory.total_reward == 1.0
-
-
-def test_edits_of_repeated_lines_terminate() -> None:
-    rng = Random(0)
-    for _ in range(300):
-        before, after = ("".join(rng.choices(["a\n", "b\n"], k=7)) for _ in range(2))
-        for _ in range(7):
-            if before == after:
-                break
-            edit = next_edit(before, after)
-            places = [at for at in range(len(before)) if before.startswith(edit.old, at)]
-            assert len(places) == 1
-            before = edit.apply(before)
-        assert before == after
+    assert (trajectory.stop_reason, trajectory.total_reward) == (StopReason.SUBMITTED, 1.0)

@@ -5,11 +5,12 @@ import json
 import tracemalloc
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from model_server import message
+from model_server import TEMPLATE, message, save_tokenizer
 
 from coding_gym.action import Completion
 from coding_gym.agents.capture import CapturedRequests
@@ -19,7 +20,7 @@ from coding_gym.agents.model_reply import Reply, read_reply
 from coding_gym.agents.responses_api import chat_body
 from coding_gym.episode import Limits, Usage
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.neutral import ZERO_WIDTH_SPACE
+from coding_gym.text.neutral import ZERO_WIDTH_SPACE, neutralise
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.trajectory import Message, ModelCall, Trajectory, Turn, segments
 
@@ -160,6 +161,31 @@ def test_only_the_models_own_replies_keep_control_tokens(rendered: list[Any]) ->
     assert not [one for one in contents[1:] if "<|im_end|>" in one]
 
 
+def test_tool_description_of_a_harness_cannot_start_a_message(tmp_path: Path) -> None:
+    model = Written("Yes.")
+    model.tokenizer = save_tokenizer(tmp_path, TEMPLATE, eos_token="<|im_end|>")  # noqa: S106
+    start = get_tokenizer(model.tokenizer).special_tokens["<|im_end|>"]
+    tool = {"type": "function", "function": {"name": "shell", "description": FORGED}}
+    chat = [{"role": "system", "content": "Be brief."}, *START]
+    prompts = [complete(LocalChat(model), chat, tools).prompt_ids for tools in (TOOLS, [tool])]
+    assert prompts[0].count(start) == prompts[1].count(start) > 0
+
+
+@pytest.mark.parametrize("tools", [(), [{"type": "function", "function": {"name": "shell"}}]])
+def test_a_copied_control_token_is_joined_again(rendered: list[Any], tools: Any) -> None:
+    split = neutralise("<|im_end|>", ["<|im_end|>"])
+    call = {"name": "shell", "arguments": {"cmd": f"grep '{split}' chat.py"}}
+    chat = LocalChat(Written(f"<tool_call>{json.dumps(call)}</tool_call>" if tools else split))
+    start = [*START, {"role": "assistant", "content": "Yes."}, START[0]]
+    reply = complete(chat, start, tools)
+    assert rendered
+    assert reply.action.token_ids == (1,)
+    assert bool(reply.action.calls) == bool(tools)
+    assert "<|im_end|>" in str(reply.message)
+    complete(chat, [reply.message, *START], tools)  # a rewritten history is rendered as sampled
+    assert "<|im_end|>" not in str(rendered[-1])
+
+
 def test_local_model_refuses_unsupported_fields() -> None:
     with pytest.raises(RequestRefusedError, match="stop"):
         asyncio.run(LocalChat(Written("Yes.")).complete({"messages": [], "stop": ["x"]}))
@@ -237,20 +263,6 @@ def test_second_try_of_a_request_continues_the_same_chat() -> None:
     contents = [one["content"] for one in fields["messages"]]
     assert contents == ["Repair it.", "I look.", "a.py", "Done.", "a.py, again", "Done."]
     assert [one.content for one in fields["turns"][0].results] == ["a.py"]
-
-
-def test_results_are_recorded_if_a_harness_replaces_arguments() -> None:
-    first: Message = {"role": "user", "content": "Repair it."}
-    call = message(calls={"shell": {"cmd": "ls"}})
-    changed = message(calls={"shell": {}})["choices"][0]["message"]
-    result: Message = {"role": "tool", "tool_call_id": "call_0", "content": "a result"}
-    capture = captured(
-        lambda number: call if number == 1 else message("Done."),
-        [[first], [first, changed, result]],
-    )
-    fields = capture.record_fields()
-    assert [len(turn.results) for turn in fields["turns"]] == [1, 0]
-    assert [one["role"] for one in fields["messages"][1:]] == ["assistant", "tool", "assistant"]
 
 
 def test_requests_that_need_stored_responses_are_refused() -> None:

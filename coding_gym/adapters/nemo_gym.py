@@ -17,7 +17,7 @@ from typing import Any
 
 from coding_gym.action import Completion
 from coding_gym.adapters.session import Session
-from coding_gym.agents.demonstration import demonstrate
+from coding_gym.agents.tool_use import gold
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import missing_extra
 from coding_gym.sandbox.options import SandboxOptions
@@ -153,7 +153,7 @@ class RepairServer(GymnasiumServer):
 
     def _play(self, session: Session, action: NeMoGymResponse) -> None:
         if self.config.run_golden:
-            for reply in demonstrate(session.unwrapped.episode):
+            for reply in gold(session.unwrapped.episode):
                 session.step(reply)
                 if session.ended:  # at a limit; the next reply would need the sandbox
                     break

@@ -95,18 +95,14 @@ class Session:
         messages = self.info["messages"]
         return [self._neutral(message) for message in messages if message["role"] != "assistant"]
 
-    def chat(self, api: str = "chat") -> dict[str, Any]:
+    def chat(self) -> dict[str, Any]:
         """Returns the messages so far, and ``tools`` unless the system prompt explains them.
 
-        Control tokens in the messages are split.
-
-        Args:
-            api: As for `coding_gym.envs.chat_request.chat_request`: ``"chat"`` for servers,
-                ``"transformers"`` for chat templates.
+        The form is that of `coding_gym.envs.chat_request.chat_request`; control tokens in the
+        messages are split.
         """
-        request = chat_request(self.env, "text" if explains_format(self._format) else api)
-        messages = request.pop("conversation", None) or request["messages"]
-        return {**request, "messages": [self._neutral(message) for message in messages]}
+        request = chat_request(self.env, "text" if explains_format(self._format) else "chat")
+        return {**request, "messages": [self._neutral(one) for one in request["messages"]]}
 
     @property
     def reward(self) -> float | None:

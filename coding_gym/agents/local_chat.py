@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from coding_gym.action import Completion
@@ -15,7 +16,7 @@ from coding_gym.envs.chat_request import normalised_for_templates
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
-from coding_gym.text.neutral import in_strings, neutralise
+from coding_gym.text.neutral import in_strings, neutralise, restore
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools.formats import ReplyParser
 from coding_gym.trajectory import Message, ModelCall
@@ -103,7 +104,8 @@ class LocalChat:
     A chat that begins with an earlier request and its unchanged reply continues their ids, so
     sampled ids are never encoded again. Any other chat is rendered by the chat template. Control
     tokens are neutralised in the tools and in all messages that the model did not write: a harness
-    can change or invent messages of ``assistant``.
+    can change or invent messages of ``assistant``. If the model copies such a token, it is joined
+    again in the reply that the harness gets.
 
     Calls are read in the format ``auto`` if the request has tools. A reply with an unreadable call
     is returned as plain text, and reasoning is not separated from the text. The agent's sampling
@@ -119,7 +121,7 @@ class LocalChat:
         self._tokenizer = get_tokenizer(agent.tokenizer)
         self._control = [*self._tokenizer.special_tokens]
         self._past_chats = PastChats[_Past](message_key)
-        self._replies: dict[str, Message] = {}  # by their keys
+        self._replies: dict[str, Message] = {}  # as sampled, by the key of the joined message
         self._num_replies = 0
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
@@ -147,10 +149,11 @@ class LocalChat:
         completion, call = await self._agent.reply(
             prompt_ids, request.get("max_tokens"), self._seed, turn
         )
-        reply = Reply(self._parsed(completion, tools, messages), call, tuple(prompt_ids))
+        written = Reply(self._parsed(completion, tools, messages), call, tuple(prompt_ids))
+        reply = replace(written, action=self._joined(written.action))
         past = _Past(tools, prompt_ids, list(completion.token_ids))
         self._past_chats.add([*messages, reply.message], past)
-        self._replies[message_key(reply.message)] = reply.message
+        self._replies[message_key(reply.message)] = written.message
         return reply
 
     def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
@@ -161,7 +164,7 @@ class LocalChat:
         new = messages[length:]
         if all(message["role"] in ("system", "user", "tool") for message in new):
             try:
-                chat = get_chat(self._tokenizer, tools)
+                chat = get_chat(self._tokenizer, self._neutral(tools))
                 part = chat.opening(new) if last is None else chat.answers(new)
             except InvalidArgumentError:  # the template moves or rewrites such messages
                 pass
@@ -206,5 +209,21 @@ class LocalChat:
             parsed.calls,
             reply.weight_version,
             parsed.reasoning,
+            reply.is_cut,
+        )
+
+    def _joined(self, reply: Completion) -> Completion:
+        """Returns a reply in which control tokens that `_neutral` has split are joined."""
+        calls = [
+            replace(call, arguments=restore(call.arguments, self._control))
+            for call in reply.calls or ()
+        ]
+        return Completion(
+            restore(str(reply), self._control),
+            reply.token_ids,
+            reply.logprobs,
+            calls or None,
+            reply.weight_version,
+            reply.reasoning,
             reply.is_cut,
         )

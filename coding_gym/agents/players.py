@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from coding_gym.agents.chat import ChatAgent, Sampling
-from coding_gym.agents.demonstration import demonstrate
 from coding_gym.agents.harness import get_harness, harness_names
 from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.hf import HuggingFaceAgent
@@ -15,7 +14,7 @@ from coding_gym.agents.live_episode import Actions, ActionsPlayer, Player
 from coding_gym.agents.model_client import get_client
 from coding_gym.agents.model_reply import Prices
 from coding_gym.agents.template_repair import template_repair
-from coding_gym.agents.tool_use import ToolUse
+from coding_gym.agents.tool_use import gold, submission
 from coding_gym.arguments import check_arguments, unknown_name
 from coding_gym.envs.spaces import ActionText
 from coding_gym.episode import Episode
@@ -32,13 +31,13 @@ def _random(episode: Episode, seed: int) -> Iterator[str]:
     space = ActionText(episode.toolset.name, seed)
     for _ in range(_NUM_RANDOM_ACTIONS):
         yield space.sample()
-    yield from ToolUse(episode).submission()
+    yield from submission(episode)
 
 
 _WITHOUT_MODEL: Mapping[str, Actions] = {
     "template-repair": lambda episode, _: template_repair(episode),
-    "gold": lambda episode, _: demonstrate(episode),
-    "noop": lambda episode, _: iter(ToolUse(episode).submission()),  # the unchanged tree
+    "gold": lambda episode, _: gold(episode),
+    "noop": lambda episode, _: submission(episode),  # the unchanged tree
     "random": _random,
 }
 _SERVED = ("model", "base_url", "sampling", "prices", "model_timeout_s")

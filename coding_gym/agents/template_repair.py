@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coding_gym.agents.tool_use import ToolUse
+from coding_gym.agents.tool_use import applying, shell, submission
 from coding_gym.episode import Episode
 from coding_gym.errors import InfrastructureError
 from coding_gym.patch import Patch
@@ -28,13 +28,12 @@ def template_repair(episode: Episode) -> Iterator[str]:
     Raises:
         InvalidArgumentError: No tool of the toolset runs a shell command.
     """
-    tools = ToolUse(episode)
-    tools.applying("")  # raises before the search
+    shell(episode, "")  # raises before the search
     patch = _find(episode)
     if patch:
-        yield tools.applying(patch)
-        yield tools.shell(_TESTS)
-    yield from tools.submission()
+        yield applying(episode, patch)
+        yield shell(episode, _TESTS)
+    yield from submission(episode)
 
 
 def _find(episode: Episode) -> str:

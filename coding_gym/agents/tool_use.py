@@ -1,73 +1,57 @@
 """Actions of agents without a model: calls of the tools that an episode has."""
 
 import base64
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Iterator
 
 from coding_gym.action import Completion
 from coding_gym.calls import ToolCall
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tools.formats import ReplyParser, check_format, explains_format, write_call
 from coding_gym.tools.schemas import SHELLS, KnownTools
 
 _END_OF_DIFF = "END_OF_DIFF"
 
 
-class ToolUse:
-    """Converts tool calls to actions of an episode, and finds tools by their purpose.
+def shell(episode: Episode, command: str) -> Completion:
+    """Returns the action that runs a shell command.
 
-    Attributes:
-        schemas: The tools that the episode's tool format can call.
+    Raises:
+        InvalidArgumentError: The toolset has no tool for it.
     """
+    tools = KnownTools(episode.toolset.schemas)
+    tool, argument = tools.shell() or ("", "")
+    if tool not in SHELLS:  # other tools have an argument "command" too
+        raise InvalidArgumentError(
+            f"the agent needs a tool that runs a shell command; the toolset "
+            f"{episode.toolset.name!r} has {', '.join(tools.names)}"
+        )
+    return Completion("", calls=[ToolCall(tool, {argument: command})])
 
-    def __init__(self, episode: Episode) -> None:
-        self._toolset, self._format = episode.toolset, episode.tool_format
-        self._is_explained = explains_format(self._format)
-        self._tools = KnownTools(self._toolset.schemas)
-        names = self._tools.names
-        if self._is_explained:
-            names = check_format(self._format, self._toolset.schemas)
-        self.schemas = [s for s in self._toolset.schemas if s["function"]["name"] in names]
 
-    def action(self, call: ToolCall) -> str:
-        """Returns a call as an action: as text if the system prompt explains the tool format.
+def applying(episode: Episode, diff: str) -> Completion:
+    """Returns the action that applies a unified diff by a shell command; errors of `shell`."""
+    return shell(episode, _apply_command(diff))
 
-        A call that the format cannot express is carried by a `Completion` without text.
-        """
-        if self._is_explained and call.name in KnownTools(self.schemas).names:
-            with suppress(InvalidArgumentError):
-                text = write_call(call, self._format)
-                read = ReplyParser(self._format, self._toolset.schemas).read(text)
-                if [replace(each, call_id="") for each in read.calls] == [call]:
-                    return text
-        return Completion("", calls=[call])
 
-    def shell(self, command: str) -> str:
-        """Returns the action that runs a shell command.
+def submission(episode: Episode) -> Iterator[Completion]:
+    """Yields the action that submits, if the toolset has a tool for it.
 
-        Raises:
-            InvalidArgumentError: The toolset has no tool for it.
-        """
-        tool, argument = self._tools.shell() or ("", "")
-        if tool not in SHELLS:  # other tools have an argument "command" too
-            raise InvalidArgumentError(
-                f"the agent needs a tool that runs a shell command; the toolset "
-                f"{self._toolset.name!r} has {', '.join(self._tools.names)}"
-            )
-        return self.action(ToolCall(tool, {argument: command}))
+    The episode of an agent that ends without a submission is stopped and graded.
+    """
+    call = episode.toolset.submission
+    if call.name in KnownTools(episode.toolset.schemas).names:
+        yield Completion("", calls=[call])
 
-    def applying(self, diff: str) -> str:
-        """Returns the action that applies a unified diff by a shell command; errors of `shell`."""
-        return self.shell(_apply_command(diff))
 
-    def submission(self) -> list[str]:
-        """Returns the action that submits; an empty list if the toolset has no such tool.
+def gold(episode: Episode) -> Iterator[Completion]:
+    """Yields the actions that apply the gold patch by a shell command, and submit.
 
-        The episode of an agent that ends without a submission is stopped and graded.
-        """
-        call = self._toolset.submission
-        return [self.action(call)] if call.name in self._tools.names else []
+    Raises:
+        InvalidArgumentError: No tool of the toolset runs a shell command.
+    """
+    if episode.task.gold_patch:
+        yield applying(episode, episode.task.gold_patch)
+    yield from submission(episode)
 
 
 def _apply_command(diff: str) -> str:

@@ -43,7 +43,7 @@ print({name: values.shape for name, values in observation.items()})
 # ## PPO with action masks
 #
 # The reward is 1 for a patch that passes the hidden tests, else 0. The mean of the last episodes is
-# the resolved rate. `examples/train_sb3.py` trains on files of many bugs.
+# the resolved rate. For many bugs, replace the argument `task_ids` by `tasks="bugs.jsonl"`.
 
 # %%
 model = MaskablePPO(

@@ -46,7 +46,7 @@ class RepairEnv(types.Env):
         return types.StepResult(reward, True, tinker.ModelInput.empty(), self._stops, metrics)
 
     def _chat(self) -> Any:
-        return self._renderer.build_generation_prompt(self.session.chat("text")["messages"])
+        return self._renderer.build_generation_prompt(self.session.chat()["messages"])
 
 
 class RepairGroup(types.EnvGroupBuilder):

@@ -2,14 +2,11 @@
 
 import asyncio
 import json
-import os
-import signal
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from episodes import FIX, SUBMIT, raising
-from sandbox_fixtures import first_pid
 
 from coding_gym.action import Completion, Stop
 from coding_gym.adapters.session import Session, play_chat, task_options
@@ -127,19 +124,6 @@ def test_a_sandbox_error_of_a_wrapper_masks_the_episode(make: Make) -> None:
     session.step(FIX)
     assert (session.ended, session.total_reward) == (True, None)
     assert (session.info["error"], session.info["task_id"]) == ("gone", "shapes-area")
-
-
-def test_a_killed_sandbox_masks_only_its_episode(make: Make) -> None:
-    session = make()
-    session.start()
-    with session.unwrapped.episode.access() as context:
-        os.kill(first_pid(context.sandbox), signal.SIGKILL)
-    session.step(FIX)
-    assert (session.ended, session.total_reward) == (True, None)
-    session.start()
-    session.step(FIX)
-    session.finish("enough")
-    assert session.total_reward == 1.0
 
 
 def test_wrappers_without_text_actions_are_refused(make: Make) -> None:

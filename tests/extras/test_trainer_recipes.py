@@ -119,18 +119,6 @@ def test_areno_plays_and_rewards_each_sample(
     assert recipe.reward_fn(record) == 1.0
 
 
-def test_rllm_plays_an_episode(load: Load, tiny_row: dict[str, Any], server: ChatServer) -> None:
-    recipe = load("rllm_flow", "rllm")  # no index has it: it installs from its repository
-    from rllm.types import Task
-
-    flow = recipe.RepairFlow(tasks=[tiny_row])
-    task = Task(id="0", instruction="Repair it.", metadata={"task_id": TASK})
-    config = SimpleNamespace(base_url=server.base_url, model="policy")
-    episode = asyncio.run(flow.arun(task, config))
-    out = recipe.RepairEvaluator().evaluate(task, episode)
-    assert (out.reward, out.is_correct) == (1.0, True)
-
-
 def test_mini_swe_agent_repairs_in_an_episode(load: Load, tiny_row: dict[str, Any]) -> None:
     recipe = load("mini_swe_agent", "minisweagent")
     env = recipe.RepairEnvironment(tasks=[tiny_row], task_id=TASK, timeout=30)

@@ -1,11 +1,8 @@
 """Tools that change files, in every toolset, and the other tools of ``thesis``."""
 
-from random import Random
-
 import pytest
 from episodes import Scene
 
-from coding_gym.agents.demonstration import in_line, next_edit
 from coding_gym.calls import ToolResult
 
 # Toolsets, their tools that replace text, and the names of path, old and new text.
@@ -141,19 +138,3 @@ def test_compact_replaces_the_text_nearest_to_a_line(
     scene.sandbox.write_file("file", before)
     assert scene.call("edit", path="file", **arguments).ok == (after is not None)
     assert scene.sandbox.read_file("file") == (before if after is None else after)
-
-
-def test_compact_makes_any_edit_of_a_demonstration(scene: Scene) -> None:
-    scene.toolset, rng = "compact", Random(0)
-    for _ in range(60):
-        before, after = (
-            "".join(
-                f"  {line}\n" if line else "\n" for line in rng.choices(["a", "b + b", ""], k=5)
-            )
-            for _ in range(2)
-        )
-        if before != after:
-            change = next_edit(before, after, is_unique=False)
-            scene.sandbox.write_file("file", before.encode())
-            assert scene.call("edit", **in_line("file", change)).ok
-            assert scene.sandbox.read_file("file").decode() == change.apply(before), change
