@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from synthetic_runs import TASK, add, config, make_run, write_run
 
+from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.index import Row, RunIndex
 from coding_gym.viewer.pages import Run
+from coding_gym.viewer.turns import digest
 
 GRADED = Trajectory(
     task_id="a",
@@ -87,6 +89,16 @@ def test_folder_of_run_stays_untouched(run: Path) -> None:
     before = sorted((path, path.stat().st_mtime_ns) for path in run.rglob("*"))
     Run(run, "run").complete()
     assert sorted((path, path.stat().st_mtime_ns) for path in run.rglob("*")) == before
+
+
+def test_turns_that_differ_after_the_displayed_text_have_other_digests() -> None:
+    texts = "x" * 30_000, "x" * 29_999 + "y"
+    turns = [Turn(action=text) for text in texts]
+    turns += [Turn(action="", observation=text) for text in texts]
+    turns += [Turn(action="", calls=(ToolCall("shell", {"cmd": text}),)) for text in texts]
+    assert len({*map(digest, turns)}) == 6
+    call, other = ToolCall("shell", {"cmd": "ls"}, "a"), ToolCall("shell", {"cmd": "ls"}, "b")
+    assert digest(Turn(action="", calls=(call,))) == digest(Turn(action="", calls=(other,)))
 
 
 RECORDS = [b"[" * 100_000, b"{}", b'"text"', b"\xff", b'{"task_id": "other"}', b""]

@@ -119,6 +119,7 @@ def test_long_texts_are_read_piece_by_piece(client: Any) -> None:
 CONFIGS = [{"tasks": [], "agent": 7, "attempts": "x", "episode": None, "run_id": {}}]
 CONFIGS += [{"tasks": {"source": 0, "task_ids": [[]]}, "attempts": -(10**30)}]
 CONFIGS += [{"tasks": {"source": "/etc/passwd"}, "created_at": "\ud800"}, {}]
+CONFIGS += [{"tasks": {"task_ids": ["a"] * 20}, "attempts": 10**4299}]  # the product has no text
 
 
 @pytest.mark.parametrize("settings", CONFIGS)
