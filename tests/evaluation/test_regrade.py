@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from episodes import run_command
-from made_runs import resolved_episode
+from runs import native_episode
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
@@ -205,7 +205,7 @@ def test_config_without_a_required_key_is_refused(key: str, tmp_path: Path) -> N
 
 
 def test_every_symptom_is_counted_with_a_remedy() -> None:
-    good = resolved_episode("one", "")
+    good = native_episode()
     cut = Turn(action="", model_call=ModelCall(finish_reason="length"))
     other = Turn(action="go", calls=(ToolCall("browse", {}), ToolCall("shell", {}, error="bad")))
     thought = {"role": "assistant", "content": "", "reasoning_content": '<tool_call>{"name": 1}'}
