@@ -17,7 +17,7 @@ from coding_gym.evaluation import (
     leaderboard,
     report,
 )
-from coding_gym.evaluation.atif_in import import_atif
+from coding_gym.evaluation.atif import import_atif
 from coding_gym.evaluation.regrade import regrade
 from coding_gym.rollout import RunFolder
 

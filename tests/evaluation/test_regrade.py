@@ -13,7 +13,7 @@ from runs import native_episode
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import export, report
-from coding_gym.evaluation.atif_in import from_atif, import_atif
+from coding_gym.evaluation.atif import from_atif, import_atif
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.health import health_counts, symptoms
 from coding_gym.evaluation.regrade import regrade
