@@ -47,7 +47,7 @@ def test_measures_of_an_episode(tasks: list[Task]) -> None:
         "resolved": 1, "exact_match": 1, "right_location": 1, "code_similarity": 1,
         "test_similarity": 0, "turns": 3,
         "tool_calls": 2, "model_calls": 3, "prompt_tokens": 600, "cost": 0.25, "duration_s": 10,
-        "reply_tokens_per_s": 20, "cut_replies": 0.5, "time_to_solution_s": 8,
+        "time_to_solution_s": 8,
         "tool_calls_shell": 2, "tool_success_rate_shell": 1 / 2,
         "shell_cmd_cat": 1, "shell_cmd_python": 1, "shell_cmd_git": 0,
     }  # fmt: skip
@@ -108,10 +108,8 @@ def test_report_survives_json(make_run: MakeRun, tasks: list[Task]) -> None:
     result = report(make_run("a", every("Rf")), tasks)
     assert Report.from_json(json.loads(json.dumps(result.to_json()))) == result
     page = result.to_markdown()
-    for text in ("coding-gym 0.1.0", "| seed | 0 |", "temperature 0.7", "model-a"):
+    for text in ("coding-gym 0.1.0", "| seed | 0 |", "temperature 0.7", "model-a", "| turns | 3 |"):
         assert text in page
-    for row in ("| reply_tokens_per_s | 20 |", "| cut_replies | 0.5 |"):
-        assert row in page
     assert "50.0 %" in result.summary()
 
 
