@@ -146,7 +146,7 @@ class Run:
         settings = {
             name: turns.argument_text(value)[:300]
             for name, value in self._settings.items()
-            if name != "tasks.task_ids" and not name.startswith("command.")
+            if name != "tasks.task_ids"
         }
         ids, attempts = (self._settings.get(name) for name in ("tasks.task_ids", "attempts"))
         ids = [task for task in ids if isinstance(task, str)] if isinstance(ids, list) else []

@@ -104,9 +104,9 @@ def test_gold_patch_is_displayed_on_request(page: Any) -> None:
 
 def test_runs_and_episodes_are_compared(page: Any) -> None:
     page.goto("/#/")
-    for name in ("first", "second"):
-        page.get_by_label(f"Choose {name}").check()
-    page.get_by_role("button", name="Compare").click()
+    page.get_by_role("link", name="Compare two").click()
+    for label, name in (("A", "first"), ("B", "second")):
+        page.locator(f"[data-key={label}]").select_option(name)
     page.get_by_text("McNemar").wait_for()
     page.goto(f"/#/pair?a=first|{TASK}|0&b=second|{TASK}|1")
     page.get_by_role("button", name="First difference: turn 3").wait_for()
