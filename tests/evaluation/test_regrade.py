@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from episodes import run_command
 from runs import native_episode
+from sandbox_fixtures import write_rows
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
@@ -86,8 +87,7 @@ def test_one_missing_task_affects_only_its_attempts(
 ) -> None:
     export(run.path, "atif", tmp_path / "job")
     harbor_trial(tmp_path / "job/other")
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps(tiny_row) + "\n", encoding="utf-8")
+    rows = write_rows(tmp_path / "rows.jsonl", tiny_row, {"instance_id": "malformed"})
     back = import_atif([tmp_path / "job"], tmp_path / "back", tasks=str(rows))
     results = {one.task_id: one for one in regrade(back)}
     assert results.keys() == {"shapes-area"}  # the other has no patch
@@ -99,6 +99,9 @@ def test_one_missing_task_affects_only_its_attempts(
     assert results["shapes-area"].after is not None
     assert results["gone"].problem
     assert (results["gone"].after, results["gone"].is_flip) == (None, False)
+    compared = report(back)
+    assert compared.values("code_similarity").keys() == {"shapes-area"}
+    assert "gone" in " ".join(compared.caveats)
 
 
 def test_ungraded_run_is_graded_in_its_sandbox_without_flips(
