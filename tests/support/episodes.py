@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 import gymnasium as gym
-import numpy as np
+from gymnasium.utils.env_checker import data_equivalence
 
 from coding_gym import Grade, Stop, tools
 from coding_gym.agents.players import get_player
@@ -98,20 +98,8 @@ TRUE = shell("true")
 
 
 def assert_same(left: Any, right: Any) -> None:
-    """Compares arrays in dicts in tuples, types and the order of keys included."""
-    assert type(left) is type(right)
-    if isinstance(left, dict):
-        assert list(left) == list(right)
-        for key in left:
-            assert_same(left[key], right[key])
-    elif isinstance(left, tuple):
-        for one, other in zip(left, right, strict=True):
-            assert_same(one, other)
-    elif isinstance(left, np.ndarray):
-        assert left.dtype == right.dtype
-        assert left.tolist() == right.tolist()
-    else:
-        assert left == right
+    """Compares arrays in dicts in tuples, types included."""
+    assert data_equivalence(left, right, exact=True), (left, right)
 
 
 def play(env: Any, actions: Iterable[Any]) -> list[str]:
