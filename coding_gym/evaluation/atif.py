@@ -80,7 +80,7 @@ def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
             arguments=call.arguments,
             extra={"arguments_text": call.arguments_text} if call.error else None,
         )
-        for call in read_calls(message, turn)
+        for call in _read_calls(message, turn)
     ]
     reasoning = message.get("reasoning_content")
     fields = _without_none(source="agent", reasoning_content=reasoning, tool_calls=calls or None)
@@ -95,7 +95,7 @@ def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
     return _without_none(**fields, metrics=_without_none(**metrics) or None)
 
 
-def read_calls(message: Message, turn: Turn | None) -> Iterator[ToolCall]:
+def _read_calls(message: Message, turn: Turn | None) -> Iterator[ToolCall]:
     """Yields the calls of a reply as the episode parsed them, with the ids of the chat.
 
     Calls of an imported chat, which no episode parsed, are read as JSON. ``arguments_text`` is the
@@ -251,6 +251,7 @@ def _messages(step: Mapping[str, Any]) -> Iterator[Message]:
 
 def _turn(step: Mapping[str, Any], reply: Message, *results: Message) -> Turn:
     metrics = step.get("metrics") or {}
+    counts: dict[str, Any] = {name: metrics.get(name) for name in _COUNTS}
     return Turn(
         action=reply["content"],
         carries_calls=True,
@@ -264,9 +265,7 @@ def _turn(step: Mapping[str, Any], reply: Message, *results: Message) -> Turn:
             if item["role"] == "tool"  # notices have the role "user"
         ),
         observation="\n".join(item["content"] for item in results),
-        model_call=ModelCall(
-            cost=metrics.get("cost_usd"), **{name: metrics.get(name) for name in _COUNTS}
-        ),
+        model_call=ModelCall(**counts, cost=metrics.get("cost_usd")),
     )
 
 
