@@ -56,7 +56,7 @@ def test_measures_of_an_episode(tasks: list[Task]) -> None:
     assert (failed["exact_match"], failed["right_location"]) == (0, 1)
     assert 0.9 < failed["code_similarity"] < 1
     assert "time_to_solution_s" not in failed
-    elsewhere = replace(bad, patch=bad.patch.replace("area.py", "other.py"))
+    elsewhere = replace(bad, patch=bad.patch.replace("shapes.py", "other.py"))
     assert episode_metrics(elsewhere, tasks[0])["right_location"] == 0
     assert "code_similarity" not in episode_metrics(bad)
 

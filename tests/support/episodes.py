@@ -1,6 +1,6 @@
-"""Shared by tests of episodes: types, actions of the tiny task, comparisons, a tool's scene.
+"""Shared by tests of episodes: types, the tiny task and its actions, comparisons, a tool's scene.
 
-The row of the tiny task and the fixtures that make environments of it are in `tests/conftest.py`.
+The fixtures that make environments of the tiny task are in `tests/conftest.py`.
 """
 
 import contextlib
@@ -24,6 +24,7 @@ from coding_gym.agents.players import get_player
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.cli.app import main
 from coding_gym.envs import CodingRepairEnv
+from coding_gym.patch import Patch
 from coding_gym.rewards import registry
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.tools import ToolContext, get_toolset
@@ -92,6 +93,28 @@ def replies(info: dict[str, Any]) -> list[str]:
     return [m["content"] for m in info["messages"] if m["role"] == "tool"]
 
 
+BUGGY = "def area(width, height):\n    return width + height\n"
+TESTS = (
+    "from shapes import area\n\n\n"
+    "def test_square():\n    assert area(2, 2) == 4\n\n\n"
+    "def test_wide():\n    assert area(3, 5) == 15\n"
+)
+HIDDEN = (
+    "from shapes import area\n\n\n"
+    "def test_tall():\n    assert area(2, 7) == 14\n\n\n"
+    "def test_flat():\n    assert area(9, 0) == 0\n"
+)
+TINY_ROW: dict[str, Any] = {
+    "instance_id": "shapes-area",
+    "problem_statement": "area(3, 5) gives 8\n\nI expected 15.",
+    "files": {"shapes.py": BUGGY, "test_shapes.py": TESTS},
+    "patch": Patch.between({"shapes.py": BUGGY}, {"shapes.py": BUGGY.replace("+", "*")}).text,
+    "test_patch": Patch.between({}, {"test_hidden.py": HIDDEN}).text,
+    "FAIL_TO_PASS": ["test_hidden.py::test_tall", "test_hidden.py::test_flat"],
+    "PASS_TO_PASS": ["test_shapes.py::test_square"],
+    "created_at": "2024-01-01T00:00:00Z",
+    "split": "train",
+}
 FIX = call("apply_patch", search="width + height", replace="width * height", file="shapes.py")
 SUBMIT = call("submit")
 TRUE = shell("true")

@@ -6,20 +6,18 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from episodes import TINY_ROW
 from sandbox_fixtures import write_rows
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.patch import Patch
 from coding_gym.rollout import RunFolder
 from coding_gym.tools.schemas import function
 from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
 
 TASK = "birch__ledger-000001"
 HOSTILE_TASK = "task<script>alert(1)</script>"
-_FILES = {"area.py": "def area(width, height):\n    return width + height\n"}
-GOLD = Patch.between(_FILES, {"area.py": _FILES["area.py"].replace("+", "*")}).text
-_TESTS = "from area import area\n\n\ndef test_wide():\n    assert area(3, 5) == 15\n"
+GOLD = TINY_ROW["patch"]
 ATTACKS = (
     "<script>window.attacked = 1</script>",
     "<img src=x onerror='window.attacked = 2'><svg onload='window.attacked = 3'>",
@@ -62,16 +60,8 @@ def write_run(path: Path, episodes: Iterable[Trajectory], **settings: Any) -> Ru
 
 def task_row(task_id: str) -> dict[str, Any]:
     """Returns the row of an invented task; its id begins with its repository."""
-    return {
-        "instance_id": task_id,
-        "problem_statement": "area(3, 5) gives 8",
-        "files": _FILES,
-        "patch": GOLD,
-        "test_patch": Patch.between({}, {"test_area.py": _TESTS}).text,
-        "FAIL_TO_PASS": ["test_area.py::test_wide"],
-        "repo": task_id.rpartition("-")[0].replace("__", "/"),
-        "difficulty": "easy",
-    }
+    repo = task_id.rpartition("-")[0].replace("__", "/")
+    return TINY_ROW | {"instance_id": task_id, "repo": repo, "difficulty": "easy"}
 
 
 def episode(task_id: str, attempt: int = 0, letter: str = "R", num_turns: int = 3) -> Trajectory:
@@ -90,7 +80,7 @@ def episode(task_id: str, attempt: int = 0, letter: str = "R", num_turns: int = 
         task_id=task_id,
         attempt=attempt,
         messages=(
-            {"role": "user", "content": "area(3, 5) gives 8\n\nI expected 15."},
+            {"role": "user", "content": TINY_ROW["problem_statement"]},
             *({"role": "assistant", "content": turn.action} for turn in turns),
         ),
         tools=_TOOLS,
@@ -100,7 +90,7 @@ def episode(task_id: str, attempt: int = 0, letter: str = "R", num_turns: int = 
         grade=Grade(
             resolved=resolved,
             reason=GradeReason.RESOLVED if resolved else GradeReason.TESTS_FAILED,
-            fail_to_pass={"test_area.py::test_wide": "passed" if resolved else "failed"},
+            fail_to_pass={"test_hidden.py::test_tall": "passed" if resolved else "failed"},
             levels={"value": 2, "end": 1},
             duration_s=2.0,
         ),
@@ -114,7 +104,9 @@ def episode(task_id: str, attempt: int = 0, letter: str = "R", num_turns: int = 
 
 
 def _turn(place: int) -> Turn:
-    command, output = ("python -m pytest -q", _PYTEST) if place % 2 else ("cat area.py", "def area")
+    command, output = (
+        ("python -m pytest -q", _PYTEST) if place % 2 else ("cat shapes.py", "def area")
+    )
     return Turn(
         action=f"Step {place}: I look at the code with `{command}`.",
         calls=(ToolCall("shell", {"cmd": command}, "a"),),

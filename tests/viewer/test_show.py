@@ -28,7 +28,7 @@ def test_episode_is_printed_with_chat_patch_and_grade(
     parts = ("I expected 15.", "── turn 0 · ", "Step 0: I look", "── turn 1 · ", "── patch ──")
     parts += ("+    return", "── grade")
     assert [text.find(part) for part in parts] == sorted(text.find(part) for part in parts)
-    assert "✘ test_area.py::test_wide" in text
+    assert "✘ test_hidden.py::test_tall" in text
     assert "\x1b" not in text  # no terminal
 
 
