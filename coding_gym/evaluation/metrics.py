@@ -23,6 +23,7 @@ METRICS: Mapping[str, str] = {
     "turns": "actions",
     "tool_calls": "tool calls that were run",
     "model_calls": "requests to the model",
+    "tokens": "tokens of the chat at its end, if a limit counts them",
     "prompt_tokens": "tokens of all prompts",
     "completion_tokens": "tokens of all replies",
     "cached_tokens": "prompt tokens that the server read from its cache",
@@ -49,7 +50,7 @@ MONITORED_COMMANDS = (
 )
 """The shell commands that nano-agent counts."""
 
-_USAGE = ("model_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
+_USAGE = ("model_calls", "tokens", "prompt_tokens", "completion_tokens", "cached_tokens")
 _INDEX = re.compile(r"^index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?\n", re.MULTILINE)
 _MAX_WORDS = 10  # words of a command that count; small models may repeat a word endlessly
 

@@ -46,8 +46,8 @@ def test_measures_of_an_episode(tasks: list[Task]) -> None:
     expected = {
         "resolved": 1, "exact_match": 1, "right_location": 1, "code_similarity": 1,
         "test_similarity": 0, "turns": 3,
-        "tool_calls": 2, "model_calls": 3, "prompt_tokens": 600, "cost": 0.25, "duration_s": 10,
-        "time_to_solution_s": 8,
+        "tool_calls": 2, "model_calls": 3, "tokens": 5000, "prompt_tokens": 600,
+        "cost": 0.25, "duration_s": 10, "time_to_solution_s": 8,
         "tool_calls_shell": 2, "tool_success_rate_shell": 1 / 2,
         "shell_cmd_cat": 1, "shell_cmd_python": 1, "shell_cmd_git": 0,
     }  # fmt: skip
@@ -151,7 +151,7 @@ def test_a_leaderboard_ranks_by_resolved_then_similarity(
     folders = [make_run(name, every(letter)) for name, letter in runs.items()]
     rows = leaderboard([report(run, tasks) for run in folders]).splitlines()[2:5]
     assert [row.split(" | ")[3] for row in rows] == ["model-strong", "model-weak", "model-broken"]
-    assert "| 1 | 0 | 620 / 16,384 | 2 / 100 |" in rows[0]
+    assert "| 1 | 0 | 5,000 / 16,384 | 2 / 100 |" in rows[0]
     assert rows[0].split(" | ")[-1].startswith("cat 1, python 1")
 
 

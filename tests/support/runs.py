@@ -94,7 +94,12 @@ def episode(task_id: str, attempt: int = 0, letter: str = "R", num_turns: int = 
             levels={"value": 2, "end": 1},
             duration_s=2.0,
         ),
-        usage={"model_calls": num_turns, "prompt_tokens": 200 * num_turns, "completion_tokens": 20},
+        usage={
+            "model_calls": num_turns,
+            "tokens": 5000,
+            "prompt_tokens": 200 * num_turns,
+            "completion_tokens": 20,
+        },
         cost=0.25,
         duration_s=10.0,
     )
