@@ -106,7 +106,7 @@ def import_run(
 
     Example: coding-gym import jobs/mine --tasks rows.jsonl --out runs/theirs
     """
-    folder = import_atif(paths, out, source)
+    folder = import_atif(paths, out, options.absolute_source(source))
     terminal().print(f"{len(folder.keys())} attempts in {out}")
 
 

@@ -60,10 +60,13 @@ def test_a_run_of_listed_tasks_needs_them_again(tiny_row: dict[str, Any], tmp_pa
 
 
 def test_exported_atif_is_imported_as_a_gradable_run(
-    run: RunFolder, rows: Path, tiny_row: dict[str, Any], tmp_path: Path
+    run: RunFolder, tiny_row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export(run.path, "atif", tmp_path / "job")
-    back = import_atif([tmp_path / "job"], tmp_path / "back", tasks=str(rows))
+    monkeypatch.chdir(tmp_path)
+    run_command("import", "job", "--tasks", "rows.jsonl", "--out", "back")
+    monkeypatch.chdir("/")
+    back = RunFolder.open(tmp_path / "back")
     (first, _), (record, _) = run.trajectories(), back.trajectories()
     assert record.patch == first.patch != ""
     assert (record.task_id, record.agent, record.grade) == ("shapes-area", "gold", None)
