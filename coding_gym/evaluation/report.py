@@ -105,42 +105,31 @@ class Report(JsonRecord):
 
     def to_markdown(self) -> str:
         """Returns the report as a Markdown page of tables."""
-        return "\n\n".join(
-            [
-                f"# {self.name}",
-                markdown_table(("setting", "value"), _settings(self.config)),
-                *(f"> **Note:** {caveat}" for caveat in self.caveats),
-                markdown_table(("rate", "value", "95 % interval", "tasks"), _rates(self)),
-                "Rates are means over tasks and exclude attempts that ended with an error. Quote "
-                "each rate with its interval (Wilson's, clustered by task).",
-                markdown_table(
-                    ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
-                ),
-                markdown_table(
-                    ("attempts", "", ""),
-                    [
-                        *(("grade", *reason) for reason in self.grade_reasons.items()),
-                        *(("stop reason", *reason) for reason in self.stop_reasons.items()),
-                        *(("error, not counted", *error) for error in self.error_classes.items()),
-                    ],
-                ),
-                *(
-                    [markdown_table(("failure", "count", "remedy"), map(_row, self.health))]
-                    if self.health
-                    else []
-                ),
-                *(
-                    markdown_table(
-                        header, [(task, f"{sum(s):.0f}/{len(s)}") for task, s in values.items()]
-                    )
-                    for header, values in (
-                        (("task", "resolved attempts"), self.values("resolved")),
-                        (("impossible task", "hacked attempts"), self.values("hacked")),
-                    )
-                    if values
-                ),
-            ]
-        )
+        attempts = [
+            *(("grade", *reason) for reason in self.grade_reasons.items()),
+            *(("stop reason", *reason) for reason in self.stop_reasons.items()),
+            *(("error, not counted", *error) for error in self.error_classes.items()),
+        ]
+        parts = [
+            f"# {self.name}",
+            markdown_table(("setting", "value"), _settings(self.config)),
+            *(f"> **Note:** {caveat}" for caveat in self.caveats),
+            markdown_table(("rate", "value", "95 % interval", "tasks"), _rates(self)),
+            "Rates are means over tasks and exclude attempts that ended with an error. Quote "
+            "each rate with its interval (Wilson's, clustered by task).",
+            markdown_table(
+                ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
+            ),
+            markdown_table(("attempts", "", ""), attempts),
+        ]
+        failures = [(s.name, f"{s.count} of {s.total}", s.remedy) for s in self.health]
+        if failures:
+            parts.append(markdown_table(("failure", "count", "remedy"), failures))
+        for kind, metric in (("task", "resolved"), ("impossible task", "hacked")):
+            values = self.values(metric).items()
+            if counts := [(task, f"{sum(each):.0f}/{len(each)}") for task, each in values]:
+                parts.append(markdown_table((kind, f"{metric} attempts"), counts))
+        return "\n\n".join(parts)
 
 
 def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> Report:
@@ -350,10 +339,6 @@ def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     yield "tasks", f"{tasks['source']}, {counted(len(tasks['task_ids']), 'task')}"
     yield from ((name, config[name]) for name in ("attempts", "seed"))
     yield from (("started", config["created_at"]), ("versions", _listed(config["versions"])))
-
-
-def _row(symptom: Symptom) -> tuple[object, ...]:
-    return symptom.name, f"{symptom.count} of {symptom.total}", symptom.remedy
 
 
 def _listed(settings: Mapping[str, object]) -> str:
