@@ -7,34 +7,22 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
-from episodes import Closing, MakeEnv
+from episodes import TINY_ROW, Closing, MakeEnv
 from grading_fixtures import grade_tree, store, suite_of
 from sandbox_fixtures import write_rows
 
 from coding_gym.envs import CodingRepairEnv
-from coding_gym.patch import Patch
 from coding_gym.sandbox.zygotes import stop_zygotes
 
 __all__ = ["grade_tree", "store", "suite_of"]
 
 _SHARED = pytest.StashKey[Path]()
 _EXAMPLES = Path(__file__).parents[1] / "examples"
-
-BUGGY = "def area(width, height):\n    return width + height\n"
-TESTS = (
-    "from shapes import area\n\n\n"
-    "def test_square():\n    assert area(2, 2) == 4\n\n\n"
-    "def test_wide():\n    assert area(3, 5) == 15\n"
-)
-HIDDEN = (
-    "from shapes import area\n\n\n"
-    "def test_tall():\n    assert area(2, 7) == 14\n\n\n"
-    "def test_flat():\n    assert area(9, 0) == 0\n"
-)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -77,17 +65,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def tiny_row() -> dict[str, Any]:
     """A task row with inline files: ``area`` adds where it should multiply."""
-    return {
-        "instance_id": "shapes-area",
-        "problem_statement": "area(3, 5) gives 8\n\nI expected 15.",
-        "files": {"shapes.py": BUGGY, "test_shapes.py": TESTS},
-        "patch": Patch.between({"shapes.py": BUGGY}, {"shapes.py": BUGGY.replace("+", "*")}).text,
-        "test_patch": Patch.between({}, {"test_hidden.py": HIDDEN}).text,
-        "FAIL_TO_PASS": ["test_hidden.py::test_tall", "test_hidden.py::test_flat"],
-        "PASS_TO_PASS": ["test_shapes.py::test_square"],
-        "created_at": "2024-01-01T00:00:00Z",
-        "split": "train",
-    }
+    return deepcopy(TINY_ROW)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from coding_gym.evaluation import (
     leaderboard,
     report,
 )
-from coding_gym.evaluation.atif_in import import_atif
+from coding_gym.evaluation.atif import import_atif
 from coding_gym.evaluation.regrade import regrade
 from coding_gym.rollout import RunFolder
 
@@ -106,7 +106,7 @@ def import_run(
 
     Example: coding-gym import jobs/mine --tasks rows.jsonl --out runs/theirs
     """
-    folder = import_atif(paths, out, source)
+    folder = import_atif(paths, out, options.absolute_source(source))
     terminal().print(f"{len(folder.keys())} attempts in {out}")
 
 

@@ -23,7 +23,7 @@ from coding_gym.synthesis.mutants import check_operators
 from coding_gym.synthesis.writing import staging, write_staged
 from coding_gym.task import Task
 
-_MAX_NAMED = 20  # commits with the same reason
+_MAX_NAMED = 20  # bugs or commits that were dropped for the same reason
 _GRADE_EVERY = {"all": 1, "sample": 10, "none": 0}
 _Make = Callable[[Path, Callable[[Progress], None]], tuple[Task, ...]]
 
@@ -92,13 +92,13 @@ def synthesize_tasks(
             **run,
         )
 
-    progress = _written(make, out, num_tasks, names_dropped=from_history)
+    progress = _written(make, out, num_tasks)
     console = terminal()
     console.print(f"{len(progress.tasks)} of {num_tasks} tasks in {out}")
     console.print(f"check them:  coding-gym validate {shlex.quote(str(out))}")
 
 
-def _written(make: _Make, out: Path, num_tasks: int, *, names_dropped: bool) -> Progress:
+def _written(make: _Make, out: Path, num_tasks: int) -> Progress:
     """Makes and writes tasks, and returns the final progress.
 
     After an interrupt or a failure, the file contains the tasks made so far.
@@ -125,7 +125,7 @@ def _written(make: _Make, out: Path, num_tasks: int, *, names_dropped: bool) -> 
         finally:
             if last.tasks:
                 write_staged(last.tasks, out, trees)
-    _print_dropped(errors, last, by_name=names_dropped)
+    _print_dropped(errors, last)
     if is_interrupted:
         kept = f"{len(last.tasks)} tasks are in {out}" if last.tasks else "nothing was written"
         errors.print(f"interrupted; {kept}")
@@ -137,12 +137,11 @@ def _written(make: _Make, out: Path, num_tasks: int, *, names_dropped: bool) -> 
     return last
 
 
-def _print_dropped(console: Console, progress: Progress, *, by_name: bool) -> None:
+def _print_dropped(console: Console, progress: Progress) -> None:
     """Prints each candidate dropped for a rare reason, and a count for each other reason."""
     dropped = [(name, reason.partition("\n")[0]) for name, reason in progress.dropped]
     counts = Counter(reason for _, reason in dropped)
-    max_named = _MAX_NAMED if by_name else 0
-    lines = [(name, reason) for name, reason in dropped if counts[reason] <= max_named]
-    lines += [(f"{n} dropped", text) for text, n in counts.most_common() if n > max_named]
+    lines = [(name, reason) for name, reason in dropped if counts[reason] <= _MAX_NAMED]
+    lines += [(f"{n} dropped", text) for text, n in counts.most_common() if n > _MAX_NAMED]
     for start, reason in lines:
         console.print(f"{start}: {reason}")

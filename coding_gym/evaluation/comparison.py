@@ -139,8 +139,8 @@ def leaderboard(reports: Iterable[Report]) -> str:
     """Returns a Markdown table of runs, ranked by resolved rate, then by code similarity.
 
     Similarities are nano-agent's score (`patch_similarity`); they, tokens and tool calls are means
-    over tasks. The last column names the shell commands that nano-agent counts, with their mean
-    number.
+    over tasks. Tokens are those of the chat, which ``max_tokens`` limits. The last column names the
+    shell commands that nano-agent counts, with their mean number.
 
     Args:
         reports: Reports of runs.
@@ -152,10 +152,9 @@ def leaderboard(reports: Iterable[Report]) -> str:
     return "\n".join([table, *([""] if notes else []), *notes, ""])
 
 
-def _mean(report: Report, *names: str) -> float | None:
-    """Returns the sum of the means of some measures; None for a run without these measures."""
-    means = [report.metrics[name].value for name in names if name in report.metrics]
-    return sum(means) if means else None
+def _mean(report: Report, name: str) -> float | None:
+    """Returns the mean of a measure; None for a run without it."""
+    return report.metrics[name].value if name in report.metrics else None
 
 
 def _rank(report: Report) -> tuple[float, float, str]:
@@ -165,7 +164,6 @@ def _rank(report: Report) -> tuple[float, float, str]:
 
 def _row(report: Report) -> tuple[object, ...]:
     limits = report.config["episode"].get("limits") or {}
-    tokens = _mean(report, "prompt_tokens", "completion_tokens")
     return (
         report.name,
         report.config["versions"].get("coding-gym", "-"),
@@ -173,7 +171,7 @@ def _row(report: Report) -> tuple[object, ...]:
         *cells(report.resolved, percent),
         number(_mean(report, "code_similarity")),
         number(_mean(report, "test_similarity")),
-        f"{number(tokens)} / {number(limits.get('max_tokens'))}",
+        f"{number(_mean(report, 'tokens'))} / {number(limits.get('max_tokens'))}",
         f"{number(_mean(report, 'tool_calls'))} / {number(limits.get('max_tool_calls'))}",
         _shell_commands(report),
     )

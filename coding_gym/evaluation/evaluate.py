@@ -100,7 +100,8 @@ def evaluate(
         InvalidArgumentError: An argument is invalid, the folder contains another run, or an
             argument would change a setting of the resumed run.
     """
-    attempts = None if attempts is None else at_least_one("attempts", attempts)
+    numbers = _bounds(attempts=attempts, images_window=images_window)
+    attempts, images_window = numbers.get("attempts"), numbers.get("images_window")
     if seed is not None and not is_integer(seed):
         raise InvalidArgumentError(f"seed must be an integer, got {seed!r}")
     bounds = _bounds(
@@ -157,7 +158,7 @@ def evaluate(
     return folder
 
 
-def _bounds(**bounds: float | None) -> dict[str, float]:
+def _bounds(**bounds: float | None) -> dict[str, Any]:
     """Returns the bounds that are not None.
 
     Raises:

@@ -4,29 +4,28 @@ A sample is an attempt: its id is the task id, its epoch is the attempt's number
 of hidden tests and the gold patch are excluded.
 """
 
+import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from coding_gym.evaluation.atif import read_calls
 from coding_gym.evaluation.exports import valid_json
 from coding_gym.grade import Grade
 from coding_gym.optional import missing_extra
-from coding_gym.trajectory import Message, Trajectory, Turn
+from coding_gym.trajectory import Trajectory
 
 try:
-    from inspect_ai import log, model, scorer, tool, viewer
+    from inspect_ai import log, model, scorer, viewer
 except ImportError as error:
     raise missing_extra("inspect-ai", "inspect") from error
 
 SCORER = "resolved"
 MAX_CHARS = 20_000_000
 """Maximum characters of the records in one log; Inspect's writer keeps a whole log in memory."""
-
-_ROLES = {"system": model.ChatMessageSystem, "tool": model.ChatMessageTool}
 
 
 def write_logs(
@@ -84,7 +83,10 @@ def _log(config: Mapping[str, Any], samples: list[Any], number: int) -> Any:
 
 
 def _sample(trajectory: Trajectory) -> Any:
-    messages = [*_messages(trajectory)]
+    chat: Any = [{"tool_call_id": "", **message} for message in trajectory.messages]
+    convert = model.messages_from_openai(chat, trajectory.model or None)
+    with ThreadPoolExecutor(1) as thread:  # notebooks already run a loop
+        messages = thread.submit(asyncio.run, convert).result()
     replies = [message for message in messages if message.role == "assistant"]
     choices = [model.ChatCompletionChoice(message=message) for message in replies[-1:]]
     usage, name = trajectory.usage, trajectory.model or trajectory.agent
@@ -124,29 +126,3 @@ def _usage(counts: Mapping[str, Any], cost: float | None) -> Any:
         input_tokens_cache_read=cached,
         total_cost=cost,
     )
-
-
-def _messages(trajectory: Trajectory) -> Iterator[Any]:
-    turns = iter(trajectory.turns)
-    functions: dict[str, str] = {}
-    for message in trajectory.messages:
-        if message["role"] == "assistant":
-            reply = _reply(message, next(turns, None), trajectory.model)
-            functions |= {call.id: call.function for call in reply.tool_calls or ()}
-            yield reply
-        else:
-            call_id = message.get("tool_call_id")
-            named = {"tool_call_id": call_id, "function": functions.get(call_id)} if call_id else {}
-            kind = _ROLES.get(message["role"], model.ChatMessageUser)
-            yield kind(content=message["content"], **named)
-
-
-def _reply(message: Message, turn: Turn | None, name: str) -> Any:
-    content: Any = message["content"]
-    if reasoning := message.get("reasoning_content"):
-        content = [model.ContentReasoning(reasoning=reasoning), model.ContentText(text=content)]
-    calls = [
-        tool.ToolCall(call.call_id, call.name, dict(call.arguments), call.error or None)
-        for call in read_calls(message, turn)
-    ]
-    return model.ChatMessageAssistant(content=content, tool_calls=calls or None, model=name or None)

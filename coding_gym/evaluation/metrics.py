@@ -23,11 +23,10 @@ METRICS: Mapping[str, str] = {
     "turns": "actions",
     "tool_calls": "tool calls that were run",
     "model_calls": "requests to the model",
+    "tokens": "tokens of the chat at its end, if a limit counts them",
     "prompt_tokens": "tokens of all prompts",
     "completion_tokens": "tokens of all replies",
     "cached_tokens": "prompt tokens that the server read from its cache",
-    "reply_tokens_per_s": "reply tokens per second of waiting for the model",
-    "cut_replies": "share of replies that a length limit truncated",
     "cost": "cost of the model, in the currency of the prices",
     "duration_s": "seconds of wall time, grading included",
     "time_to_solution_s": "seconds of wall time without grading; resolved episodes only",
@@ -37,13 +36,11 @@ METRICS: Mapping[str, str] = {
 RATES = ("resolved", "hacked", "exact_match", "right_location")
 """The measures that are 0 or 1."""
 
-_SHARES = ("code_similarity", "test_similarity", "cut_replies")
-
 
 def highest(name: str) -> float:
     """Returns the largest value that a measure can have; the smallest one is 0."""
-    is_share = name in (*RATES, *_SHARES) or name.startswith("tool_success_rate_")
-    return 1.0 if is_share else math.inf
+    is_share = name in RATES or name.endswith("_similarity")
+    return 1.0 if is_share or name.startswith("tool_success_rate_") else math.inf
 
 
 MONITORED_COMMANDS = (
@@ -53,7 +50,7 @@ MONITORED_COMMANDS = (
 )
 """The shell commands that nano-agent counts."""
 
-_USAGE = ("model_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
+_USAGE = ("model_calls", "tokens", "prompt_tokens", "completion_tokens", "cached_tokens")
 _INDEX = re.compile(r"^index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?\n", re.MULTILINE)
 _MAX_WORDS = 10  # words of a command that count; small models may repeat a word endlessly
 
@@ -82,7 +79,6 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
         "duration_s": trajectory.duration_s,
     }
     measures |= {name: trajectory.usage[name] for name in _USAGE if name in trajectory.usage}
-    measures |= _reply_measures(turns)
     if trajectory.cost is not None:
         measures["cost"] = trajectory.cost
     if trajectory.grade is not None and trajectory.resolved:
@@ -91,20 +87,6 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
         with suppress(PatchError):  # the gold patch has a form that only git can read
             measures |= _compared(trajectory, task)
     return measures | tool_usage(turns, [tool["function"]["name"] for tool in trajectory.tools])
-
-
-def _reply_measures(turns: Sequence[Turn]) -> dict[str, float]:
-    """Returns the speed of the model and the share of truncated replies, if they are known."""
-    calls = [turn.model_call for turn in turns if turn.model_call]
-    measures: dict[str, float] = {}
-    if any(call.finish_reason for call in calls):
-        measures["cut_replies"] = sum(c.finish_reason == "length" for c in calls) / len(calls)
-    timed = [c for c in calls if c.completion_tokens is not None and c.duration_s > 0]
-    if timed:
-        seconds = sum(call.duration_s for call in timed)
-        tokens = sum(call.completion_tokens or 0 for call in timed)
-        measures["reply_tokens_per_s"] = tokens / seconds
-    return measures
 
 
 def _compared(trajectory: Trajectory, task: Task) -> dict[str, float]:

@@ -63,15 +63,13 @@ def regrade(
 
     Args:
         run: The run.
-        tasks: The tasks; by default all tasks of the source in the run's settings.
+        tasks: The tasks; by default they are loaded from the source in the run's settings.
         num_workers: Number of patches to grade at the same time.
 
     Raises:
         CodingGymError: The tasks cannot be loaded, or this machine cannot run the backend.
     """
-    if tasks is None:  # without task ids, so a missing task affects only its attempts
-        tasks = run_tasks(run, only_played=False)
-    tasks_by_id = {task.task_id: task for task in tasks}
+    tasks_by_id = {task.task_id: task for task in tasks or run_tasks(run)}
     episode = run.config["episode"]
     config = EpisodeConfig(
         sandbox=SandboxOptions.parse(episode.get("sandbox", "auto")),

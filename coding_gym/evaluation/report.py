@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from coding_gym.episode.config import task_digest
-from coding_gym.errors import CodingGymError, InvalidArgumentError
+from coding_gym.errors import CodingGymError, InvalidArgumentError, UnknownTaskError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.health import Symptom, health_counts, symptoms
 from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, highest
@@ -104,42 +105,31 @@ class Report(JsonRecord):
 
     def to_markdown(self) -> str:
         """Returns the report as a Markdown page of tables."""
-        return "\n\n".join(
-            [
-                f"# {self.name}",
-                markdown_table(("setting", "value"), _settings(self.config)),
-                *(f"> **Note:** {caveat}" for caveat in self.caveats),
-                markdown_table(("rate", "value", "95 % interval", "tasks"), _rates(self)),
-                "Rates are means over tasks and exclude attempts that ended with an error. Quote "
-                "each rate with its interval (Wilson's, clustered by task).",
-                markdown_table(
-                    ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
-                ),
-                markdown_table(
-                    ("attempts", "", ""),
-                    [
-                        *(("grade", *reason) for reason in self.grade_reasons.items()),
-                        *(("stop reason", *reason) for reason in self.stop_reasons.items()),
-                        *(("error, not counted", *error) for error in self.error_classes.items()),
-                    ],
-                ),
-                *(
-                    [markdown_table(("failure", "count", "remedy"), map(_row, self.health))]
-                    if self.health
-                    else []
-                ),
-                *(
-                    markdown_table(
-                        header, [(task, f"{sum(s):.0f}/{len(s)}") for task, s in values.items()]
-                    )
-                    for header, values in (
-                        (("task", "resolved attempts"), self.values("resolved")),
-                        (("impossible task", "hacked attempts"), self.values("hacked")),
-                    )
-                    if values
-                ),
-            ]
-        )
+        attempts = [
+            *(("grade", *reason) for reason in self.grade_reasons.items()),
+            *(("stop reason", *reason) for reason in self.stop_reasons.items()),
+            *(("error, not counted", *error) for error in self.error_classes.items()),
+        ]
+        parts = [
+            f"# {self.name}",
+            markdown_table(("setting", "value"), _settings(self.config)),
+            *(f"> **Note:** {caveat}" for caveat in self.caveats),
+            markdown_table(("rate", "value", "95 % interval", "tasks"), _rates(self)),
+            "Rates are means over tasks and exclude attempts that ended with an error. Quote "
+            "each rate with its interval (Wilson's, clustered by task).",
+            markdown_table(
+                ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
+            ),
+            markdown_table(("attempts", "", ""), attempts),
+        ]
+        failures = [(s.name, f"{s.count} of {s.total}", s.remedy) for s in self.health]
+        if failures:
+            parts.append(markdown_table(("failure", "count", "remedy"), failures))
+        for kind, metric in (("task", "resolved"), ("impossible task", "hacked")):
+            values = self.values(metric).items()
+            if counts := [(task, f"{sum(each):.0f}/{len(each)}") for task, each in values]:
+                parts.append(markdown_table((kind, f"{metric} attempts"), counts))
+        return "\n\n".join(parts)
 
 
 def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> Report:
@@ -190,25 +180,28 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     )
 
 
-def run_tasks(run: RunFolder, *, only_played: bool = True) -> Sequence[Task]:
-    """Loads the tasks of a run from the source in its settings.
-
-    Args:
-        run: The run.
-        only_played: Whether to load only the tasks of the run, which must all exist; otherwise all
-            tasks of the source.
+def run_tasks(run: RunFolder) -> Sequence[Task]:
+    """Loads the tasks of a run that the source in its settings still contains.
 
     Raises:
-        CodingGymError: They cannot be loaded.
+        CodingGymError: None can be loaded.
     """
-    unused = {"digest"} if only_played else {"digest", "task_ids"}
-    source = {name: value for name, value in run.config["tasks"].items() if name not in unused}
+    source = {name: value for name, value in run.config["tasks"].items() if name != "digest"}
     if source["source"] == ROWS:
         raise InvalidArgumentError(
             f"{run.path} does not contain its tasks, which were passed as a list; pass them again "
             "in Python: report(run, tasks=...) or regrade(run, tasks=...)"
         )
-    return load_tasks(**source, needs_tests=False)
+    try:
+        return load_tasks(**source, needs_tests=False)
+    except UnknownTaskError:
+        tasks: list[Task] = []
+        for task_id in sorted(dict(run.keys())):  # the tasks with a verdict
+            with suppress(UnknownTaskError):
+                tasks += load_tasks(**source | {"task_ids": task_id}, needs_tests=False)
+        if not tasks:
+            raise
+        return tasks
 
 
 def _episodes(
@@ -221,7 +214,7 @@ def _episodes(
         health.update(health_counts(record))
         task = tasks_by_id.get(record.task_id)
         recorded = record.settings.get("task_digest")
-        if task is not None and recorded not in (None, task_digest(task)):
+        if tasks_by_id and (task is None or recorded not in (None, task_digest(task))):
             changed.add(record.task_id)
             task = None
         ungraded += record.grade is None or record.grade.reason is GradeReason.NOT_GRADED
@@ -238,7 +231,7 @@ def _episodes(
     if changed:
         caveats.append(
             f"Not compared with gold patches: attempts at {counted(len(changed), 'task')}, such as "
-            f"{min(changed)}, changed after the run or recorded by an older version."
+            f"{min(changed)}, changed or removed after the run, or recorded by an older version."
         )
     if ungraded and any(episode.keys() & {"resolved", "hacked"} for episode in episodes):
         caveats.append(f"Not graded, so counted as failed: {counted(ungraded, 'attempt')}.")
@@ -346,10 +339,6 @@ def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     yield "tasks", f"{tasks['source']}, {counted(len(tasks['task_ids']), 'task')}"
     yield from ((name, config[name]) for name in ("attempts", "seed"))
     yield from (("started", config["created_at"]), ("versions", _listed(config["versions"])))
-
-
-def _row(symptom: Symptom) -> tuple[object, ...]:
-    return symptom.name, f"{symptom.count} of {symptom.total}", symptom.remedy
 
 
 def _listed(settings: Mapping[str, object]) -> str:

@@ -14,7 +14,6 @@ Analysis for the Behavioral Sciences" (1988).
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,24 +53,17 @@ class Estimate(JsonRecord):
     num_tasks: int
 
 
-def wilson_interval(
-    num_successes: float, num_trials: float, quantile: float | None = None
-) -> tuple[float, float]:
+def wilson_interval(rate: float, num_trials: float, z: float) -> tuple[float, float]:
     """Returns Wilson's score interval of a rate, as its lower and upper end.
 
     Args:
-        num_successes: Trials that succeeded.
-        num_trials: Number of independent trials, or the effective number; 0 returns (0, 1).
-        quantile: The critical value, in standard errors; by default that of the normal
-            distribution.
+        rate: The share of trials that succeeded.
+        num_trials: Number of independent trials, or the effective number.
+        z: The critical value, in standard errors.
 
-    >>> [round(end, 4) for end in wilson_interval(3, 10)]
+    >>> [round(end, 4) for end in wilson_interval(0.3, 10, 1.96)]
     [0.1078, 0.6032]
     """
-    if not num_trials:
-        return 0.0, 1.0
-    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) if quantile is None else quantile
-    rate = num_successes / num_trials
     centre = rate + z * z / (2 * num_trials)
     half = z * math.sqrt(rate * (1 - rate) / num_trials + (z / (2 * num_trials)) ** 2)
     scale = 1 + z * z / num_trials
@@ -105,8 +97,7 @@ def rate_estimate(values: Values, num_attempts: int) -> Estimate:
         num_trials = float(mean.num_tasks)
     else:
         num_trials = spread / max(mean.std_error**2, spread / num_attempts)
-    quantile = _t_quantile(mean.num_tasks)
-    low, high = wilson_interval(mean.value * num_trials, num_trials, quantile)
+    low, high = wilson_interval(mean.value, num_trials, _t_quantile(mean.num_tasks))
     return replace(mean, low=low, high=high)
 
 
@@ -264,7 +255,8 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
     better, worse = (int((sign * differences > _ROUNDING).sum()) for sign in (1, -1))
     difference = mean_estimate(differences, least=-1.0, most=1.0)
     if difference.std_error is not None and difference.std_error < _ROUNDING:
-        share, value = wilson_interval(0, len(common))[1], difference.value
+        share = binomtest(0, len(common)).proportion_ci(method="wilson").high
+        value = difference.value
         low, high = value - share * (1 + value), value + share * (1 - value)
         difference = replace(difference, low=low, high=high)
     flips = {

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from coding_gym.arguments import at_least_one
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import get_backend
 from coding_gym.sandbox.images.fetching import fetch_image
@@ -42,7 +41,6 @@ class ImageWindows:
     def __init__(
         self, attempts: Iterable[Attempt], size: int, sandbox: str, is_over: Callable[[], bool]
     ) -> None:
-        at_least_one("images_window", size)
         self._backend = get_backend(sandbox)
         if self._backend.name != "namespace":
             raise InvalidArgumentError(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _MAX_CONFIG_BYTES = 64 << 20
+_MAX_ATTEMPTS = 10**9  # Python refuses to print integers of many digits
 _MAX_PAGE, _MAX_TEXT, _MAX_MORE = 5_000_000, 20_000, 50_000
 """Maximum characters of all turns on a page (approximate), of a text, and of a further piece."""
 
@@ -69,7 +70,7 @@ class Run:
             ) from None
         self.index = RunIndex(folder)
         self.tasks: Mapping[str, Task] | None = None
-        self._summary = self._sum_up()
+        self._summary: Json = {}
         self._is_changed = True  # since the last summary
 
     def load_tasks(self) -> None:
@@ -94,7 +95,8 @@ class Run:
         if not is_busy and self.tasks is None:
             self.tasks = {}
             threading.Thread(target=self.load_tasks, daemon=True).start()
-        self._is_changed |= is_busy
+        if is_busy:
+            self._is_changed = True
         return is_busy
 
     def complete(self) -> None:
@@ -144,11 +146,11 @@ class Run:
         settings = {
             name: turns.argument_text(value)[:300]
             for name, value in self._settings.items()
-            if name != "tasks.task_ids" and not name.startswith("command.")
+            if name != "tasks.task_ids"
         }
         ids, attempts = (self._settings.get(name) for name in ("tasks.task_ids", "attempts"))
         ids = [task for task in ids if isinstance(task, str)] if isinstance(ids, list) else []
-        attempts = max(attempts, 1) if isinstance(attempts, int) else 1
+        attempts = min(max(attempts, 1), _MAX_ATTEMPTS) if isinstance(attempts, int) else 1
         return {"settings": settings, "task_ids": ids, "attempts": attempts}
 
     def _is_running(self) -> bool:

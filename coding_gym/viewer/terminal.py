@@ -27,9 +27,8 @@ def episode_parts(record: Trajectory) -> Iterator[RenderableType]:
             yield _turn(*waiting.pop(0))
         if message["role"] != "system":
             yield transcript.render([message])
-    for index, turn in (
-        waiting if is_paired else waiting[-1:]
-    ):  # a `Stop`, such as the output of a command-line agent
+    # A `Stop`, such as the output of a command-line agent, is no message.
+    for index, turn in waiting if is_paired else waiting[-1:]:
         yield _turn(index, turn)
         yield turn.action
     if record.error:

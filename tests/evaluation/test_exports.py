@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import make_run
+from runs import TASK, make_exported_run
 
 from coding_gym.errors import UnknownNameError
 from coding_gym.evaluation import export
@@ -17,8 +17,8 @@ AGENT_STEP |= {"llm_call_count", "extra"}
 
 
 @pytest.fixture
-def run(tmp_path: Path, tiny_row: dict[str, Any]) -> Path:
-    return make_run(tmp_path / "run", tiny_row)
+def run(tmp_path: Path) -> Path:
+    return make_exported_run(tmp_path / "run")
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -28,10 +28,10 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_atif_keeps_tool_results_in_the_calling_step(run: Path, tmp_path: Path) -> None:
     paths = export(run, "atif", tmp_path / "out")
     assert len(paths) == 6
-    (atif,) = lines(tmp_path / "out/shapes-area-0/agent/trajectory.json")
+    (atif,) = lines(tmp_path / f"out/{TASK}-0/agent/trajectory.json")
     assert atif["schema_version"] == "ATIF-v1.7"
-    (trial,) = lines(tmp_path / "out/shapes-area-0/config.json")
-    assert (trial["trial_name"], trial["agent"]["name"]) == ("shapes-area-0", "chat")
+    (trial,) = lines(tmp_path / f"out/{TASK}-0/config.json")
+    assert (trial["trial_name"], trial["agent"]["name"]) == (f"{TASK}-0", "chat")
     assert [step["source"] for step in atif["steps"]] == ["system", "user", "agent", "agent"]
     assert [step["step_id"] for step in atif["steps"]] == [1, 2, 3, 4]
     for step in atif["steps"]:
@@ -51,7 +51,7 @@ def test_atif_keeps_tool_results_in_the_calling_step(run: Path, tmp_path: Path) 
 def test_swebench_predictions_keep_patches_as_they_are(run: Path, tmp_path: Path) -> None:
     export(run, "swebench", tmp_path)
     predictions = {row["instance_id"]: row for row in lines(tmp_path / "predictions-1.jsonl")}
-    assert predictions.keys() == {"shapes-area", "empty", "wrong"}
+    assert predictions.keys() == {TASK, "empty", "wrong"}
     assert predictions["wrong"]["model_patch"] == "diff \udcff"
     assert predictions["wrong"]["model_name_or_path"] == "owner/model"
 
@@ -60,8 +60,8 @@ def test_sft_rows_are_resolved(run: Path, tmp_path: Path) -> None:
     (path,) = export(run, "sft", tmp_path)
     row, other = lines(path)
     assert [(one["task_id"], one["attempt"]) for one in (row, other)] == [
-        ("shapes-area", 0),
-        ("shapes-area", 1),
+        (TASK, 0),
+        (TASK, 1),
     ]
     assert [message["role"] for message in row["messages"]][2:4] == ["assistant", "tool"]
     assert row["messages"][1]["content"] == "It adds. \ufffd"
@@ -81,15 +81,15 @@ def test_inspect_reads_verdicts_messages_calls_and_usage(run: Path, tmp_path: Pa
     log = pytest.importorskip("inspect_ai.log", reason="needs the extra `inspect`")
     (path,) = export(run, "inspect", tmp_path / "out")
     samples = {(sample.id, sample.epoch): sample for sample in log.read_eval_log(path).samples}
-    ids = ("shapes-area", "empty", "wrong", "lost")
+    ids = (TASK, "empty", "wrong", "lost")
     assert samples.keys() == {(task_id, epoch) for task_id in ids for epoch in (1, 2)}
-    assert samples["shapes-area", 1].scores["resolved"].value == 1.0
+    assert samples[TASK, 1].scores["resolved"].value == 1.0
     wrong = samples["wrong", 1].scores["resolved"]
     assert (wrong.value, wrong.explanation) == (0.0, GradeReason.TESTS_FAILED)
     assert not samples["lost", 1].scores
     assert samples["lost", 1].error.message == "x"
-    assert "test_hidden" not in samples["shapes-area", 1].model_dump_json()
-    _, user, reply, result, error, last, _ = samples["shapes-area", 1].messages
+    assert "test_hidden" not in samples[TASK, 1].model_dump_json()
+    _, user, reply, result, error, last, _ = samples[TASK, 1].messages
     assert (user.role, user.text) == ("user", "It adds. \ufffd")
     assert (reply.content[0].reasoning, reply.text) == ("Hm.", "Look.")
     assert [(call.id, call.arguments) for call in reply.tool_calls] == [
@@ -100,7 +100,7 @@ def test_inspect_reads_verdicts_messages_calls_and_usage(run: Path, tmp_path: Pa
     assert (result.tool_call_id, result.function, result.text) == ("a", "shell", "shapes.py")
     assert (error.tool_call_id, last.text) == ("b", "")
     assert samples["wrong", 1].metadata["patch"] == "diff \ufffd"
-    sample = samples["shapes-area", 1]
+    sample = samples[TASK, 1]
     assert sample.metadata["rewards"] == [0.0, 1.0]
     assert sample.model_usage["owner/model"].total_cost == 0.5
     assert sample.model_usage["owner/model"].input_tokens == 9

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from episodes import run_command
-from made_runs import resolved_episode
+from runs import native_episode
+from sandbox_fixtures import write_rows
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import export, report
-from coding_gym.evaluation.atif_in import from_atif, import_atif
+from coding_gym.evaluation.atif import from_atif, import_atif
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.health import health_counts, symptoms
 from coding_gym.evaluation.regrade import regrade
@@ -59,10 +60,13 @@ def test_a_run_of_listed_tasks_needs_them_again(tiny_row: dict[str, Any], tmp_pa
 
 
 def test_exported_atif_is_imported_as_a_gradable_run(
-    run: RunFolder, rows: Path, tiny_row: dict[str, Any], tmp_path: Path
+    run: RunFolder, tiny_row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export(run.path, "atif", tmp_path / "job")
-    back = import_atif([tmp_path / "job"], tmp_path / "back", tasks=str(rows))
+    monkeypatch.chdir(tmp_path)
+    run_command("import", "job", "--tasks", "rows.jsonl", "--out", "back")
+    monkeypatch.chdir("/")
+    back = RunFolder.open(tmp_path / "back")
     (first, _), (record, _) = run.trajectories(), back.trajectories()
     assert record.patch == first.patch != ""
     assert (record.task_id, record.agent, record.grade) == ("shapes-area", "gold", None)
@@ -86,8 +90,7 @@ def test_one_missing_task_affects_only_its_attempts(
 ) -> None:
     export(run.path, "atif", tmp_path / "job")
     harbor_trial(tmp_path / "job/other")
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps(tiny_row) + "\n", encoding="utf-8")
+    rows = write_rows(tmp_path / "rows.jsonl", tiny_row, {"instance_id": "malformed"})
     back = import_atif([tmp_path / "job"], tmp_path / "back", tasks=str(rows))
     results = {one.task_id: one for one in regrade(back)}
     assert results.keys() == {"shapes-area"}  # the other has no patch
@@ -99,6 +102,9 @@ def test_one_missing_task_affects_only_its_attempts(
     assert results["shapes-area"].after is not None
     assert results["gone"].problem
     assert (results["gone"].after, results["gone"].is_flip) == (None, False)
+    compared = report(back)
+    assert compared.values("code_similarity").keys() == {"shapes-area"}
+    assert "gone" in " ".join(compared.caveats)
 
 
 def test_ungraded_run_is_graded_in_its_sandbox_without_flips(
@@ -205,7 +211,7 @@ def test_config_without_a_required_key_is_refused(key: str, tmp_path: Path) -> N
 
 
 def test_every_symptom_is_counted_with_a_remedy() -> None:
-    good = resolved_episode("one", "")
+    good = native_episode()
     cut = Turn(action="", model_call=ModelCall(finish_reason="length"))
     other = Turn(action="go", calls=(ToolCall("browse", {}), ToolCall("shell", {}, error="bad")))
     thought = {"role": "assistant", "content": "", "reasoning_content": '<tool_call>{"name": 1}'}

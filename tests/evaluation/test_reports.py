@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from grading_fixtures import made_task
-from made_runs import run_config
+from runs import episode, task_row, write_run
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.evaluation import Report, compare, leaderboard, report
@@ -15,94 +14,42 @@ from coding_gym.evaluation.metrics import episode_metrics
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.rollout import RunFolder
 from coding_gym.task import Task
-from coding_gym.tools.schemas import function
-from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
+from coding_gym.trajectory import Turn
 
 MakeRun = Callable[..., RunFolder]
-BASE = {"shapes.py": "def area(a, b):\n    return a + b\n\n\ndef edge(a):\n    return 4 * a\n"}
-FIXED = {"shapes.py": BASE["shapes.py"].replace("a + b", "a * b")}
-HIDDEN = {
-    "test_hidden.py": "from shapes import area\n\n\ndef test_area(): assert area(2, 3) == 6\n"
-}
-
-Attempts = Mapping[str, str]
-"""A letter for each attempt at a task, by its id: ``R`` resolved, ``f`` failed, ``e`` error."""
+TASK_IDS = [f"task-{number:02}" for number in range(12)]
 
 
 @pytest.fixture
 def tasks() -> list[Task]:
-    return [made_task(f"task-{n:02}", BASE, FIXED, HIDDEN) for n in range(12)]
-
-
-def turn(*commands: str, end: str = "tool_calls") -> Turn:
-    calls = tuple(ToolCall("shell", {"cmd": command}) for command in commands)
-    results = tuple(ToolResult("", ok="missing" not in command) for command in commands)
-    call = ModelCall(prompt_tokens=100, completion_tokens=10, duration_s=0.5, finish_reason=end)
-    return Turn(action="", calls=calls, results=results, model_call=call)
-
-
-def attempt(task: Task, number: int, letter: str) -> Trajectory:
-    """Returns an attempt of two turns; a failed attempt changes the right line wrongly."""
-    is_resolved = letter == "R"
-    patch = task.gold_patch if is_resolved else task.gold_patch.replace("a * b", "a - b")
-    reason = GradeReason.RESOLVED if is_resolved else GradeReason.TESTS_FAILED
-    grade = Grade(resolved=is_resolved, reason=reason, levels={"value": 2, "end": 1}, duration_s=2)
-    return Trajectory(
-        task_id=task.task_id,
-        attempt=number,
-        seed=number,
-        turns=(
-            turn("ls", "cat shapes.py missing.py"),
-            turn("cat shapes.py | grep area", end="length"),
-        ),
-        tools=(function("shell", "Runs a command.", cmd="The command."),),
-        stop_reason=StopReason.SUBMITTED if is_resolved else StopReason.MAX_TURNS,
-        patch="" if letter == "e" else patch,
-        grade=None if letter == "e" else grade,
-        usage={"model_calls": 2, "prompt_tokens": 200, "completion_tokens": 20},
-        cost=0.25,
-        error="no reply" if letter == "e" else "",
-        error_class="model" if letter == "e" else "",
-        duration_s=10.0,
-    )
+    return [Task.from_row(task_row(task_id)) for task_id in TASK_IDS]
 
 
 @pytest.fixture
-def make_run(tmp_path: Path, tasks: list[Task]) -> Callable[..., RunFolder]:
-    """Writes a run into a folder of the given name."""
-    by_id = {task.task_id: task for task in tasks}
+def make_run(tmp_path: Path) -> MakeRun:
+    """Writes a run into a folder of the given name, from the letters of each task's attempts."""
 
-    def make(name: str, attempts: Attempts, **changes: Any) -> RunFolder:
-        config = run_config(
-            agent={"name": "chat", "model": f"model-{name}", "sampling": {"temperature": 0.7}},
-            tasks={"source": "nowhere.jsonl", "task_ids": [*attempts]},
-            attempts=max(map(len, attempts.values())),
-            episode={"limits": {"max_tokens": 16384, "max_tool_calls": 100}},
-        )
-        folder = RunFolder.create(tmp_path / name, config | changes)
-        with folder.writer() as writer:
-            for task_id, letters in attempts.items():
-                for number, letter in enumerate(letters):
-                    writer.add(attempt(by_id[task_id], number, letter))
-        return folder
+    def make(name: str, attempts: Mapping[str, str], **settings: Any) -> RunFolder:
+        pairs = [(task_id, *pair) for task_id in attempts for pair in enumerate(attempts[task_id])]
+        return write_run(tmp_path / name, [episode(*pair) for pair in pairs], **settings)
 
     return make
 
 
-def every(tasks: list[Task], letters: str) -> dict[str, str]:
-    return {task.task_id: letters for task in tasks}
+def every(letters: str) -> dict[str, str]:
+    return dict.fromkeys(TASK_IDS, letters)
 
 
-def test_measures_of_an_episode(make_run: MakeRun, tasks: list[Task]) -> None:
-    good, bad = make_run("a", {"task-00": "Rf"}).trajectories()
+def test_measures_of_an_episode(tasks: list[Task]) -> None:
+    good, bad = (episode("task-00", letter=letter) for letter in "Rf")
     measures = episode_metrics(good, tasks[0])
     expected = {
         "resolved": 1, "exact_match": 1, "right_location": 1, "code_similarity": 1,
-        "test_similarity": 0, "turns": 2,
-        "tool_calls": 3, "model_calls": 2, "prompt_tokens": 200, "cost": 0.25, "duration_s": 10,
-        "reply_tokens_per_s": 20, "cut_replies": 0.5, "time_to_solution_s": 8,
-        "tool_calls_shell": 3, "tool_success_rate_shell": 2 / 3,
-        "shell_cmd_cat": 2, "shell_cmd_grep": 1, "shell_cmd_ls": 1, "shell_cmd_git": 0,
+        "test_similarity": 0, "turns": 3,
+        "tool_calls": 2, "model_calls": 3, "tokens": 5000, "prompt_tokens": 600,
+        "cost": 0.25, "duration_s": 10, "time_to_solution_s": 8,
+        "tool_calls_shell": 2, "tool_success_rate_shell": 1 / 2,
+        "shell_cmd_cat": 1, "shell_cmd_python": 1, "shell_cmd_git": 0,
     }  # fmt: skip
     assert {name: measures[name] for name in expected} == expected
     failed = episode_metrics(bad, tasks[0])
@@ -115,7 +62,7 @@ def test_measures_of_an_episode(make_run: MakeRun, tasks: list[Task]) -> None:
 
 
 def test_errors_are_excluded_from_rates(make_run: MakeRun, tasks: list[Task]) -> None:
-    attempts = every(tasks, "RRff") | {"task-01": "eeee", "task-02": "Re"}
+    attempts = every("RRff") | {"task-01": "eeee", "task-02": "Re"}
     result = report(make_run("a", attempts), tasks)
     assert result.resolved is not None
     assert result.resolved.value == pytest.approx((10 * 0.5 + 1) / 11)
@@ -147,26 +94,22 @@ def test_errors_are_excluded_from_rates(make_run: MakeRun, tasks: list[Task]) ->
     ],
 )
 def test_suspicious_attempts_add_caveats(
-    changes: dict[str, Any], num_new: int, make_run: MakeRun, tasks: list[Task]
+    changes: dict[str, Any], num_new: int, make_run: MakeRun, tasks: list[Task], tmp_path: Path
 ) -> None:
-    run, other = make_run("a", {"task-00": "R"}), make_run("b", {"task-00": ""})
-    (record,) = run.trajectories()
-    with other.writer() as writer:
-        writer.add(replace(record, **changes))
-    known = set(report(run, tasks).caveats)
+    record = episode("task-00")
+    other = write_run(tmp_path / "b", [replace(record, **changes)])
+    known = set(report(make_run("a", {"task-00": "R"}), tasks).caveats)
     new = {*report(other, tasks).caveats} - known
     assert len(new) == num_new
     assert not any("1 attempts" in caveat or "1 tasks" in caveat for caveat in new)
 
 
 def test_report_survives_json(make_run: MakeRun, tasks: list[Task]) -> None:
-    result = report(make_run("a", every(tasks, "Rf")), tasks)
+    result = report(make_run("a", every("Rf")), tasks)
     assert Report.from_json(json.loads(json.dumps(result.to_json()))) == result
     page = result.to_markdown()
-    for text in ("coding-gym 0.1.0", "| seed | 0 |", "temperature 0.7", "model-a"):
+    for text in ("coding-gym 0.1.0", "| seed | 0 |", "temperature 0.7", "model-a", "| turns | 3 |"):
         assert text in page
-    for row in ("| reply_tokens_per_s | 20 |", "| cut_replies | 0.5 |"):
-        assert row in page
     assert "50.0 %" in result.summary()
 
 
@@ -177,17 +120,14 @@ def test_run_without_tasks_or_verdicts_has_a_report(make_run: MakeRun) -> None:
     assert "| - |" in result.to_markdown()
 
 
-def test_changed_task_is_not_compared(make_run: MakeRun, tasks: list[Task]) -> None:
-    run = make_run("a", {"task-00": "R"})
-    (record,) = run.trajectories()
-    with run.writer() as writer:
-        writer.add(replace(record, attempt=1, settings={"task_digest": "another"}))
-    result = report(run, tasks)
+def test_changed_task_is_not_compared(tmp_path: Path, tasks: list[Task]) -> None:
+    changed = replace(episode("task-00", attempt=1), settings={"task_digest": "another"})
+    result = report(write_run(tmp_path / "run", [episode("task-00"), changed]), tasks)
     assert [*result.values("code_similarity").values()] == [[1.0]]
 
 
 def test_comparison_warns_of_settings_and_lists_flips(make_run: MakeRun, tasks: list[Task]) -> None:
-    same = every(tasks, "R")
+    same = every("R")
     a = report(make_run("a", same | {"task-00": "f", "task-02": "f"}), tasks)
     b = report(make_run("b", same | {"task-01": "f"}), tasks)
     comparison = compare(a, b)
@@ -208,15 +148,15 @@ def test_a_leaderboard_ranks_by_resolved_then_similarity(
     make_run: MakeRun, tasks: list[Task]
 ) -> None:
     runs = {"weak": "f", "strong": "R", "broken": "e"}
-    folders = [make_run(name, every(tasks, letter)) for name, letter in runs.items()]
+    folders = [make_run(name, every(letter)) for name, letter in runs.items()]
     rows = leaderboard([report(run, tasks) for run in folders]).splitlines()[2:5]
     assert [row.split(" | ")[3] for row in rows] == ["model-strong", "model-weak", "model-broken"]
-    assert "| 1 | 0 | 220 / 16,384 | 3 / 100 |" in rows[0]
-    assert rows[0].split(" | ")[-1].startswith("cat 2, grep 1, ls 1")
+    assert "| 1 | 0 | 5,000 / 16,384 | 2 / 100 |" in rows[0]
+    assert rows[0].split(" | ")[-1].startswith("cat 1, python 1")
 
 
 def test_rates_have_intervals_within_their_bounds(make_run: MakeRun, tasks: list[Task]) -> None:
-    run = make_run("a", every(tasks[:4], "R"))
+    run = make_run("a", dict.fromkeys(TASK_IDS[:4], "R"))
     clean = Turn(action="", calls=(ToolCall("shell", {"cmd": "ls"}),), results=(ToolResult(""),))
     with run.writer() as writer:
         for record in [*run.trajectories()][1:]:  # rates of 2/3, 1, 1 and 1

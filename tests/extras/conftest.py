@@ -12,7 +12,6 @@ import pytest
 _NUM_NODES = 2
 EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.append(str(EXAMPLES))  # for menu_policy
-sys.path.append(str(Path(__file__).parents[1] / "evaluation"))  # for made_runs
 
 if importlib.util.find_spec("trl"):
     # The packages read these variables on import: no network access, and no announcements.

@@ -1,6 +1,6 @@
-"""Shared by tests of episodes: types, actions of the tiny task, comparisons, a tool's scene.
+"""Shared by tests of episodes: types, the tiny task and its actions, comparisons, a tool's scene.
 
-The row of the tiny task and the fixtures that make environments of it are in `tests/conftest.py`.
+The fixtures that make environments of the tiny task are in `tests/conftest.py`.
 """
 
 import contextlib
@@ -17,13 +17,14 @@ from typing import Any
 from unittest.mock import patch
 
 import gymnasium as gym
-import numpy as np
+from gymnasium.utils.env_checker import data_equivalence
 
 from coding_gym import Grade, Stop, tools
 from coding_gym.agents.players import get_player
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.cli.app import main
 from coding_gym.envs import CodingRepairEnv
+from coding_gym.patch import Patch
 from coding_gym.rewards import registry
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.tools import ToolContext, get_toolset
@@ -92,26 +93,36 @@ def replies(info: dict[str, Any]) -> list[str]:
     return [m["content"] for m in info["messages"] if m["role"] == "tool"]
 
 
+BUGGY = "def area(width, height):\n    return width + height\n"
+TESTS = (
+    "from shapes import area\n\n\n"
+    "def test_square():\n    assert area(2, 2) == 4\n\n\n"
+    "def test_wide():\n    assert area(3, 5) == 15\n"
+)
+HIDDEN = (
+    "from shapes import area\n\n\n"
+    "def test_tall():\n    assert area(2, 7) == 14\n\n\n"
+    "def test_flat():\n    assert area(9, 0) == 0\n"
+)
+TINY_ROW: dict[str, Any] = {
+    "instance_id": "shapes-area",
+    "problem_statement": "area(3, 5) gives 8\n\nI expected 15.",
+    "files": {"shapes.py": BUGGY, "test_shapes.py": TESTS},
+    "patch": Patch.between({"shapes.py": BUGGY}, {"shapes.py": BUGGY.replace("+", "*")}).text,
+    "test_patch": Patch.between({}, {"test_hidden.py": HIDDEN}).text,
+    "FAIL_TO_PASS": ["test_hidden.py::test_tall", "test_hidden.py::test_flat"],
+    "PASS_TO_PASS": ["test_shapes.py::test_square"],
+    "created_at": "2024-01-01T00:00:00Z",
+    "split": "train",
+}
 FIX = call("apply_patch", search="width + height", replace="width * height", file="shapes.py")
 SUBMIT = call("submit")
 TRUE = shell("true")
 
 
 def assert_same(left: Any, right: Any) -> None:
-    """Compares arrays in dicts in tuples, types and the order of keys included."""
-    assert type(left) is type(right)
-    if isinstance(left, dict):
-        assert list(left) == list(right)
-        for key in left:
-            assert_same(left[key], right[key])
-    elif isinstance(left, tuple):
-        for one, other in zip(left, right, strict=True):
-            assert_same(one, other)
-    elif isinstance(left, np.ndarray):
-        assert left.dtype == right.dtype
-        assert left.tolist() == right.tolist()
-    else:
-        assert left == right
+    """Compares arrays in dicts in tuples, types included."""
+    assert data_equivalence(left, right, exact=True), (left, right)
 
 
 def play(env: Any, actions: Iterable[Any]) -> list[str]:

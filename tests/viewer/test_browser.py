@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runs import TASK, make_hostile_run, make_run
 from sandbox_fixtures import wait_until
-from synthetic_runs import TASK, add, make_hostile_run, make_run
 
+from coding_gym.rollout import RunFolder
 from coding_gym.trajectory import Trajectory
 
 pytestmark = pytest.mark.nightly
@@ -95,7 +96,7 @@ def test_keys_navigate_from_runs_to_turns(page: Any) -> None:
 def test_gold_patch_is_displayed_on_request(page: Any) -> None:
     page.goto(f"/#/run/first/episode?task={TASK}&attempt=1")
     patch = page.get_by_role("region", name="Patch")
-    patch.get_by_text("height + width").wait_for()
+    patch.get_by_text("width - height").wait_for()
     assert "width * height" not in patch.inner_text()
     page.keyboard.press("g")
     patch.get_by_text("width * height").wait_for()
@@ -103,9 +104,9 @@ def test_gold_patch_is_displayed_on_request(page: Any) -> None:
 
 def test_runs_and_episodes_are_compared(page: Any) -> None:
     page.goto("/#/")
-    for name in ("first", "second"):
-        page.get_by_label(f"Choose {name}").check()
-    page.get_by_role("button", name="Compare").click()
+    page.get_by_role("link", name="Compare two").click()
+    for label, name in (("A", "first"), ("B", "second")):
+        page.locator(f"[data-key={label}]").select_option(name)
     page.get_by_text("McNemar").wait_for()
     page.goto(f"/#/pair?a=first|{TASK}|0&b=second|{TASK}|1")
     page.get_by_role("button", name="First difference: turn 3").wait_for()
@@ -133,6 +134,7 @@ def test_large_outputs_are_displayed_in_pieces(page: Any) -> None:
 def test_new_attempts_appear_while_the_page_is_open(page: Any, folder: Path) -> None:
     page.goto("/#/run/second")
     page.get_by_text("of 120 episodes").wait_for()
-    add(folder / "second", Trajectory(task_id="new", error="lost", error_class="sandbox"))
+    lost = Trajectory(task_id="new", error="lost", error_class="sandbox")
+    RunFolder.open(folder / "second").add(lost)
     page.get_by_text("of 121 episodes").wait_for()
     page.get_by_text("1 sandbox").wait_for()

@@ -6,13 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from synthetic_runs import TASK, add, config, make_run, write_run
+from runs import TASK, make_run, write_run
 
+from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.grade import Grade, GradeReason
+from coding_gym.rollout import RunFolder
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.index import Row, RunIndex
 from coding_gym.viewer.pages import Run
+from coding_gym.viewer.turns import digest
 
 GRADED = Trajectory(
     task_id="a",
@@ -45,26 +48,26 @@ def test_every_attempt_has_the_facts_of_its_record(run: Path) -> None:
         assert (record.task_id, record.attempt) == key
         assert row["turns"] == len(record.turns)
         assert (row["started_at"], row["cost"]) == (record.started_at, record.cost)
-        assert row["tokens"] == record.usage["prompt_tokens"]
+        assert row["tokens"] == record.usage["prompt_tokens"] + 20
         assert row["outcome"] == ("resolved" if record.resolved else "unresolved")
 
 
 def test_verdict_replaces_error_but_not_the_reverse(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", config("run", "m", "rows", ["a"]), [LOST])
-    index = RunIndex(run)
+    run = write_run(tmp_path / "run", [LOST])
+    index = RunIndex(run.path)
     assert refreshed(index)["a", 0]["outcome"] == "error"
     assert index.search("early") == [("a", 0)]
-    add(run, GRADED)
+    run.add(GRADED)
     assert refreshed(index)["a", 0]["outcome"] == "resolved"
     assert (index.search("early"), index.search("late")) == ([], [("a", 0)])
-    add(run, LOST)
+    run.add(LOST)
     assert refreshed(index)["a", 0]["outcome"] == "resolved"
 
 
 def test_replaced_and_removed_records_are_noticed(run: Path) -> None:
     index = RunIndex(run)
     record = index.read(next(iter(refreshed(index))))
-    add(run, replace(record, seed=7))
+    RunFolder.open(run).add(replace(record, seed=7))
     refreshed(index)
     assert index.read((record.task_id, record.attempt)).seed == 7
     (run / "attempts" / f"{record.task_id}.{record.attempt}.json").unlink()
@@ -89,6 +92,16 @@ def test_folder_of_run_stays_untouched(run: Path) -> None:
     assert sorted((path, path.stat().st_mtime_ns) for path in run.rglob("*")) == before
 
 
+def test_turns_that_differ_after_the_displayed_text_have_other_digests() -> None:
+    texts = "x" * 30_000, "x" * 29_999 + "y"
+    turns = [Turn(action=text) for text in texts]
+    turns += [Turn(action="", observation=text) for text in texts]
+    turns += [Turn(action="", calls=(ToolCall("shell", {"cmd": text}),)) for text in texts]
+    assert len({*map(digest, turns)}) == 6
+    call, other = ToolCall("shell", {"cmd": "ls"}, "a"), ToolCall("shell", {"cmd": "ls"}, "b")
+    assert digest(Turn(action="", calls=(call,))) == digest(Turn(action="", calls=(other,)))
+
+
 RECORDS = [b"[" * 100_000, b"{}", b'"text"', b"\xff", b'{"task_id": "other"}', b""]
 RECORDS += [b'{"task_id": "forged", "usage": {"prompt_tokens": "many"}}']
 RECORDS += [json.dumps({"task_id": "forged", "cost": 10**400}).encode()]
@@ -111,7 +124,7 @@ def test_links_and_pipes_are_never_read(run: Path, tmp_path: Path) -> None:
     assert {rows[name, 0]["reason"] for name in ("secret", "pipe")} == {"unreadable"}
     with pytest.raises(InvalidArgumentError):
         index.read(("secret", 0))
-    linked = write_run(tmp_path / "linked", config("linked", "m", "rows", []), [])
+    linked = write_run(tmp_path / "linked", []).path
     (linked / "attempts").rmdir()
     (linked / "attempts").symlink_to(run / "attempts")
     assert refreshed(RunIndex(linked)) == {}

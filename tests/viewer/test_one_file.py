@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from synthetic_runs import GOLD, HOSTILE_TASK, TASK, make_hostile_run, make_run
+from runs import GOLD, HOSTILE_TASK, TASK, make_hostile_run, make_run
 
 from coding_gym.viewer.one_file import write_static_report
 

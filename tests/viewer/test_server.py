@@ -13,8 +13,7 @@ pytest.importorskip("httpx")
 pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient
 from filelock import FileLock
-from synthetic_runs import GOLD, HOSTILE_TASK, TASK, add, config, make_hostile_run, make_run
-from synthetic_runs import write_run as write
+from runs import GOLD, HOSTILE_TASK, TASK, make_hostile_run, make_run, write_run
 
 from coding_gym.evaluation import statistics
 from coding_gym.rollout.run_folder import LOCK
@@ -65,7 +64,7 @@ def test_runs_are_listed_with_their_counts(client: Any) -> None:
     assert first["tokens"] == sum(row["tokens"] for row in rows)
     assert (first["indexed"], first["running"]) == (1, False)
     assert any("1 of 24" in caveat for caveat in first["caveats"])
-    assert first["settings"]["agent.model"] == "example/coder-2"
+    assert first["settings"]["agent.model"] == "model-first"
 
 
 def test_comparison_pairs_tasks_of_both_runs(client: Any, runs: Runs) -> None:
@@ -119,6 +118,7 @@ def test_long_texts_are_read_piece_by_piece(client: Any) -> None:
 CONFIGS = [{"tasks": [], "agent": 7, "attempts": "x", "episode": None, "run_id": {}}]
 CONFIGS += [{"tasks": {"source": 0, "task_ids": [[]]}, "attempts": -(10**30)}]
 CONFIGS += [{"tasks": {"source": "/etc/passwd"}, "created_at": "\ud800"}, {}]
+CONFIGS += [{"tasks": {"task_ids": ["a"] * 20}, "attempts": 10**4299}]  # the product has no text
 
 
 @pytest.mark.parametrize("settings", CONFIGS)
@@ -140,7 +140,7 @@ def test_a_source_that_the_user_has_not_named_is_not_read(tmp_path: Path) -> Non
 
 
 def test_changed_settings_and_removed_runs_are_noticed(tmp_path: Path) -> None:
-    run = write(tmp_path / "runs" / "one", config("one", "m", "rows", ["a"]), [])
+    run = write_run(tmp_path / "runs" / "one", []).path
     runs = Runs([tmp_path / "runs"])
     (run / "config.json").write_text(json.dumps({"attempts": 30}), encoding="utf-8")
     runs.refresh()
@@ -154,14 +154,14 @@ def test_changed_settings_and_removed_runs_are_noticed(tmp_path: Path) -> None:
 
 
 def test_run_is_live_while_its_lock_is_held(tmp_path: Path) -> None:
-    folder = write(tmp_path / "run", config("run", "m", "rows", ["a", "b"]), [])
-    run = Run(folder, "run")
+    folder = write_run(tmp_path / "run", [])
+    run = Run(folder.path, "run")
     assert not run.latest["running"]
-    with FileLock(folder / LOCK):
-        add(folder, Trajectory(task_id="a", error="lost", error_class="sandbox"))
+    with FileLock(folder.path / LOCK):
+        folder.add(Trajectory(task_id="a", error="lost", error_class="sandbox"))
         assert run.refresh()
         assert (run.latest["running"], run.latest["num_errors"]) == (True, 1)
-        add(folder, Trajectory(task_id="b"))
+        folder.add(Trajectory(task_id="b"))
         run.complete()
         assert (run.latest["running"], run.latest["done"]) == (True, 1)
     run.complete()

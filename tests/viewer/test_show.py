@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from synthetic_runs import HOSTILE_TASK, TASK, config, make_hostile_run, make_run, write_run
+from runs import HOSTILE_TASK, TASK, make_hostile_run, make_run, write_run
 
 from coding_gym.cli.view import show
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
@@ -28,7 +28,7 @@ def test_episode_is_printed_with_chat_patch_and_grade(
     parts = ("I expected 15.", "── turn 0 · ", "Step 0: I look", "── turn 1 · ", "── patch ──")
     parts += ("+    return", "── grade")
     assert [text.find(part) for part in parts] == sorted(text.find(part) for part in parts)
-    assert "✘ test_area.py::test_wide" in text
+    assert "✘ test_hidden.py::test_tall" in text
     assert "\x1b" not in text  # no terminal
 
 
@@ -54,7 +54,7 @@ def test_failed_tests_come_first_and_undecided_ones_are_counted(
         dropped_paths=paths,
     )
     record = Trajectory(task_id=TASK, turns=(Turn(action="stop", reward=0.25),), grade=grade)
-    write_run(tmp_path / "run", config("run", "model", "rows", [TASK]), [record])
+    write_run(tmp_path / "run", [record])
     show(tmp_path / "run")
     text = capsys.readouterr().out
     marks = ("✘ t.py::b", "✔ t.py::a", "2 tests of pass_to_pass")

@@ -46,18 +46,18 @@ function linePoints(values, bottom, top) {
   return kept.map(([i, value]) => `${x(i)},${y(value)}`).join(" ");
 }
 
-/** A line of sums over the turns, with the limit if the sum is near it; a click opens the turn. */
+/** A line over the turns, with the limit if the values are near it; a click opens the turn. */
 export function lineChart(title, values, limit, format, open) {
   const largest = values.reduce((a, b) => Math.max(a, b), 0);
   const bottom = values.reduce((a, b) => Math.min(a, b), 0);
   const isNear = isNumber(limit) && limit < 4 * largest;
   const top = Math.max(largest, isNear ? limit : 0) || 1;
-  const sum = format(values.at(-1)) + (isNumber(limit) ? ` of ${format(limit)}` : "");
+  const last = format(values.at(-1)) + (isNumber(limit) ? ` of ${format(limit)}` : "");
   const onclick = ({ offsetX, currentTarget: plane }) => {
     open(Math.round((offsetX / plane.getBoundingClientRect().width) * (values.length - 1)));
   };
   const points = linePoints(values, bottom, top);
-  const label = `${title}: ${sum} after ${number(values.length)} turns`;
+  const label = `${title}: ${last} after ${number(values.length)} turns`;
   const shape = { viewBox: "0 0 1000 100", preserveAspectRatio: "none" };
   const plane = svgEl(
     "svg.plane",
@@ -67,5 +67,5 @@ export function lineChart(title, values, limit, format, open) {
   );
   if (isNear)
     plane.append(svgEl("polyline.limit", { points: linePoints([limit, limit], bottom, top) }));
-  return el("figure", el("figcaption.row", title, el("small", sum)), plane);
+  return el("figure", el("figcaption.row", title, el("small", last)), plane);
 }

@@ -2,7 +2,7 @@
 
 import { episodeLink, loadComparison, loadRuns, pageLink, pairLink, runLabel } from "./data.js";
 import { button, el, facts, folded, notice, redraw, select, table } from "./dom.js";
-import { loadEpisode, patchBlock, tokenSums, turnView } from "./episode.js";
+import { loadEpisode, patchBlock, turnView } from "./episode.js";
 import { listLink } from "./episodes.js";
 import { badge, duration, estimate, number, percent, points, status, words } from "./format.js";
 
@@ -128,6 +128,7 @@ export async function pairPage({ params }) {
 /** The outcomes of two episodes. */
 function sidesTable(sides) {
   const link = ({ place }) => el("a", { href: episodeLink(place) }, place.run);
+  const tokens = (usage) => (usage.prompt_tokens ?? 0) + (usage.completion_tokens ?? 0);
   const columns = [
     ["Side", ({ letter }) => letter],
     ["Run", link, "heading"],
@@ -136,7 +137,7 @@ function sidesTable(sides) {
     ["Reason", ({ episode }) => words(episode.grade?.reason ?? episode.error_class)],
     ["Ended by", ({ episode }) => words(episode.stop_reason), "wide"],
     ["Turns", ({ episode }) => number(episode.turns.length), "number"],
-    ["Tokens", ({ episode }) => number(tokenSums(episode).at(-1)), "number wide"],
+    ["Tokens", ({ episode }) => number(tokens(episode.usage)), "number wide"],
     ["Time", ({ episode }) => duration(episode.duration_s), "number"],
   ];
   return table("The two episodes", columns, sides);

@@ -54,18 +54,9 @@ export async function loadRuns() {
   return runs.map(described);
 }
 
-/** The time and the number of finished attempts when each run was first seen running. */
-const starts = new Map();
-
-/** A run with its speed, its progress, and the settings that pages show by name. */
+/** A run with the settings that pages show by name. */
 function described(run) {
-  const { settings, num_tasks: tasks, attempts } = run;
-  const ended = run.done + run.num_errors;
-  if (!run.running) starts.delete(run.id);
-  else if (!starts.has(run.id)) starts.set(run.id, { time: Date.now(), ended });
-  const start = starts.get(run.id);
-  const rate = start && ended > start.ended ? (ended - start.ended) / (Date.now() - start.time) : 0;
-  const planned = tasks * attempts;
+  const { settings } = run;
   return {
     ...run,
     name: settings.run_id || run.id,
@@ -74,9 +65,7 @@ function described(run) {
     toolset: settings["episode.toolset"] ?? "",
     tasks: settings["tasks.source"] ?? "",
     created_at: settings.created_at ?? "",
-    planned,
-    rate_per_min: rate * 60_000,
-    seconds_left: rate ? Math.max(planned - ended, 0) / rate / 1000 : null,
+    planned: run.num_tasks * run.attempts,
   };
 }
 

@@ -17,12 +17,6 @@ export function loadEpisode({ run, task, attempt }) {
   return loadRun(run, "episode", { task, attempt });
 }
 
-/** The sums of tokens after each turn. */
-export function tokenSums({ turns }) {
-  const used = ({ model }) => (model?.prompt_tokens ?? 0) + (model?.completion_tokens ?? 0);
-  return sums(turns.map(used));
-}
-
 function sums(values) {
   let sum = 0;
   return values.map((value) => {
@@ -213,10 +207,12 @@ function patchSection(place, episode) {
 function courseSection(episode, open) {
   const { turns } = episode;
   const limits = episode.limits ?? {};
+  // The prompt of a turn has all earlier turns.
+  const tokens = turns.map(({ model: m }) => (m?.prompt_tokens ?? 0) + (m?.completion_tokens ?? 0));
   const seconds = sums(turns.map((turn) => turn.duration_s));
   const rewards = sums(turns.map((turn) => turn.reward));
   const charts = [
-    ["Tokens", tokenSums(episode), limits.max_tokens, (value) => number(value)],
+    ["Tokens of the chat", tokens, limits.max_tokens, (value) => number(value)],
     ["Time", seconds, limits.max_seconds, duration],
     ["Reward", rewards, null, (value) => number(value, 3)],
   ].filter(([, values]) => values.some((value) => value !== 0));

@@ -22,9 +22,7 @@ const PAGES = {
   compare: [comparePage, "a", "b"],
 };
 
-const [main, keys, live, theme] = ["main", "keys", "live", "theme"].map((id) =>
-  document.getElementById(id),
-);
+const [main, keys, live] = ["main", "keys", "live"].map((id) => document.getElementById(id));
 let page = null;
 let identity = "";
 let requests = 0;
@@ -103,7 +101,7 @@ function move(step) {
 /** Performs the action of a key; keys with Ctrl, Alt or Meta belong to the browser. */
 function onKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || keys.open) return;
-  const field = event.target.closest?.("input:not([type=checkbox]), select");
+  const field = event.target.closest?.("input, select");
   if (field) return event.key === "Escape" && field.blur();
   const actions = {
     j: () => move(1),
@@ -119,11 +117,6 @@ function onKey(event) {
   act();
 }
 
-theme.addEventListener("click", () => {
-  const { dataset } = document.documentElement;
-  dataset.theme = { light: "dark", dark: "" }[dataset.theme] ?? "light";
-  theme.textContent = `◐ ${dataset.theme || "system"}`;
-});
 document.getElementById("help").addEventListener("click", () => keys.showModal());
 document.addEventListener("keydown", onKey);
 addEventListener("hashchange", show);

@@ -2,16 +2,12 @@
 
 import { intervalBar, progressBar } from "./charts.js";
 import { loadRuns, pageLink, runLabel } from "./data.js";
-import { button, el, notice, redraw, table } from "./dom.js";
-import { cost, duration, estimate, number, percent, time } from "./format.js";
+import { el, notice, redraw, table } from "./dom.js";
+import { cost, estimate, number, percent, time } from "./format.js";
 
-/** Progress of a run in words: attempts, speed and time left. */
+/** Progress of a run in words. */
 export function progressText(run) {
-  const counts = `${number(run.done)} of ${number(run.planned)}`;
-  if (!run.running) return counts;
-  const speed = run.rate_per_min ? ` · ${number(run.rate_per_min, 1)} per min` : "";
-  const left = run.seconds_left === null ? "" : ` · ${duration(run.seconds_left)} left`;
-  return counts + speed + left;
+  return `${number(run.done)} of ${number(run.planned)}`;
 }
 
 /** The errors of a run, by class. */
@@ -23,19 +19,14 @@ export function errorText(run) {
 /** The page of all runs. */
 export async function runsPage() {
   let runs = await loadRuns();
-  const chosen = new Set();
   const results = el("div");
   const search = el("input", { type: "search", "data-shortcut": "/", oninput: () => draw() });
-  const compare = button("Compare two", () => {
-    const [b, a] = runs.map((run) => run.id).filter((id) => chosen.has(id)); // a is the older
-    location.hash = pageLink(["compare"], { a, b });
-  });
+  const compare = el("a", { href: pageLink(["compare"]) }, "Compare two");
   const draw = () => {
     const text = (run) => `${runLabel(run)} ${run.agent} ${run.model} ${run.toolset} ${run.tasks}`;
     const wanted = search.value.toLowerCase();
     const shown = runs.filter((run) => text(run).toLowerCase().includes(wanted));
-    compare.disabled = chosen.size !== 2;
-    redraw(results, shown.length > 0 ? runsTable(shown, chosen, draw) : noRuns(runs));
+    redraw(results, shown.length > 0 ? runsTable(shown) : noRuns(runs));
   };
   draw();
   const field = el("label.field", el("small", "Search"), search);
@@ -56,15 +47,7 @@ function noRuns(runs) {
   return notice("info", el("p", "There are no runs yet. Each appears when it starts:"), command);
 }
 
-function runsTable(runs, chosen, changed) {
-  const choose = (run) => {
-    const onchange = (event) => {
-      chosen[event.target.checked ? "add" : "delete"](run.id);
-      changed();
-    };
-    const name = { "aria-label": `Choose ${run.id}`, "data-key": `choose ${run.id}` };
-    return el("input", { type: "checkbox", checked: chosen.has(run.id), onchange, ...name });
-  };
+function runsTable(runs) {
   const name = ({ id, name, running, created_at: created }) => [
     el("a", { href: pageLink(["run", id]), "data-item": true, "data-key": id }, id),
     name === id ? null : el("small", name),
@@ -73,7 +56,6 @@ function runsTable(runs, chosen, changed) {
   const size = (run) => el("small", `${number(run.num_tasks)} × ${number(run.attempts)}`);
   const resolved = (run) => [intervalBar(run.resolved, 1), estimate(run.resolved, percent)];
   const columns = [
-    [el("span.hidden", "Choose"), choose],
     ["Run", name, "heading"],
     ["Agent", (run) => [run.agent, el("small", run.model)], "wide"],
     ["Toolset", (run) => run.toolset, "wide"],
