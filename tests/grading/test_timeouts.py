@@ -15,7 +15,7 @@ from grading_fixtures import FIXED, TASK, graded, graded_gold, with_hidden
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import grade, new_plan
+from coding_gym.grading import calibration, grade, new_plan
 from coding_gym.grading.report import Run
 from coding_gym.grading.selection import Selection
 from coding_gym.grading.supervision import TestRunner
@@ -87,6 +87,19 @@ def test_calibration_takes_few_time_limits_if_a_negation_hangs(store: TemplateSt
         plan = new_plan(task, store.get(task))
     assert sum(run.timed_out for run in runs) == 1
     assert plan.counts(task.expected_tests) == {"value": 20, "structure": 1}
+
+
+def test_a_long_calibration_is_announced_and_limited(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    template = store.get(TASK)
+    assert new_plan(TASK, template).is_calibrated
+    assert not caplog.messages
+    for name in ("_LONG_S", "_MAX_DURATIONS", "_MIN_TOTAL_S"):
+        monkeypatch.setattr(calibration, name, 0)
+    with pytest.raises(GradingError, match=r"cart-discount.*remedy"):
+        new_plan(TASK, template)
+    assert "cart-discount" in caplog.text
 
 
 def test_concurrent_grades_of_a_process_are_limited(
