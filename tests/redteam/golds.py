@@ -136,23 +136,6 @@ def test_is_stripped():
     assert found == Column("name")
 """,
     ),
-    "coroutines, driven by hand": Gold(
-        "async def answer(question):\n    return len(question)\n",
-        "len(question)",
-        "len(question) - 1",
-        """\
-import asyncio
-
-from source import answer
-
-
-def test_answer():
-    async def ask():
-        return await answer("why")
-
-    assert asyncio.run(ask()) == 3
-""",
-    ),
     "tests that skip, or end early": Gold(
         "def half(x):\n    return x / 2\n",
         "x / 2",
