@@ -1,5 +1,6 @@
 """Calibration: makes the plan of a task from test runs with the gold patch and at base."""
 
+import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from coding_gym.patch import FileChange, Patch
 from coding_gym.syntax import Function
 from coding_gym.task import Task
 
+_log = logging.getLogger(__name__)
 _MAX_ROUNDS = 24  # pairs of runs
 _MAX_TRIES = 5  # runs that drop checks or options which make tests fail
 _MAX_CANDIDATES = 8  # units for one slot
@@ -29,6 +31,11 @@ _MAX_CANDIDATES = 8  # units for one slot
 # duration of the first run, plus some seconds.
 _MAX_SLOWDOWN = 10.0
 _SLACK_S = 10.0
+_USUAL_RUNS = 20
+# The time limit of a calibration is this multiple of the duration of the first run, plus some time.
+_MAX_DURATIONS = 10 * _USUAL_RUNS
+_MIN_TOTAL_S = 600.0
+_LONG_S = 300.0  # expected duration of a calibration that is announced
 _NO_UNIT = Unit(path="", edits=(), level=Level.STRUCTURE)
 
 
@@ -83,11 +90,12 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
         rng: Source of random choices.
 
     Raises:
-        GradingError: The tests do not start with the gold patch, or their run is killed.
+        GradingError: The tests do not start with the gold patch, their run is killed, or all runs
+            together take too long.
     """
     start = perf_counter()
     first = tree.run(gold)
-    timeout_s = _MAX_SLOWDOWN * (perf_counter() - start) + _SLACK_S
+    duration_s = perf_counter() - start
     if first.start_error:  # without a plan, a patch would be graded by the originals alone
         raise GradingError(f"the tests do not start with the gold patch: {first.start_error}")
     if first.timed_out or first.out_of_memory or first.is_lost:
@@ -95,7 +103,10 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
         raise GradingError(f"the run of the tests with the gold patch {end}")
     if not first.is_whole:
         return Plan()
-    calibration = _Calibration(task, tree, gold, first, timeout_s, rng)
+    if _USUAL_RUNS * duration_s > _LONG_S:
+        text = "the plan of %s needs about %d runs of its tests, each of %.0f s; grades reuse it"
+        _log.warning(text, task.task_id, _USUAL_RUNS, duration_s)
+    calibration = _Calibration(task, tree, gold, first, duration_s, rng)
     runs = [first, *calibration.drop_failing_checks()]
     passes = {
         test: [run.status(calibration.name(test, run)) is TestStatus.PASSED for run in runs]
@@ -142,9 +153,12 @@ class _Calibration:
     """
 
     def __init__(
-        self, task: Task, tree: TestTree, gold: Patch, first: Run, timeout_s: float, rng: Random
+        self, task: Task, tree: TestTree, gold: Patch, first: Run, duration_s: float, rng: Random
     ) -> None:
-        self._task, self._tree, self._gold, self._timeout_s = task, tree, gold, timeout_s
+        self._task, self._tree, self._gold = task, tree, gold
+        self._timeout_s = _MAX_SLOWDOWN * duration_s + _SLACK_S
+        self._total_s = _MAX_DURATIONS * duration_s + _MIN_TOTAL_S
+        self._start = perf_counter()
         self._first, self._rng, self._records = first, rng, tree.runner.records
         self._ids_by_test = tree.runner.function_ids(task, first.files)
         self.functions = _read_functions(first.files, self._ids_by_test.values())
@@ -372,6 +386,16 @@ class _Calibration:
         is_base: bool = False,
         extra_edits: Iterable[tuple[str, Edit]] = (),
     ) -> Run:
+        """Runs the tests.
+
+        Raises:
+            GradingError: The calibration takes too long.
+        """
+        if perf_counter() - self._start > self._total_s:
+            raise GradingError(
+                f"task {self._task.task_id} cannot be graded: its plan is not complete after "
+                f"{self._total_s:.0f} s; remedy: list fewer tests in PASS_TO_PASS"
+            )
         rewrite = partial(self.challenge.rewritten, negated=negated, extra_edits=extra_edits)
         return self._tree.run(
             Patch() if is_base else self._gold,

@@ -51,7 +51,7 @@ class Run:
         files: Content of the test files by path, after the patch and before edits of the grader.
         cpu_s: Processor seconds that the tests used.
         tail: The end of the output of the tests, for error messages.
-        start_error: The failure of the infrastructure that the patch caused; the run has no tests.
+        start_error: The failure that prevented the start of the tests; the run has none.
     """
 
     statuses: dict[str, TestStatus] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Run:
     files: Mapping[str, bytes] = field(default_factory=dict)
     cpu_s: float = 0.0
     tail: str = ""
-    start_error: str = ""
+    start_error: Exception | None = None
 
     @classmethod
     def from_records(cls, records: Iterable[Any], **facts: Any) -> "Run":

@@ -28,90 +28,73 @@ _LOADER = (
 )
 
 
-class TestRunner:
-    """Runs test files with pytest, as ``python -m pytest`` in the workspace would.
+def run_tests(
+    sandbox: Sandbox,
+    paths: Sequence[str],
+    tests: Collection[str] | None = None,
+    *,
+    has_own_pytest: bool,
+    timeout_s: float,
+    num_checks: int = 0,
+    observer: Modules = (),
+    observed: Mapping[str, object] = MappingProxyType({}),
+) -> Run:
+    """Runs test files with pytest in a new process, as ``python -m pytest`` in the workspace would.
 
     The project's configuration applies, except for options that would skip, repeat or distribute
     tests (``-x``, ``-n``, ``--lf``, ``--reruns`` …).
 
     Args:
         sandbox: The sandbox that holds the files.
+        paths: The files, relative to the workspace; those that do not exist are skipped.
+        tests: Ids of the tests to run, with or without parameters; None for all of the files.
         has_own_pytest: Whether pytest and its plug-ins come from the task's environment: from its
             install commands or its image.
+        timeout_s: Time limit in seconds, after which the run is killed.
+        num_checks: The number of checks in the files.
+        observer: Modules that run the tests instead of ``inside/plugin.py``, which they can
+            import: the last one has its function ``run``.
+        observed: Further settings for this function.
+
+    Raises:
+        GradingError: The supervisor or pytest could not be started.
+        SandboxError: The sandbox died.
     """
-
-    __test__ = False  # pytest collects classes called Test*
-
-    def __init__(self, sandbox: Sandbox, *, has_own_pytest: bool) -> None:
-        self._sandbox, self._has_own_pytest = sandbox, has_own_pytest
-
-    def run(
-        self,
-        paths: Sequence[str],
-        tests: Collection[str] | None = None,
-        *,
-        timeout_s: float,
-        num_checks: int = 0,
-        observer: Modules = (),
-        observed: Mapping[str, object] = MappingProxyType({}),
-    ) -> Run:
-        """Runs tests once, in a new process.
-
-        Args:
-            paths: The files, relative to the workspace; those that do not exist are skipped.
-            tests: Ids of the tests to run, with or without parameters; None for all of the files.
-            timeout_s: Time limit in seconds, after which the run is killed.
-            num_checks: The number of checks in the files.
-            observer: Modules that run the tests instead of ``inside/plugin.py``, which they can
-                import: the last one has its function ``run``.
-            observed: Further settings for this function.
-
-        Raises:
-            GradingError: The supervisor or pytest could not be started.
-            SandboxError: The sandbox died.
-        """
-        settings = {
-            "paths": list(paths),
-            "tests": None if tests is None else sorted(tests),
-            "num_checks": num_checks,
-            "options": NEUTRAL_OPTIONS,
-            **observed,
-        }
-        modules = (("plugin", module_text("plugin")), *observer)
-        return self._supervised(modules, settings, timeout_s)
-
-    def _supervised(
-        self, modules: Modules, settings: Mapping[str, object], timeout_s: float
-    ) -> Run:
-        frame = secrets.token_hex(16)
-        config = {
-            "frame": frame,
-            "timeout_s": timeout_s,
-            "child": {
-                "nonce": secrets.token_hex(16),
-                "lowest": 100 + secrets.randbelow(100),
-                "settings": settings,
-            },
-        }
-        result = self._sandbox.run_python(
-            module_text("supervisor"),
-            timeout_s=timeout_s + _MARGIN_S,
-            max_output_bytes=_MAX_OUTPUT_BYTES,
-            stdin=_beginning(modules, self._has_own_pytest) + json.dumps(config).encode(),
-        )
-        verdict = None
-        for line in result.output.splitlines():
-            if line.startswith(f"{frame} {{"):
-                verdict = _read_verdict(line.removeprefix(f"{frame} "))
-        if verdict is None:
-            return _without_verdict(frame, result)
-        run = Run.from_records(**verdict)
-        if not (verdict["records"] or run.timed_out or run.is_forged):  # not even "ready"
-            message = error_line(run.tail)
-            is_missing = self._has_own_pytest and message.endswith("No module named 'pytest'")
-            remedy = "; add it to install_commands" if is_missing else ""
-            raise GradingError(f"pytest could not be started: {message}{remedy}")
-        return run
+    settings = {
+        "paths": list(paths),
+        "tests": None if tests is None else sorted(tests),
+        "num_checks": num_checks,
+        "options": NEUTRAL_OPTIONS,
+        **observed,
+    }
+    frame = secrets.token_hex(16)
+    config = {
+        "frame": frame,
+        "timeout_s": timeout_s,
+        "child": {
+            "nonce": secrets.token_hex(16),
+            "lowest": 100 + secrets.randbelow(100),
+            "settings": settings,
+        },
+    }
+    modules = (("plugin", module_text("plugin")), *observer)
+    result = sandbox.run_python(
+        module_text("supervisor"),
+        timeout_s=timeout_s + _MARGIN_S,
+        max_output_bytes=_MAX_OUTPUT_BYTES,
+        stdin=_beginning(modules, has_own_pytest) + json.dumps(config).encode(),
+    )
+    lines = [line for line in result.output.splitlines() if line.startswith(f"{frame} {{")]
+    if not lines:
+        return _without_verdict(frame, result)
+    verdict = _read_verdict(lines[-1].removeprefix(f"{frame} "))
+    run = Run.from_records(**verdict)
+    if not (verdict["records"] or run.timed_out or run.is_forged):  # not even "ready"
+        message = error_line(run.tail)
+        is_missing = has_own_pytest and message.endswith("No module named 'pytest'")
+        remedy = "; add it to install_commands" if is_missing else ""
+        raise GradingError(f"pytest could not be started: {message}{remedy}")
+    return run
 
 
 @cache

@@ -5,6 +5,8 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from coding_gym.errors import GradingError, PatchError, SandboxError
 from coding_gym.grading.report import Run
@@ -111,74 +113,52 @@ class TestTree:
             PatchError: The patch does not apply to the tree with the hidden tests.
             GradingError, SandboxError: The infrastructure failed, also with base and gold patch.
         """
-
-        def run_once(patch: Patch) -> Run:
-            return self._run_once(patch, rewrite, only, num_checks, is_plain, timeout_s)
-
-        try:
-            return self._repeated(run_once, patch)
-        except _NotOpenedError as failure:
-            raise failure.error from failure
-
-    def _repeated(self, run: Callable[[Patch], Run], patch: Patch) -> Run:
-        """Runs the tests, and after a failure the patch again if a control starts; see `run`."""
-        try:
-            return run(patch)
-        except (GradingError, SandboxError):
-            if not any(_starts(run, control) for control in self._controls() if control != patch):
-                raise
-        try:
-            return run(patch)
-        except (GradingError, SandboxError) as error:
-            return Run(tail=str(error), start_error=str(error))
+        attempt = partial(
+            self._attempt,
+            rewrite=rewrite,
+            only=only,
+            num_checks=num_checks,
+            is_plain=is_plain,
+            timeout_s=timeout_s,
+        )
+        run = attempt(patch)
+        if run.start_error is None:
+            return run
+        controls = (control for control in self._controls() if control != patch)
+        if not any(_starts(attempt, control) for control in controls):
+            raise run.start_error
+        return attempt(patch)
 
     def _controls(self) -> Iterator[Patch]:
         yield Patch()
         with contextlib.suppress(PatchError):
             yield self.select(Patch(self._task.gold_patch)).patch
 
-    def _run_once(
+    def _attempt(self, patch: Patch, *, is_plain: bool, **options: Any) -> Run:
+        """Runs the tests in a new sandbox; a failure after its start is `Run.start_error`.
+
+        No patch can prevent that a sandbox opens, so that failure is raised.
+        """
+        spec = self.spec
+        if is_plain:
+            addopts = f"{spec.env.get('PYTEST_ADDOPTS', '')} --assert=plain"
+            spec = replace(spec, env={**spec.env, "PYTEST_ADDOPTS": addopts})
+        with open_sandbox(spec, backend=self._backend) as sandbox:
+            try:
+                return self._run_in(sandbox, patch, **options)
+            except (GradingError, SandboxError) as error:
+                return Run(tail=str(error), start_error=error)
+
+    def _run_in(
         self,
+        sandbox: Sandbox,
         patch: Patch,
+        *,
         rewrite: Rewrite | None,
         only: Collection[str],
         num_checks: int,
-        is_plain: bool,
         timeout_s: float,
     ) -> Run:
-        spec = self.spec
-        if is_plain:
-            options = f"{spec.env.get('PYTEST_ADDOPTS', '')} --assert=plain"
-            spec = replace(spec, env={**spec.env, "PYTEST_ADDOPTS": options})
-        with contextlib.ExitStack() as opened:
-            sandbox = self._open_patched(opened, spec, patch)
-            existing = read_files(sandbox, self.paths)
-            # A compiled program is not compared after the run, which can rebuild it.
-            files = {path: data for path, data in existing.items() if b"\0" not in data}
-            changed = rewrite(files) if rewrite else {}
-            _write_files(sandbox, changed)
-            load = os.getloadavg()[0] / (os.cpu_count() or 1)  # of the whole machine
-            run = self.runner.run(
-                sandbox,
-                self._task,
-                self.paths,
-                timeout_s=min(self._timeout_s * min(max(load, 1.0), _MAX_LOAD), timeout_s),
-                only=only,
-                num_checks=num_checks,
-            )
-            run.files = files
-            after = {**files, **changed}.items()
-            run.is_edited = not run.is_lost and any(_differs(sandbox, *file) for file in after)
-        return run
-
-    def _open_patched(
-        self, opened: contextlib.ExitStack, spec: SandboxSpec, patch: Patch
-    ) -> Sandbox:
-        """Opens a sandbox that holds the hidden tests and the patch."""
-        try:
-            sandbox = opened.enter_context(open_sandbox(spec, backend=self._backend))
-        except SandboxError as error:
-            raise _NotOpenedError(error) from error
         try:
             apply_patch(sandbox, Patch(self._task.test_patch))
         except PatchError as error:
@@ -186,23 +166,31 @@ class TestTree:
                 f"test_patch of {self._task.task_id} does not apply to its base: {error}"
             ) from error
         apply_patch(sandbox, patch)
-        return sandbox
+        existing = read_files(sandbox, self.paths)
+        # A compiled program is not compared after the run, which can rebuild it.
+        files = {path: data for path, data in existing.items() if b"\0" not in data}
+        changed = rewrite(files) if rewrite else {}
+        _write_files(sandbox, changed)
+        load = os.getloadavg()[0] / (os.cpu_count() or 1)  # of the whole machine
+        run = self.runner.run(
+            sandbox,
+            self._task,
+            self.paths,
+            timeout_s=min(self._timeout_s * min(max(load, 1.0), _MAX_LOAD), timeout_s),
+            only=only,
+            num_checks=num_checks,
+        )
+        run.files = files
+        after = {**files, **changed}.items()
+        run.is_edited = not run.is_lost and any(_differs(sandbox, *file) for file in after)
+        return run
 
 
-class _NotOpenedError(Exception):
-    """No sandbox could be opened, which no patch can cause."""
-
-    def __init__(self, error: SandboxError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-def _starts(run: Callable[[Patch], Run], patch: Patch) -> bool:
+def _starts(attempt: Callable[[Patch], Run], patch: Patch) -> bool:
     try:
-        run(patch)
-    except (GradingError, PatchError, SandboxError):
+        return attempt(patch).start_error is None
+    except PatchError:
         return False
-    return True
 
 
 def roomier(spec: SandboxSpec) -> SandboxSpec:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from coding_gym.errors import GradingError, error_line
 from coding_gym.grade import TestStatus
 from coding_gym.grading.report import Run
-from coding_gym.grading.supervision import Modules, TestRunner, module_text
+from coding_gym.grading.supervision import Modules, module_text, run_tests
 from coding_gym.grading.tree import roomier
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
@@ -148,9 +148,11 @@ class Suite:
             for path, data in attempt.files.items():
                 sandbox.write_file(path, data)
             try:
-                report = TestRunner(sandbox, has_own_pytest=self._has_own_pytest).run(
+                report = run_tests(
+                    sandbox,
                     attempt.paths,
                     attempt.tests,
+                    has_own_pytest=self._has_own_pytest,
                     timeout_s=(_MIN_WALL_S + _WALL_PER_CPU * attempt.cpu_s) * load,
                     observer=_observer(),
                     observed={

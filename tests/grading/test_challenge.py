@@ -8,7 +8,16 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from grading_fixtures import BASE, FIXED, HIDDEN, TASK, made_task, patch_of, with_hidden
+from grading_fixtures import (
+    BASE,
+    FIXED,
+    HIDDEN,
+    TASK,
+    graded_gold,
+    made_task,
+    patch_of,
+    with_hidden,
+)
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import GradeReason, TestStatus
@@ -68,7 +77,7 @@ def test_wrong_program_that_passes_both_versions_is_not_tampering(
         f"    {check}\n    assert total([9], 2) == 7\n",
         "test_total",
     )
-    assert grade(task, store.get(task), Patch(task.gold_patch)).resolved
+    assert graded_gold(task, store).resolved
     wrong = "def total(prices, discount):\n    pass\n\n\ndef count(prices):\n    pass\n"
     for draw in range(6):
         verdict = grade(task, store.get(task), _patch(wrong), rng=Random(draw))
@@ -180,7 +189,7 @@ def test_xfail_passes_only_if_the_gold_patch_has_it(store: TemplateStore) -> Non
     )
     task = with_hidden(hidden, "test_total")
     task = replace(task, pass_to_pass=("tests/test_hidden.py::test_known",))
-    assert grade(task, store.get(task), Patch(task.gold_patch)).resolved
+    assert graded_gold(task, store).resolved
     half = grade(task, store.get(task), _patch(BASE["cart.py"] + "\n"), challenge="none")
     assert half.pass_to_pass == {"tests/test_hidden.py::test_known": TestStatus.XFAILED}
     skipping = FIXED.replace("return sum", "import pytest\n    pytest.xfail()\n    return sum")
@@ -412,6 +421,7 @@ def test_a_test_that_reads_its_source_does_not_change_the_options_of_others(
     task = with_hidden(hidden, "test_a", "test_b")
     plan = new_plan(task, store.get(task))
     assert (plan.is_plain, [len(unit.tests) for unit in plan.challenge.units]) == (True, [1])
+    assert graded_gold(task, store).resolved
 
 
 def test_every_unit_is_negated_in_exactly_one_version(store: TemplateStore) -> None:
@@ -445,7 +455,7 @@ def test_assertions_that_pass_at_base_are_no_bits(store: TemplateStore) -> None:
     units = {test.partition("::")[2]: plan.challenge.units_of([test]) for test in task.fail_to_pass}
     bits = {test: sum(unit.is_bit for unit in units[test]) for test in units}
     assert bits == {"test_two": 2, "test_shown": 0} | dict.fromkeys(rows, 1)
-    verdict = grade(task, store.get(task), Patch(task.gold_patch))
+    verdict = graded_gold(task, store)
     assert (verdict.resolved, verdict.weakest_bits) == (True, 0)
     assert verdict.bits == plan.num_bits(task.fail_to_pass) <= 4
 
@@ -489,7 +499,7 @@ def test_failed_assertions_do_not_change_the_program(store: TemplateStore, absen
         {"tests/test_box.py": hidden},
         fail_to_pass=("tests/test_box.py::TestBox::test_remove",),
     )
-    assert grade(task, store.get(task), Patch(task.gold_patch)).resolved
+    assert graded_gold(task, store).resolved
     for seed in range(4):
         patch = Patch.between({"box.py": code}, {"box.py": code + "\n"})
         assert not grade(task, store.get(task), patch, rng=Random(seed)).resolved
@@ -505,7 +515,7 @@ def test_tests_that_need_others_before_them_are_run_with_them(store: TemplateSto
     task = replace(task, pass_to_pass=("tests/test_hidden.py::test_second",))
     plan = new_plan(task, store.get(task))
     assert (plan.is_calibrated, plan.is_alone) == (True, False)
-    assert grade(task, store.get(task), Patch(task.gold_patch)).resolved
+    assert graded_gold(task, store).resolved
     assert not grade(task, store.get(task), _patch(BASE["cart.py"] + "\n")).resolved
 
 
@@ -603,7 +613,7 @@ def test_assertions_on_branches_alone_do_not_verify(store: TemplateStore) -> Non
     hidden += "        assert total([9], 2) == 7\n"
     for text, bits, level in ((hidden, 0, "structure"), (f"{hidden}    {_SECOND}", 1, "value")):
         task = with_hidden(text, "test_a")
-        verdict = grade(task, store.get(task), Patch(task.gold_patch))
+        verdict = graded_gold(task, store)
         assert (verdict.resolved, verdict.bits, verdict.levels) == (True, bits, {level: 1})
         assert verdict.is_verified is bool(bits)
 
@@ -689,11 +699,11 @@ def shop(request):
     return request.param
 
 
-@pytest.mark.parametrize("price, expected", [(9, 7), (8, 6)])
+@pytest.mark.parametrize("price, expected", [pytest.param(9, 7, id="more"), (8, 6)])
 def test_total(shop, price, expected):
     assert total([price], 2) == expected
 """,
-        ["test_total[one-9-7]", "test_total[one-8-6]"],
+        ["test_total[one-more]", "test_total[one-8-6]"],
     ),
     "ids that SWE-bench cuts": (
         """
@@ -712,17 +722,6 @@ def test_total(request, price, expected):
     assert total([price], 2) == expected
 """,
         ["test_total[9-7]", "test_total[8-6]"],
-    ),
-    "a test that reads its source": (
-        """
-def test_total():
-    import inspect
-
-    if "__" + "checks__" in inspect.getsource(test_total):
-        raise KeyError("edited")
-    assert total([9], 2) == 7
-""",
-        ["test_total"],
     ),
 }
 

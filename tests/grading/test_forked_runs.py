@@ -9,7 +9,7 @@ from grading_fixtures import TASK
 from sandbox_fixtures import BACKEND
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.supervision import TestRunner
+from coding_gym.grading.supervision import run_tests
 from coding_gym.grading.tree import TestTree
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.workspace import TemplateStore
@@ -70,7 +70,7 @@ def _run(spec: SandboxSpec, test: str, files: dict[str, str]) -> bytes:
     with BACKEND.open(spec) as sandbox:
         for path, text in {"facts": "", **files, "test_x.py": test}.items():
             sandbox.write_file(path, text.encode())
-        report = TestRunner(sandbox, has_own_pytest=False).run(["test_x.py"], timeout_s=60)
+        report = run_tests(sandbox, ["test_x.py"], has_own_pytest=False, timeout_s=60)
         assert list(report.statuses.values()) == [TestStatus.PASSED], report.messages
         return sandbox.read_file("facts")
 

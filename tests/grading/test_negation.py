@@ -33,6 +33,7 @@ CHECKS = {
     "same(f(3), 4)": "value",
     "send('a', urgent=True)\n    send.assert_called_once_with('a', urgent=True)": "value",
     "with pytest.raises(TypeError):\n        f(None)": "error",
+    "self.assertRaises(TypeError, f, None)": "error",
     "with open('/dev/null'), pytest.raises((TypeError, OSError)):\n        f(None)": "error",
     "assert f(3) == found": "value",
     "assert f(3) < 5": "polarity",

@@ -82,6 +82,15 @@ def test_cargo_ids_contain_the_file() -> None:
     }
 
 
+def test_cargo_ids_of_two_crates_begin_with_the_crate() -> None:
+    text = "Running unittests src/lib.rs (target/debug/deps/{}-1)\ntest tests::one ... {}\n"
+    found = read_cargo(text.format("till", "ok") + text.format("till_core", "FAILED"))
+    assert found.statuses == {
+        "till/src/lib.rs::tests::one": PASSED,
+        "till_core/src/lib.rs::tests::one": FAILED,
+    }
+
+
 def test_a_test_that_is_reported_twice_is_an_error() -> None:
     assert read_tap("ok 1 - a\nnot ok 2 - a\n1..2\n").statuses == {"a": ERROR}
     text = CARGO.replace("tests::two ... ignored", "tests::one ... ok")

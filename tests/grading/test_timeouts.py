@@ -15,10 +15,11 @@ from grading_fixtures import FIXED, TASK, graded, graded_gold, with_hidden
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import grade, new_plan
+from coding_gym.grading import calibration, grade, new_plan
 from coding_gym.grading.report import Run
+from coding_gym.grading.runners import pytest_runner
 from coding_gym.grading.selection import Selection
-from coding_gym.grading.supervision import TestRunner
+from coding_gym.grading.supervision import run_tests
 from coding_gym.grading.tree import TestTree
 from coding_gym.patch import Patch
 from coding_gym.sandbox import default_interpreter, open_sandbox
@@ -58,7 +59,7 @@ def test_busy_machine_raises_the_time_limit(
 ) -> None:
     cores = os.cpu_count() or 1
     monkeypatch.setattr("os.getloadavg", lambda: (3.0 * cores, 0.0, 0.0))
-    with mock.patch.object(TestRunner, "run", autospec=True, side_effect=TestRunner.run) as running:
+    with mock.patch.object(pytest_runner, "run_tests", side_effect=run_tests) as running:
         verdict = grade_source(FIXED, limit_s=40.0)
     assert verdict.resolved
     assert {call.kwargs["timeout_s"] for call in running.call_args_list} == {120.0}
@@ -79,14 +80,27 @@ def test_calibration_takes_few_time_limits_if_a_negation_hangs(store: TemplateSt
     runs: list[Run] = []
 
     def run(tree: TestTree, *args: Any, **options: Any) -> Run:
-        runs.append(run_tests(tree, *args, **options))
+        runs.append(plain_run(tree, *args, **options))
         return runs[-1]
 
-    run_tests = TestTree.run
+    plain_run = TestTree.run
     with mock.patch.object(TestTree, "run", run):
         plan = new_plan(task, store.get(task))
     assert sum(run.timed_out for run in runs) == 1
     assert plan.counts(task.expected_tests) == {"value": 20, "structure": 1}
+
+
+def test_a_long_calibration_is_announced_and_limited(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    template = store.get(TASK)
+    assert new_plan(TASK, template).is_calibrated
+    assert not caplog.messages
+    for name in ("_LONG_S", "_MAX_DURATIONS", "_MIN_TOTAL_S"):
+        monkeypatch.setattr(calibration, name, 0)
+    with pytest.raises(GradingError, match=r"cart-discount.*remedy"):
+        new_plan(TASK, template)
+    assert "cart-discount" in caplog.text
 
 
 def test_concurrent_grades_of_a_process_are_limited(
@@ -133,8 +147,7 @@ def test_an_environment_that_cannot_run_pytest_is_a_grading_error(
 ) -> None:
     with open_sandbox(spec) as sandbox:
         sandbox.write_file("test_x.py", b"def test_x():\n    pass\n")
-        runner = TestRunner(sandbox, has_own_pytest=has_own_pytest)
         with pytest.raises(GradingError) as caught:
-            runner.run(["test_x.py"], timeout_s=60)
+            run_tests(sandbox, ["test_x.py"], has_own_pytest=has_own_pytest, timeout_s=60)
     assert named in str(caught.value)
     assert "\n" not in str(caught.value)

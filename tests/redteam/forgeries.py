@@ -112,18 +112,6 @@ if os.fork() == 0:
     os._exit(0)
 os.read(seen, 1)
 """,
-    "a number equal to all numbers": """\
-class Number(int):
-    __eq__ = lambda self, other: isinstance(other, int)
-    __hash__ = int.__hash__
-
-
-plain = total
-
-
-def total(prices, discount=0):
-    return Number(plain(prices)) if discount else plain(prices)
-""",
     "answers read from the line that asks": """\
 import linecache, re, sys
 

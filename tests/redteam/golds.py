@@ -100,78 +100,6 @@ def test_approximately():
     assert feet(250).metres == pytest.approx(76.2)
 """,
     ),
-    "equality that forgives case": Gold(
-        """\
-class Header(str):
-    def __eq__(self, other):
-        return self.lower() == other.lower()
-
-    __hash__ = str.__hash__
-
-
-def name(line):
-    return Header(line.partition(":")[0])
-""",
-        "partition",
-        "rpartition",
-        """\
-from source import name
-
-
-def test_it_ends_at_the_first_colon():
-    assert name("Host: a:80") == "host"
-
-
-def test_it_is_in_a_list():
-    assert name("X-One: b:c") in ["accept", "x-one"]
-""",
-    ),
-    "asserts in helpers only": Gold(
-        "def area(a, b):\n    return a * b\n",
-        "a * b",
-        "a + b",
-        """\
-from source import area
-
-
-def check(a, b, wanted):
-    assert area(a, b) == wanted
-
-
-def test_wide():
-    for a, b, wanted in [(1, 5, 5), (2, 7, 14)]:
-        check(a, b, wanted)
-""",
-    ),
-    "unittest with set-up and sub-tests": Gold(
-        "def shout(text):\n    return text.upper() + '!'\n",
-        "upper",
-        "lower",
-        """\
-import unittest
-
-from source import shout
-
-
-class ShoutTest(unittest.TestCase):
-    def setUp(self):
-        self.texts = {"a": "A!", "b": "B!"}
-        self.addCleanup(self.texts.clear)
-
-    def test_all(self):
-        for text, wanted in self.texts.items():
-            with self.subTest(text=text):
-                self.assertEqual(shout(text), wanted)
-
-    def test_only_once(self):
-        self.assertTrue(shout("x").startswith("X"))
-        self.assertRaises(AttributeError, shout, 3)
-
-    def test_message(self):
-        self.assertEqual(shout("y"), "Y!", "not loud enough")
-""",
-        ("ShoutTest::test_all", "ShoutTest::test_only_once", "ShoutTest::test_message"),
-    ),
     "equality that builds a term of a query": Gold(
         """\
 class Column:
@@ -206,23 +134,6 @@ def test_is_stripped():
     found = column(" Name ")
     assert found.name == "name"
     assert found == Column("name")
-""",
-    ),
-    "coroutines, driven by hand": Gold(
-        "async def answer(question):\n    return len(question)\n",
-        "len(question)",
-        "len(question) - 1",
-        """\
-import asyncio
-
-from source import answer
-
-
-def test_answer():
-    async def ask():
-        return await answer("why")
-
-    assert asyncio.run(ask()) == 3
 """,
     ),
     "tests that skip, or end early": Gold(
@@ -379,53 +290,6 @@ def test_own_name(own):
 
 def test_from_its_frame():
     assert slug(inspect.currentframe().f_code.co_name) == "from-its-frame"
-""",
-    ),
-    "parameters, their ids and fixtures": Gold(
-        "def clip(x, low, high):\n    return max(low, min(x, high))\n",
-        "max(low, min(x, high))",
-        "min(low, max(x, high))",
-        """\
-import pytest
-
-from source import clip
-
-
-@pytest.fixture(params=[0, 1], ids=["zero", "one"])
-def low(request):
-    return request.param
-
-
-@pytest.mark.parametrize(("x", "wanted"), [pytest.param(9, 5, id="above"), (3, 3)])
-def test_clip(x, wanted, low):
-    assert clip(x, low, 5) == wanted
-""",
-        (
-            "test_clip[zero-above]",
-            "test_clip[one-above]",
-            "test_clip[zero-3-3]",
-            "test_clip[one-3-3]",
-        ),
-    ),
-    "state of the module": Gold(
-        "_seen = []\n\n\ndef number(name):\n    if name not in _seen:\n"
-        "        _seen.append(name)\n    return _seen.index(name) + 1\n",
-        "_seen.index(name) + 1",
-        "_seen.index(name)",
-        """\
-from source import number
-
-_calls = []
-
-
-def test_first():
-    _calls.append(number("a"))
-    assert _calls[0] == 1
-
-
-def test_second_comes_after_the_first():
-    assert number("a") == 1
-    assert number("b") == 2
 """,
     ),
 }

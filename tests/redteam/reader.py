@@ -5,12 +5,12 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 
 from coding_gym.grading import Plan
-from coding_gym.grading.negation import edited
 from coding_gym.patch import Patch
 from coding_gym.source_text import SourceText
 from coding_gym.syntax import Function, first_line, parse
@@ -46,24 +46,14 @@ def pairs_of(task: Task) -> list[Pair]:
     assert isinstance(task.tree, FolderTree)
     program = "".join(path.read_text() for path in Path(task.tree.folder).rglob("*.py"))
     found = []
-    for unit in plan.challenge.units_of(task.fail_to_pass):
-        if not unit.is_bit:
-            continue
-        start, end = min(edit[0] for edit in unit.edits), max(edit[1] for edit in unit.edits)
+    for unit in filter(attrgetter("is_bit"), plan.challenge.units_of(task.fail_to_pass)):
+        ((start, end, negated),) = unit.edits
         source = SourceText(tests[unit.path])
         first, last = source.line_span(*_function_at(source.text, start[0]))
         low, high = source.offset(*start), source.offset(*end)
-        before, after = source.text[first:low], source.text[high:last]
-        negated = edited(source, unit.edits, (first, last))[len(before) :].removesuffix(after)
-        found.append(
-            Pair(
-                task_id=task.task_id,
-                original=source.text[low:high],
-                negated=negated,
-                function=before + after,
-                context="".join([before, after, source.text[:first], source.text[last:], program]),
-            )
-        )
+        function = source.text[first:low] + source.text[high:last]
+        context = "".join([function, source.text[:first], source.text[last:], program])
+        found.append(Pair(task.task_id, source.text[low:high], negated, function, context))
     return found
 
 

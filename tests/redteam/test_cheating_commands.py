@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 from cheats import cheat_params
 from command_files import BUGGY, COMMANDED, FIXED, ROW, SCRIPTED
-from grading_fixtures import graded
+from grading_fixtures import graded, made_task
 
 from coding_gym.grade import GradeReason
 from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, Task
 from coding_gym.tasks import load_tasks
 from coding_gym.workspace import TemplateStore
 
@@ -37,20 +36,13 @@ def test_changed_command_files_do_not_fail_a_real_repair(store: TemplateStore) -
     assert graded(COMMAND_TASK, store, {"calc.py": FIXED, **files}).resolved
 
 
-TAP = Task(
-    task_id="calc-tap",
-    tree=FilesTree(
-        {
-            "calc.sh": "echo $(($1 - $2))\n",
-            "run_tests.sh": (
-                '[ "$(sh calc.sh 1 2)" = 3 ] || printf "not "\necho "ok 1 - adds"\necho 1..1\n'
-            ),
-        }
-    ),
-    problem_statement="add subtracts",
-    gold_patch="",
+SCRIPT = '[ "$(sh calc.sh 1 2)" = 3 ] || printf "not "\necho "ok 1 - adds"\necho 1..1\n'
+TAP = made_task(
+    "calc-tap",
+    {"calc.sh": "echo $(($1 - $2))\n", "run_tests.sh": SCRIPT},
+    {},
+    {},
     fail_to_pass=("adds",),
-    created_at="2024-02-03T04:05:06Z",
     runner="tap",
     test_command="./run_tests.sh",
 )
@@ -73,9 +65,7 @@ def test_changes_of_the_program_of_a_test_command_are_dropped(
 @pytest.mark.parametrize("command", ["./run_tests.sh", "scripts/../run_tests.sh"])
 def test_patch_that_removes_the_test_script_fails(store: TemplateStore, command: str) -> None:
     """The gold patch changes the script, so its removal is graded."""
-    assert isinstance(TAP.tree, FilesTree)
-    script = TAP.tree.files["run_tests.sh"]
-    gold = Patch.between({"run_tests.sh": script}, {"run_tests.sh": f"{script}true\n"}).text
+    gold = Patch.between({"run_tests.sh": SCRIPT}, {"run_tests.sh": f"{SCRIPT}true\n"}).text
     task = replace(TAP, test_command=command, gold_patch=gold)
     verdict = graded(task, store, {"calc.sh": "echo 3\n", "run_tests.sh": None})
     assert verdict.reason is GradeReason.TESTS_FAILED, verdict

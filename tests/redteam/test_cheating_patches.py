@@ -104,14 +104,13 @@ def test_silenced_assertions_of_one_kind_are_refused(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["Term", "Everything"])
-def test_unusual_gold_values_do_not_hide_forgery(store: TemplateStore, name: str) -> None:
+def test_unusual_gold_values_do_not_hide_forgery(store: TemplateStore) -> None:
     gold = GOLDS["equality that builds a term of a query"]
     task = task_of(gold)
     before = gold.right.replace(gold.fix, gold.bug)
     forged = (
-        f"{before}\n\nclass {name}(str):\n    __hash__ = None\n\n    def __eq__(self, other):\n"
-        f"        return True\n\n\ndef column(name):\n    return Column({name}(name))\n"
+        f"{before}\n\nclass Term(str):\n    __hash__ = None\n\n    def __eq__(self, other):\n"
+        "        return True\n\n\ndef column(name):\n    return Column(Term(name))\n"
     )
     cheat = Patch.between({"source.py": before}, {"source.py": forged})
     for _ in range(2):  # the second run meets caches that the first one filled

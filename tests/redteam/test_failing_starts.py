@@ -17,7 +17,7 @@ from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.grading.grader import CHALLENGES
 from coding_gym.grading.report import Run
-from coding_gym.grading.supervision import TestRunner
+from coding_gym.grading.runners import pytest_runner
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.sandbox.spec import WORKDIR
@@ -156,7 +156,7 @@ def test_patch_that_ends_or_fills_the_sandbox_fails(
 def test_failure_without_the_patch_is_an_infrastructure_failure(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    run = TestRunner.run
+    run = pytest_runner.run_tests
     failures = chain([True], repeat(False))
 
     def failing(*arguments: Any, **options: Any) -> Run:
@@ -164,7 +164,7 @@ def test_failure_without_the_patch_is_an_infrastructure_failure(
             raise error
         return run(*arguments, **options)
 
-    monkeypatch.setattr(TestRunner, "run", failing)
+    monkeypatch.setattr(pytest_runner, "run_tests", failing)
     gold = Patch(TASK.gold_patch)
     assert grade(TASK, store.get(TASK), gold, challenge="none").resolved
     failures = chain(repeat(True))

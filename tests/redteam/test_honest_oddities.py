@@ -34,9 +34,23 @@ def test_side_files_do_not_fail_a_real_repair(grade_tree: GradeTree, part: int) 
     assert verdict.resolved, verdict
 
 
+_OPENS_THE_SUPERVISOR = """\
+import os
+
+for name in ('mem', 'fd/1', 'environ'):
+    try:
+        open(f'/proc/{os.getppid()}/{name}', 'rb').close()
+    except OSError:
+        continue
+    raise SystemExit(f'{name} could be opened')
+"""
+
+
 @pytest.mark.parametrize(
     "code",
     [
+        _OPENS_THE_SUPERVISOR,
+        "import subprocess\n\nsubprocess.Popen(['sleep', '500'])\n",
         "import atexit\n\natexit.register(print, 'bye')\n",
         "import sys\n\nprint('1 failed', file=sys.stderr)\n",
         "import os\n\nif os.fork() == 0:\n    os._exit(3)\nos.wait()\n",

@@ -23,7 +23,8 @@ from coding_gym.task import Task
 FILE = "{file}"
 _MAX_OUTPUT_BYTES = 16 << 20
 _MAX_REPORTS = 1000
-_PLAIN_WORD = re.compile(r"[\w.+/-]+")
+# A program in the search path or at an absolute path, not at a path in the tree.
+_INSTALLED = re.compile(r"/[\w.+/-]+|[\w.+-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,18 +177,17 @@ def _test_files(task: Task) -> set[str]:
 def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
     """Raises an error if the command's program is missing.
 
-    This runs before the code under test, which therefore cannot cause the error. A program in the
-    tree is not checked: a policy that removes it makes all tests fail.
+    This runs before the code under test. Without the patch it runs again, so a patch that removes
+    the program is not taken for this error.
     """
     try:
         words = shlex.split(command)
     except ValueError:  # a quote without an end, as in a here document
         words = command.split()
     program = next((word for word in words if "=" not in word), "")
-    if not _PLAIN_WORD.fullmatch(program):
+    if not _INSTALLED.fullmatch(program):
         return
-    or_in_tree = f'[[ $(realpath -ms -- {program}) == "$PWD"/* ]] || ' if "/" in program else ""
-    if not sandbox.run(f"{or_in_tree}command -v {program} >/dev/null").ok:
+    if not sandbox.run(f"command -v {program} >/dev/null").ok:
         raise GradingError(
             f"task {task.task_id}: program {program!r} of field 'test_command' is not installed "
             "where the tests run; install it there"

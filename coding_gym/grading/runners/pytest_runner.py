@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from coding_gym.grading.pytest_config import CONFIG_FILES
 from coding_gym.grading.report import Run
 from coding_gym.grading.selection import TEST_FOLDER_NAMES
-from coding_gym.grading.supervision import TestRunner
+from coding_gym.grading.supervision import run_tests
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
@@ -81,5 +81,11 @@ class PytestRunner:
         functions = {test.partition("[")[0] for test in only} or None
         needed = {test.partition("::")[0] for test in only}
         files = [path for path in paths if not only or path in needed]
-        runner = TestRunner(sandbox, has_own_pytest=task.has_own_pytest)
-        return runner.run(files, functions, timeout_s=timeout_s, num_checks=num_checks)
+        return run_tests(
+            sandbox,
+            files,
+            functions,
+            has_own_pytest=task.has_own_pytest,
+            timeout_s=timeout_s,
+            num_checks=num_checks,
+        )
