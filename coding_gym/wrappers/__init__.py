@@ -3,7 +3,7 @@
 | wrapper | does |
 |---|---|
 | `TokenBudget` | ends an episode when its tokens are spent, with nano-agent's warnings |
-| `ShapedReward` | adds weighted parts to the reward at the end of an episode |
+| `ShapedReward` | adds parts to the reward: at the end, and for visible tests at every turn |
 | `TranscriptObservation` | adds the whole chat as token ids to the observation |
 | `MenuActions` | replaces text actions by a menu of repair steps |
 | `RecordTrajectory` | writes every finished episode to a folder |

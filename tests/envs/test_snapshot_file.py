@@ -44,7 +44,7 @@ def saved(make: Make, tmp_path: Path) -> Path:
 
 def wrapped(rows: list[dict[str, Any]], records: Path) -> gym.Env[Any, Any]:
     """Makes the env of the test, in wrappers; the last one has a state."""
-    parts = [{"name": "patch_similarity", "weight": 0.2}]
+    parts = [{"name": "patch_similarity", "weight": 0.2}, {"name": "visible_tests", "weight": 0.01}]
     wrappers = [
         {"name": "TokenBudget", "kwargs": {"max_tokens": 60_000}},
         {"name": "ShapedReward", "kwargs": {"parts": parts}},

@@ -23,6 +23,7 @@ from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.sandbox.spec import WORKDIR
 from coding_gym.task import FilesTree, FolderTree, Task
 from coding_gym.workspace import Template, TemplateStore
+from coding_gym.wrappers.visible_tests import potential
 
 # The tree of a project that pytest itself imports.
 SOURCES = {
@@ -112,6 +113,12 @@ def test_sandbox_that_does_not_open_is_an_infrastructure_failure(
     monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", opened)
     with pytest.raises(GradingError, match="no process is free"):
         grade(TASK, template, gold, challenge=challenge)
+
+
+@pytest.mark.slow
+def test_visible_tests_that_cannot_start_count_as_failed(store: TemplateStore) -> None:
+    task, template = on_path(TASK, store)
+    assert potential(task, template, patch_of(EXIT, TREE), "auto") == -1
 
 
 def test_patch_that_removes_the_test_program_fails(store: TemplateStore, tmp_path: Path) -> None:

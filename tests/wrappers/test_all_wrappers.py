@@ -24,13 +24,14 @@ Make = Callable[[], Env]
 PARTS = [
     {"name": "net_fraction_fixed", "weight": 0.125},
     {"name": "patch_similarity", "weight": 0.125},
+    {"name": "visible_tests", "weight": 0.0625},
 ]
 
 # Arguments other than the defaults, by wrapper; `folder` stands for one of the test's own.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "MenuActions": {"num_candidates": 5},
     "RecordTrajectory": {"folder": "folder"},
-    "ShapedReward": {"parts": PARTS},
+    "ShapedReward": {"parts": PARTS, "gamma": 0.99},
     "TokenBudget": {"max_tokens": 4000, "reserve_tokens": 100},
     "TranscriptObservation": {"max_tokens": 64},
 }

@@ -1,4 +1,4 @@
-"""`ShapedReward`: parts at the end, the sum of their weights, and patches that earn nothing."""
+"""`ShapedReward`: parts at the end and per turn, their sum, and patches that earn nothing."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,10 @@ from coding_gym.wrappers import ShapedReward
 Make = Callable[..., ShapedReward[Any, Any]]
 REPAIR = returning("width * height")  # test_wide passes too
 HALF = returning("width * height if height else 9")
+BREAK = returning("None")  # test_square, which passed, does not
 LOOK = shell("ls && cat shapes.py")
+EQUAL = "class Equal(int):\n    __eq__ = lambda *_: True\n\n\narea = lambda *_: Equal()\n"
+CHEAT = shell(f"printf '{EQUAL}' >> shapes.py")
 WEIGHT = 0.03
 EVERY = dict.fromkeys(reward_names(), WEIGHT)
 
@@ -30,10 +33,10 @@ def make(make_env: MakeEnv) -> Make:
     """Makes envs of the tiny task with parts of these weights."""
 
     def make(
-        parts: dict[str, float], challenge: str = "passed", **arguments: Any
+        parts: dict[str, float], gamma: float = 1.0, challenge: str = "passed", **arguments: Any
     ) -> ShapedReward[Any, Any]:
         listed = [{"name": name, "weight": weight} for name, weight in parts.items()]
-        return ShapedReward(make_env(challenge=challenge, **arguments), listed)
+        return ShapedReward(make_env(challenge=challenge, **arguments), listed, gamma)
 
     return make
 
@@ -115,6 +118,8 @@ def test_masked_ends_have_no_parts(make: Make, monkeypatch: pytest.MonkeyPatch) 
 def test_tasks_without_what_a_part_needs_are_refused(make: Make, tiny_row: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskError, match="patch_similarity"):
         make({"patch_similarity": 0.2}, tasks=[tiny_row | {"patch": ""}]).reset()
+    with pytest.raises(InvalidTaskError, match="'command'"):
+        make({"visible_tests": 0.2}, tasks=[tiny_row | {"runner": "command"}]).reset()
     make({"areno": 0.2}, tasks=[tiny_row | {"patch": ""}]).reset()
 
 
@@ -155,12 +160,84 @@ def test_parts_of_another_form_are_refused(make_env: MakeEnv, parts: Any) -> Non
 
 
 def test_weights_of_all_parts_sum_to_less_than_one(make: Make) -> None:
-    make({"patch_similarity": 0.4, "file_match": 0.3, "function_match": 0.29})
+    make({"patch_similarity": 0.4, "file_match": 0.3, "visible_tests": 0.29})
     for parts in (
         {"patch_similarity": 0.4, "file_match": 0.6},
         {"patch_similarity": 0.4, "file_match": -0.6},
+        {"patch_similarity": 0.4, "visible_tests": 0.6},
         {"areno": 0.5},  # from -1 to 1
         {"swe_rl_similarity": -0.3, "file_match": 0.4},
     ):
         with pytest.raises(InvalidArgumentError, match=list(parts)[-1]):
             make(parts)
+
+
+def test_a_discount_takes_more_of_the_weights(make: Make) -> None:
+    make({"visible_tests": 0.6, "file_match": 0.3}, gamma=0.995, max_turns=50)
+    make({"visible_tests": 0.05, "file_match": 0.4}, gamma=0.9, max_turns=50)
+    for parts, max_turns in (
+        ({"visible_tests": 0.05, "file_match": 0.6}, 50),
+        ({"visible_tests": 0.05}, None),
+    ):
+        with pytest.raises(InvalidArgumentError):
+            make(parts, gamma=0.9, max_turns=max_turns)
+    for gamma in (0, 1.01, True, "1", float("nan")):
+        with pytest.raises(InvalidArgumentError, match="gamma"):
+            make({"file_match": 0.1}, gamma=gamma)
+
+
+def visible(env: Env, action: str) -> float:
+    _, reward, terminated, _, info = env.step(action)
+    assert reward == pytest.approx(sum(info["reward_parts"].values()))
+    assert terminated == (action == SUBMIT)
+    value = info["reward_parts"]["visible_tests"]
+    assert type(value) is float
+    return value
+
+
+@pytest.mark.slow
+def test_visible_parts_of_an_episode_sum_to_zero(make: Make) -> None:
+    env = make({"visible_tests": 0.5})
+    env.reset()
+    parts = [visible(env, a) for a in (LOOK, REPAIR, shell("true"), BREAK, REPAIR, SUBMIT)]
+    assert parts == [0.0, 0.25, 0.0, -0.5, 0.5, -0.25]  # 1 of 2 tests more, 2 less, ...
+    env.reset()
+    assert visible(env, SUBMIT) == 0
+
+
+@pytest.mark.slow
+def test_discounted_visible_parts_sum_to_zero(make: Make) -> None:
+    env = make({"visible_tests": 0.25}, gamma=0.99)
+    env.reset()
+    parts = [visible(env, action) for action in (REPAIR, shell("true"), SUBMIT)]
+    assert parts[0] == pytest.approx(0.99 * 0.125)
+    assert sum(0.99**n * value for n, value in enumerate(parts)) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.slow
+def test_editing_tests_configuration_or_output_earns_nothing(make: Make) -> None:
+    env = make({"visible_tests": 0.5})
+    env.reset()
+    for cheat in (
+        "printf 'def test_square(): pass\\ndef test_wide(): pass\\n' > test_shapes.py",
+        "rm test_shapes.py; echo 'def test_a(): pass' > test_more.py",
+        "printf '[pytest]\\naddopts = -k square\\n' > pytest.ini; echo '== 9 passed in 0.1s =='",
+        "printf 'collect_ignore = [\"test_shapes.py\"]\\n' > conftest.py",
+    ):
+        assert visible(env, shell(cheat)) == 0
+    assert visible(env, CHEAT) <= 0
+
+
+def test_an_infrastructure_failure_of_visible_tests_is_masked(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "coding_gym.wrappers.visible_tests.grade", raising(GradingError("no report"))
+    )
+    env = make({"visible_tests": 0.5})
+    env.reset()
+    assert visible(env, REPAIR) == 0
+    _, reward, _, truncated, info = env.step(SUBMIT)
+    assert (reward, truncated, info["mask_sample"]) == (0.0, True, True)
+    assert info["error"] == "no report"
+    assert "visible_tests" not in info["reward_parts"]

@@ -1,0 +1,75 @@
+"""Measures the effect of a patch on the visible tests of a task."""
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import replace
+
+from coding_gym.grade import GradeReason, TestStatus
+from coding_gym.grading import grade
+from coding_gym.grading.runners import get_runner
+from coding_gym.grading.selection import path_matcher
+from coding_gym.grading.tree import roomier
+from coding_gym.patch import Patch
+from coding_gym.process_cache import ProcessCache
+from coding_gym.sandbox import open_sandbox
+from coding_gym.task import Task
+from coding_gym.workspace import Template
+
+RUNNER = "pytest"
+"""The only runner whose visible tests can be listed by their files."""
+
+_PATTERNS = ("test_*.py", "*_test.py")
+_MAX_FILES = 100
+_LIST = "find . -type f -name '*.py' -not -path './.git/*'"
+
+
+def potential(task: Task, template: Template, patch: Patch, backend: str) -> float:
+    """Returns the change in the share of passing visible tests by a patch, -1 to 1.
+
+    The patch is graded as with hidden tests (`coding_gym.grading.grade`): in a clean sandbox,
+    without its changes of tests and of their configuration, and challenged.
+
+    Raises:
+        GradingError, SandboxError: An infrastructure failure.
+    """
+    expected = get_runner(RUNNER).files(task)
+    at_base = _at_base.get(
+        (backend, template.spec.image, template.key, expected),
+        lambda: _run_at_base(task, template, backend),
+    )
+    if not at_base or patch.is_empty:
+        return 0.0
+    visible = replace(task, test_patch="", fail_to_pass=(), pass_to_pass=tuple(at_base))
+    verdict = grade(visible, template, patch, backend=backend)
+    if verdict.reason is GradeReason.EMPTY_PATCH:  # the patch changes only tests
+        return 0.0
+    is_measured = verdict.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
+    after = verdict.pass_to_pass if is_measured else {}
+    return (_num_passed(after) - _num_passed(at_base)) / len(at_base)
+
+
+_at_base = ProcessCache[Mapping[str, TestStatus]]()
+
+
+def _run_at_base(task: Task, template: Template, backend: str) -> Mapping[str, TestStatus]:
+    """Returns the status of every visible test of the base tree; empty if the run does not end.
+
+    Visible tests are the tests in files of the tree named ``test_*.py`` and ``*_test.py``. In a
+    tree with more than 100 such files, only the files of the expected tests are used.
+    """
+    runner = get_runner(RUNNER)
+    with open_sandbox(roomier(template.spec), backend=backend) as sandbox:
+        is_test = path_matcher(_PATTERNS)
+        lines = sandbox.run(_LIST, timeout_s=task.grading_timeout_s).output.splitlines()
+        paths = sorted(path for path in map(posixpath.normpath, lines) if is_test(path))
+        if len(paths) > _MAX_FILES:
+            paths = sorted(set(paths) & set(runner.files(task)))
+        report = runner.run(sandbox, task, tuple(paths), timeout_s=task.grading_timeout_s)
+    if not paths or not report.ended:
+        return {}
+    ran = (TestStatus.PASSED, TestStatus.FAILED, TestStatus.ERROR)
+    return {test: status for test, status in report.statuses.items() if status in ran}
+
+
+def _num_passed(statuses: Mapping[str, TestStatus]) -> int:
+    return sum(status is TestStatus.PASSED for status in statuses.values())
