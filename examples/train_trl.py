@@ -95,9 +95,10 @@ def read_arguments() -> argparse.Namespace:
 
 def settings(args: argparse.Namespace) -> dict[str, Any]:
     """Returns TRL's settings of the trained weights (all, or LoRA) and of text generation."""
-    options: dict[str, Any] = {"per_device_train_batch_size": args.group}
-    if args.lora:  # one trajectory at a time, because the memory of a GPU is limited
-        options = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": args.group}
+    # One trajectory at a time, because the memory of a GPU is limited.
+    options: dict[str, Any] = {"per_device_train_batch_size": 1}
+    options |= {"gradient_accumulation_steps": args.group}
+    if args.lora:
         options |= {"learning_rate": 1e-5, "lr_scheduler_type": "cosine", "beta": 0.1}
     if args.vllm == "colocate":
         options |= {"use_vllm": True, "vllm_mode": "colocate", "vllm_enable_sleep_mode": True}

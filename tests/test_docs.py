@@ -44,8 +44,8 @@ server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 url = re.search("http://[^ ]*[0-9]", server.stdout.readline())[0]
 """
 _CPU = "num_generations=8, use_cpu=True, bf16=False, report_to='none'"
-_NO_TRAINING = "from trl import GRPOConfig, GRPOTrainer; GRPOTrainer.train = print"  # takes hours
-_TRAIN = ("train_dataset=dataset", f"train_dataset=dataset, args=GRPOConfig({_CPU})")
+_NO_TRAINING = "from trl import GRPOTrainer; GRPOTrainer.train = print"  # takes hours
+_TRAIN = ("GRPOConfig(", f"GRPOConfig({_CPU}, ")
 _ONE = ('split="train"', 'task_ids=["ledgerline-month-overlap"]')
 _HARNESS = """from coding_gym import load_tasks
 from coding_gym.agents.harness import Harness

@@ -1,7 +1,7 @@
 """The similarity of two patches as texts, computed by difflib within a work budget.
 
-A wrong patch can have a high score: a change of white space in the right line scores almost 1. Use
-a small weight in a reward. ``gold`` is the reference patch, ``patch`` the patch to score.
+A wrong patch can have a high score: a change of white space in the right lines scores about 0.8.
+Use a small weight in a reward. ``gold`` is the reference patch, ``patch`` the patch to score.
 """
 
 import re
