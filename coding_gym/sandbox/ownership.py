@@ -52,14 +52,12 @@ def process_folder(parent: Path, pid: int) -> Path:
     """
     for path in parent.glob(f"{_PREFIX}*"):
         _remove_unlocked(path)
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        with contextlib.suppress(FileNotFoundError):  # another process removed it before the lock
-            folder.chmod(0o711)  # users of sandboxes enter folders in it
-            # Stays open, also in a fork that outlives this process.
-            fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX)
-            if folder.exists():
-                break
+    made = Path(tempfile.mkdtemp(prefix=".coding-gym-", dir=parent))
+    made.chmod(0o711)  # users of sandboxes enter folders in it
+    # Locked before it has a name by which other processes find it. The descriptor stays open, also
+    # in a fork that outlives this process.
+    fcntl.flock(os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX)
+    folder = made.rename(parent / f"{_PREFIX}{made.name.rpartition('-')[2]}")
     _at_exit.callback(remove_own, folder, pid)
     return folder
 

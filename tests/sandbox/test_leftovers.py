@@ -3,11 +3,16 @@
 Changes are on disk, as on kernels whose tmpfs lacks user extended attributes.
 """
 
+import fcntl
 import os
 import subprocess
 import sys
+import tempfile
+import threading
+from contextlib import ExitStack
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
 
 import pytest
 from sandbox_fixtures import MakeLayer
@@ -46,6 +51,27 @@ def test_removing_a_link_keeps_the_mode_of_its_target(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "target")
     remove_folder(tmp_path / "link")
     assert (tmp_path / "target").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_process_that_stops_during_a_removal_delays_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tempfile.mkdtemp
+    with ExitStack() as locks:
+
+        def make_and_lock(**options: Any) -> str:
+            folder = made(**options)
+            for path in tmp_path.glob("coding-gym-process-*"):
+                descriptor = os.open(path, os.O_RDONLY)
+                locks.callback(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return folder
+
+        monkeypatch.setattr(tempfile, "mkdtemp", make_and_lock)
+        thread = threading.Thread(target=process_folder, args=(tmp_path, os.getpid()), daemon=True)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize("name", ["coding_gym.git", "coding_gym.old", "coding-gym"])
