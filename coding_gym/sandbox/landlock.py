@@ -24,7 +24,7 @@ from coding_gym.sandbox.inside.host_folders import (
 )
 from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.namespace import outside_id, unprivileged_owner
-from coding_gym.sandbox.ownership import make_folder, remove_folder
+from coding_gym.sandbox.ownership import UNPRIVILEGED, make_folder, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.setup_errors import documented_errors
@@ -39,10 +39,10 @@ _UNSUPPORTED = ("network", "forwards", "image", "workspace_alias")
 # The first version of Landlock that allows moves of files between folders. The filter on system
 # calls refuses accesses that only later versions control.
 _OLDEST = 2
-# With a separate uid, a sandbox shares no process, file or kernel counter with others. Debian, RHEL
-# and systemd (docs/UIDS-GIDS.md) assign none of these to accounts, and shadow-utils none to
-# containers. User namespaces of containers often map only the first range.
-_UIDS: tuple[int, ...] = (*range(60706, 61184), *range(70000, 71000))
+# With a separate uid, a sandbox shares no process, file or kernel counter with others. Nothing else
+# assigns these (see `UNPRIVILEGED`), and shadow-utils assigns none of them to containers. User
+# namespaces of containers often map only the first range.
+_UIDS: tuple[int, ...] = (*range(UNPRIVILEGED + 1, 61184), *range(70000, 71000))
 # The default files of these settings exist and cannot be read, which git and pip report as errors.
 _NO_HOST_SETTINGS = {
     "GIT_CONFIG_NOSYSTEM": "1",

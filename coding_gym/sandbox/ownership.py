@@ -16,8 +16,9 @@ import platformdirs
 
 from coding_gym.sandbox.inside import files
 
-# The uid of sandboxes that root opens: a uid that no distribution assigns to an account.
-UNPRIVILEGED = 64998
+# The uid of sandboxes that root opens. Debian, RHEL and systemd (docs/UIDS-GIDS.md) assign neither
+# it nor the next ones, which `landlock` uses, to accounts or services.
+UNPRIVILEGED = 60706
 _PREFIX = "coding-gym-process-"  # of no folder that a user makes
 
 # Registered before the stop of the zygotes, so that it runs after their sandboxes have ended.

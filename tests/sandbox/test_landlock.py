@@ -35,6 +35,7 @@ from coding_gym.sandbox import (
 )
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.landlock import _UIDS, LandlockBackend
+from coding_gym.sandbox.ownership import UNPRIVILEGED
 
 _BACKEND = LandlockBackend()
 
@@ -196,7 +197,9 @@ def test_other_users_cannot_use_files_of_a_sandbox(make_layer: MakeLayer) -> Non
 
 def test_uids_of_accounts_and_processes_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     account, busy, free = 1, *_UIDS[:2]
-    assert all(60577 < uid < 61184 or 65535 < uid < 100_000 for uid in _UIDS)
+    uids = (UNPRIVILEGED, *_UIDS)
+    assert all(60705 < uid < 61184 or 65535 < uid < 100_000 for uid in uids)
+    assert len({*uids}) == len(uids)
     monkeypatch.setattr(landlock, "_UIDS", (account, busy, free))
     with subprocess.Popen(["/bin/sleep", "60"], user=busy) as process:
         with _BACKEND.open(SandboxSpec()) as sandbox:
