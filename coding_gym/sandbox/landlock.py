@@ -19,6 +19,7 @@ from coding_gym.sandbox.inside.host_folders import (
     DEVICES,
     MOUNTED_ETC,
     MOUNTED_ETC_PATTERN,
+    PACKAGE,
     THIRD_PARTY,
     TOP_FOLDERS,
 )
@@ -49,7 +50,6 @@ _NO_HOST_SETTINGS = {
     "GIT_ATTR_NOSYSTEM": "1",
     "PIP_CONFIG_FILE": "/dev/null",
 }
-_PACKAGE = Path(__file__).parents[1]
 _ETC = (
     *COPIED_ETC,
     *MOUNTED_ETC,
@@ -221,7 +221,7 @@ def system_grants() -> tuple[Grant, ...]:
 def tree_grants(folder: Path) -> tuple[Grant, ...]:
     """Returns the rules for a folder with programs, without third-party Python packages."""
     packages = {path for pattern in THIRD_PARTY for path in folder.glob(pattern)}
-    hidden = {str(path.resolve()) for path in (*packages, _PACKAGE)}
+    hidden = {str(path.resolve()) for path in packages} | {PACKAGE}
     return tuple(_allow(str(folder), hidden))
 
 

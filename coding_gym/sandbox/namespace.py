@@ -144,10 +144,8 @@ class NamespaceBackend:
         """
         image = unpack_image(spec.image, self) if spec.image else None
         network = host_network.settings() if spec.network else host_network.NONE
-        layers = tuple(_source(layer) for layer in spec.layers)
         return SandboxRequest(
-            layers=layers,
-            workspace_time_ns=Path(layers[0].path).stat().st_mtime_ns if layers else None,
+            layers=tuple(_source(layer) for layer in spec.layers),
             mounts=tuple(_mounts(spec, image, network)),
             upper=None,
             image=None
@@ -160,7 +158,6 @@ class NamespaceBackend:
             ),
             workspace_alias=spec.workspace_alias and _plain(spec.workspace_alias),
             links=_links(spec.python),
-            files=network.files,
             env=network.env | _environment(spec, image),
             limits=asdict(spec.limits),
             network=spec.network,

@@ -32,7 +32,6 @@ Key = tuple[Kind, int, int, Preload | None]
 Result = TypeVar("Result")
 
 MAIN = Path(__file__).parent / "inside" / "__main__.py"
-_PACKAGE = Path(__file__).parents[1]
 _START_TIMEOUT_S = 30.0
 # Variables of commands that decide how Python starts.
 _PRELOADED_ENV = {"PYTHONHASHSEED": "0", "LC_CTYPE": "C.UTF-8", "TZ": "UTC", "HOME": "/"}
@@ -66,7 +65,6 @@ class Zygote:
             "owner": os.getpid(),
             "uid": uid,
             "gid": gid,
-            "hidden": [str(_PACKAGE)],
             "preload": preload,
         }
         with documented_errors():
