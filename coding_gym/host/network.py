@@ -8,7 +8,6 @@ import configparser
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from coding_gym.host.toolchains import home_folder, is_private
@@ -27,23 +26,6 @@ _PIP_OPTIONS = (
 _VISIBLE_FOLDERS = (Path("/usr"), Path("/etc/ssl"), Path("/etc/pki"), Path("/etc/ca-certificates"))
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkSettings:
-    """The additions that give a sandbox the host's network settings.
-
-    Attributes:
-        env: Environment variables.
-        paths: Files about names of machines, and certificates that the variables name; mounted at
-            the same paths.
-    """
-
-    env: dict[str, str] = field(default_factory=dict)
-    paths: tuple[Path, ...] = ()
-
-
-NONE = NetworkSettings()
-
-
 def network_variables() -> dict[str, str]:
     """Returns the host's variables that name proxies and certificates."""
     return {
@@ -53,8 +35,13 @@ def network_variables() -> dict[str, str]:
     }
 
 
-def settings() -> NetworkSettings:
-    """Returns the host's network settings as they are now."""
+def settings() -> tuple[dict[str, str], list[Path]]:
+    """Returns the host's network settings as they are now.
+
+    Returns:
+        Environment variables; and files about names of machines and certificates that the variables
+        name, to be mounted at the same paths.
+    """
     env = network_variables() | _pip_variables()
     certificates = dict.fromkeys(Path(env[name]) for name in _CERTIFICATES if name in env)
     paths = [path for path in _NAMES if path.is_file()]
@@ -66,7 +53,7 @@ def settings() -> NetworkSettings:
         and not is_private(path)
         and not any(path.is_relative_to(folder) for folder in _VISIBLE_FOLDERS)
     ]
-    return NetworkSettings(env, tuple(paths))
+    return env, paths
 
 
 def _pip_variables() -> dict[str, str]:

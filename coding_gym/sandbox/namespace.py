@@ -12,8 +12,7 @@ from time import monotonic
 from typing import Literal
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
-from coding_gym.host import network as host_network
-from coding_gym.host.network import NetworkSettings
+from coding_gym.host import network
 from coding_gym.sandbox.backend_checks import (
     check_snapshot,
     check_spec,
@@ -143,10 +142,10 @@ class NamespaceBackend:
             restores: Whether the data of a snapshot follow over the sandbox's channel.
         """
         image = unpack_image(spec.image, self) if spec.image else None
-        network = host_network.settings() if spec.network else host_network.NONE
+        env, paths = network.settings() if spec.network else ({}, [])
         return SandboxRequest(
             layers=tuple(_source(layer) for layer in spec.layers),
-            mounts=tuple(_mounts(spec, image, network)),
+            mounts=tuple(_mounts(spec, image, paths)),
             upper=None,
             image=None
             if image is None
@@ -158,7 +157,7 @@ class NamespaceBackend:
             ),
             workspace_alias=spec.workspace_alias and _plain(spec.workspace_alias),
             links=_links(spec.python),
-            env=network.env | _environment(spec, image),
+            env=env | _environment(spec, image),
             limits=asdict(spec.limits),
             network=spec.network,
             ports=tuple(spec.forwards),
@@ -187,13 +186,13 @@ def outside_id(kind: str, number: int) -> int | None:
     return None
 
 
-def _mounts(spec: SandboxSpec, image: Image | None, network: NetworkSettings) -> list[MountRequest]:
-    """Returns the mounts of a sandbox: its interpreter, and those of its spec."""
+def _mounts(spec: SandboxSpec, image: Image | None, paths: list[Path]) -> list[MountRequest]:
+    """Returns the mounts of a sandbox: its interpreter, paths of the host, those of its spec."""
     mounts = []
     if spec.python is not None and not _is_always_visible(spec.python, image):
         source = replace(_source(spec.python.prefix), hides_packages=True)
         mounts.append(MountRequest(source=source, target=str(spec.python.prefix)))
-    in_place = (Mount(source=path, target=str(path)) for path in network.paths)
+    in_place = (Mount(source=path, target=str(path)) for path in paths)
     for mount in (*in_place, *spec.mounts):
         source = replace(_source(mount.source), writable=mount.writable)
         mounts.append(MountRequest(source=source, target=_plain(mount.target)))

@@ -158,7 +158,7 @@ def test_an_interpreter_is_found_without_a_home_folder(monkeypatch: pytest.Monke
     monkeypatch.setattr(pwd, "getpwuid", raising(KeyError("uid not found")))
     monkeypatch.setenv("PIP_FIND_LINKS", "~/wheels")
     assert find_interpreter(_RUNNING) == default_interpreter()
-    assert network.settings().env["PIP_FIND_LINKS"] == "~/wheels"
+    assert network.settings()[0]["PIP_FIND_LINKS"] == "~/wheels"
 
 
 def test_a_temporary_failure_of_an_interpreter_is_not_cached(
