@@ -7,7 +7,7 @@ import socket
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
@@ -30,7 +30,7 @@ from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.setup_errors import documented_errors
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.sandbox.zygotes import with_zygote
+from coding_gym.sandbox.zygotes import Zygote, with_zygote
 
 Grant = tuple[str, str]
 
@@ -119,9 +119,10 @@ class LandlockBackend:
                 cleanup.callback(remove_folder, folder)
                 files = fill(folder, spec, user, cleanup)
                 caller = os.geteuid(), os.getegid()
-                stream = with_zygote("folder", *caller, lambda zygote: zygote.open(None, cleanup))
-                channel = Channel(stream, cleanup)
-            channel.wait_until_ready(self._request(spec, files, user))
+                request = self._request(spec, files, user)
+                start = partial(Zygote.open, request=request, cleanup=cleanup)
+                channel = Channel(with_zygote("folder", *caller, start), cleanup)
+            channel.wait_until_ready()
         return channel, files
 
     def _request(self, spec: SandboxSpec, files: HostFolder, user: User) -> FolderRequest:

@@ -17,7 +17,6 @@ from coding_gym.errors import SandboxError
 from coding_gym.sandbox.backend_checks import check_snapshot, render_output
 from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.inside import wire
-from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.protocol import Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import Run
@@ -94,13 +93,10 @@ class Channel:
                 self._why_dead = "a call was interrupted"
                 raise
 
-    def wait_until_ready(
-        self, request: FolderRequest | None = None, snapshot: Snapshot | None = None
-    ) -> None:
+    def wait_until_ready(self, snapshot: Snapshot | None = None) -> None:
         """Waits for the end of the set-up; closes the channel if it fails.
 
         Args:
-            request: The request of a ``landlock`` sandbox; its first process waits for it.
             snapshot: The files to restore.
 
         Raises:
@@ -109,8 +105,7 @@ class Channel:
         """
         try:
             if snapshot is None:
-                message = None if request is None else {"request": request}
-                self.call(message, timeout_s=_READY_TIMEOUT_S)
+                self.call(None, timeout_s=_READY_TIMEOUT_S)
             else:
                 with memory_file(snapshot.data) as file:
                     self.call({}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)

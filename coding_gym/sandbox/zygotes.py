@@ -23,7 +23,7 @@ from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
 from coding_gym.host.interpreters import default_interpreter
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.owner import STOP
-from coding_gym.sandbox.inside.request import Preload, SandboxRequest
+from coding_gym.sandbox.inside.request import FolderRequest, Preload, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR, documented_errors
 
@@ -90,12 +90,13 @@ class Zygote:
             return True
         return bool(poll.poll(0))
 
-    def open(self, request: SandboxRequest | None, cleanup: contextlib.ExitStack) -> socket.socket:
+    def open(
+        self, request: SandboxRequest | FolderRequest, cleanup: contextlib.ExitStack
+    ) -> socket.socket:
         """Returns the channel of a new sandbox, which is still being set up.
 
         Args:
-            request: A ``namespace`` sandbox; None for ``landlock``, whose request is sent over the
-                sandbox's channel.
+            request: The sandbox, of the zygote's kind.
             cleanup: Closed after the sandbox's end; kills a watchdog that hangs.
 
         Raises:

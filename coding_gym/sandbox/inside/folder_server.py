@@ -1,10 +1,9 @@
 """The zygote of ``landlock`` sandboxes, and the two processes of each sandbox.
 
 The zygote is not confined and keeps nothing of any sandbox: it sends the owner's end of a new
-channel and closes both ends. It forks a *watchdog* per sandbox, which reads its request from that
-channel before any command runs, and nothing from the sandbox afterwards. The watchdog ends with the
-owner, not with the zygote, and removes the sandbox's processes and files. Its child, the first
-process, drops the rights that commands lack, then serves.
+channel and closes both ends. It forks a *watchdog* per sandbox, which reads nothing from the
+sandbox. The watchdog ends with the owner, not with the zygote, and removes the sandbox's processes
+and files. Its child, the first process, drops the rights that commands lack, then serves.
 """
 
 import contextlib
@@ -62,7 +61,7 @@ def main() -> None:
         os._exit(0)
 
 
-def _start(control: socket.socket, watched: int, _: None) -> tuple[int, int]:
+def _start(control: socket.socket, watched: int, request: FolderRequest) -> tuple[int, int]:
     """Forks a watchdog; returns the owner's end of its channel, and a descriptor to kill it by."""
     with step("start a sandbox's watchdog"):
         owners_end, channel = socket.socketpair()
@@ -70,12 +69,14 @@ def _start(control: socket.socket, watched: int, _: None) -> tuple[int, int]:
             pid = os.fork()
             if pid == 0:
                 owners_end.close()
-                _run_watchdog(channel, control, watched)
+                _run_watchdog(channel, control, watched, request)
             watchdog = os.pidfd_open(pid)
     return owners_end.detach(), watchdog
 
 
-def _run_watchdog(channel: socket.socket, control: socket.socket, watched: int) -> NoReturn:
+def _run_watchdog(
+    channel: socket.socket, control: socket.socket, watched: int, request: FolderRequest
+) -> NoReturn:
     """Runs a forked watchdog; ``channel`` replaces ``control`` in it. Never returns."""
     try:
         os.dup2(channel.fileno(), control.fileno(), inheritable=False)
@@ -83,20 +84,18 @@ def _run_watchdog(channel: socket.socket, control: socket.socket, watched: int) 
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         try:
-            _watch_over(control, watched)
+            _watch_over(control, watched, request)
         except SetupError as error:
             control.sendall(wire.pack(error.to_json()))
     finally:  # no exception may reach the zygote's code in this process
         os._exit(1)
 
 
-def _watch_over(channel: socket.socket, watched: int) -> None:
+def _watch_over(channel: socket.socket, watched: int, request: FolderRequest) -> None:
     """Starts the first process; at its, the owner's or the channel's end, removes the sandbox.
 
     This process keeps the channel open until then: the channel's end tells the owner.
     """
-    message, _ = wire.receive_request(channel)
-    request: FolderRequest = message["request"]
     with step("become the subreaper of the sandbox"):
         sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
     with step("start the first process"):
