@@ -77,13 +77,6 @@ FIRST_PROCESS = {
             lambda: [call('rt_sigqueueinfo', 1, 40, info) for _ in range(2000)])
     attempt('stop DONE', lambda: [os.kill(1, signal.SIGSTOP) for _ in range(100)])
     """,
-    "process groups of the first process cannot change": """
-    attempt('group EPERM', lambda: os.setpgid(0, 1))
-    attempt('move ESRCH|EPERM', lambda: os.setpgid(1, os.getpid()))
-    attempt('session nothing', lambda: os.getsid(1) == os.getsid(0))
-    attempt('parent DONE', lambda: call('clone', 0x8000 | 17, 0, 0, 0, 0) or os._exit(0))
-    attempt('wait ECHILD', lambda: os.waitpid(1, os.WNOHANG))
-    """,
 }
 
 
