@@ -11,14 +11,14 @@ from stat import S_ISDIR
 from time import monotonic
 from typing import Literal
 
-from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.host import network
 from coding_gym.sandbox.backend_checks import (
     check_snapshot,
     check_spec,
     failed_probe,
 )
-from coding_gym.sandbox.images.layout import image_digest
+from coding_gym.sandbox.images.layout import find_image, read_manifest
 from coding_gym.sandbox.images.store import Image, unpack_image
 from coding_gym.sandbox.inside.request import (
     ImageRequest,
@@ -84,7 +84,10 @@ class NamespaceBackend:
 
     def image_id(self, image: str) -> str:
         """Returns an image's id; see `coding_gym.sandbox.protocol.SandboxBackend.image_id`."""
-        return image_digest(image)
+        try:
+            return read_manifest(find_image(image)).digest
+        except OSError as error:  # for example, no descriptor is free
+            raise SandboxError(f"image {image!r} cannot be read: {error}") from error
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""

@@ -100,15 +100,11 @@ def cache_folder() -> Path:
 # are in an upper folder in the user's cache, removed when the sandbox closes.
 
 
-def uppers_folder() -> Path:
-    """Returns the folder for the upper folders of all processes of the user."""
-    return cache_folder() / "uppers"
-
-
 def make_upper(owner: tuple[int, int]) -> Path:
     """Returns a new folder for the changes of one sandbox, with ``upper`` and ``work`` in it."""
-    uppers_folder().mkdir(mode=0o700, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=process_folder(uppers_folder(), os.getpid())))
+    parent = cache_folder() / "uppers"
+    parent.mkdir(mode=0o700, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=process_folder(parent, os.getpid())))
     for path in (folder, folder / "upper", folder / "work"):
         path.mkdir(mode=0o755, exist_ok=True)
         os.chown(path, *owner)

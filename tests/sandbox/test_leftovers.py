@@ -19,7 +19,7 @@ from sandbox_fixtures import MakeLayer
 
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.ownership import make_upper, process_folder, remove_folder, uppers_folder
+from coding_gym.sandbox.ownership import make_upper, process_folder, remove_folder
 
 pytestmark = pytest.mark.slow
 
@@ -92,10 +92,11 @@ def test_only_folders_of_dead_owners_are_removed(
     code += "made = make_upper((os.geteuid(), os.getegid()))\n(made / 'upper').chmod(0)\n"
     code += "print(made.parent.name, flush=True)\ninput()\nos._exit(0)"
     with on_disk.open(spec) as sandbox:
-        (ours,) = uppers_folder().iterdir()
+        uppers = tmp_path / "cache" / "coding_gym" / "uppers"
+        (ours,) = uppers.iterdir()
         command = [sys.executable, "-c", code]
         with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True) as other:
-            theirs = uppers_folder() / other.stdout.readline().strip()
+            theirs = uppers / other.stdout.readline().strip()
             for is_alive in (True, False):
                 process_folder.cache_clear()
                 make_upper(on_disk.owner())
