@@ -120,8 +120,8 @@ class LandlockBackend:
                 files = fill(folder, spec, user, cleanup)
                 caller = os.geteuid(), os.getegid()
                 request = self._request(spec, files, user)
-                start = partial(Zygote.open, request=request, cleanup=cleanup)
-                channel = Channel(with_zygote("folder", *caller, start), cleanup)
+                stream = with_zygote("folder", *caller, partial(Zygote.open, request=request))
+                channel = Channel(stream, cleanup)
             channel.wait_until_ready()
         return channel, files
 

@@ -131,7 +131,7 @@ class NamespaceBackend:
                 upper = make_upper(self.owner())
                 cleanup.callback(remove_folder, upper)
                 request = replace(request, upper=replace(_source(upper), writable=True))
-            stream = handle.open(request, cleanup)
+            stream = handle.open(request)
             channel = Channel(stream, cleanup, forks_python=handle.is_preloaded)
         channel.wait_until_ready(snapshot=snapshot)
         channel.forward(spec.forwards)

@@ -9,7 +9,6 @@ import atexit
 import contextlib
 import os
 import select
-import signal
 import socket
 import subprocess
 import threading
@@ -90,14 +89,8 @@ class Zygote:
             return True
         return bool(poll.poll(0))
 
-    def open(
-        self, request: SandboxRequest | FolderRequest, cleanup: contextlib.ExitStack
-    ) -> socket.socket:
+    def open(self, request: SandboxRequest | FolderRequest) -> socket.socket:
         """Returns the channel of a new sandbox, which is still being set up.
-
-        Args:
-            request: The sandbox, of the zygote's kind.
-            cleanup: Closed after the sandbox's end; kills a watchdog that hangs.
 
         Raises:
             SetupError: A step failed; the zygote still works.
@@ -107,13 +100,9 @@ class Zygote:
             try:
                 self._control.settimeout(_START_TIMEOUT_S)
                 self._control.sendall(wire.pack({"request": request}))
-                reply, descriptors = wire.receive_descriptors(self._control, 1, 2)
+                reply, descriptors = wire.receive_descriptors(self._control, 1, 1)
                 if reply == b"+" and descriptors:
-                    stream, *watchdog = descriptors
-                    for descriptor in watchdog:
-                        # A file object: it is also closed if the sandbox never is.
-                        cleanup.callback(_kill, os.fdopen(descriptor, "rb", buffering=0))
-                    return socket.socket(fileno=stream)
+                    return socket.socket(fileno=descriptors[0])
                 if reply == b"-":
                     header = self._receive()
                 elif reply != b"+":
@@ -197,12 +186,6 @@ class Zygote:
     def _receive(self) -> dict[str, Any]:
         deadline = time.monotonic() + _START_TIMEOUT_S
         return wire.receive(self._control, max_body_bytes=0, deadline=deadline)[0]
-
-
-def _kill(process: IO[bytes]) -> None:
-    """Kills the process of a descriptor, unless it has ended, and closes the descriptor."""
-    with process, contextlib.suppress(ProcessLookupError):
-        signal.pidfd_send_signal(process.fileno(), signal.SIGKILL)
 
 
 class _Registry:

@@ -61,17 +61,15 @@ def main() -> None:
         os._exit(0)
 
 
-def _start(control: socket.socket, watched: int, request: FolderRequest) -> tuple[int, int]:
-    """Forks a watchdog; returns the owner's end of its channel, and a descriptor to kill it by."""
+def _start(control: socket.socket, watched: int, request: FolderRequest) -> int:
+    """Forks a watchdog; returns the owner's end of its channel."""
     with step("start a sandbox's watchdog"):
         owners_end, channel = socket.socketpair()
         with channel:
-            pid = os.fork()
-            if pid == 0:
+            if os.fork() == 0:
                 owners_end.close()
                 _run_watchdog(channel, control, watched, request)
-            watchdog = os.pidfd_open(pid)
-    return owners_end.detach(), watchdog
+    return owners_end.detach()
 
 
 def _run_watchdog(

@@ -38,17 +38,14 @@ def watch(pid: int) -> int:
     return descriptor
 
 
-def serve(
-    control: socket.socket, owner: int, open_sandbox: Callable[[Any], tuple[int, ...]]
-) -> None:
+def serve(control: socket.socket, owner: int, open_sandbox: Callable[[Any], int]) -> None:
     """Opens sandboxes on request until the owner ends.
 
     Args:
         control: The zygote's channel to the owner.
         owner: From `watch`.
-        open_sandbox: Starts the first process of the sandbox that a request describes.
-            Returns descriptors for the owner: its end of the channel and, for ``landlock``, the
-            watchdog, which the owner kills if it hangs.
+        open_sandbox: Starts the first process of the sandbox that a request describes; returns the
+            owner's end of its channel.
     """
     # Descriptors in transit are counted per uid: this limit must be above the sandboxes' limit.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -67,10 +64,9 @@ def serve(
         except EOFError:
             return
         try:
-            descriptors = open_sandbox(message["request"])
+            channel = open_sandbox(message["request"])
         except SetupError as error:
             control.sendall(b"-" + wire.pack(error.to_json()))
             continue
-        socket.send_fds(control, [b"+"], descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
+        socket.send_fds(control, [b"+"], [channel])
+        os.close(channel)

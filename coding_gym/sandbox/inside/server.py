@@ -186,7 +186,7 @@ def _open(
     mounted: MountedFolders,
     fork: Start | None,
     request: SandboxRequest,
-) -> tuple[int]:
+) -> int:
     """Clones a sandbox's first process and returns the owner's end of its channel."""
     mounted.trim()
     mount_names = {source: mounted.name(source) for source in request.sources()}
@@ -199,7 +199,7 @@ def _open(
                 os.dup2(channel.detach(), control.fileno(), inheritable=False)
                 set_up = partial(_set_up, request, mount_names, user)
                 _run_init(control, request, set_up, fork)
-    return (owners_end.detach(),)
+    return owners_end.detach()
 
 
 def _run_init(
