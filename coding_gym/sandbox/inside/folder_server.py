@@ -34,8 +34,6 @@ from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# The first process also detects the end of the owner; it has this long to kill its processes.
-_PATIENCE_S = 2.0
 # The first process lists processes in /proc; commands, in a nested domain, may not.
 _INIT_ALONE = [("read", "/proc")]
 
@@ -103,14 +101,11 @@ def _watch_over(channel: socket.socket, watched: int, request: FolderRequest) ->
         # Otherwise root owns this process's files in /proc, and it could not open them itself.
         sc.prctl(sc.PR_SET_DUMPABLE, 1)
         _serve(channel, request)
-    first = os.pidfd_open(pid)
     poll = select.poll()
-    for descriptor in (watched, first):
+    for descriptor in (watched, os.pidfd_open(pid)):
         poll.register(descriptor, select.POLLIN)
-    # The first process also detects the end of the channel, unless a command has stopped it.
     poll.register(channel, select.POLLRDHUP)
     poll.poll()
-    select.select([first], [], [], _PATIENCE_S)
     _end_user(request.uid)
     files.remove_tree(request.folder)
 
@@ -153,7 +148,6 @@ def _serve(control: socket.socket, request: FolderRequest) -> None:
             "restore": partial(_restore, changes, request.writable),
         }
         serve(control, runner, operations)
-        _end()
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
     except BaseException as error:  # noqa: BLE001 - no exception may reach the watchdog's code in this process
