@@ -21,7 +21,6 @@ from typing import IO, Any, Literal, TypeVar
 from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
 from coding_gym.host.interpreters import default_interpreter
 from coding_gym.sandbox.inside import wire
-from coding_gym.sandbox.inside.owner import STOP
 from coding_gym.sandbox.inside.request import FolderRequest, Preload, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR, documented_errors
@@ -129,9 +128,9 @@ class Zygote:
             return
         self._stopped = True
         with contextlib.suppress(OSError):  # the zygote hung up first
-            self._control.send(wire.pack({"request": STOP}), socket.MSG_DONTWAIT)
             self._control.shutdown(socket.SHUT_RDWR)
-        # The server sees the end of its channel. If it hangs, killing its parent kills it.
+        # The server sees the end of its channel, even if a fork of this process holds it as well.
+        # If the server hangs, killing its parent kills it.
         try:
             self._process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:

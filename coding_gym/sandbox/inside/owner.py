@@ -11,8 +11,6 @@ from typing import Any
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# Sent in place of a request; ends the zygote while the owner keeps running.
-STOP = "stop"
 _CHANNEL = 3
 
 
@@ -39,7 +37,7 @@ def watch(pid: int) -> int:
 
 
 def serve(control: socket.socket, owner: int, open_sandbox: Callable[[Any], int]) -> None:
-    """Opens sandboxes on request until the owner ends.
+    """Opens sandboxes on request until the owner ends or shuts the channel.
 
     Args:
         control: The zygote's channel to the owner.
@@ -59,8 +57,6 @@ def serve(control: socket.socket, owner: int, open_sandbox: Callable[[Any], int]
                 return
         try:
             message, _ = wire.receive_request(control)
-            if message["request"] == STOP:
-                return
         except EOFError:
             return
         try:
