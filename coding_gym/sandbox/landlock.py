@@ -135,7 +135,6 @@ class LandlockBackend:
         return FolderRequest(
             uid=user[0],
             gid=user[1],
-            folder=str(files.path),
             writable=files.writable,
             grants=tuple(_grants(spec, files)),
             abi=self._version(),

@@ -2,8 +2,8 @@
 
 The zygote is not confined and keeps nothing of any sandbox: it sends the owner's end of a new
 channel and closes both ends. It forks a *watchdog* per sandbox, which reads nothing from the
-sandbox. The watchdog ends with the owner, not with the zygote, and removes the sandbox's processes
-and files. Its child, the first process, drops the rights that commands lack, then serves.
+sandbox. The watchdog ends with the owner, not with the zygote, and kills the sandbox's processes.
+Its child, the first process, drops the rights that commands lack, then serves.
 """
 
 import contextlib
@@ -88,7 +88,7 @@ def _run_watchdog(
 
 
 def _watch_over(channel: socket.socket, watched: int, request: FolderRequest) -> None:
-    """Starts the first process; at its, the owner's or the channel's end, removes the sandbox.
+    """Starts the first process; at its, the owner's or the channel's end, kills all processes.
 
     This process keeps the channel open until then: the channel's end tells the owner.
     """
@@ -107,7 +107,6 @@ def _watch_over(channel: socket.socket, watched: int, request: FolderRequest) ->
     poll.register(channel, select.POLLRDHUP)
     poll.poll()
     _end_user(request.uid)
-    files.remove_tree(request.folder)
 
 
 def _end_user(uid: int) -> None:

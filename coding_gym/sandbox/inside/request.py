@@ -93,12 +93,11 @@ class SandboxRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderRequest:
-    """A ``landlock`` sandbox, in a folder of the host.
+    """A ``landlock`` sandbox, in folders of the host.
 
     Attributes:
         uid: User id of commands.
         gid: Group id of commands.
-        folder: Holds all that the sandbox writes; removed with it.
         writable: Its folders that commands may write to, by name.
         grants: Keys of `landlock_rules.GRANTS` and paths.
         abi: The version of Landlock to use.
@@ -108,7 +107,6 @@ class FolderRequest:
 
     uid: int
     gid: int
-    folder: str
     writable: Mapping[str, str]
     grants: tuple[tuple[str, str], ...]
     abi: int
