@@ -396,17 +396,9 @@ def translated(path: str, host_paths: Mapping[str, str]) -> str:
 
 
 def _result(header: dict[str, Any], body: bytes) -> ExecResult:
-    head, tail = body[: header["head_bytes"]], body[header["head_bytes"] :]
-    output, truncated = render_output(head, tail, header["num_bytes"])
-    return ExecResult(
-        exit_code=header["exit_code"],
-        output=output,
-        timed_out=header.get("timed_out", False),
-        truncated=truncated,
-        duration_s=header["duration_s"],
-        num_leftovers=header.get("num_leftovers", 0),
-        out_of_memory=header.get("out_of_memory", False),
-    )
+    head_bytes, num_bytes = header.pop("head_bytes"), header.pop("num_bytes")
+    output, truncated = render_output(body[:head_bytes], body[head_bytes:], num_bytes)
+    return ExecResult(output=output, truncated=truncated, **header)
 
 
 def _raise_file_error(header: dict[str, Any], path: str) -> None:
