@@ -133,8 +133,7 @@ class NamespaceBackend:
                 request = replace(request, upper=replace(_source(upper), writable=True))
             stream = handle.open(request)
             channel = Channel(stream, cleanup, forks_python=handle.is_preloaded)
-        channel.wait_until_ready(snapshot=snapshot)
-        channel.forward(spec.forwards)
+        channel.wait_until_ready(snapshot, spec.forwards)
         return channel
 
     def _request(self, spec: SandboxSpec, *, restores: bool) -> SandboxRequest:
@@ -154,7 +153,7 @@ class NamespaceBackend:
             if image is None
             else ImageRequest(
                 folder=_source(image.folder),
-                layers=tuple(image.layers),
+                layers=image.layers,
                 uid=image.user.uid,
                 gid=image.user.gid,
             ),

@@ -93,15 +93,18 @@ class Channel:
                 self._why_dead = "a call was interrupted"
                 raise
 
-    def wait_until_ready(self, snapshot: Snapshot | None = None) -> None:
-        """Waits for the end of the set-up; closes the channel if it fails.
+    def wait_until_ready(
+        self, snapshot: Snapshot | None = None, forwards: Mapping[int, Path] | None = None
+    ) -> None:
+        """Waits for the end of the set-up and forwards ports; closes the channel after a failure.
 
         Args:
             snapshot: The files to restore.
+            forwards: UNIX sockets of the host by port of the sandbox.
 
         Raises:
             SetupError: A step of the set-up failed.
-            SandboxError: The first process died, or does not answer.
+            SandboxError: The first process died, or does not answer; or a port is in use.
         """
         try:
             if snapshot is None:
@@ -109,6 +112,9 @@ class Channel:
             else:
                 with memory_file(snapshot.data) as file:
                     self.call({}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
+            for port, path in (forwards or {}).items():
+                listener = self._cleanup.enter_context(self._listener(port))
+                self._cleanup.callback(Forwarder(listener, path).close)
         except BaseException:
             self.close()
             raise
@@ -155,20 +161,6 @@ class Channel:
         if error.kind != "request":
             self.give_up(str(error))
         raise error
-
-    def forward(self, sockets: Mapping[int, Path]) -> None:
-        """Forwards ports of the sandbox to UNIX sockets of the host; a failure closes the sandbox.
-
-        Raises:
-            SandboxError: A port is in use; or as `call`.
-        """
-        try:
-            for port, path in sockets.items():
-                listener = self._cleanup.enter_context(self._listener(port))
-                self._cleanup.callback(Forwarder(listener, path).close)
-        except BaseException:
-            self.close()
-            raise
 
     def _listener(self, port: int) -> socket.socket:
         with self._in_use():
