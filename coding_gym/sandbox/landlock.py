@@ -12,7 +12,6 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, failed_probe
-from coding_gym.sandbox.host_folder import HostFolder, User, fill, variables
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.inside.host_folders import (
     COPIED_ETC,
@@ -23,7 +22,8 @@ from coding_gym.sandbox.inside.host_folders import (
     THIRD_PARTY,
     TOP_FOLDERS,
 )
-from coding_gym.sandbox.inside.request import FolderRequest
+from coding_gym.sandbox.inside.request import LandlockRequest
+from coding_gym.sandbox.landlock_files import LandlockFiles, User, fill, variables
 from coding_gym.sandbox.namespace import outside_id, unprivileged_owner
 from coding_gym.sandbox.ownership import UNPRIVILEGED, make_folder, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
@@ -111,7 +111,7 @@ class LandlockBackend:
             sandbox.restore(snapshot)
         return sandbox
 
-    def _start(self, spec: SandboxSpec) -> tuple[Channel, HostFolder]:
+    def _start(self, spec: SandboxSpec) -> tuple[Channel, LandlockFiles]:
         with documented_errors():
             with ExitStack() as cleanup:
                 user = _take_uid(cleanup), self.owner()[1]
@@ -120,19 +120,19 @@ class LandlockBackend:
                 files = fill(folder, spec, user, cleanup)
                 caller = os.geteuid(), os.getegid()
                 request = self._request(spec, files, user)
-                stream = with_zygote("folder", *caller, partial(Zygote.open, request=request))
+                stream = with_zygote("landlock", *caller, partial(Zygote.open, request=request))
                 channel = Channel(stream, cleanup)
             channel.wait_until_ready()
         return channel, files
 
-    def _request(self, spec: SandboxSpec, files: HostFolder, user: User) -> FolderRequest:
+    def _request(self, spec: SandboxSpec, files: LandlockFiles, user: User) -> LandlockRequest:
         env = variables(spec, files, _NO_HOST_SETTINGS)
         if spec.python is not None:
             prefix = files.host_paths[str(spec.python.prefix)]
             if prefix != str(spec.python.prefix):
                 folders = (f"{prefix}/lib", env.get("LD_LIBRARY_PATH"))
                 env["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))
-        return FolderRequest(
+        return LandlockRequest(
             uid=user[0],
             gid=user[1],
             writable=files.writable,
@@ -189,7 +189,7 @@ def _is_free(uid: int) -> bool:
     return outside_id("uid", uid) is not None
 
 
-def _grants(spec: SandboxSpec, files: HostFolder) -> Iterator[Grant]:
+def _grants(spec: SandboxSpec, files: LandlockFiles) -> Iterator[Grant]:
     yield from system_grants()
     yield "read", str(files.path / "python")
     for path in files.writable.values():

@@ -1,8 +1,8 @@
 """The zygotes of this process: Pythons that fork the first processes of sandboxes on request.
 
 There is one for each kind of sandbox, user, interpreter and set of preloaded modules, started when
-it is first needed. Zygotes of ``namespace`` sandboxes have left the host's namespaces. Zygotes of
-``landlock`` sandboxes, of the kind ``folder``, have not.
+it is first needed. Zygotes of ``namespace`` sandboxes have left the host's namespaces; those of
+``landlock`` have not.
 """
 
 import atexit
@@ -21,11 +21,11 @@ from typing import IO, Any, Literal, TypeVar
 from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
 from coding_gym.host.interpreters import default_interpreter
 from coding_gym.sandbox.inside import wire
-from coding_gym.sandbox.inside.request import FolderRequest, Preload, SandboxRequest
+from coding_gym.sandbox.inside.request import LandlockRequest, Preload, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR, documented_errors
 
-Kind = Literal["namespace", "folder"]
+Kind = Literal["namespace", "landlock"]
 Key = tuple[Kind, int, int, Preload | None]
 Result = TypeVar("Result")
 
@@ -88,7 +88,7 @@ class Zygote:
             return True
         return bool(poll.poll(0))
 
-    def open(self, request: SandboxRequest | FolderRequest) -> socket.socket:
+    def open(self, request: SandboxRequest | LandlockRequest) -> socket.socket:
         """Returns the channel of a new sandbox, which is still being set up.
 
         Raises:

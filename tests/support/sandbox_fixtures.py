@@ -220,7 +220,7 @@ def helper_pid(backend: SandboxBackend) -> int:
     """
     if isinstance(backend, NamespaceBackend):
         return zygote("namespace", *backend.owner())._process.pid
-    return zygote("folder", os.geteuid(), os.getegid())._process.pid
+    return zygote("landlock", os.geteuid(), os.getegid())._process.pid
 
 
 @contextmanager

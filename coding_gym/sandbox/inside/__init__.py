@@ -27,6 +27,6 @@ Modules here import only the standard library and each other: `__main__` runs un
     syscalls   system calls that Python lacks, numbers of system calls, named steps of a set-up
     seccomp    the filters on system calls
     wire       messages to and from the owner
-    folder_server    the zygote, watchdogs and first processes of ``landlock``
+    landlock_server  the zygote, watchdogs and first processes of ``landlock``
     landlock_rules   Landlock; the start of bash in a nested domain
 """

@@ -92,7 +92,7 @@ class SandboxRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderRequest:
+class LandlockRequest:
     """A ``landlock`` sandbox, in folders of the host.
 
     Attributes:
@@ -133,7 +133,7 @@ class Preload:
 
 _TYPES: Mapping[str, Callable[..., Any]] = {
     kind.__name__: kind
-    for kind in (Source, MountRequest, ImageRequest, SandboxRequest, FolderRequest, Preload)
+    for kind in (Source, MountRequest, ImageRequest, SandboxRequest, LandlockRequest, Preload)
 }
 
 

@@ -31,7 +31,7 @@ User = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostFolder:
+class LandlockFiles:
     """The files of one sandbox, and the host paths of its mounts.
 
     Attributes:
@@ -45,7 +45,7 @@ class HostFolder:
     host_paths: Mapping[str, str]
 
 
-def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> HostFolder:
+def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> LandlockFiles:
     """Makes the files of a sandbox in an empty folder.
 
     Args:
@@ -83,14 +83,16 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Hos
     # Host paths map to themselves: otherwise a host path below /tmp would be read as a path in
     # the sandbox's own /tmp.
     known = {str(path): str(path) for path in (folder, *host_paths.values())}
-    return HostFolder(
+    return LandlockFiles(
         path=folder,
         writable={name: str(folder / name) for name in _WRITABLE},
         host_paths={target: str(path) for target, path in host_paths.items()} | known,
     )
 
 
-def variables(spec: SandboxSpec, files: HostFolder, defaults: Mapping[str, str]) -> dict[str, str]:
+def variables(
+    spec: SandboxSpec, files: LandlockFiles, defaults: Mapping[str, str]
+) -> dict[str, str]:
     """Returns the environment of commands, with the paths of the host in it.
 
     Variables of the spec and the fixed ones take precedence over ``defaults``.

@@ -30,7 +30,7 @@ from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.processes import descendants, end_all, reap
-from coding_gym.sandbox.inside.request import FolderRequest
+from coding_gym.sandbox.inside.request import LandlockRequest
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
@@ -59,7 +59,7 @@ def main() -> None:
         os._exit(0)
 
 
-def _start(control: socket.socket, watched: int, request: FolderRequest) -> int:
+def _start(control: socket.socket, watched: int, request: LandlockRequest) -> int:
     """Forks a watchdog; returns the owner's end of its channel."""
     with step("start a sandbox's watchdog"):
         owners_end, channel = socket.socketpair()
@@ -71,7 +71,7 @@ def _start(control: socket.socket, watched: int, request: FolderRequest) -> int:
 
 
 def _run_watchdog(
-    channel: socket.socket, control: socket.socket, watched: int, request: FolderRequest
+    channel: socket.socket, control: socket.socket, watched: int, request: LandlockRequest
 ) -> NoReturn:
     """Runs a forked watchdog; ``channel`` replaces ``control`` in it. Never returns."""
     try:
@@ -87,7 +87,7 @@ def _run_watchdog(
         os._exit(1)
 
 
-def _watch_over(channel: socket.socket, watched: int, request: FolderRequest) -> None:
+def _watch_over(channel: socket.socket, watched: int, request: LandlockRequest) -> None:
     """Starts the first process; at its, the owner's or the channel's end, kills all processes.
 
     This process keeps the channel open until then: the channel's end tells the owner.
@@ -121,7 +121,7 @@ def _end_user(uid: int) -> None:
     reap(wait=True)
 
 
-def _serve(control: socket.socket, request: FolderRequest) -> None:
+def _serve(control: socket.socket, request: LandlockRequest) -> None:
     """Confines this process, reports success, and serves until the owner closes the channel."""
     try:
         with step("become the subreaper of commands"):
@@ -161,7 +161,7 @@ def _end() -> None:
     os._exit(1)
 
 
-def _confine(request: FolderRequest) -> int:
+def _confine(request: LandlockRequest) -> int:
     """Drops all rights but those granted; returns the ruleset of the commands' nested domain."""
     grants = request.grants
     with step("prepare the Landlock rules", "landlock"):
