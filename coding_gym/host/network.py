@@ -7,14 +7,12 @@ commands of the task's author, not of a policy.
 import configparser
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from coding_gym.host.toolchains import home_folder, is_private
 
-_COPIED = (Path("/etc/hosts"), Path("/etc/resolv.conf"))
+_NAMES = (Path("/etc/hosts"), Path("/etc/resolv.conf"))
 _CERTIFICATES = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("GIT_SSL_CAINFO", "PIP_CERT"),
@@ -28,24 +26,6 @@ _PIP_OPTIONS = (
 _VISIBLE_FOLDERS = (Path("/usr"), Path("/etc/ssl"), Path("/etc/pki"), Path("/etc/ca-certificates"))
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkSettings:
-    """The additions that give a sandbox the host's network settings.
-
-    Attributes:
-        files: Texts by path inside; each replaces a file of the root.
-        env: Environment variables.
-        paths: Certificates that the variables name; mounted at the same paths.
-    """
-
-    files: Mapping[str, str] = field(default_factory=dict)
-    env: dict[str, str] = field(default_factory=dict)
-    paths: tuple[Path, ...] = ()
-
-
-NONE = NetworkSettings()
-
-
 def network_variables() -> dict[str, str]:
     """Returns the host's variables that name proxies and certificates."""
     return {
@@ -55,20 +35,25 @@ def network_variables() -> dict[str, str]:
     }
 
 
-def settings() -> NetworkSettings:
-    """Returns the host's network settings as they are now."""
+def settings() -> tuple[dict[str, str], list[Path]]:
+    """Returns the host's network settings as they are now.
+
+    Returns:
+        Environment variables; and files about names of machines and certificates that the variables
+        name, to be mounted at the same paths.
+    """
     env = network_variables() | _pip_variables()
     certificates = dict.fromkeys(Path(env[name]) for name in _CERTIFICATES if name in env)
-    paths = tuple(
+    paths = [path for path in _NAMES if path.is_file()]
+    paths += [
         path
         for path in certificates
         if path.is_absolute()
         and path.exists()
         and not is_private(path)
         and not any(path.is_relative_to(folder) for folder in _VISIBLE_FOLDERS)
-    )
-    files = {str(p): p.read_text("utf-8", "replace") for p in _COPIED if p.is_file()}
-    return NetworkSettings(files, env, paths)
+    ]
+    return env, paths
 
 
 def _pip_variables() -> dict[str, str]:

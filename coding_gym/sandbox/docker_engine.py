@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import docker
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError
+from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox.images.layout import ImageUser, find_user
 from coding_gym.sandbox.protocol import Promise
 
@@ -27,7 +28,7 @@ _START = (
 _JOIN = "run `sudo usermod -aG docker $USER` and log in again"
 _API_TIMEOUT_S = 60
 
-_engines: dict[tuple[int, str], "Engine"] = {}
+_engines: ProcessCache["Engine"] = ProcessCache()
 
 
 class Engine:
@@ -121,12 +122,7 @@ class Engine:
 
 def connect(host: str) -> Engine:
     """Returns this process's connection to a daemon, made by the first call; raises as `Engine`."""
-    key = (os.getpid(), host)
-    if key not in _engines:
-        engine = Engine(host)
-        if _engines.setdefault(key, engine) is not engine:  # another thread was faster
-            engine.api.close()
-    return _engines[key]
+    return _engines.get((os.getpid(), host), lambda: Engine(host))
 
 
 def _connect_once(url: str) -> None:

@@ -7,29 +7,30 @@ import socket
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, failed_probe
-from coding_gym.sandbox.host_folder import HostFolder, User, fill, variables
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.inside.host_folders import (
     COPIED_ETC,
     DEVICES,
     MOUNTED_ETC,
     MOUNTED_ETC_PATTERN,
+    PACKAGE,
     THIRD_PARTY,
     TOP_FOLDERS,
 )
-from coding_gym.sandbox.inside.request import FolderRequest
+from coding_gym.sandbox.inside.request import LandlockRequest
+from coding_gym.sandbox.landlock_files import LandlockFiles, User, fill, variables
 from coding_gym.sandbox.namespace import outside_id, unprivileged_owner
-from coding_gym.sandbox.ownership import make_folder, remove_folder
+from coding_gym.sandbox.ownership import UNPRIVILEGED, make_folder, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.setup_errors import documented_errors
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.sandbox.zygotes import with_zygote
+from coding_gym.sandbox.zygotes import Zygote, with_zygote
 
 Grant = tuple[str, str]
 
@@ -39,17 +40,16 @@ _UNSUPPORTED = ("network", "forwards", "image", "workspace_alias")
 # The first version of Landlock that allows moves of files between folders. The filter on system
 # calls refuses accesses that only later versions control.
 _OLDEST = 2
-# With a separate uid, a sandbox shares no process, file or kernel counter with others. Debian, RHEL
-# and systemd (docs/UIDS-GIDS.md) assign none of these to accounts, and shadow-utils none to
-# containers. User namespaces of containers often map only the first range.
-_UIDS: tuple[int, ...] = (*range(60706, 61184), *range(70000, 71000))
+# With a separate uid, a sandbox shares no process, file or kernel counter with others. Nothing else
+# assigns these (see `UNPRIVILEGED`), and shadow-utils assigns none of them to containers. User
+# namespaces of containers often map only the first range.
+_UIDS: tuple[int, ...] = (*range(UNPRIVILEGED + 1, 61184), *range(70000, 71000))
 # The default files of these settings exist and cannot be read, which git and pip report as errors.
 _NO_HOST_SETTINGS = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
     "PIP_CONFIG_FILE": "/dev/null",
 }
-_PACKAGE = Path(__file__).parents[1]
 _ETC = (
     *COPIED_ETC,
     *MOUNTED_ETC,
@@ -111,7 +111,7 @@ class LandlockBackend:
             sandbox.restore(snapshot)
         return sandbox
 
-    def _start(self, spec: SandboxSpec) -> tuple[Channel, HostFolder]:
+    def _start(self, spec: SandboxSpec) -> tuple[Channel, LandlockFiles]:
         with documented_errors():
             with ExitStack() as cleanup:
                 user = _take_uid(cleanup), self.owner()[1]
@@ -119,22 +119,22 @@ class LandlockBackend:
                 cleanup.callback(remove_folder, folder)
                 files = fill(folder, spec, user, cleanup)
                 caller = os.geteuid(), os.getegid()
-                stream = with_zygote("folder", *caller, lambda zygote: zygote.open(None, cleanup))
+                request = self._request(spec, files, user)
+                stream = with_zygote("landlock", *caller, partial(Zygote.open, request=request))
                 channel = Channel(stream, cleanup)
-            channel.wait_until_ready(self._request(spec, files, user))
+            channel.wait_until_ready()
         return channel, files
 
-    def _request(self, spec: SandboxSpec, files: HostFolder, user: User) -> FolderRequest:
+    def _request(self, spec: SandboxSpec, files: LandlockFiles, user: User) -> LandlockRequest:
         env = variables(spec, files, _NO_HOST_SETTINGS)
         if spec.python is not None:
             prefix = files.host_paths[str(spec.python.prefix)]
             if prefix != str(spec.python.prefix):
                 folders = (f"{prefix}/lib", env.get("LD_LIBRARY_PATH"))
                 env["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))
-        return FolderRequest(
+        return LandlockRequest(
             uid=user[0],
             gid=user[1],
-            folder=str(files.path),
             writable=files.writable,
             grants=tuple(_grants(spec, files)),
             abi=self._version(),
@@ -189,7 +189,7 @@ def _is_free(uid: int) -> bool:
     return outside_id("uid", uid) is not None
 
 
-def _grants(spec: SandboxSpec, files: HostFolder) -> Iterator[Grant]:
+def _grants(spec: SandboxSpec, files: LandlockFiles) -> Iterator[Grant]:
     yield from system_grants()
     yield "read", str(files.path / "python")
     for path in files.writable.values():
@@ -221,7 +221,7 @@ def system_grants() -> tuple[Grant, ...]:
 def tree_grants(folder: Path) -> tuple[Grant, ...]:
     """Returns the rules for a folder with programs, without third-party Python packages."""
     packages = {path for pattern in THIRD_PARTY for path in folder.glob(pattern)}
-    hidden = {str(path.resolve()) for path in (*packages, _PACKAGE)}
+    hidden = {str(path.resolve()) for path in packages} | {PACKAGE}
     return tuple(_allow(str(folder), hidden))
 
 

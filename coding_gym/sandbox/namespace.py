@@ -11,15 +11,14 @@ from stat import S_ISDIR
 from time import monotonic
 from typing import Literal
 
-from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
-from coding_gym.host import network as host_network
-from coding_gym.host.network import NetworkSettings
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.host import network
 from coding_gym.sandbox.backend_checks import (
     check_snapshot,
     check_spec,
     failed_probe,
 )
-from coding_gym.sandbox.images.layout import image_digest
+from coding_gym.sandbox.images.layout import find_image, read_manifest
 from coding_gym.sandbox.images.store import Image, unpack_image
 from coding_gym.sandbox.inside.request import (
     ImageRequest,
@@ -85,7 +84,10 @@ class NamespaceBackend:
 
     def image_id(self, image: str) -> str:
         """Returns an image's id; see `coding_gym.sandbox.protocol.SandboxBackend.image_id`."""
-        return image_digest(image)
+        try:
+            return read_manifest(find_image(image)).digest
+        except OSError as error:  # for example, no descriptor is free
+            raise SandboxError(f"image {image!r} cannot be read: {error}") from error
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
@@ -129,10 +131,9 @@ class NamespaceBackend:
                 upper = make_upper(self.owner())
                 cleanup.callback(remove_folder, upper)
                 request = replace(request, upper=replace(_source(upper), writable=True))
-            stream = handle.open(request, cleanup)
+            stream = handle.open(request)
             channel = Channel(stream, cleanup, forks_python=handle.is_preloaded)
-        channel.wait_until_ready(snapshot=snapshot)
-        channel.forward(spec.forwards)
+        channel.wait_until_ready(snapshot, spec.forwards)
         return channel
 
     def _request(self, spec: SandboxSpec, *, restores: bool) -> SandboxRequest:
@@ -143,25 +144,22 @@ class NamespaceBackend:
             restores: Whether the data of a snapshot follow over the sandbox's channel.
         """
         image = unpack_image(spec.image, self) if spec.image else None
-        network = host_network.settings() if spec.network else host_network.NONE
-        layers = tuple(_source(layer) for layer in spec.layers)
+        env, paths = network.settings() if spec.network else ({}, [])
         return SandboxRequest(
-            layers=layers,
-            workspace_time_ns=Path(layers[0].path).stat().st_mtime_ns if layers else None,
-            mounts=tuple(_mounts(spec, image, network)),
+            layers=tuple(_source(layer) for layer in spec.layers),
+            mounts=tuple(_mounts(spec, image, paths)),
             upper=None,
             image=None
             if image is None
             else ImageRequest(
                 folder=_source(image.folder),
-                layers=tuple(image.layers),
+                layers=image.layers,
                 uid=image.user.uid,
                 gid=image.user.gid,
             ),
             workspace_alias=spec.workspace_alias and _plain(spec.workspace_alias),
             links=_links(spec.python),
-            files=network.files,
-            env=network.env | _environment(spec, image),
+            env=env | _environment(spec, image),
             limits=asdict(spec.limits),
             network=spec.network,
             ports=tuple(spec.forwards),
@@ -190,13 +188,13 @@ def outside_id(kind: str, number: int) -> int | None:
     return None
 
 
-def _mounts(spec: SandboxSpec, image: Image | None, network: NetworkSettings) -> list[MountRequest]:
-    """Returns the mounts of a sandbox: its interpreter, and those of its spec."""
+def _mounts(spec: SandboxSpec, image: Image | None, paths: list[Path]) -> list[MountRequest]:
+    """Returns the mounts of a sandbox: its interpreter, paths of the host, those of its spec."""
     mounts = []
     if spec.python is not None and not _is_always_visible(spec.python, image):
         source = replace(_source(spec.python.prefix), hides_packages=True)
         mounts.append(MountRequest(source=source, target=str(spec.python.prefix)))
-    in_place = (Mount(source=path, target=str(path)) for path in network.paths)
+    in_place = (Mount(source=path, target=str(path)) for path in paths)
     for mount in (*in_place, *spec.mounts):
         source = replace(_source(mount.source), writable=mount.writable)
         mounts.append(MountRequest(source=source, target=_plain(mount.target)))

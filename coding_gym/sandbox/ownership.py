@@ -16,8 +16,9 @@ import platformdirs
 
 from coding_gym.sandbox.inside import files
 
-# The uid of sandboxes that root opens: a uid that no distribution assigns to an account.
-UNPRIVILEGED = 64998
+# The uid of sandboxes that root opens. Debian, RHEL and systemd (docs/UIDS-GIDS.md) assign neither
+# it nor the next ones, which `landlock` uses, to accounts or services.
+UNPRIVILEGED = 60706
 _PREFIX = "coding-gym-process-"  # of no folder that a user makes
 
 # Registered before the stop of the zygotes, so that it runs after their sandboxes have ended.
@@ -52,14 +53,12 @@ def process_folder(parent: Path, pid: int) -> Path:
     """
     for path in parent.glob(f"{_PREFIX}*"):
         _remove_unlocked(path)
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        with contextlib.suppress(FileNotFoundError):  # another process removed it before the lock
-            folder.chmod(0o711)  # users of sandboxes enter folders in it
-            # Stays open, also in a fork that outlives this process.
-            fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX)
-            if folder.exists():
-                break
+    made = Path(tempfile.mkdtemp(prefix=".coding-gym-", dir=parent))
+    made.chmod(0o711)  # users of sandboxes enter folders in it
+    # Locked before it has a name by which other processes find it. The descriptor stays open, also
+    # in a fork that outlives this process.
+    fcntl.flock(os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX)
+    folder = made.rename(parent / f"{_PREFIX}{made.name.rpartition('-')[2]}")
     _at_exit.callback(remove_own, folder, pid)
     return folder
 
@@ -101,15 +100,11 @@ def cache_folder() -> Path:
 # are in an upper folder in the user's cache, removed when the sandbox closes.
 
 
-def uppers_folder() -> Path:
-    """Returns the folder for the upper folders of all processes of the user."""
-    return cache_folder() / "uppers"
-
-
 def make_upper(owner: tuple[int, int]) -> Path:
     """Returns a new folder for the changes of one sandbox, with ``upper`` and ``work`` in it."""
-    uppers_folder().mkdir(mode=0o700, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=process_folder(uppers_folder(), os.getpid())))
+    parent = cache_folder() / "uppers"
+    parent.mkdir(mode=0o700, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=process_folder(parent, os.getpid())))
     for path in (folder, folder / "upper", folder / "work"):
         path.mkdir(mode=0o755, exist_ok=True)
         os.chown(path, *owner)

@@ -17,7 +17,6 @@ from coding_gym.errors import SandboxError
 from coding_gym.sandbox.backend_checks import check_snapshot, render_output
 from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.inside import wire
-from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.protocol import Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import Run
@@ -95,25 +94,27 @@ class Channel:
                 raise
 
     def wait_until_ready(
-        self, request: FolderRequest | None = None, snapshot: Snapshot | None = None
+        self, snapshot: Snapshot | None = None, forwards: Mapping[int, Path] | None = None
     ) -> None:
-        """Waits for the end of the set-up; closes the channel if it fails.
+        """Waits for the end of the set-up and forwards ports; closes the channel after a failure.
 
         Args:
-            request: The request of a ``landlock`` sandbox; its first process waits for it.
             snapshot: The files to restore.
+            forwards: UNIX sockets of the host by port of the sandbox.
 
         Raises:
             SetupError: A step of the set-up failed.
-            SandboxError: The first process died, or does not answer.
+            SandboxError: The first process died, or does not answer; or a port is in use.
         """
         try:
             if snapshot is None:
-                message = None if request is None else {"request": request}
-                self.call(message, timeout_s=_READY_TIMEOUT_S)
+                self.call(None, timeout_s=_READY_TIMEOUT_S)
             else:
                 with memory_file(snapshot.data) as file:
                     self.call({}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
+            for port, path in (forwards or {}).items():
+                listener = self._cleanup.enter_context(self._listener(port))
+                self._cleanup.callback(Forwarder(listener, path).close)
         except BaseException:
             self.close()
             raise
@@ -160,20 +161,6 @@ class Channel:
         if error.kind != "request":
             self.give_up(str(error))
         raise error
-
-    def forward(self, sockets: Mapping[int, Path]) -> None:
-        """Forwards ports of the sandbox to UNIX sockets of the host; a failure closes the sandbox.
-
-        Raises:
-            SandboxError: A port is in use; or as `call`.
-        """
-        try:
-            for port, path in sockets.items():
-                listener = self._cleanup.enter_context(self._listener(port))
-                self._cleanup.callback(Forwarder(listener, path).close)
-        except BaseException:
-            self.close()
-            raise
 
     def _listener(self, port: int) -> socket.socket:
         with self._in_use():
@@ -401,17 +388,9 @@ def translated(path: str, host_paths: Mapping[str, str]) -> str:
 
 
 def _result(header: dict[str, Any], body: bytes) -> ExecResult:
-    head, tail = body[: header["head_bytes"]], body[header["head_bytes"] :]
-    output, truncated = render_output(head, tail, header["num_bytes"])
-    return ExecResult(
-        exit_code=header["exit_code"],
-        output=output,
-        timed_out=header.get("timed_out", False),
-        truncated=truncated,
-        duration_s=header["duration_s"],
-        num_leftovers=header.get("num_leftovers", 0),
-        out_of_memory=header.get("out_of_memory", False),
-    )
+    head_bytes, num_bytes = header.pop("head_bytes"), header.pop("num_bytes")
+    output, truncated = render_output(body[:head_bytes], body[head_bytes:], num_bytes)
+    return ExecResult(output=output, truncated=truncated, **header)
 
 
 def _raise_file_error(header: dict[str, Any], path: str) -> None:

@@ -1,15 +1,14 @@
 """The zygotes of this process: Pythons that fork the first processes of sandboxes on request.
 
 There is one for each kind of sandbox, user, interpreter and set of preloaded modules, started when
-it is first needed. Zygotes of ``namespace`` sandboxes have left the host's namespaces. Zygotes of
-``landlock`` sandboxes, of the kind ``folder``, have not.
+it is first needed. Zygotes of ``namespace`` sandboxes have left the host's namespaces; those of
+``landlock`` have not.
 """
 
 import atexit
 import contextlib
 import os
 import select
-import signal
 import socket
 import subprocess
 import threading
@@ -22,17 +21,15 @@ from typing import IO, Any, Literal, TypeVar
 from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
 from coding_gym.host.interpreters import default_interpreter
 from coding_gym.sandbox.inside import wire
-from coding_gym.sandbox.inside.owner import STOP
-from coding_gym.sandbox.inside.request import Preload, SandboxRequest
+from coding_gym.sandbox.inside.request import LandlockRequest, Preload, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR, documented_errors
 
-Kind = Literal["namespace", "folder"]
+Kind = Literal["namespace", "landlock"]
 Key = tuple[Kind, int, int, Preload | None]
 Result = TypeVar("Result")
 
 MAIN = Path(__file__).parent / "inside" / "__main__.py"
-_PACKAGE = Path(__file__).parents[1]
 _START_TIMEOUT_S = 30.0
 # Variables of commands that decide how Python starts.
 _PRELOADED_ENV = {"PYTHONHASHSEED": "0", "LC_CTYPE": "C.UTF-8", "TZ": "UTC", "HOME": "/"}
@@ -66,7 +63,6 @@ class Zygote:
             "owner": os.getpid(),
             "uid": uid,
             "gid": gid,
-            "hidden": [str(_PACKAGE)],
             "preload": preload,
         }
         with documented_errors():
@@ -92,13 +88,8 @@ class Zygote:
             return True
         return bool(poll.poll(0))
 
-    def open(self, request: SandboxRequest | None, cleanup: contextlib.ExitStack) -> socket.socket:
+    def open(self, request: SandboxRequest | LandlockRequest) -> socket.socket:
         """Returns the channel of a new sandbox, which is still being set up.
-
-        Args:
-            request: A ``namespace`` sandbox; None for ``landlock``, whose request is sent over the
-                sandbox's channel.
-            cleanup: Closed after the sandbox's end; kills a watchdog that hangs.
 
         Raises:
             SetupError: A step failed; the zygote still works.
@@ -108,13 +99,9 @@ class Zygote:
             try:
                 self._control.settimeout(_START_TIMEOUT_S)
                 self._control.sendall(wire.pack({"request": request}))
-                reply, descriptors = wire.receive_descriptors(self._control, 1, 2)
+                reply, descriptors = wire.receive_descriptors(self._control, 1, 1)
                 if reply == b"+" and descriptors:
-                    stream, *watchdog = descriptors
-                    for descriptor in watchdog:
-                        # A file object: it is also closed if the sandbox never is.
-                        cleanup.callback(_kill, os.fdopen(descriptor, "rb", buffering=0))
-                    return socket.socket(fileno=stream)
+                    return socket.socket(fileno=descriptors[0])
                 if reply == b"-":
                     header = self._receive()
                 elif reply != b"+":
@@ -141,9 +128,9 @@ class Zygote:
             return
         self._stopped = True
         with contextlib.suppress(OSError):  # the zygote hung up first
-            self._control.send(wire.pack({"request": STOP}), socket.MSG_DONTWAIT)
             self._control.shutdown(socket.SHUT_RDWR)
-        # The server sees the end of its channel. If it hangs, killing its parent kills it.
+        # The server sees the end of its channel, even if a fork of this process holds it as well.
+        # If the server hangs, killing its parent kills it.
         try:
             self._process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -198,12 +185,6 @@ class Zygote:
     def _receive(self) -> dict[str, Any]:
         deadline = time.monotonic() + _START_TIMEOUT_S
         return wire.receive(self._control, max_body_bytes=0, deadline=deadline)[0]
-
-
-def _kill(process: IO[bytes]) -> None:
-    """Kills the process of a descriptor, unless it has ended, and closes the descriptor."""
-    with process, contextlib.suppress(ProcessLookupError):
-        signal.pidfd_send_signal(process.fileno(), signal.SIGKILL)
 
 
 class _Registry:

@@ -3,18 +3,23 @@
 Changes are on disk, as on kernels whose tmpfs lacks user extended attributes.
 """
 
+import fcntl
 import os
 import subprocess
 import sys
+import tempfile
+import threading
+from contextlib import ExitStack
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
 
 import pytest
 from sandbox_fixtures import MakeLayer
 
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.ownership import make_upper, process_folder, remove_folder, uppers_folder
+from coding_gym.sandbox.ownership import make_upper, process_folder, remove_folder
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +53,27 @@ def test_removing_a_link_keeps_the_mode_of_its_target(tmp_path: Path) -> None:
     assert (tmp_path / "target").stat().st_mode & 0o777 == 0o755
 
 
+def test_a_process_that_stops_during_a_removal_delays_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tempfile.mkdtemp
+    with ExitStack() as locks:
+
+        def make_and_lock(**options: Any) -> str:
+            folder = made(**options)
+            for path in tmp_path.glob("coding-gym-process-*"):
+                descriptor = os.open(path, os.O_RDONLY)
+                locks.callback(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return folder
+
+        monkeypatch.setattr(tempfile, "mkdtemp", make_and_lock)
+        thread = threading.Thread(target=process_folder, args=(tmp_path, os.getpid()), daemon=True)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
 @pytest.mark.parametrize("name", ["coding_gym.git", "coding_gym.old", "coding-gym"])
 def test_folders_that_a_user_made_are_kept(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
@@ -66,10 +92,11 @@ def test_only_folders_of_dead_owners_are_removed(
     code += "made = make_upper((os.geteuid(), os.getegid()))\n(made / 'upper').chmod(0)\n"
     code += "print(made.parent.name, flush=True)\ninput()\nos._exit(0)"
     with on_disk.open(spec) as sandbox:
-        (ours,) = uppers_folder().iterdir()
+        uppers = tmp_path / "cache" / "coding_gym" / "uppers"
+        (ours,) = uppers.iterdir()
         command = [sys.executable, "-c", code]
         with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True) as other:
-            theirs = uppers_folder() / other.stdout.readline().strip()
+            theirs = uppers / other.stdout.readline().strip()
             for is_alive in (True, False):
                 process_folder.cache_clear()
                 make_upper(on_disk.owner())

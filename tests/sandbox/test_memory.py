@@ -77,6 +77,13 @@ _MODEST = {
         "for _ in range(6):\n"
         "    if os.fork() == 0: time.sleep(0.7); os._exit(0)"
     ),
+    "a large process that waits until its child runs a program": (
+        "x = b'x' * (80 * MIB)\n"
+        "os.mkfifo('/tmp/fifo')\n"
+        "subprocess.Popen(['/bin/sh', '-c', 'sleep 0.7; : > /tmp/fifo'])\n"
+        "opened = [(os.POSIX_SPAWN_OPEN, 0, '/tmp/fifo', os.O_RDONLY, 0)]\n"
+        "os.posix_spawn('/bin/true', ['true'], {}, file_actions=opened)"
+    ),
     "reserved address space": (
         "x = mmap.mmap(-1, 1 << 44, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)\n"
         "x[5] = 1"

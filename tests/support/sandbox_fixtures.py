@@ -25,7 +25,6 @@ from coding_gym.sandbox import (
     SandboxSpec,
     default_interpreter,
 )
-from coding_gym.sandbox import docker_engine as container_engine
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.zygotes import zygote
@@ -221,7 +220,7 @@ def helper_pid(backend: SandboxBackend) -> int:
     """
     if isinstance(backend, NamespaceBackend):
         return zygote("namespace", *backend.owner())._process.pid
-    return zygote("folder", os.geteuid(), os.getegid())._process.pid
+    return zygote("landlock", os.geteuid(), os.getegid())._process.pid
 
 
 @contextmanager
@@ -234,13 +233,6 @@ def forged_reply(sandbox: Any, reply: bytes) -> Iterator[None]:
         theirs.sendall(reply)
         theirs.shutdown(socket.SHUT_WR)
         yield
-
-
-def disconnect_docker(host: str) -> None:
-    """Closes this process's connection to a Docker daemon, so that the next call makes another."""
-    engine = container_engine._engines.pop((os.getpid(), host), None)
-    if engine is not None:
-        engine.api.close()
 
 
 def children(pid: int) -> list[int]:

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 from platformdirs import user_data_path
 
-from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.run_arguments import check_env
 
 # Names of architectures in `uname` and in OCI documents.
@@ -103,19 +103,6 @@ def find_image(image: str) -> Path:
         f"name in {image_folder()}; run: coding-gym images pull --image "
         f"{image if is_name else 'NAME'}"
     )
-
-
-def image_digest(image: str) -> str:
-    """Returns an image's id.
-
-    Raises:
-        InvalidArgumentError: As `find_image` and `read_manifest`.
-        SandboxError: The image cannot be read, for example without a free descriptor.
-    """
-    try:
-        return read_manifest(find_image(image)).digest
-    except OSError as error:
-        raise SandboxError(f"image {image!r} cannot be read: {error}") from error
 
 
 def read_manifest(layout: Path) -> Manifest:

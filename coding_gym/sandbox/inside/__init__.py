@@ -4,7 +4,7 @@
     zygote         started by the owner; opens all its sandboxes of one kind
     server         the second process of a ``namespace`` zygote, which clones first processes
     first process  serves one sandbox; with ``namespace`` it is pid 1, *init*
-    watchdog       the parent of a ``landlock`` first process; removes the sandbox
+    watchdog       the parent of a ``landlock`` first process; kills its processes
 
 Modules here import only the standard library and each other: `__main__` runs under
 ``python -I -S``, and everything is loaded before the host's files are unmounted.
@@ -27,6 +27,6 @@ Modules here import only the standard library and each other: `__main__` runs un
     syscalls   system calls that Python lacks, numbers of system calls, named steps of a set-up
     seccomp    the filters on system calls
     wire       messages to and from the owner
-    folder_server    the zygote, watchdogs and first processes of ``landlock``
+    landlock_server  the zygote, watchdogs and first processes of ``landlock``
     landlock_rules   Landlock; the start of bash in a nested domain
 """

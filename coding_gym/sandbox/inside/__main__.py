@@ -1,6 +1,6 @@
 """Starts a zygote: ``python .../inside/__main__.py KIND``, its channel as standard input.
 
-The kind is ``namespace``, or ``folder`` for ``landlock``.
+The kind is the name of a backend.
 
 Empty modules with the same search path replace the packages around this folder. So its modules
 import each other by their full names, and this process does not load ``coding_gym/__init__.py`` and
@@ -26,8 +26,8 @@ if __name__ == "__main__":
     _BASE = sys.path[:]
     _stand_in("coding_gym", _FOLDER.parents[1])
     _stand_in("coding_gym.sandbox", _FOLDER.parent)
-    if sys.argv[1] == "folder":
-        from coding_gym.sandbox.inside.folder_server import main
+    if sys.argv[1] == "landlock":
+        from coding_gym.sandbox.inside.landlock_server import main
 
         main()
     from coding_gym.sandbox.inside import preloaded, server

@@ -2,15 +2,15 @@
 
 The allow-list is the same for all sandboxes and prepared once: no other host path exists inside.
 Its folders are mounted read-only; the files of ``/etc`` are copies or written here; folders with
-third-party Python packages, and those that the owner's configuration hides, are covered by an empty
-one. Layers, interpreters and mounts are added when a sandbox needs them.
+third-party Python packages, and that of this package, are covered by an empty one. Layers,
+interpreters and mounts are added when a sandbox needs them.
 """
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterable
 from functools import cache
 from glob import glob
+from pathlib import Path
 
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.request import Source
@@ -22,6 +22,7 @@ MOUNTED = "/mounted"
 NOTHING = "/nothing"
 _EMPTY = "/empty"
 UID = GID = 1000
+PACKAGE = str(Path(__file__).resolve().parents[2])
 # The date of everything that is made for a sandbox, so that listings repeat: 2000-01-01, UTC.
 DATE_S = 946684800
 # Each clone copies every mount below `MOUNTED`, at about a microsecond each.
@@ -50,7 +51,7 @@ MOUNTED_ETC = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl
 MOUNTED_ETC_PATTERN = "java-*-openjdk"
 # Folders of private keys, which the host's user may read as a member of a group.
 _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
-# In a sandbox with the host's network, the host's hosts and resolv.conf replace these.
+# In a sandbox with the host's network, the host's hosts and resolv.conf are mounted over these.
 WRITTEN_ETC = {
     "passwd": (
         "root:x:0:0:root:/root:/bin/sh\n"
@@ -89,7 +90,7 @@ def allowed_links() -> dict[str, str]:
     return {f"/{name}": os.readlink(f"{ALLOWED}/{name}") for name in links}
 
 
-def prepare_allow_list(host: str, hidden: Iterable[str]) -> None:
+def prepare_allow_list(host: str) -> None:
     """Prepares the allow-list, below `ALLOWED`, from the host's root, which is at ``host``."""
     for folder in (ALLOWED, _EMPTY):
         os.mkdir(folder)
@@ -105,7 +106,7 @@ def prepare_allow_list(host: str, hidden: Iterable[str]) -> None:
             with step(f"mount /{name}"):
                 os.mkdir(target)
                 sc.bind(source, target)
-                _cover(target, f"/{name}", hidden)
+                _cover(target, f"/{name}")
                 sc.restrict(target, sc.NOSUID | sc.NODEV | sc.READ_ONLY)
     with step("prepare /etc"):
         _prepare_etc(host, f"{ALLOWED}/etc")
@@ -161,14 +162,11 @@ def _date(folder: str) -> None:
     os.utime(folder, (DATE_S, DATE_S))
 
 
-def _cover(folder: str, host_path: str, hidden: Iterable[str]) -> None:
-    """Mounts an empty folder over each third-party or hidden folder below ``folder``.
-
-    ``folder`` is a mount of the host's ``host_path``; ``hidden`` are paths of the host.
-    """
+def _cover(folder: str, host_path: str) -> None:
+    """Mounts an empty folder over packages in ``folder``, a mount of the host's ``host_path``."""
     covered = [path for pattern in THIRD_PARTY for path in glob(f"{folder}/{pattern}")]
-    inside = (os.path.relpath(path, host_path) for path in hidden)
-    covered += [f"{folder}/{path}" for path in inside if path.split("/")[0] != ".."]
+    if PACKAGE.startswith(f"{host_path}/"):
+        covered.append(folder + PACKAGE.removeprefix(host_path))
     seen = set()
     for path in filter(os.path.isdir, covered):
         facts = os.stat(path)
@@ -186,10 +184,9 @@ class MountedFolders:
     copies of the mounts.
     """
 
-    def __init__(self, host_mounts: int, own_mounts: int, hidden: Iterable[str]) -> None:
+    def __init__(self, host_mounts: int, own_mounts: int) -> None:
         self._host_mounts = host_mounts
         self._own_mounts = own_mounts
-        self._hidden = tuple(hidden)
         self._names: OrderedDict[Source, str] = OrderedDict()
         self._free: dict[bool, list[str]] = {True: [], False: []}
         self._count = 0
@@ -225,7 +222,7 @@ class MountedFolders:
         finally:
             os.close(tree)
         if source.hides_packages:
-            _cover(target, source.path, self._hidden)
+            _cover(target, source.path)
         flags = sc.NOSUID | sc.NODEV
         sc.restrict(target, flags if source.writable else flags | sc.READ_ONLY)
         return name

@@ -69,7 +69,7 @@ def _fill(request: SandboxRequest, times: Times) -> None:
     for folder in _FOLDERS:
         make_real(folder)
     # Written, not mounted, so that commands can change them, as in a container.
-    for path, text in {**_FILES, **request.files}.items():
+    for path, text in _FILES.items():
         _write(path, text)
     sc.bind(f"{OLD}{ALLOWED}/dev", "/dev")
     for path in request.links:

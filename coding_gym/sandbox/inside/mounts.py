@@ -77,7 +77,8 @@ def make_tmpfs(request: SandboxRequest, mount_names: MountNames) -> dict[str, st
         os.chmod(f"{EPISODE}/{name}", mode)
         _date(f"{EPISODE}/{name}", _DATE_NS)
     upper = f"{upper_folder(request, mount_names)}/upper"
-    _date(upper, _DATE_NS if request.workspace_time_ns is None else request.workspace_time_ns)
+    tops = [f"{MOUNTED}/{mount_names[layer]}" for layer in request.layers[:1]]
+    _date(upper, os.stat(tops[0]).st_mtime_ns if tops else _DATE_NS)
     return {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in _WRITABLE}}
 
 
@@ -100,11 +101,6 @@ def build_root(request: SandboxRequest, mount_names: MountNames) -> None:
     mount_own_folders(request, mount_names)
     with step("write the sandbox's files", "request"):
         make_links(request.links)
-        for count, (path, text) in enumerate(request.files.items()):
-            source = f"{OLD}{EPISODE}/file{count}"
-            sc.write_text(source, text)
-            sc.bind(source, path, recursive=False)
-            sc.restrict(path, QUIET | sc.READ_ONLY)
     mount_sources(request, mount_names, times)
     limit_restored(request)
     with step("set the times of the sandbox's root"):

@@ -11,8 +11,6 @@ from typing import Any
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# Sent in place of a request; ends the zygote while the owner keeps running.
-STOP = "stop"
 _CHANNEL = 3
 
 
@@ -38,17 +36,14 @@ def watch(pid: int) -> int:
     return descriptor
 
 
-def serve(
-    control: socket.socket, owner: int, open_sandbox: Callable[[Any], tuple[int, ...]]
-) -> None:
-    """Opens sandboxes on request until the owner ends.
+def serve(control: socket.socket, owner: int, open_sandbox: Callable[[Any], int]) -> None:
+    """Opens sandboxes on request until the owner ends or shuts the channel.
 
     Args:
         control: The zygote's channel to the owner.
         owner: From `watch`.
-        open_sandbox: Starts the first process of the sandbox that a request describes.
-            Returns descriptors for the owner: its end of the channel and, for ``landlock``, the
-            watchdog, which the owner kills if it hangs.
+        open_sandbox: Starts the first process of the sandbox that a request describes; returns the
+            owner's end of its channel.
     """
     # Descriptors in transit are counted per uid: this limit must be above the sandboxes' limit.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -62,15 +57,12 @@ def serve(
                 return
         try:
             message, _ = wire.receive_request(control)
-            if message["request"] == STOP:
-                return
         except EOFError:
             return
         try:
-            descriptors = open_sandbox(message["request"])
+            channel = open_sandbox(message["request"])
         except SetupError as error:
             control.sendall(b"-" + wire.pack(error.to_json()))
             continue
-        socket.send_fds(control, [b"+"], descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
+        socket.send_fds(control, [b"+"], [channel])
+        os.close(channel)

@@ -62,8 +62,8 @@ class Entry(NamedTuple):
         kind: One of `_KINDS`, or ``"link"`` for a further name of a file.
         mode: Its permissions.
         mtime_ns: Its time of modification.
-        target: The target of a symbolic link, or the first name of a file; of a folder, the value
-            of the overlay's attribute for opaque folders.
+        target: The target of a symbolic link, or the first name of a file; of a folder, any text if
+            it is opaque.
         size: Number of bytes of a file.
         extents: Offsets and lengths of its data; the rest are holes.
     """
@@ -157,8 +157,8 @@ class _Packer:
             return
         target = ""
         if kind == _FOLDER:
-            with contextlib.suppress(OSError):  # it is not opaque
-                target = os.getxattr(path, _OPAQUE).decode("latin-1")
+            with contextlib.suppress(OSError):
+                target = "opaque" if os.getxattr(path, _OPAQUE) == b"y" else ""
         elif kind == _SYMLINK:
             target = os.readlink(path)
         elif kind != _WHITEOUT and facts.st_nlink > 1:
@@ -253,7 +253,7 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
     for entry in reversed(made.values()):
         os.fchdir(folders[entry.root])
         if entry.target:
-            os.setxattr(entry.path, _OPAQUE, entry.target.encode("latin-1"))
+            os.setxattr(entry.path, _OPAQUE, b"y")
         _set_time(entry.path, entry)
         os.chmod(entry.path, entry.mode & 0o7777)
 

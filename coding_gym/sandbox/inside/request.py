@@ -60,13 +60,11 @@ class SandboxRequest:
 
     Attributes:
         layers: The folders whose union is the workspace, the topmost first.
-        workspace_time_ns: The date of the workspace; None for the fixed date of other folders.
         mounts: Further mounts.
         upper: A folder on disk for the changes; None for a tmpfs.
         image: The root; None for the allow-list of the host's folders.
         workspace_alias: A second path of the workspace; "" for none.
         links: Symbolic links: targets by absolute path.
-        files: Files in ``/etc``: texts by absolute path.
         env: The variables of commands.
         limits: The fields of `coding_gym.sandbox.spec.SandboxLimits`.
         network: Whether the host's network is shared.
@@ -75,13 +73,11 @@ class SandboxRequest:
     """
 
     layers: tuple[Source, ...]
-    workspace_time_ns: int | None
     mounts: tuple[MountRequest, ...]
     upper: Source | None
     image: ImageRequest | None
     workspace_alias: str
     links: Mapping[str, str]
-    files: Mapping[str, str]
     env: Mapping[str, str]
     limits: Mapping[str, int]
     network: bool
@@ -96,13 +92,12 @@ class SandboxRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderRequest:
-    """A ``landlock`` sandbox, in a folder of the host.
+class LandlockRequest:
+    """A ``landlock`` sandbox, in folders of the host.
 
     Attributes:
         uid: User id of commands.
         gid: Group id of commands.
-        folder: Holds all that the sandbox writes; removed with it.
         writable: Its folders that commands may write to, by name.
         grants: Keys of `landlock_rules.GRANTS` and paths.
         abi: The version of Landlock to use.
@@ -112,7 +107,6 @@ class FolderRequest:
 
     uid: int
     gid: int
-    folder: str
     writable: Mapping[str, str]
     grants: tuple[tuple[str, str], ...]
     abi: int
@@ -139,7 +133,7 @@ class Preload:
 
 _TYPES: Mapping[str, Callable[..., Any]] = {
     kind.__name__: kind
-    for kind in (Source, MountRequest, ImageRequest, SandboxRequest, FolderRequest, Preload)
+    for kind in (Source, MountRequest, ImageRequest, SandboxRequest, LandlockRequest, Preload)
 }
 
 

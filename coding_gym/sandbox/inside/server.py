@@ -112,7 +112,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     """Prepares the allow-list, then serves until the owner ends; returns in forks only."""
     sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
-        mounted = _prepare(config)
+        mounted = _prepare()
         _switch_user(config["uid"], config["gid"])
         preload: Preload | None = config["preload"]
         if preload:
@@ -145,7 +145,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     os._exit(0)
 
 
-def _prepare(config: dict[str, Any]) -> MountedFolders:
+def _prepare() -> MountedFolders:
     """Builds the server's root, which has only the allow-list and /proc."""
     host_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     with step("create a mount namespace"):
@@ -156,7 +156,7 @@ def _prepare(config: dict[str, Any]) -> MountedFolders:
         sc.mount("tmpfs", "/tmp", sc.NOSUID | sc.NODEV, "mode=0755,size=64m")  # noqa: S108
         os.mkdir("/tmp/host")  # noqa: S108
         sc.pivot("/tmp", "host")  # noqa: S108
-    host_folders.prepare_allow_list("/host", config["hidden"])
+    host_folders.prepare_allow_list("/host")
     with step("mount /proc"):
         os.mkdir("/proc")
         sc.mount("proc", "/proc", sc.NOSUID | sc.NODEV | sc.NOEXEC)
@@ -164,7 +164,7 @@ def _prepare(config: dict[str, Any]) -> MountedFolders:
         sc.unmount("/host")
         os.rmdir("/host")
     os.mkdir(mounts.EPISODE)
-    return MountedFolders(host_mounts, own_mounts, config["hidden"])
+    return MountedFolders(host_mounts, own_mounts)
 
 
 def _switch_user(uid: int, gid: int) -> None:
@@ -186,7 +186,7 @@ def _open(
     mounted: MountedFolders,
     fork: Start | None,
     request: SandboxRequest,
-) -> tuple[int]:
+) -> int:
     """Clones a sandbox's first process and returns the owner's end of its channel."""
     mounted.trim()
     mount_names = {source: mounted.name(source) for source in request.sources()}
@@ -199,7 +199,7 @@ def _open(
                 os.dup2(channel.detach(), control.fileno(), inheritable=False)
                 set_up = partial(_set_up, request, mount_names, user)
                 _run_init(control, request, set_up, fork)
-    return (owners_end.detach(),)
+    return owners_end.detach()
 
 
 def _run_init(

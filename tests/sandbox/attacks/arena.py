@@ -97,32 +97,6 @@ def child(action):
         finally:
             os._exit(255)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-def daemon(prepare=lambda: None):
-    "Starts a process that left its parent, session and terminal, and ignores every signal."
-    ready, done = os.pipe()
-    first = os.fork()
-    if first == 0:
-        os.setsid()
-        if os.fork() == 0:
-            for number in range(1, signal.NSIG):
-                with suppress(OSError, ValueError):
-                    signal.signal(number, signal.SIG_IGN)
-            prepare()
-            os.write(done, str(os.getpid()).encode())
-            while True:
-                signal.pause()
-        os._exit(0)
-    os.waitpid(first, 0)
-    return int(os.read(ready, 20))
-def count(take, most=5000):
-    "Takes something as often as possible, at most `most` times."
-    got = []
-    with suppress(OSError):
-        while len(got) < most:
-            got.append(take())
-    return got
-def below(got, most):
-    return False if len(got) <= most else len(got)
 def hold():
     "Waits while the test checks the host during the attack."
     os.write(HERE, b"x")
@@ -256,28 +230,22 @@ class Arena:
         self.spec = replace(spec, mounts=mounts, forwards=forwards, **changes)
 
     def assert_refused(
-        self,
-        script: str,
-        *,
-        meanwhile: Callable[[], None] = lambda: None,
-        limits: SandboxLimits | None = None,
+        self, script: str, *, meanwhile: Callable[[], None] = lambda: None, **changes: Any
     ) -> None:
         """Runs a script in a new sandbox and asserts that its attempts were stopped.
 
         Args:
             script: Python, with `WORDS`.
             meanwhile: Assertions to run while an attack waits in ``hold``.
-            limits: The attacker's limits; None for those of the spec.
+            **changes: Fields of the attacker's spec.
         """
-        spec = replace(self.spec, limits=limits or self.spec.limits)
-        with BACKEND.open(spec) as attacker:
+        with self.open(**changes) as attacker, ThreadPoolExecutor(1) as thread:
+            running = thread.submit(self.run, script, attacker)
             if "hold()" in script:
-                got = self._run_lasting(script, attacker, meanwhile)
-            else:
-                got = self.run(script, attacker).output
-            assert_report(got)
-            assert_alone(attacker)
-        self.assert_unharmed()
+                with self.held():
+                    self.assert_unharmed()
+                    meanwhile()
+            assert_report(running.result().output)
 
     def run(self, script: str, attacker: Sandbox) -> ExecResult:
         """Runs a script, in a fork of the preloaded interpreter if the spec has one."""
@@ -299,27 +267,21 @@ class Arena:
         assert self._list_sibling() == self._listing
         self.host.assert_unharmed()
 
-    def wait_for_attack(self) -> None:
-        """Waits until a script has called ``hold``."""
-        assert select.select([self.host.here], [], [], _TIMEOUT_S)[0], "no call of hold"
-        os.read(self.host.here, 1)
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Waits until a script has called ``hold``; the script continues after the block."""
+        try:
+            assert select.select([self.host.here], [], [], _TIMEOUT_S)[0], "no call of hold"
+            os.read(self.host.here, 1)
+            yield
+        finally:
+            os.write(self.host.go, b"x")
 
     def _list_sibling(self) -> str:
         command = "cat own.txt /tmp/own.txt shared.txt folder/inner.txt /opt/shown/file; ls -lR"
         result = self.sibling.run(command)
         assert result.ok
         return result.output
-
-    def _run_lasting(self, script: str, attacker: Sandbox, meanwhile: Callable[[], None]) -> str:
-        with ThreadPoolExecutor(1) as thread:
-            running = thread.submit(self.run, script, attacker)
-            try:
-                self.wait_for_attack()
-                self.assert_unharmed()
-                meanwhile()
-            finally:
-                os.write(self.host.go, b"x")
-            return running.result().output
 
 
 def source(host: Host, script: str) -> str:

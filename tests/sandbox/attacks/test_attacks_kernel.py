@@ -73,16 +73,6 @@ ATTACKS = {
     attempt('socket EAFNOSUPPORT', lambda: call('socket', 1 << 32 | 17, 3, 0))
     attempt('vfork EPERM', lambda: call('clone', 0x4000 | 17, 0, 0, 0, 0) or os._exit(0))
     """,
-    "a second filter cannot relax the first": """
-    code = struct.pack('HBBI', 6, 0, 0, 0x7FFF0000)
-    room = ctypes.create_string_buffer(code, 8)
-    class Program(ctypes.Structure):
-        _fields_ = [('length', ctypes.c_ushort), ('code', ctypes.c_void_p)]
-    program = Program(1, ctypes.addressof(room))
-    attempt('install DONE', lambda: libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0)
-    attempt('mount EPERM', lambda: call('mount', 0, 0, 0, 0, 0))
-    attempt('trace EPERM', lambda: call('ptrace', 0, 0, 0, 0))
-    """,
 }
 if platform.machine() == "x86_64":
     ATTACKS |= {

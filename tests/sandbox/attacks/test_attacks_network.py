@@ -16,11 +16,6 @@ for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
     attempt('call EPERM|ECONNREFUSED', lambda: end.connect('\\0' + FACTS['abstract']))
 """
 ATTACKS = {
-    "ports of the host are unreachable": """
-    for name, address in (('loopback', '127.0.0.1'), ('other', '127.0.0.2')):
-        attempt(f'{name} ECONNREFUSED',
-                lambda: socket.create_connection((address, FACTS['port']), 5))
-    """,
     "remote machines and names are unreachable": """
     for name, family, address in (('four', 2, '192.0.2.1'), ('six', 10, '2001:db8::1'),
                                   ('metadata', 2, '169.254.169.254'), ('local', 10, 'fe80::1')):
@@ -60,7 +55,6 @@ ATTACKS = {
         attempt(f'{protocol} EPROTONOSUPPORT',
                 lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol))
     """,
-    "abstract names of the host are unreachable": _CALL_ABSTRACT,
 }
 
 

@@ -11,12 +11,6 @@ from sandbox_fixtures import output
 pytestmark = pytest.mark.slow
 
 ATTACKS = {
-    "daemons end with their command": """
-    attempt('daemon DONE', daemon)
-    attempt('bare DONE', lambda: daemon(lambda: os.closerange(0, 3)))
-    pid = daemon()
-    attempt('stop DONE', lambda: os.kill(pid, signal.SIGSTOP))
-    """,
     "children of the first process end": """
     def sibling():
         if call('clone', 0x8000 | 17, 0, 0, 0, 0) == 0:
@@ -39,7 +33,7 @@ ATTACKS = {
     """,
     "signals to all reach only own processes": """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    own = {os.getpid(), daemon()}
+    own = {os.getpid(), os.fork() or signal.pause()}
     pids = {int(p) for p in os.listdir('/proc') if p.isdecimal()}
     attempt('strangers nothing', lambda: sorted(pids - own))
     attempt('victim ESRCH', lambda: os.kill(FACTS['pid'], signal.SIGTERM))
@@ -82,13 +76,6 @@ FIRST_PROCESS = {
     attempt('queue DONE|EAGAIN',
             lambda: [call('rt_sigqueueinfo', 1, 40, info) for _ in range(2000)])
     attempt('stop DONE', lambda: [os.kill(1, signal.SIGSTOP) for _ in range(100)])
-    """,
-    "process groups of the first process cannot change": """
-    attempt('group EPERM', lambda: os.setpgid(0, 1))
-    attempt('move ESRCH|EPERM', lambda: os.setpgid(1, os.getpid()))
-    attempt('session nothing', lambda: os.getsid(1) == os.getsid(0))
-    attempt('parent DONE', lambda: call('clone', 0x8000 | 17, 0, 0, 0, 0) or os._exit(0))
-    attempt('wait ECHILD', lambda: os.waitpid(1, os.WNOHANG))
     """,
 }
 

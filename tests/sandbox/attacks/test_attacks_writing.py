@@ -35,19 +35,6 @@ ATTACKS = {
     attempt('map EACCES', lambda: mmap.mmap(file, 5, mmap.MAP_SHARED, mmap.PROT_WRITE))
     attempt('again EROFS', lambda: os.open(f'/proc/self/fd/{file}', os.O_RDWR))
     attempt('truncate EROFS', lambda: os.truncate(f'/proc/self/fd/{file}', 0))
-    attempt('anonymous EROFS', lambda: os.open('/opt/shown', os.O_TMPFILE | os.O_RDWR))
-    file = '/opt/shown/file'
-    attempt('write EROFS', lambda: write(file))
-    attempt('create EROFS', lambda: open('/opt/shown/new', 'w').close())
-    attempt('remove EROFS', lambda: os.unlink('/opt/shown/folder/file'))
-    attempt('date EROFS', lambda: os.utime('/opt/shown'))
-    """,
-    "host files cannot be linked": """
-    attempt('program EXDEV|EPERM', lambda: os.link('/usr/bin/env', '/workspace/env'))
-    attempt('shown EXDEV|EPERM', lambda: os.link('/opt/shown/file', '/tmp/file'))
-    os.symlink('/opt/shown/file', '/tmp/link')
-    attempt('follow EROFS', lambda: write('/tmp/link'))
-    attempt('password EROFS|EACCES', lambda: write('/proc/self/root/etc/passwd'))
     """,
     "mount points cannot be moved": """
     attempt('kernel ENOENT', lambda: os.mkdir('/sys/fs/cgroup/x'))
@@ -63,25 +50,6 @@ ATTACKS = {
     random = os.open('/dev/random', os.O_RDWR)
     attempt('entropy EPERM', lambda: fcntl.ioctl(random, 0x40045201, bytes(4)))
     attempt('terminal ENXIO', lambda: os.open('/dev/tty', os.O_RDWR))
-    """,
-    "removing everything does not change the host": """
-    roots = [f'/{n}' for n in os.listdir('/') if n not in ('usr', 'proc', 'root', 'opt')]
-    args = ['rm', '-rf', *roots, '/usr/bin', '/opt/shown']
-    attempt('all nothing', lambda: subprocess.run(args, capture_output=True).returncode == 0)
-    attempt('usr nothing', lambda: not os.path.exists('/usr/bin/env'))
-    attempt('shown nothing', lambda: not os.path.exists('/opt/shown/file'))
-    """,
-    "setuid programs give no rights": """
-    places = ('/usr', '/bin', '/sbin', '/usr/lib', '/opt/shown')
-    attempt('roots nothing', lambda: [p for p in places if not os.statvfs(p).f_flag & os.ST_NOSUID])
-    done = subprocess.run(['mount', '-t', 'tmpfs', 'x', '/tmp'], capture_output=True)
-    attempt('mount nothing', lambda: done.returncode == 0)
-    import shutil
-    for place in ('/workspace', '/tmp', '/home/agent', '/dev/shm'):
-        shutil.copy('/usr/bin/id', f'{place}/id')
-        os.chmod(f'{place}/id', 0o6755)
-        found = subprocess.check_output([f'{place}/id', '-u'])
-        attempt(f'{place} nothing', lambda: found != b'1000\\n')
     """,
     "other users and file capabilities are refused": """
     for name in ('setuid', 'setgid', 'seteuid', 'setegid'):

@@ -14,10 +14,11 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from docker_daemon import NAME
-from sandbox_fixtures import MakeLayer, disconnect_docker, wait_until
+from sandbox_fixtures import MakeLayer, wait_until
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
-from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot
+from coding_gym.process_cache import ProcessCache
+from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot, docker_engine
 from coding_gym.sandbox.docker_backend import DEFAULT_IMAGE, DockerBackend
 from coding_gym.sandbox.docker_engine import Engine
 
@@ -54,9 +55,9 @@ def default_engine(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """Makes the test's daemon the default daemon."""
     engine.api.tag(NAME, *DEFAULT_IMAGE.split(":"))
     monkeypatch.setenv("DOCKER_HOST", engine.url)
-    disconnect_docker("")
+    monkeypatch.setattr(docker_engine, "_engines", ProcessCache())
     yield engine
-    disconnect_docker("")
+    docker_engine.connect("").api.close()
 
 
 @pytest.mark.usefixtures("default_engine")

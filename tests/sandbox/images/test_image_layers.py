@@ -12,6 +12,7 @@ import pytest
 from image_fixtures import Entry, entry, folder, oci_layout, symlink, tar_of
 from sandbox_fixtures import BACKEND
 
+from coding_gym.errors import SandboxError
 from coding_gym.sandbox.images import store
 from coding_gym.sandbox.images.store import unpack_image
 from coding_gym.sandbox.ownership import remove_folder
@@ -155,3 +156,16 @@ def test_a_layer_above_the_size_limit_is_refused(
         (tar_of([entry("a", bytes(15_000)), entry("b", bytes(15_000))]), _sparse(1 << 50))
     ):
         refused(oci_layout(tmp_path / str(number), [layer]))
+
+
+def test_a_full_disk_is_not_an_error_of_the_image(
+    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(small_disk))
+    image = str(oci_layout(tmp_path / "image", [tar_of([entry("a", bytes(4 << 20))])]))
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(2 << 20))
+    with pytest.raises(SandboxError):
+        unpack_image(image, BACKEND)
+    filler.unlink()
+    assert len(unpack_image(image, BACKEND).layers) == 1

@@ -18,12 +18,12 @@ from image_fixtures import (
     tar_of,
     write_files,
 )
+from sandbox_fixtures import BACKEND
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.images.layout import (
     find_image,
     find_user,
-    image_digest,
     image_folder,
     read_manifest,
 )
@@ -38,7 +38,7 @@ def test_a_layout_has_layers_and_settings(tmp_path: Path) -> None:
     manifest = read_manifest(place)
     assert manifest.layers == tuple(digest(gzip.compress(one, 1, mtime=0)) for one in LAYERS)
     assert (manifest.env, manifest.user) == ({"PATH": "/bin", "A": "b=c"}, "me")
-    assert image_digest(str(place)) == manifest.digest
+    assert BACKEND.image_id(str(place)) == manifest.digest
 
 
 def test_layouts_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

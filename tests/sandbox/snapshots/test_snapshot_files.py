@@ -6,12 +6,7 @@ import pytest
 from sandbox_fixtures import BACKEND, make_sandbox, opened, output
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox import (
-    SandboxBackend,
-    SandboxLimits,
-    SandboxSpec,
-    default_interpreter,
-)
+from coding_gym.sandbox import SandboxBackend, SandboxLimits, SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
 
 pytestmark = pytest.mark.slow
@@ -28,16 +23,6 @@ def test_a_snapshot_opens_wherever_changes_are_kept(
         snapshot = sandbox.snapshot()
         with second.open(snapshot.spec, snapshot=snapshot) as fork:
             assert output(fork, "cat edited; ls replaced") == "after\nnew\n"
-
-
-def test_a_snapshot_includes_an_attribute_that_is_not_text() -> None:
-    mark = b"import os\nos.setxattr('/tmp', 'user.overlay.opaque', b'\\xff')\n"
-    with make_sandbox(python=default_interpreter()) as sandbox:
-        if not sandbox.run("python -", stdin=mark).ok:
-            pytest.skip("the tmpfs of this kernel has no extended attributes")
-        snapshot = sandbox.snapshot()
-        sandbox.restore(snapshot)
-        assert sandbox.snapshot() == snapshot
 
 
 def test_holes_of_a_file_take_no_space_in_a_snapshot() -> None:

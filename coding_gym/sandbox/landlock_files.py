@@ -5,15 +5,14 @@ python/                     a virtual environment; its only packages are those o
 """
 
 import os
-import threading
 import weakref
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
 from coding_gym.sandbox.layer_union import IsIncluded
@@ -32,7 +31,7 @@ User = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostFolder:
+class LandlockFiles:
     """The files of one sandbox, and the host paths of its mounts.
 
     Attributes:
@@ -46,7 +45,7 @@ class HostFolder:
     host_paths: Mapping[str, str]
 
 
-def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> HostFolder:
+def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> LandlockFiles:
     """Makes the files of a sandbox in an empty folder.
 
     Args:
@@ -84,14 +83,16 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Hos
     # Host paths map to themselves: otherwise a host path below /tmp would be read as a path in
     # the sandbox's own /tmp.
     known = {str(path): str(path) for path in (folder, *host_paths.values())}
-    return HostFolder(
+    return LandlockFiles(
         path=folder,
         writable={name: str(folder / name) for name in _WRITABLE},
         host_paths={target: str(path) for target, path in host_paths.items()} | known,
     )
 
 
-def variables(spec: SandboxSpec, files: HostFolder, defaults: Mapping[str, str]) -> dict[str, str]:
+def variables(
+    spec: SandboxSpec, files: LandlockFiles, defaults: Mapping[str, str]
+) -> dict[str, str]:
     """Returns the environment of commands, with the paths of the host in it.
 
     Variables of the spec and the fixed ones take precedence over ``defaults``.
@@ -189,23 +190,7 @@ class _Copy:
             layer_union.copy((source,), self.path, is_included=is_included)
 
 
-@lru_cache(maxsize=_NUM_RECENT_COPIES)
-def _copy(
-    source: Path,
-    version: tuple[object, ...],
-    gid: int,
-    is_included: IsIncluded,
-    pid: int,
-) -> _Copy:
-    """Returns the process's copy of a version of a folder or file; the last ones used are kept."""
-    del version, pid
-    return _Copy(source, gid, is_included)
-
-
-@cache
-def _lock(_pid: int) -> threading.Lock:
-    """Returns the lock of this process: a fork may inherit one that is never released."""
-    return threading.Lock()
+_copies: ProcessCache[_Copy] = ProcessCache(_NUM_RECENT_COPIES)
 
 
 def _borrow(
@@ -217,8 +202,7 @@ def _borrow(
 ) -> Path:
     """Returns the path of a copy, which exists until ``cleanup`` closes."""
     facts = source.stat()
-    version = (facts.st_ino, facts.st_mtime_ns, *version)
-    with _lock(os.getpid()):
-        copy = _copy(source, version, user[1], is_included, os.getpid())
+    key = (os.getpid(), source, facts.st_ino, facts.st_mtime_ns, version, user[1], is_included)
+    copy = _copies.get(key, lambda: _Copy(source, user[1], is_included))
     cleanup.callback(id, copy)  # refers to it
     return copy.path

@@ -1,10 +1,9 @@
 """The zygote of ``landlock`` sandboxes, and the two processes of each sandbox.
 
 The zygote is not confined and keeps nothing of any sandbox: it sends the owner's end of a new
-channel and closes both ends. It forks a *watchdog* per sandbox, which reads its request from that
-channel before any command runs, and nothing from the sandbox afterwards. The watchdog ends with the
-owner, not with the zygote, and removes the sandbox's processes and files. Its child, the first
-process, drops the rights that commands lack, then serves.
+channel and closes both ends. It forks a *watchdog* per sandbox, which reads nothing from the
+sandbox. The watchdog ends with the owner, not with the zygote, and kills the sandbox's processes.
+Its child, the first process, drops the rights that commands lack, then serves.
 """
 
 import contextlib
@@ -31,12 +30,10 @@ from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.processes import descendants, end_all, reap
-from coding_gym.sandbox.inside.request import FolderRequest
+from coding_gym.sandbox.inside.request import LandlockRequest
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# The first process also detects the end of the owner; it has this long to kill its processes.
-_PATIENCE_S = 2.0
 # The first process lists processes in /proc; commands, in a nested domain, may not.
 _INIT_ALONE = [("read", "/proc")]
 
@@ -62,20 +59,20 @@ def main() -> None:
         os._exit(0)
 
 
-def _start(control: socket.socket, watched: int, _: None) -> tuple[int, int]:
-    """Forks a watchdog; returns the owner's end of its channel, and a descriptor to kill it by."""
+def _start(control: socket.socket, watched: int, request: LandlockRequest) -> int:
+    """Forks a watchdog; returns the owner's end of its channel."""
     with step("start a sandbox's watchdog"):
         owners_end, channel = socket.socketpair()
         with channel:
-            pid = os.fork()
-            if pid == 0:
+            if os.fork() == 0:
                 owners_end.close()
-                _run_watchdog(channel, control, watched)
-            watchdog = os.pidfd_open(pid)
-    return owners_end.detach(), watchdog
+                _run_watchdog(channel, control, watched, request)
+    return owners_end.detach()
 
 
-def _run_watchdog(channel: socket.socket, control: socket.socket, watched: int) -> NoReturn:
+def _run_watchdog(
+    channel: socket.socket, control: socket.socket, watched: int, request: LandlockRequest
+) -> NoReturn:
     """Runs a forked watchdog; ``channel`` replaces ``control`` in it. Never returns."""
     try:
         os.dup2(channel.fileno(), control.fileno(), inheritable=False)
@@ -83,20 +80,18 @@ def _run_watchdog(channel: socket.socket, control: socket.socket, watched: int) 
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         try:
-            _watch_over(control, watched)
+            _watch_over(control, watched, request)
         except SetupError as error:
             control.sendall(wire.pack(error.to_json()))
     finally:  # no exception may reach the zygote's code in this process
         os._exit(1)
 
 
-def _watch_over(channel: socket.socket, watched: int) -> None:
-    """Starts the first process; at its, the owner's or the channel's end, removes the sandbox.
+def _watch_over(channel: socket.socket, watched: int, request: LandlockRequest) -> None:
+    """Starts the first process; at its, the owner's or the channel's end, kills all processes.
 
     This process keeps the channel open until then: the channel's end tells the owner.
     """
-    message, _ = wire.receive_request(channel)
-    request: FolderRequest = message["request"]
     with step("become the subreaper of the sandbox"):
         sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
     with step("start the first process"):
@@ -106,16 +101,12 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
         # Otherwise root owns this process's files in /proc, and it could not open them itself.
         sc.prctl(sc.PR_SET_DUMPABLE, 1)
         _serve(channel, request)
-    first = os.pidfd_open(pid)
     poll = select.poll()
-    for descriptor in (watched, first):
+    for descriptor in (watched, os.pidfd_open(pid)):
         poll.register(descriptor, select.POLLIN)
-    # The first process also detects the end of the channel, unless a command has stopped it.
     poll.register(channel, select.POLLRDHUP)
     poll.poll()
-    select.select([first], [], [], _PATIENCE_S)
     _end_user(request.uid)
-    files.remove_tree(request.folder)
 
 
 def _end_user(uid: int) -> None:
@@ -130,7 +121,7 @@ def _end_user(uid: int) -> None:
     reap(wait=True)
 
 
-def _serve(control: socket.socket, request: FolderRequest) -> None:
+def _serve(control: socket.socket, request: LandlockRequest) -> None:
     """Confines this process, reports success, and serves until the owner closes the channel."""
     try:
         with step("become the subreaper of commands"):
@@ -156,7 +147,6 @@ def _serve(control: socket.socket, request: FolderRequest) -> None:
             "restore": partial(_restore, changes, request.writable),
         }
         serve(control, runner, operations)
-        _end()
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
     except BaseException as error:  # noqa: BLE001 - no exception may reach the watchdog's code in this process
@@ -171,7 +161,7 @@ def _end() -> None:
     os._exit(1)
 
 
-def _confine(request: FolderRequest) -> int:
+def _confine(request: LandlockRequest) -> int:
     """Drops all rights but those granted; returns the ruleset of the commands' nested domain."""
     grants = request.grants
     with step("prepare the Landlock rules", "landlock"):
