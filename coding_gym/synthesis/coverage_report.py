@@ -95,16 +95,12 @@ def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
 
     Raises:
         InvalidTaskError: The project has no usable tests; the message has the reason.
-        SandboxError: The infrastructure failed.
+        GradingError, SandboxError: The infrastructure failed.
     """
     all_tests = Attempt(paths=tuple(paths), cpu_s=_CPU_S)
-    traced_tests = replace(all_tests, seed=1, trace=True, cpu_s=_TRACING * _CPU_S)
-    plain, traced = suite.run(all_tests), suite.run(traced_tests)
-    backwards = suite.run(replace(all_tests, seed=2, reverse=True))
-    if plain is None or traced is None or backwards is None:
-        raise InvalidTaskError(
-            f"the tests exceeded the time limit, or damaged their process or report ({_USELESS})"
-        )
+    plain = _run(suite, all_tests)
+    traced = _run(suite, replace(all_tests, seed=1, trace=True, cpu_s=_TRACING * _CPU_S))
+    backwards = _run(suite, replace(all_tests, seed=2, reverse=True))
     trusted = _trusted(suite, all_tests, (plain, traced, backwards))
     observed = traced.observation
     _check(suite, plain, trusted, observed.imported)
@@ -118,6 +114,15 @@ def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
         spawning=frozenset(observed.spawning),
         cpu_s=plain.cpu_s,
     )
+
+
+def _run(suite: Suite, attempt: Attempt) -> SuiteRun:
+    run = suite.run(attempt)
+    if run is None:
+        raise InvalidTaskError(
+            f"the tests exceeded the time limit, or damaged their process or report ({_USELESS})"
+        )
+    return run
 
 
 def _trusted(suite: Suite, attempt: Attempt, runs: Sequence[SuiteRun]) -> set[str]:

@@ -134,7 +134,7 @@ class Suite:
 
         Returns:
             The run; None if it took too long, ended its process or damaged its report, or if
-            `Attempt.files` prevented its start.
+            `Attempt.files` cannot be written or prevented its start.
 
         Raises:
             PatchError: A patch does not apply.
@@ -145,9 +145,9 @@ class Suite:
         with self.open() as sandbox:
             for patch in attempt.patches:
                 apply_patch(sandbox, patch)
-            for path, data in attempt.files.items():
-                sandbox.write_file(path, data)
             try:
+                for path, data in attempt.files.items():
+                    sandbox.write_file(path, data)
                 report = TestRunner(sandbox, has_own_pytest=self._has_own_pytest).run(
                     attempt.paths,
                     attempt.tests,
@@ -163,7 +163,7 @@ class Suite:
                 )
                 self.spent_s += report.cpu_s
                 run = SuiteRun.of(report)
-            except GradingError:
+            except (GradingError, OSError):
                 if attempt.files:
                     return None
                 raise

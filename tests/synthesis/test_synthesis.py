@@ -113,6 +113,7 @@ BROKEN = {
     "the end of the supervisor": {
         "shop/till.py": b"import os, signal\n\nos.kill(os.getppid(), signal.SIGKILL)\n"
     },
+    "a file that cannot be written": {"shop/link.py": b""},
 }
 MORE = """\
 import os
@@ -147,6 +148,7 @@ def test_no_input():
 def test_programs_that_cannot_be_tested_have_no_run(tmp_path: Path, suite_of: SuiteOf) -> None:
     folder = write_project(tmp_path / "shop")
     (folder / "tests/test_more.py").write_text(MORE)
+    (folder / "shop/link.py").symlink_to("/etc/hostname")
     paths = ("tests/test_more.py", "tests/test_till.py")
     whole = {"shop/till.py": (folder / "shop/till.py").read_bytes()}
     suite = suite_of(folder)
@@ -155,7 +157,7 @@ def test_programs_that_cannot_be_tested_have_no_run(tmp_path: Path, suite_of: Su
     runs = [suite.run(attempt) for attempt in attempts]
     assert runs[2] is not None
     assert runs[2].collect_error
-    assert [number for number, run in enumerate(runs) if run is None] == [3, 4, 6]
+    assert [number for number, run in enumerate(runs) if run is None] == [3, 4, 6, 7]
     assert runs[0] is not None
     ended = set(runs[0].passed)
     assert sum(test.startswith("tests/test_more.py") for test in ended) == 4

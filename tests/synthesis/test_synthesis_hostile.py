@@ -2,13 +2,16 @@
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from synthesis_project import write_project
 
+from coding_gym.errors import InvalidTaskError
 from coding_gym.grading.report import Run
 from coding_gym.synthesis import Project
-from coding_gym.synthesis.suite import SuiteRun
+from coding_gym.synthesis.coverage_report import measure_coverage
+from coding_gym.synthesis.suite import Suite, SuiteRun
 
 TEST = "test_a.py::test_a"
 OBSERVED: dict[str, Any] = {
@@ -71,3 +74,11 @@ def test_an_honest_run_is_read() -> None:
 def test_a_run_with_a_malformed_observation_is_dropped(change: dict[str, Any]) -> None:
     assert run(OBSERVED | change) is None
     assert run(None) is None
+
+
+def test_tests_without_an_end_run_once() -> None:
+    suite = mock.Mock(spec=Suite)
+    suite.run.return_value = None
+    with pytest.raises(InvalidTaskError, match="time limit"):
+        measure_coverage(suite, ())
+    suite.run.assert_called_once()
