@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 from coding_gym.mutation.catalogue import TEMPLATES, Operator
 from coding_gym.mutation.sites import Change, Site, sites, unit_around
@@ -50,24 +51,21 @@ class Candidate:
         return {self.path: apply_edits(texts[self.path], self.edits)}
 
 
-def candidates(path: str, source: Source | str, lines: Mapping[int, float]) -> Iterator[Candidate]:
+def candidates(source: Source, lines: Mapping[int, float]) -> Iterator[Candidate]:
     """Yields the repairs of one file, in descending order of score.
 
     Every candidate parses, and differs from the file and from earlier candidates. The order is
     reproducible: equal scores are sorted by line, template and edits.
 
     Args:
-        path: The file, relative to the workspace.
-        source: Its text, or the parsed text.
+        source: The file.
         lines: Suspiciousness by line; missing lines are not changed.
-
-    Raises:
-        SyntaxError: The text is not valid Python.
     """
-    parsed = Source(path, source) if isinstance(source, str) else source
+    end_s = time.thread_time() + _MAX_CPU_S
+    proposed = takewhile(lambda _: time.thread_time() < end_s, _proposed(source, lines))
     spent_s = 0.0
     yielded = set()
-    for _, candidate, site in sorted(_proposed(parsed, lines), key=lambda entry: entry[0]):
+    for _, candidate, site in sorted(proposed, key=lambda entry: entry[0]):
         start_s = time.thread_time()
         changed = unit_around(site, candidate.edits)
         spent_s += time.thread_time() - start_s
@@ -84,17 +82,12 @@ _Order = tuple[float, int, int, tuple[Edit, ...]]
 def _proposed(
     source: Source, lines: Mapping[int, float]
 ) -> Iterator[tuple[_Order, Candidate, Site]]:
-    end_s = time.thread_time() + _MAX_CPU_S
     for site in sites(source):
         suspicion = max((lines.get(line, 0.0) for line in site.lines), default=0.0)
         if suspicion <= 0:
             continue
         for rank, template in enumerate(TEMPLATES):
-            if time.thread_time() > end_s:
-                return
             for change in template.changes(site):
-                if time.thread_time() > end_s:
-                    return
                 if change.weight and source.is_changed_by(change.edits):
                     candidate = _candidate(site, template, change, suspicion)
                     yield (-candidate.score, candidate.line, rank, change.edits), candidate, site

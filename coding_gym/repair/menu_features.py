@@ -58,7 +58,6 @@ _HALF_SIZE = 20.0  # an edit of this many characters has size 0.5
 _MAX_RISK = max(template.risk for template in TEMPLATES)
 _PRIORS = {template.name: template.prior for template in TEMPLATES}
 _HALF_FAILING = 4.0
-_LEAST_SCORE = 1e-9  # scores are rounded to 9 digits, so the best can be 0
 
 
 @dataclass(slots=True)
@@ -89,7 +88,7 @@ def static_features(
             1.0,
             candidate.suspicion,
             1 - number / num_slots,
-            candidate.score / max(_LEAST_SCORE, candidates[0].score),
+            candidate.score / candidates[0].score,
             _PRIORS[candidate.template],
             candidate.risk / _MAX_RISK,
             candidate.size / (candidate.size + _HALF_SIZE),
