@@ -29,7 +29,7 @@ _WALL_PER_CPU, _MIN_WALL_S = 2.0, 4.0
 # of them with probability 1/256.
 NUM_CHANCES = 8
 _INSIDE = "coding_gym.synthesis.inside"
-_OBSERVER = ("time_limit", "failures", "line_tracer", "observer")
+_OBSERVER = ("failures", "observer")
 _FAILED = (TestStatus.FAILED, TestStatus.ERROR)
 
 

@@ -48,7 +48,8 @@ def describe(error: BaseException, root: str) -> dict[str, Any]:
                 seen.add(id(code))
                 uses.update(dict.fromkeys(islice(_uses(entry.tb_frame, root), _MAX_USES)))
             if len(frames) < _MAX_FRAMES:
-                frames.append((name[len(root) :], entry.tb_lineno, _function(entry.tb_frame)))
+                function = getattr(code, "co_qualname", code.co_name)  # qualified since Python 3.11
+                frames.append((name[len(root) :], entry.tb_lineno, function))
         entry = entry.tb_next
     return {
         "kind": type(error).__name__,
@@ -66,18 +67,6 @@ def _scrubbed(value: BaseException, root: str) -> str:
     text = _ADDRESS.sub("0x…", text.replace(root, ""))
     text = _TEMPORARY.sub("/tmp", text)  # noqa: S108
     return text.encode("utf-8", "replace").decode()[:_MAX_MESSAGE]
-
-
-def _function(frame: types.FrameType) -> str:
-    """Returns the qualified name of a function; before Python 3.11, only methods have a class."""
-    code = frame.f_code
-    if hasattr(code, "co_qualname"):
-        return str(code.co_qualname)
-    for owner in type(frame.f_locals.get("self")).__mro__:
-        member = vars(owner).get(code.co_name)
-        if isinstance(member, types.FunctionType) and member.__code__ is code:
-            return f"{owner.__name__}.{code.co_name}"
-    return code.co_name
 
 
 def _attributes(value: object) -> Iterable[object]:
