@@ -167,6 +167,11 @@ def test_split_by_hash_is_md5_modulo_100():
     assert {one.split for one in test} == {"test"}
 
 
+def test_split_by_hash_depends_on_the_seed():
+    plain, other, again = (set(ids(split_tasks(DATED, seed=seed)[1])) for seed in (0, 1, 1))
+    assert plain != other == again
+
+
 @pytest.mark.parametrize("fraction", [0.01, 0.1, 0.5, 0.95])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_split_by_repository_puts_each_repository_on_one_side(fraction, seed):
