@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import TEST_CPU_S, Baseline
-from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun, test_files
+from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
 
 # A candidate can be slower than the program; above this limit it probably never ends.
 _CPU_FACTOR, _MIN_CPU_S = 1.5, 0.5
@@ -48,7 +48,6 @@ def try_candidate(
     failing = baseline.failing
     if not baseline.in_order:  # else these tests have other results if they run alone
         alone = Attempt(
-            paths=test_files(failing),
             files=files,
             tests=failing,
             cpu_s=_MIN_CPU_S + _CPU_FACTOR * baseline.cpu_s,

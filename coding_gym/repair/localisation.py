@@ -10,7 +10,7 @@ from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.spectrum import Line, Spectrum, ochiai, statement_scores
 from coding_gym.synthesis.project import is_program
-from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun, test_files
+from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
 
 TEST_CPU_S = 1.0  # for one test
 _TRACED_TEST_CPU_S = 2.0  # while lines are traced
@@ -145,8 +145,7 @@ def _chosen(run: SuiteRun) -> tuple[str, ...]:
 def _run_alone(suite: Suite, failing: tuple[str, ...]) -> tuple[bool, float]:
     """Returns whether failing tests have other results alone, and the CPU seconds."""
     before_s = suite.spent_s
-    paths = test_files(failing)
-    run = suite.run(Attempt(paths=paths, tests=failing, cpu_s=_ALONE_CPU_S, limit_s=TEST_CPU_S))
+    run = suite.run(Attempt(tests=failing, cpu_s=_ALONE_CPU_S, limit_s=TEST_CPU_S))
     in_order = run is not None and set(run.failed) != set(failing)
     return in_order, suite.spent_s - before_s
 

@@ -1,8 +1,7 @@
 """Features of a menu and of its candidates, as numbers from 0 to 1."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +51,6 @@ MENU_FEATURES: tuple[str, ...] = (
 )
 """Names of the entries of the observation ``menu``."""
 
-_COLUMN: Mapping[str, int] = MappingProxyType({n: i for i, n in enumerate(CANDIDATE_FEATURES)})
 _NUM_STATIC = len(_KNOWN_BEFORE)
 _HALF_SIZE = 20.0  # an edit of this many characters has size 0.5
 _MAX_RISK = max(template.risk for template in TEMPLATES)
@@ -96,7 +94,7 @@ def static_features(
             passed / max(1, spectrum.num_passed),
         )
         rows[number, : len(features)] = features
-        rows[number, _COLUMN[f"template_{candidate.template}"]] = 1.0
+        rows[number, CANDIDATE_FEATURES.index(f"template_{candidate.template}")] = 1.0
     return rows
 
 

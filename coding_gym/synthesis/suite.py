@@ -38,7 +38,8 @@ class Attempt:
     """The settings of one run of tests.
 
     Attributes:
-        paths: Pytest's arguments: test files and options.
+        paths: Pytest's arguments, test files and options; empty for the files of ``tests``, or for
+            those of the project's configuration.
         patches: Patches to apply first.
         files: Content, by path, that then replaces files of the tree; it may be broken code.
         tests: Ids of the tests to run; None for all that are collected.
@@ -49,7 +50,7 @@ class Attempt:
         trace: Whether executed lines are recorded.
     """
 
-    paths: tuple[str, ...]
+    paths: tuple[str, ...] = ()
     patches: tuple[Patch, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     tests: Collection[str] | None = None
@@ -149,7 +150,7 @@ class Suite:
                 for path, data in attempt.files.items():
                     sandbox.write_file(path, data)
                 report = TestRunner(sandbox, has_own_pytest=self._has_own_pytest).run(
-                    attempt.paths,
+                    attempt.paths or test_files(attempt.tests or ()),
                     attempt.tests,
                     timeout_s=(_MIN_WALL_S + _WALL_PER_CPU * attempt.cpu_s) * load,
                     observer=_observer(),

@@ -35,7 +35,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def tasks(project: Project, store: TemplateStore) -> tuple[Task, ...]:
-    return synthesize(project, N, store=store, num_workers=2, grade_every=0)
+    return synthesize(project, N, store=store, num_workers=2, confirms=False)
 
 
 def test_as_many_different_tasks_as_requested_are_made(tasks: tuple[Task, ...]) -> None:
@@ -47,9 +47,9 @@ def test_as_many_different_tasks_as_requested_are_made(tasks: tuple[Task, ...]) 
 def test_the_same_seed_gives_the_same_tasks_and_another_gives_others(
     project: Project, store: TemplateStore, tasks: tuple[Task, ...]
 ) -> None:
-    again = synthesize(project, N, store=store, num_workers=1, grade_every=0)
+    again = synthesize(project, N, store=store, num_workers=1, confirms=False)
     assert json.dumps([t.to_row() for t in again]) == json.dumps([t.to_row() for t in tasks])
-    other = synthesize(project, 2, seed=1, store=store, grade_every=0)
+    other = synthesize(project, 2, seed=1, store=store, confirms=False)
     assert {task.task_id for task in other} != {task.task_id for task in tasks[:2]}
 
 
@@ -161,7 +161,7 @@ def test_half_of_the_failing_tests_can_stay_visible(project: Project, store: Tem
 def test_chosen_operators_make_tasks_or_reasons(project: Project, store: TemplateStore) -> None:
     reports: list[Progress] = []
     arguments: dict[str, Any] = {"operators": ["boundary"], "on_progress": reports.append}
-    made = synthesize(project, 50, store=store, grade_every=0, **arguments)
+    made = synthesize(project, 50, store=store, confirms=False, **arguments)
     assert 0 < len(made) < 10
     assert all("__boundary-" in task.task_id for task in made)
     dropped = reports[-1].dropped
