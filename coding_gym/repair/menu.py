@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from coding_gym.calls import ToolCall
 from coding_gym.patch import Patch
-from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.menu_features import Standing, add_standings, saturated
 from coding_gym.repair.program import CandidateProgram
+from coding_gym.repair.search import Trial
 
 RUN_TESTS, SUBMIT, FIRST_CANDIDATE = range(3)
 

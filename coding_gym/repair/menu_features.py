@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coding_gym.mutation.catalogue import TEMPLATES
-from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.candidates import Candidate
+from coding_gym.repair.search import Trial
 from coding_gym.repair.spectrum import Spectrum
 
 _KNOWN_BEFORE = (

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Annotated
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coding_gym.errors import GradingError, error_line
 from coding_gym.grade import TestStatus
@@ -18,7 +19,6 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.synthesis.observation import Observation
 from coding_gym.workspace import apply_patch
 from coding_gym.workspace.pytest_layer import preloads
 
@@ -31,6 +31,7 @@ NUM_CHANCES = 8
 _INSIDE = "coding_gym.synthesis.inside"
 _OBSERVER = ("failures", "observer")
 _FAILED = (TestStatus.FAILED, TestStatus.ERROR)
+_Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,30 @@ class Attempt:
     cpu_s: float
     limit_s: float | None = None
     trace: bool = False
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class ObservedFailure(_Strict):
+    """The visible part of a failure; see ``inside/failures.py``."""
+
+    kind: str
+    message: str
+    frames: list[tuple[str, int, str]]
+    uses: list[tuple[str, str]]
+
+
+class Observation(_Strict):
+    """The result of ``inside/observer.py`` for one run; validated, as the project can forge it."""
+
+    tests: list[tuple[str, str, int]]
+    failures: dict[str, ObservedFailure]
+    random: list[str]
+    lines: dict[str, dict[int, _Hexadecimal]]
+    imported: dict[str, list[int]]
+    spawning: list[str]
 
 
 @dataclass(frozen=True, slots=True)

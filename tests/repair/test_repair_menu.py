@@ -5,11 +5,11 @@ import pytest
 
 from coding_gym.calls import ToolCall
 from coding_gym.mutation.source import Source
-from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.localisation import Baseline, Localisation
 from coding_gym.repair.menu import FIRST_CANDIDATE, RUN_TESTS, SUBMIT, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.program import CandidateProgram, Shortlist
+from coding_gym.repair.search import Trial
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 
 TEXT = "def at_most(x, limit):\n    return x < limit\n\n\ndef area(a, b):\n    return a - b\n"

@@ -15,8 +15,7 @@ from coding_gym.repair.localisation import Localisation, localise
 from coding_gym.repair.search import simplest
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 from coding_gym.source_text import Edit, apply_edits
-from coding_gym.synthesis.observation import Observation
-from coding_gym.synthesis.suite import Attempt, SuiteRun
+from coding_gym.synthesis.suite import Attempt, Observation, SuiteRun
 
 TEXT = "def area(a, b):\n    return a - b\n"
 OUTCOMES = {

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from coding_gym.repair.candidate_trials import try_candidate
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Localisation, arguments_from, localise
-from coding_gym.repair.search import find_repair
+from coding_gym.repair.search import find_repair, try_candidate
 from coding_gym.source_text import Edit
 from coding_gym.synthesis.suite import Suite
 

@@ -143,7 +143,7 @@ def test_issues_show_no_line_of_a_hidden_test_or_of_the_repair(tasks: tuple[Task
         assert "test_" not in text
         hidden = [line[1:].strip() for line in task.test_patch.splitlines() if line[:1] == "+"]
         assert not any(line in text for line in hidden if line)
-        assert "RegisterTest" not in text
+        assert "LargestTest" not in text
         removed = [line[1:] for line in task.gold_patch.splitlines() if line[:1] in "+-"]
         assert not any(line.strip() and line.strip() in text for line in removed if len(line) > 9)
 

@@ -70,12 +70,11 @@ def _scrubbed(value: BaseException, root: str) -> str:
 
 
 def _attributes(value: object) -> Iterable[object]:
-    """Returns values of an object's attributes, without running code of the program."""
-    slots = (vars(owner).get("__dict__") for owner in type(value).__mro__)
-    slot = next((one for one in slots if one is not None), None)
-    built_in = (types.GetSetDescriptorType, types.MemberDescriptorType)
-    known = slot.__get__(value) if isinstance(slot, built_in) else {}
-    return islice(dict.values(known), _MAX_ATTRIBUTES)
+    """Returns values of an object's attributes; none if code of the program prevents it."""
+    try:
+        return islice(dict.values(vars(value)), _MAX_ATTRIBUTES)
+    except Exception:  # noqa: BLE001 - an object's own `__dict__` may raise anything
+        return ()
 
 
 def _uses(frame: types.FrameType, root: str) -> Iterator[tuple[str, str]]:
