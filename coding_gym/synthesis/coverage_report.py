@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 
-from coding_gym.errors import InvalidTaskError
+from coding_gym.errors import InvalidTaskError, last_line
 from coding_gym.synthesis.suite import NUM_CHANCES, Attempt, Suite, SuiteRun
 
 _CPU_S = 300.0
@@ -161,12 +161,20 @@ def _check(
 
 
 def find_copies(suite: Suite, paths: Sequence[str]) -> list[str]:
-    """Returns installed copies of the project's files, which show the policy the unbroken code."""
+    """Returns installed copies of the project's files, which show the policy the unbroken code.
+
+    Raises:
+        InvalidTaskError: The Python of the environment does not run.
+        SandboxError: The infrastructure failed.
+    """
     source = resources.files("coding_gym.synthesis").joinpath("copies.py")
     with suite.open() as sandbox:
         result = sandbox.run(
-            'exec python -c "$SOURCE"',
+            'exec python -I -c "$SOURCE"',  # without modules of the project
             env={"SOURCE": source.read_text(encoding="utf-8")},
             stdin=json.dumps(paths).encode(),
         )
-    return [line for line in result.output.splitlines() if line]
+    if not result.ok:
+        reason = last_line(result.output)
+        raise InvalidTaskError(f"the environment cannot be searched for copies: {reason}")
+    return [line for line in result.output.splitlines() if line.endswith(".py")]

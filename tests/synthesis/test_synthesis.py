@@ -133,6 +133,7 @@ def test_programs_that_cannot_be_tested_have_no_run(tmp_path: Path, suite_of: Su
 def test_a_copy_in_the_environment_is_found(tmp_path: Path, suite_of: SuiteOf) -> None:
     folder = write_project(tmp_path / "shop")
     write_files(folder, {"build/lib/till.py": (folder / "shop/till.py").read_text()})
+    write_files(folder, {"json.py": "raise ImportError('a name of the standard library')\n"})
     paths = ["shop/till.py", "shop/names.py"]
     assert find_copies(suite_of(folder), paths) == ["build/lib/till.py"]
 
