@@ -1,12 +1,13 @@
 """Tasks made by breaking a project: valid, reproducible, and without hints at the repair."""
 
 import json
+import resource
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from episodes import run_command
+from episodes import in_another_process, run_command
 from grading_fixtures import SuiteOf
 from sandbox_fixtures import write_files
 from synthesis_project import write_project
@@ -19,7 +20,7 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.synthesis import Progress, Project, copy_project, synthesize
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.coverage_report import find_copies
-from coding_gym.synthesis.suite import Attempt
+from coding_gym.synthesis.suite import Attempt, Suite
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -128,6 +129,18 @@ def test_programs_that_cannot_be_tested_have_no_run(tmp_path: Path, suite_of: Su
     tested = {name: run.collect_error for name, run in runs.items() if run is not None}
     assert [*tested] == ["a value", "an import", "output"]
     assert tested["an import"]
+
+
+def passed_under_a_limit(suite: Suite) -> int:
+    resource.setrlimit(resource.RLIMIT_CPU, (400, 400))
+    run = suite.run(Attempt(cpu_s=6000))
+    return 0 if run is None else len(run.passed)
+
+
+def test_a_lower_processor_limit_of_the_machine_remains(
+    project: Project, suite_of: SuiteOf
+) -> None:
+    assert in_another_process(passed_under_a_limit, suite_of(project.folder)) > 5
 
 
 def test_a_copy_in_the_environment_is_found(tmp_path: Path, suite_of: SuiteOf) -> None:

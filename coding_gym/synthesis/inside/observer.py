@@ -44,7 +44,9 @@ def run(reporter: Any, settings: dict[str, Any]) -> int:
             recorded.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (ceil(settings["cpu_s"]) + 1, hard))
+    cpu_s = ceil(settings["cpu_s"]) + 1
+    if hard == resource.RLIM_INFINITY or cpu_s < hard:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, hard))
     signal.setitimer(signal.ITIMER_VIRTUAL, settings["cpu_s"])  # RLIMIT_CPU has whole seconds only
     random.seed(settings["seed"])
     grading = importlib.import_module(".plugin", __package__)  # it is sent with this module
