@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 
-from coding_gym.mutation.catalogue import TEMPLATES, Operator
-from coding_gym.mutation.sites import Change, Site, sites, unit_around
+from coding_gym.mutation.catalogue import TEMPLATES
+from coding_gym.mutation.sites import Site, sites, unit_around
 from coding_gym.mutation.source import Source
+from coding_gym.patch import Patch
 from coding_gym.source_text import Edit, apply_edits
 
 # The limit for proposing the candidates of one file, and for checking them. A file of 100,000
@@ -42,13 +43,13 @@ class Candidate:
         """The number of removed and inserted characters."""
         return sum(e.end - e.start + len(e.replacement) for e in self.edits)
 
-    def changed(self, texts: Mapping[str, str]) -> dict[str, str]:
-        """Returns the text of the changed file after the edits, by its path.
+    def applied(self, text: str) -> str:
+        """Returns the text of the file after the edits."""
+        return apply_edits(text, self.edits)
 
-        Args:
-            texts: The files before the edits, by path.
-        """
-        return {self.path: apply_edits(texts[self.path], self.edits)}
+    def patch(self, text: str) -> Patch:
+        """Returns the edits of the file's text as a patch."""
+        return Patch.between({self.path: text}, {self.path: self.applied(text)})
 
 
 def candidates(source: Source, lines: Mapping[int, float]) -> Iterator[Candidate]:
@@ -89,18 +90,13 @@ def _proposed(
         for rank, template in enumerate(TEMPLATES):
             for change in template.changes(site):
                 if change.weight and source.is_changed_by(change.edits):
-                    candidate = _candidate(site, template, change, suspicion)
+                    candidate = Candidate(
+                        path=source.path,
+                        line=site.line,
+                        template=template.name,
+                        score=round(suspicion * template.prior * change.weight, 9),
+                        edits=change.edits,
+                        suspicion=suspicion,
+                        risk=template.risk,
+                    )
                     yield (-candidate.score, candidate.line, rank, change.edits), candidate, site
-
-
-def _candidate(site: Site, template: Operator, change: Change, suspicion: float) -> Candidate:
-    score = suspicion * template.prior * change.weight
-    return Candidate(
-        site.source.path,
-        site.line,
-        template.name,
-        round(score, 9),
-        change.edits,
-        suspicion,
-        template.risk,
-    )

@@ -48,7 +48,7 @@ def try_candidate(
     Raises:
         GradingError, SandboxError: The infrastructure failed.
     """
-    files = {path: text.encode() for path, text in candidate.changed(texts).items()}
+    files = {candidate.path: candidate.applied(texts[candidate.path]).encode()}
     failing = baseline.failing
     if not baseline.in_order:  # else these tests have other results if they run alone
         alone = Attempt(

@@ -180,4 +180,4 @@ def test_candidate_that_damages_the_report_does_not_end_the_search(suite_of: Any
     program = "def area(a, b):\n    return a - b\n"
     _, chosen = searched(suite_of({"area.py": program, "test_area.py": test}))
     assert chosen is not None
-    assert chosen.changed({"area.py": program})["area.py"] == program.replace("-", "+")
+    assert chosen.applied(program) == program.replace("-", "+")
