@@ -108,7 +108,6 @@ SYNTHESIZE = ["tasks", "synthesize", "--repo", "."]
         (["validate", "bundled", "--out", "/proc/x.jsonl"], "/proc/x.jsonl"),
         ([*EVAL, "--max-turns", "0"], "'0'"),
         (["tasks", "export"], "tasks export --help"),
-        ([*SYNTHESIZE, "--grade", "some"], "'some'"),
         ([*SYNTHESIZE, "--from-history", "--show-failing"], "--show-failing"),
         (["serv"], "--help"),
         (["report", "nowhere"], "nowhere"),

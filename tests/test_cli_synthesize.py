@@ -128,5 +128,5 @@ def test_an_interrupted_copy_leaves_no_partial_tree(
 
     monkeypatch.setattr(project.shutil, "copytree", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        project.keep_tree(repo, tmp_path / "trees", "shop")
+        project.copy_project(repo, tmp_path / "trees")
     assert list((tmp_path / "trees").iterdir()) == []

@@ -56,7 +56,8 @@ def project_of(name: str, requirement: str, trees: Path) -> Project:
     if not requirement:
         name, folder = copy_project(bundled_folder() / name / "tree", trees, name=name)
         return Project(name=name, folder=folder)
-    with tempfile.TemporaryDirectory() as scratch:
+    trees.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=trees) as scratch:
         pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
         subprocess.run([*pip, "-d", scratch, requirement], check=True)
         (archive,) = Path(scratch).iterdir()

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from coding_gym.agents.tool_use import applying, shell, submission
 from coding_gym.episode import Episode
 from coding_gym.errors import InfrastructureError
-from coding_gym.patch import Patch
 from coding_gym.repair.localisation import arguments_from, localise
 from coding_gym.repair.search import find_repair
 from coding_gym.synthesis.suite import Suite
@@ -53,5 +52,4 @@ def _find(episode: Episode) -> str:
         return ""
     if chosen is None:
         return ""
-    before = {path: source.text for path, source in localisation.sources.items()}
-    return Patch.between(before, before | chosen.changed(before)).text
+    return chosen.patch(localisation.sources[chosen.path].text).text

@@ -4,7 +4,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -24,7 +24,6 @@ from coding_gym.synthesis.writing import staging, write_staged
 from coding_gym.task import Task
 
 _MAX_NAMED = 20  # bugs or commits that were dropped for the same reason
-_GRADE_EVERY = {"all": 1, "sample": 10, "none": 0}
 _Make = Callable[[Path, Callable[[Progress], None]], tuple[Task, ...]]
 
 
@@ -56,9 +55,8 @@ def synthesize_tasks(
         str, typer.Option(help="Python of the tasks: 'base' or a version.")
     ] = "base",
     grade: Annotated[
-        Literal["all", "sample", "none"],
-        typer.Option(help="Tasks that the grader confirms; 'sample' is one in 10."),
-    ] = "all",
+        bool, typer.Option("--grade/--no-grade", help="Let the grader confirm each task.")
+    ] = True,
     show_failing: Annotated[
         bool, typer.Option("--show-failing", help="Leave half of the failing tests visible.")
     ] = False,
@@ -87,7 +85,7 @@ def synthesize_tasks(
             seed=seed,
             operators=operators,
             num_workers=concurrency,
-            grade_every=_GRADE_EVERY[grade],
+            confirms=grade,
             shows_failing=show_failing,
             **run,
         )

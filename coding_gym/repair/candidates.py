@@ -3,10 +3,12 @@
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
-from coding_gym.mutation.catalogue import TEMPLATES, Operator
-from coding_gym.mutation.sites import Change, Site, sites, unit_around
+from coding_gym.mutation.catalogue import TEMPLATES
+from coding_gym.mutation.sites import Site, sites, unit_around
 from coding_gym.mutation.source import Source
+from coding_gym.patch import Patch
 from coding_gym.source_text import Edit, apply_edits
 
 # The limit for proposing the candidates of one file, and for checking them. A file of 100,000
@@ -41,33 +43,30 @@ class Candidate:
         """The number of removed and inserted characters."""
         return sum(e.end - e.start + len(e.replacement) for e in self.edits)
 
-    def changed(self, texts: Mapping[str, str]) -> dict[str, str]:
-        """Returns the text of the changed file after the edits, by its path.
+    def applied(self, text: str) -> str:
+        """Returns the text of the file after the edits."""
+        return apply_edits(text, self.edits)
 
-        Args:
-            texts: The files before the edits, by path.
-        """
-        return {self.path: apply_edits(texts[self.path], self.edits)}
+    def patch(self, text: str) -> Patch:
+        """Returns the edits of the file's text as a patch."""
+        return Patch.between({self.path: text}, {self.path: self.applied(text)})
 
 
-def candidates(path: str, source: Source | str, lines: Mapping[int, float]) -> Iterator[Candidate]:
+def candidates(source: Source, lines: Mapping[int, float]) -> Iterator[Candidate]:
     """Yields the repairs of one file, in descending order of score.
 
     Every candidate parses, and differs from the file and from earlier candidates. The order is
     reproducible: equal scores are sorted by line, template and edits.
 
     Args:
-        path: The file, relative to the workspace.
-        source: Its text, or the parsed text.
+        source: The file.
         lines: Suspiciousness by line; missing lines are not changed.
-
-    Raises:
-        SyntaxError: The text is not valid Python.
     """
-    parsed = Source(path, source) if isinstance(source, str) else source
+    end_s = time.thread_time() + _MAX_CPU_S
+    proposed = takewhile(lambda _: time.thread_time() < end_s, _proposed(source, lines))
     spent_s = 0.0
     yielded = set()
-    for _, candidate, site in sorted(_proposed(parsed, lines), key=lambda entry: entry[0]):
+    for _, candidate, site in sorted(proposed, key=lambda entry: entry[0]):
         start_s = time.thread_time()
         changed = unit_around(site, candidate.edits)
         spent_s += time.thread_time() - start_s
@@ -84,30 +83,20 @@ _Order = tuple[float, int, int, tuple[Edit, ...]]
 def _proposed(
     source: Source, lines: Mapping[int, float]
 ) -> Iterator[tuple[_Order, Candidate, Site]]:
-    end_s = time.thread_time() + _MAX_CPU_S
     for site in sites(source):
         suspicion = max((lines.get(line, 0.0) for line in site.lines), default=0.0)
         if suspicion <= 0:
             continue
         for rank, template in enumerate(TEMPLATES):
-            if time.thread_time() > end_s:
-                return
             for change in template.changes(site):
-                if time.thread_time() > end_s:
-                    return
                 if change.weight and source.is_changed_by(change.edits):
-                    candidate = _candidate(site, template, change, suspicion)
+                    candidate = Candidate(
+                        path=source.path,
+                        line=site.line,
+                        template=template.name,
+                        score=round(suspicion * template.prior * change.weight, 9),
+                        edits=change.edits,
+                        suspicion=suspicion,
+                        risk=template.risk,
+                    )
                     yield (-candidate.score, candidate.line, rank, change.edits), candidate, site
-
-
-def _candidate(site: Site, template: Operator, change: Change, suspicion: float) -> Candidate:
-    score = suspicion * template.prior * change.weight
-    return Candidate(
-        site.source.path,
-        site.line,
-        template.name,
-        round(score, 9),
-        change.edits,
-        suspicion,
-        template.risk,
-    )

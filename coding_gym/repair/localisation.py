@@ -10,15 +10,13 @@ from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.spectrum import Line, Spectrum, ochiai, statement_scores
 from coding_gym.synthesis.project import is_program
-from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun, test_files
+from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
 
 TEST_CPU_S = 1.0  # for one test
 _TRACED_TEST_CPU_S = 2.0  # while lines are traced
 _ALONE_CPU_S = 20.0  # for the failing tests
 _CPU_S = 60.0  # for all tests
 _MAX_FAILING = 12
-_MAX_ID_CHARS = 2_000  # of a test to repair
-_MAX_LINES = 10_000
 _MAX_SOURCE_BYTES = 100_000
 # Size limit of the first file; it is higher than that of other files.
 _MAX_FIRST_BYTES = 400_000
@@ -65,7 +63,7 @@ class Localisation:
 
     def candidates(self) -> Iterator[Candidate]:
         """Yields the candidates of all files, in descending order of score."""
-        by_file = [candidates(p, self.sources[p], self.scores[p]) for p in sorted(self.sources)]
+        by_file = [candidates(self.sources[p], self.scores[p]) for p in sorted(self.sources)]
         return heapq.merge(*by_file, key=lambda candidate: -candidate.score)
 
 
@@ -134,8 +132,7 @@ def _chosen(run: SuiteRun) -> tuple[str, ...]:
     failures = run.observation.failures
     hung = {test for test, failure in failures.items() if failure.kind == "TestTookTooLong"}
     # Tests that hang slow down a search, so they are used only if no other test fails.
-    usable = [test for test in run.failed if len(test) <= _MAX_ID_CHARS and "\0" not in test]
-    quick = [test for test in usable if test not in hung] or usable
+    quick = [test for test in run.failed if test not in hung] or run.failed
     first: dict[tuple[str, str], str] = {}
     for test in quick:
         failure = failures.get(test)
@@ -148,8 +145,7 @@ def _chosen(run: SuiteRun) -> tuple[str, ...]:
 def _run_alone(suite: Suite, failing: tuple[str, ...]) -> tuple[bool, float]:
     """Returns whether failing tests have other results alone, and the CPU seconds."""
     before_s = suite.spent_s
-    paths = test_files(failing)
-    run = suite.run(Attempt(paths=paths, tests=failing, cpu_s=_ALONE_CPU_S, limit_s=TEST_CPU_S))
+    run = suite.run(Attempt(tests=failing, cpu_s=_ALONE_CPU_S, limit_s=TEST_CPU_S))
     in_order = run is not None and set(run.failed) != set(failing)
     return in_order, suite.spent_s - before_s
 
@@ -164,7 +160,7 @@ def _spectrum(run: SuiteRun, failing: tuple[str, ...]) -> Spectrum:
     for path in filter(is_program, observed.lines):
         for line, bits in observed.lines[path].items():
             failed = (int(bits, 16) & failed_bits).bit_count()
-            if failed and line > 0 and len(hits) < _MAX_LINES:
+            if failed:
                 hits[path, line] = failed, (int(bits, 16) & passed_bits).bit_count()
     return Spectrum(len(failing), passed_bits.bit_count(), hits)
 

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coding_gym.calls import ToolCall
-from coding_gym.patch import Patch
-from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.menu_features import Standing, add_standings, saturated
 from coding_gym.repair.program import CandidateProgram
+from coding_gym.repair.search import Trial
 
 RUN_TESTS, SUBMIT, FIRST_CANDIDATE = range(3)
 
@@ -112,9 +111,8 @@ class Menu:
 
     def _apply_command(self, number: int) -> str:
         """Returns the command that restores the tree and applies a candidate."""
-        texts = self._shortlist.texts
-        changed = self._shortlist.candidates[number].changed(texts)
-        patch = Patch.between({path: texts[path] for path in changed}, changed).text
+        candidate = self._shortlist.candidates[number]
+        patch = candidate.patch(self._shortlist.texts[candidate.path]).text
         return f"{_RESTORE} && printf %s {shlex.quote(patch)} | git apply && echo {_placed(number)}"
 
     def _note_applied(self, number: int, replies: Sequence[str]) -> None:

@@ -1,15 +1,14 @@
 """Features of a menu and of its candidates, as numbers from 0 to 1."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coding_gym.mutation.catalogue import TEMPLATES
-from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.candidates import Candidate
+from coding_gym.repair.search import Trial
 from coding_gym.repair.spectrum import Spectrum
 
 _KNOWN_BEFORE = (
@@ -52,13 +51,11 @@ MENU_FEATURES: tuple[str, ...] = (
 )
 """Names of the entries of the observation ``menu``."""
 
-_COLUMN: Mapping[str, int] = MappingProxyType({n: i for i, n in enumerate(CANDIDATE_FEATURES)})
 _NUM_STATIC = len(_KNOWN_BEFORE)
 _HALF_SIZE = 20.0  # an edit of this many characters has size 0.5
 _MAX_RISK = max(template.risk for template in TEMPLATES)
 _PRIORS = {template.name: template.prior for template in TEMPLATES}
 _HALF_FAILING = 4.0
-_LEAST_SCORE = 1e-9  # scores are rounded to 9 digits, so the best can be 0
 
 
 @dataclass(slots=True)
@@ -89,7 +86,7 @@ def static_features(
             1.0,
             candidate.suspicion,
             1 - number / num_slots,
-            candidate.score / max(_LEAST_SCORE, candidates[0].score),
+            candidate.score / candidates[0].score,
             _PRIORS[candidate.template],
             candidate.risk / _MAX_RISK,
             candidate.size / (candidate.size + _HALF_SIZE),
@@ -97,7 +94,7 @@ def static_features(
             passed / max(1, spectrum.num_passed),
         )
         rows[number, : len(features)] = features
-        rows[number, _COLUMN[f"template_{candidate.template}"]] = 1.0
+        rows[number, CANDIDATE_FEATURES.index(f"template_{candidate.template}")] = 1.0
     return rows
 
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from coding_gym.errors import InfrastructureError
 from coding_gym.process_cache import ProcessCache
-from coding_gym.repair.candidate_trials import Trial, try_candidate
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, static_features
+from coding_gym.repair.search import Trial, try_candidate
 from coding_gym.synthesis.suite import Suite
 from coding_gym.workspace import Template
 

@@ -1,16 +1,73 @@
 """The search for a repair: tries candidates in descending order of score."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from coding_gym.repair.candidate_trials import try_candidate
 from coding_gym.repair.candidates import Candidate
-from coding_gym.repair.localisation import Localisation
-from coding_gym.synthesis.suite import Suite
+from coding_gym.repair.localisation import TEST_CPU_S, Baseline, Localisation
+from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
 
+# A candidate can be slower than the program; above this limit it probably never ends.
+_CPU_FACTOR, _MIN_CPU_S = 1.5, 0.5
+_SUITE_CPU_S = 30.0
 # Most searches reach this limit before the time limit, so results do not depend on the machine.
 _MAX_CANDIDATES = 1000
 _MAX_SEARCH_S = 75.0  # processor seconds
 _EXTRA = 20  # candidates to try after the first that passes
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The result of the visible tests with one candidate.
+
+    Attributes:
+        fraction_fixed: Fraction of the failing tests that passed, from 0 to 1.
+        breaks_others: Whether another test no longer passed, if all were run.
+    """
+
+    fraction_fixed: float = 0.0
+    breaks_others: bool = False
+
+    @property
+    def is_plausible(self) -> bool:
+        """Whether all failing tests passed, and no other test broke."""
+        return self.fraction_fixed == 1 and not self.breaks_others
+
+
+def try_candidate(
+    suite: Suite, baseline: Baseline, texts: Mapping[str, str], candidate: Candidate
+) -> Trial:
+    """Runs the failing tests with a candidate, and all tests if all of these pass.
+
+    Args:
+        suite: The visible tests of the program.
+        baseline: Their results before any change.
+        texts: The files of the program by path.
+        candidate: The candidate; it fixes no test if its run damages the report.
+
+    Raises:
+        GradingError, SandboxError: The infrastructure failed.
+    """
+    files = {candidate.path: candidate.applied(texts[candidate.path]).encode()}
+    failing = baseline.failing
+    if not baseline.in_order:  # else these tests have other results if they run alone
+        alone = Attempt(
+            files=files,
+            tests=failing,
+            cpu_s=_MIN_CPU_S + _CPU_FACTOR * baseline.cpu_s,
+            limit_s=TEST_CPU_S,
+        )
+        trial = _judged(suite.run(alone), failing, ())
+        if not trial.is_plausible:
+            return trial
+    whole = Attempt(paths=baseline.arguments, files=files, cpu_s=_SUITE_CPU_S, limit_s=TEST_CPU_S)
+    return _judged(suite.run(whole), failing, baseline.passing)
+
+
+def _judged(run: SuiteRun | None, failing: Sequence[str], others: Sequence[str]) -> Trial:
+    passed = set() if run is None else set(run.passed)
+    fixed = passed.intersection(failing)
+    return Trial(len(fixed) / len(failing), not passed.issuperset(others))
 
 
 def find_repair(suite: Suite, localisation: Localisation) -> Candidate | None:

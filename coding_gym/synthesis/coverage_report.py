@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 
-from coding_gym.errors import InvalidTaskError
+from coding_gym.errors import InvalidTaskError, last_line
 from coding_gym.synthesis.suite import NUM_CHANCES, Attempt, Suite, SuiteRun
 
 _CPU_S = 300.0
@@ -95,16 +95,12 @@ def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
 
     Raises:
         InvalidTaskError: The project has no usable tests; the message has the reason.
-        SandboxError: The infrastructure failed.
+        GradingError, SandboxError: The infrastructure failed.
     """
     all_tests = Attempt(paths=tuple(paths), cpu_s=_CPU_S)
-    traced_tests = replace(all_tests, seed=1, trace=True, cpu_s=_TRACING * _CPU_S)
-    plain, traced = suite.run(all_tests), suite.run(traced_tests)
-    backwards = suite.run(replace(all_tests, seed=2, reverse=True))
-    if plain is None or traced is None or backwards is None:
-        raise InvalidTaskError(
-            f"the tests exceeded the time limit, or damaged their process or report ({_USELESS})"
-        )
+    plain = _run(suite, all_tests)
+    traced = _run(suite, replace(all_tests, seed=1, trace=True, cpu_s=_TRACING * _CPU_S))
+    backwards = _run(suite, replace(all_tests, seed=2, reverse=True))
     trusted = _trusted(suite, all_tests, (plain, traced, backwards))
     observed = traced.observation
     _check(suite, plain, trusted, observed.imported)
@@ -118,6 +114,15 @@ def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
         spawning=frozenset(observed.spawning),
         cpu_s=plain.cpu_s,
     )
+
+
+def _run(suite: Suite, attempt: Attempt) -> SuiteRun:
+    run = suite.run(attempt)
+    if run is None:
+        raise InvalidTaskError(
+            f"the tests exceeded the time limit, or damaged their process or report ({_USELESS})"
+        )
+    return run
 
 
 def _trusted(suite: Suite, attempt: Attempt, runs: Sequence[SuiteRun]) -> set[str]:
@@ -156,12 +161,20 @@ def _check(
 
 
 def find_copies(suite: Suite, paths: Sequence[str]) -> list[str]:
-    """Returns installed copies of the project's files, which show the policy the unbroken code."""
+    """Returns installed copies of the project's files, which show the policy the unbroken code.
+
+    Raises:
+        InvalidTaskError: The Python of the environment does not run.
+        SandboxError: The infrastructure failed.
+    """
     source = resources.files("coding_gym.synthesis").joinpath("copies.py")
     with suite.open() as sandbox:
         result = sandbox.run(
-            'exec python -c "$SOURCE"',
+            'exec python -I -c "$SOURCE"',  # without modules of the project
             env={"SOURCE": source.read_text(encoding="utf-8")},
             stdin=json.dumps(paths).encode(),
         )
-    return [line for line in result.output.splitlines() if line]
+    if not result.ok:
+        reason = last_line(result.output)
+        raise InvalidTaskError(f"the environment cannot be searched for copies: {reason}")
+    return [line for line in result.output.splitlines() if line.endswith(".py")]

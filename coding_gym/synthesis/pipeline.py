@@ -18,7 +18,7 @@ from coding_gym.synthesis.coverage_report import CoverageReport, measure_coverag
 from coding_gym.synthesis.mutants import Mutant, check_operators, find_mutants, in_turn
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import Project, is_program
-from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun, test_files
+from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
 
@@ -37,7 +37,7 @@ def synthesize(
     sandbox: str | Mapping[str, Any] = "auto",
     store: TemplateStore | None = None,
     num_workers: int = 1,
-    grade_every: int = 1,
+    confirms: bool = True,
     shows_failing: bool = False,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> tuple[Task, ...]:
@@ -55,8 +55,8 @@ def synthesize(
         sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
         store: The store of templates; by default in the user's cache.
         num_workers: Number of sandboxes that run tests at the same time.
-        grade_every: The grader confirms one task in this many: its gold patch must resolve it and
-            its base must not. 1 for every task, 0 for none.
+        confirms: Whether the grader confirms each task: its gold patch must resolve it and its base
+            must not.
         shows_failing: Whether half of the failing test functions stay in the tree, for agents
             that start from a failing test; then bugs that only one function detects make no task.
         on_progress: Called after every step, always with the same object.
@@ -86,14 +86,10 @@ def synthesize(
         tests = coverage.tests_of(mutant.path, mutant.lines)
         files = {mutant.path: mutant.text.encode()}
         cpu_s = _MIN_CPU_S + _CPU_FACTOR * coverage.cpu_s
-        attempt = Attempt(paths=test_files(tests), files=files, tests=tests, cpu_s=cpu_s)
-        return suite.stable_run(attempt)
+        return suite.stable_run(Attempt(files=files, tests=tests, cpu_s=cpu_s))
 
-    def problem(numbered: tuple[int, Task]) -> str:
-        number, task = numbered
-        if grade_every < 1 or number % grade_every:
-            return ""
-        return confirm(task, store, sandbox, repaired)
+    def problem(task: Task) -> str:
+        return confirm(task, store, sandbox, repaired) if confirms else ""
 
     def num_wanted() -> int:
         return min(4 * num_workers, n - len(progress.tasks))
@@ -102,8 +98,8 @@ def synthesize(
     try:
         ordered = in_turn(mutants, Random(f"{seed} single"))  # noqa: S311
         runs = _in_order(pool, run, ordered, lambda: 2 * num_workers)
-        candidates = enumerate(_tasks(assembler, runs, progress, report))
-        for (_, task), error in _in_order(pool, problem, candidates, num_wanted):
+        candidates = _tasks(assembler, runs, progress, report)
+        for task, error in _in_order(pool, problem, candidates, num_wanted):
             if error:
                 progress.dropped.append((task.task_id, error))
             else:

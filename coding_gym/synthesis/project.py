@@ -126,7 +126,8 @@ def copy_project(source: str | Path, trees: Path, *, name: str = "") -> tuple[st
     if not folder.is_dir():
         raise InvalidArgumentError(f"repo must be a folder, got {str(source)!r}")
     name = _UNFIT.sub("-", name or folder.name).strip("-.") or "project"
-    with tempfile.TemporaryDirectory() as scratch:
+    trees.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".", dir=trees) as scratch:
         copy = Path(scratch, "tree")
         if find_repository(folder) is not None and (folder / ".git").exists():
             _export(folder, copy)
@@ -136,17 +137,10 @@ def copy_project(source: str | Path, trees: Path, *, name: str = "") -> tuple[st
 
 
 def keep_tree(tree: Path, trees: Path, name: str) -> Path:
-    """Copies a tree to a folder whose name is a digest of its content; returns that folder."""
-    digest = Project(name=name, folder=tree).digest()[:8]
-    kept = trees / f"{name}-{digest}"
+    """Moves a tree to a folder whose name is a digest of its content; returns that folder."""
+    kept = trees / f"{name}-{Project(name=name, folder=tree).digest()[:8]}"
     if not kept.exists():
-        partial = trees / f".{name}-{digest}.{os.getpid()}"
-        partial.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            shutil.copytree(tree, partial, symlinks=True)
-            partial.rename(kept)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+        tree.rename(kept)
     return kept
 
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from coding_gym.synthesis.observation import ObservedFailure
 from coding_gym.synthesis.project import is_test
+from coding_gym.synthesis.suite import ObservedFailure
 
 _MAX_SYMPTOMS = 3
 _MAX_MESSAGE_LINES = 16

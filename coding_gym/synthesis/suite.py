@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Annotated
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coding_gym.errors import GradingError, error_line
 from coding_gym.grade import TestStatus
@@ -18,7 +19,6 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.synthesis.observation import Observation
 from coding_gym.workspace import apply_patch
 from coding_gym.workspace.pytest_layer import preloads
 
@@ -29,8 +29,9 @@ _WALL_PER_CPU, _MIN_WALL_S = 2.0, 4.0
 # of them with probability 1/256.
 NUM_CHANCES = 8
 _INSIDE = "coding_gym.synthesis.inside"
-_OBSERVER = ("time_limit", "failures", "line_tracer", "observer")
+_OBSERVER = ("failures", "observer")
 _FAILED = (TestStatus.FAILED, TestStatus.ERROR)
+_Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,8 @@ class Attempt:
     """The settings of one run of tests.
 
     Attributes:
-        paths: Pytest's arguments: test files and options.
+        paths: Pytest's arguments, test files and options; empty for the files of ``tests``, or for
+            those of the project's configuration.
         patches: Patches to apply first.
         files: Content, by path, that then replaces files of the tree; it may be broken code.
         tests: Ids of the tests to run; None for all that are collected.
@@ -49,7 +51,7 @@ class Attempt:
         trace: Whether executed lines are recorded.
     """
 
-    paths: tuple[str, ...]
+    paths: tuple[str, ...] = ()
     patches: tuple[Patch, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     tests: Collection[str] | None = None
@@ -58,6 +60,30 @@ class Attempt:
     cpu_s: float
     limit_s: float | None = None
     trace: bool = False
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class ObservedFailure(_Strict):
+    """The visible part of a failure; see ``inside/failures.py``."""
+
+    kind: str
+    message: str
+    frames: list[tuple[str, int, str]]
+    uses: list[tuple[str, str]]
+
+
+class Observation(_Strict):
+    """The result of ``inside/observer.py`` for one run; validated, as the project can forge it."""
+
+    tests: list[tuple[str, str, int]]
+    failures: dict[str, ObservedFailure]
+    random: list[str]
+    lines: dict[str, dict[int, _Hexadecimal]]
+    imported: dict[str, list[int]]
+    spawning: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +160,7 @@ class Suite:
 
         Returns:
             The run; None if it took too long, ended its process or damaged its report, or if
-            `Attempt.files` prevented its start.
+            `Attempt.files` cannot be written or prevented its start.
 
         Raises:
             PatchError: A patch does not apply.
@@ -145,12 +171,12 @@ class Suite:
         with self.open() as sandbox:
             for patch in attempt.patches:
                 apply_patch(sandbox, patch)
-            for path, data in attempt.files.items():
-                sandbox.write_file(path, data)
             try:
+                for path, data in attempt.files.items():
+                    sandbox.write_file(path, data)
                 report = run_tests(
                     sandbox,
-                    attempt.paths,
+                    attempt.paths or test_files(attempt.tests or ()),
                     attempt.tests,
                     has_own_pytest=self._has_own_pytest,
                     timeout_s=(_MIN_WALL_S + _WALL_PER_CPU * attempt.cpu_s) * load,
@@ -165,7 +191,7 @@ class Suite:
                 )
                 self.spent_s += report.cpu_s
                 run = SuiteRun.of(report)
-            except GradingError:
+            except (GradingError, OSError):
                 if attempt.files:
                     return None
                 raise

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import FolderTree, Task
+from coding_gym.trajectory import write_whole
 
 
 @contextmanager
@@ -53,13 +54,8 @@ def write_rows(tasks: Iterable[Task], out: Path) -> None:
         out: The file; it is written completely or not at all.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
-    partial = out.with_name(f".{out.name}.{os.getpid()}")
     lines = [json.dumps(_relative(task, out.parent.resolve()).to_row()) + "\n" for task in tasks]
-    try:
-        partial.write_text("".join(lines), encoding="utf-8")
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(out, "".join(lines))
 
 
 def _moved(task: Task, old: Path, new: Path) -> Task:

@@ -8,8 +8,8 @@ from typing import Any
 from coding_gym.errors import UnknownTaskError
 from coding_gym.optional import import_extra
 
-FILE_SUFFIXES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
-"""A text that ends with one of these is a file name, even if the file does not exist."""
+# A text that ends with one of these is a file name, even if the file does not exist.
+_FILE_SUFFIXES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
 
 # The default split for evaluation.
 _DEFAULT_SPLIT = "test"
@@ -18,7 +18,7 @@ _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 def is_dataset_id(name: str) -> bool:
     """Returns whether a text has the form ``owner/name`` and no suffix of a file."""
-    return _ID.fullmatch(name) is not None and not name.lower().endswith(FILE_SUFFIXES)
+    return _ID.fullmatch(name) is not None and not name.lower().endswith(_FILE_SUFFIXES)
 
 
 def read_dataset(

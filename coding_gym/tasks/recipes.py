@@ -11,13 +11,34 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from coding_gym.tasks.recipe_dates import CONSTRAINTS, constrain
 from coding_gym.tasks.root_commands import without_root
 from coding_gym.tasks.sources.swe_bench import INSTALL_PYTEST
 
 _NOT_OF_PIP = frozenset({"python", "pip", "nodejs", "git", "make", "compilers"})
 _FILES = ("requirements.txt", "environment.yml")
 _KEPT, _ONE = "coding-gym-kept.txt", "coding-gym-one.txt"
+# Releases that broke many older projects: the first of each package, with the day of its upload;
+# pip has no option for a date.
+_BREAKING = (
+    ("docutils", "0.18", "2021-10-26"),
+    ("markupsafe", "2.1", "2022-02-17"),
+    ("jinja2", "3.1", "2022-03-24"),
+    ("click", "8.1", "2022-03-28"),
+    ("importlib-metadata", "5", "2022-10-01"),
+    ("sqlalchemy", "2", "2023-01-26"),
+    ("pandas", "2", "2023-04-03"),
+    ("urllib3", "2", "2023-04-26"),
+    ("pydantic", "2", "2023-06-30"),
+    ("pytest", "8", "2024-01-27"),
+    ("setuptools", "70", "2024-05-21"),
+    ("numpy", "2", "2024-06-16"),
+    ("pip", "24.1", "2024-06-21"),
+)
+# Later releases lack pkg_resources, which tests of any age import.
+_ALWAYS = ("setuptools", "81", "9999")
+_PINNED = re.compile(r"([\w.-]+)(?:\[.*?\])?\s*(?:==|~=|<)")
+_SETTINGS = r"[global]\nconstraint = %s\nbuild-constraint = %s\n"
+_CONSTRAINTS = '"$VIRTUAL_ENV/constraints.txt"'
 
 
 def make_recipe(
@@ -41,7 +62,7 @@ def make_recipe(
     packages, test_command = spec.get("packages", ""), spec.get("test_cmd", "")
     names = [] if packages in _FILES else [_from_conda(word) for word in shlex.split(packages)]
     from_pip = shlex.split(" ".join(spec.get("pip_packages", ())))
-    commands = [constrain(names + from_pip)]
+    commands = [_constrain(names + from_pip)]
     # In two steps: the pip of old Pythons selects releases that these Pythons cannot use.
     commands.append("python -m pip install --upgrade pip")
     commands.append("python -m pip install --upgrade setuptools wheel")
@@ -57,6 +78,32 @@ def make_recipe(
         commands.append(INSTALL_PYTEST)  # No effect if an earlier command installed pytest below 9.
     entry = {"interpreter": spec.get("python", "base"), "install_commands": commands}
     return entry | ({"visible_test_command": test_command} if test_command else {})
+
+
+def _constrain(requirements: Iterable[str]) -> str:
+    """Returns a shell command that writes constraints for all later calls of pip.
+
+    They exclude the releases that are newer than the commit in the current folder and known to
+    break old projects. Without a commit they exclude only releases that break every project.
+
+    Args:
+        requirements: The requirements that will be installed, in pip's syntax. Packages that they
+            pin, or bound from above, have no constraint.
+    """
+    pinned = {_normal(match[1]) for match in map(_PINNED.match, requirements) if match}
+    lines = " ".join(
+        shlex.quote(f"{day} {name}<{release}")
+        for name, release, day in (*_BREAKING, _ALWAYS)
+        if name not in pinned
+    )
+    day = "day=$(git log -1 --format=%cs || echo 9000)"
+    chosen = f'for line in {lines}; do [[ ${{line%% *}} < $day ]] || echo "${{line#* }}"; done'
+    settings = f'printf "{_SETTINGS}" {_CONSTRAINTS} {_CONSTRAINTS} > "$VIRTUAL_ENV/pip.conf"'
+    return f"{day}; {chosen} > {_CONSTRAINTS}; {settings}"
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _install(names: Iterable[str]) -> list[str]:
@@ -88,7 +135,7 @@ _FROM_CONDA = (
 # Removes the constraint of each package that the file itself bounds.
 _OWN_LIMITS = (
     rf"sed -nE 's/^([A-Za-z0-9._-]+)(\[[^]]*\])? *(==|~=|<).*/\1/p' {_KEPT} | "
-    f'while read -r name; do sed -i -E "/^${{name//[-_.]/[-_.]}}</Id" {CONSTRAINTS}; done'
+    f'while read -r name; do sed -i -E "/^${{name//[-_.]/[-_.]}}</Id" {_CONSTRAINTS}; done'
 )
 
 

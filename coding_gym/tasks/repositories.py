@@ -55,7 +55,7 @@ def local_repository(path: str | Path, *, base: Path, label: str) -> str:
     """
     repository = find_repository(path, base=base)
     if repository is None:
-        raise InvalidTaskError(f"{label} must be a git repository or a URL, got {str(path)!r}")
+        raise InvalidTaskError(f"{label} must be a git repository or a URL, got {str(path)!r:.80}")
     return str(repository)
 
 

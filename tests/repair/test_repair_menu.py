@@ -5,11 +5,11 @@ import pytest
 
 from coding_gym.calls import ToolCall
 from coding_gym.mutation.source import Source
-from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.localisation import Baseline, Localisation
 from coding_gym.repair.menu import FIRST_CANDIDATE, RUN_TESTS, SUBMIT, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.program import CandidateProgram, Shortlist
+from coding_gym.repair.search import Trial
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 
 TEXT = "def at_most(x, limit):\n    return x < limit\n\n\ndef area(a, b):\n    return a - b\n"
@@ -100,18 +100,14 @@ def test_unavailable_action_only_prints_a_message(menu: Menu) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 
 
-def test_a_candidate_that_did_not_apply_is_not_in_place(menu: Menu) -> None:
-    act(menu, FIRST_CANDIDATE, "error: patch failed")
-    assert feature(menu, "changed") == 1.0
-    assert candidate_feature(menu, "in_place") == [0.0] * NUM_SLOTS
-    act(menu, FIRST_CANDIDATE + 1)
-    assert candidate_feature(menu, "in_place")[1] == 1.0
-
-
 def test_tests_restore_the_tree_after_a_failed_patch(menu: Menu) -> None:
     act(menu, FIRST_CANDIDATE + 1, "error: patch failed")
+    assert feature(menu, "changed") == 1.0
+    assert candidate_feature(menu, "in_place") == [0.0] * NUM_SLOTS
     assert act(menu, RUN_TESTS).arguments["cmd"].startswith("git checkout ")
     assert (feature(menu, "changed"), feature(menu, "passed_all")) == (0.0, 0.0)
+    act(menu, FIRST_CANDIDATE + 1)
+    assert candidate_feature(menu, "in_place")[1] == 1.0
 
 
 def test_features_stay_between_0_and_1_whatever_is_played() -> None:

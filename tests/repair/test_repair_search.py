@@ -6,19 +6,16 @@ import time
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
 import pytest
 
 from coding_gym.grade import TestStatus
 from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
-from coding_gym.repair.localisation import Baseline, Localisation, localise
-from coding_gym.repair.program import Shortlist
-from coding_gym.repair.search import find_repair, simplest
+from coding_gym.repair.localisation import Localisation, localise
+from coding_gym.repair.search import simplest
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 from coding_gym.source_text import Edit, apply_edits
-from coding_gym.synthesis.observation import Observation
-from coding_gym.synthesis.suite import Attempt, SuiteRun
+from coding_gym.synthesis.suite import Attempt, Observation, SuiteRun
 
 TEXT = "def area(a, b):\n    return a - b\n"
 OUTCOMES = {
@@ -72,29 +69,15 @@ def found(texts: dict[str, str] | None = None, **observed: Any) -> Localisation:
     return localisation
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        {"m.py": {2: "f" * 10_000}},
-        {"m.py": {-1: "1", 0: "1", 10**30: "1"}},
-        {"/etc/passwd.py": {1: "1"}, "../m.py": {1: "1"}, "\0.py": {1: "1"}, "": {1: "1"}},
-        {"m.py": dict.fromkeys(range(1, 30_000), "1")},
-    ],
-    ids=["more tests than there are", "no lines", "no files", "too many lines"],
-)
-def test_impossible_lines_are_ignored(lines: Any) -> None:
-    localisation = found(lines=lines)
-    features = Shortlist.of(localisation, 4).features
-    assert ((features >= 0) & (features <= 1)).all()
-    assert len(localisation.spectrum.hits) <= 10_000
-    assert set(localisation.sources) <= {"m.py"}
+def test_paths_outside_the_program_are_ignored() -> None:
+    paths = ("/etc/passwd.py", "../m.py", "\0.py", "")
+    localisation = found(lines=OBSERVED["lines"] | {path: {1: "1"} for path in paths})
+    assert localisation.sources.keys() == {"m.py"}
 
 
-def test_number_and_length_of_failing_tests_are_limited() -> None:
+def test_number_of_failing_tests_is_limited() -> None:
     many = dict.fromkeys((f"test_m.py::t{i}" for i in range(300)), TestStatus.FAILED)
     assert len(found(outcomes=many).baseline.failing) == 12
-    long = {"t" * 60_000: TestStatus.FAILED, **OUTCOMES}
-    assert found(outcomes=long).baseline.failing == ("test_m.py::test_a", "test_m.py::test_b")
 
 
 CHAIN = "".join(f"    elif x == {i}:\n        y = {i}\n" for i in range(700))
@@ -124,7 +107,7 @@ def test_a_file_made_to_be_slow_ends_with_fewer_candidates(monkeypatch: pytest.M
     monkeypatch.setattr(time, "thread_time", lambda: float(next(clock)))
     lines = "".join(f"    x{i} = x{i} + {i}\n" for i in range(300))
     text = f"def area():\n{lines}"
-    few = len(list(candidates("m.py", text, dict.fromkeys(range(2, 302), 1.0))))
+    few = len(list(candidates(Source("m.py", text), dict.fromkeys(range(2, 302), 1.0))))
     monkeypatch.undo()
     assert 0 < few <= 60
 
@@ -132,26 +115,8 @@ def test_a_file_made_to_be_slow_ends_with_fewer_candidates(monkeypatch: pytest.M
 def test_very_long_names_are_not_compared() -> None:
     names = [chr(0x4E00 + i) * 1500 for i in range(2)]
     text = f"def area({', '.join(names)}):\n    return {names[0]}\n"
-    found = [c.template for c in candidates("m.py", text, {2: 1.0})]
+    found = [c.template for c in candidates(Source("m.py", text), {2: 1.0})]
     assert "variable" not in found
-
-
-def test_scores_rounded_to_zero_have_finite_features() -> None:
-    sources = {"m.py": Source("m.py", TEXT)}
-    spectrum = Spectrum(1, 10**20, {("m.py", 2): (1, 10**20)})
-    scores = statement_scores(sources, ochiai(spectrum))
-    localisation = Localisation(Baseline(("t",)), spectrum, sources, scores)
-    features = Shortlist.of(localisation, 4).features
-    assert np.isfinite(features).all()
-
-
-def test_damaged_runs_find_no_repair() -> None:
-    suite: Any = Forged()
-    localisation = localise(suite)
-    assert localisation is not None
-    assert find_repair(suite, localisation) is None
-    suite.run = lambda _: None
-    assert localise(suite) is None
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
@@ -191,7 +156,7 @@ def candidate(start: int, *, score: float = 0.5, risk: int = 0) -> Candidate:
 
 
 def test_candidates_come_in_falling_order_of_score() -> None:
-    found = list(candidates("a.py", SMALLER, {2: 0.9, 4: 0.3}))
+    found = list(candidates(Source("a.py", SMALLER), {2: 0.9, 4: 0.3}))
     assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
     assert (found[0].template, found[0].line) == ("compare", 2)
 

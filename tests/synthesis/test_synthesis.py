@@ -1,12 +1,13 @@
 """Tasks made by breaking a project: valid, reproducible, and without hints at the repair."""
 
 import json
+import resource
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from episodes import run_command
+from episodes import in_another_process, run_command
 from grading_fixtures import SuiteOf
 from sandbox_fixtures import write_files
 from synthesis_project import write_project
@@ -19,7 +20,7 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.synthesis import Progress, Project, copy_project, synthesize
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.coverage_report import find_copies
-from coding_gym.synthesis.suite import Attempt
+from coding_gym.synthesis.suite import Attempt, Suite
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -35,7 +36,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def tasks(project: Project, store: TemplateStore) -> tuple[Task, ...]:
-    return synthesize(project, N, store=store, num_workers=2, grade_every=0)
+    return synthesize(project, N, store=store, num_workers=2, confirms=False)
 
 
 def test_as_many_different_tasks_as_requested_are_made(tasks: tuple[Task, ...]) -> None:
@@ -47,9 +48,9 @@ def test_as_many_different_tasks_as_requested_are_made(tasks: tuple[Task, ...]) 
 def test_the_same_seed_gives_the_same_tasks_and_another_gives_others(
     project: Project, store: TemplateStore, tasks: tuple[Task, ...]
 ) -> None:
-    again = synthesize(project, N, store=store, num_workers=1, grade_every=0)
+    again = synthesize(project, N, store=store, num_workers=1, confirms=False)
     assert json.dumps([t.to_row() for t in again]) == json.dumps([t.to_row() for t in tasks])
-    other = synthesize(project, 2, seed=1, store=store, grade_every=0)
+    other = synthesize(project, 2, seed=1, store=store, confirms=False)
     assert {task.task_id for task in other} != {task.task_id for task in tasks[:2]}
 
 
@@ -113,75 +114,41 @@ BROKEN = {
     "the end of the supervisor": {
         "shop/till.py": b"import os, signal\n\nos.kill(os.getppid(), signal.SIGKILL)\n"
     },
+    "a file that cannot be written": {"shop/link.py": b""},
 }
-MORE = """\
-import os
-import sys
-
-import pytest
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("once")
-    yield path
-    assert os.listdir(path) == ["note"]
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_parameters(number, capfd):
-    print(number)
-    assert capfd.readouterr().out == f"{number}\\n"
-
-
-def test_a_folder_for_all(folder):
-    (folder / "note").write_text("once")
-
-
-def test_no_input():
-    with pytest.raises(OSError):
-        sys.stdin.read()
-"""
 
 
 def test_programs_that_cannot_be_tested_have_no_run(tmp_path: Path, suite_of: SuiteOf) -> None:
     folder = write_project(tmp_path / "shop")
-    (folder / "tests/test_more.py").write_text(MORE)
-    paths = ("tests/test_more.py", "tests/test_till.py")
-    whole = {"shop/till.py": (folder / "shop/till.py").read_bytes()}
+    (folder / "shop/link.py").symlink_to("/etc/hostname")
     suite = suite_of(folder)
-    attempts = [Attempt(paths=paths, files=one, cpu_s=1) for one in BROKEN.values()]
-    attempts.insert(0, Attempt(paths=paths, files=whole, cpu_s=1, limit_s=0.5))
-    runs = [suite.run(attempt) for attempt in attempts]
-    assert runs[2] is not None
-    assert runs[2].collect_error
-    assert [number for number, run in enumerate(runs) if run is None] == [3, 4, 6]
-    assert runs[0] is not None
-    ended = set(runs[0].passed)
-    assert sum(test.startswith("tests/test_more.py") for test in ended) == 4
+    runs = {
+        name: suite.run(Attempt(paths=("tests/test_till.py",), files=files, cpu_s=1))
+        for name, files in BROKEN.items()
+    }
+    tested = {name: run.collect_error for name, run in runs.items() if run is not None}
+    assert [*tested] == ["a value", "an import", "output"]
+    assert tested["an import"]
+
+
+def passed_under_a_limit(suite: Suite) -> int:
+    resource.setrlimit(resource.RLIMIT_CPU, (400, 400))
+    run = suite.run(Attempt(cpu_s=6000))
+    return 0 if run is None else len(run.passed)
+
+
+def test_a_lower_processor_limit_of_the_machine_remains(
+    project: Project, suite_of: SuiteOf
+) -> None:
+    assert in_another_process(passed_under_a_limit, suite_of(project.folder)) > 5
 
 
 def test_a_copy_in_the_environment_is_found(tmp_path: Path, suite_of: SuiteOf) -> None:
     folder = write_project(tmp_path / "shop")
     write_files(folder, {"build/lib/till.py": (folder / "shop/till.py").read_text()})
+    write_files(folder, {"json.py": "raise ImportError('a name of the standard library')\n"})
     paths = ["shop/till.py", "shop/names.py"]
     assert find_copies(suite_of(folder), paths) == ["build/lib/till.py"]
-
-
-def test_mutant_that_ends_the_supervisor_is_skipped(store: TemplateStore, tmp_path: Path) -> None:
-    folder = write_project(tmp_path / "shop")
-    test = (
-        "import os\n\nfrom shop.till import total\n\n\n"
-        "def test_total():\n    if total([2, 3], 50) != 3:\n        os.kill(os.getppid(), 9)\n"
-    )
-    write_files(folder, {"tests/test_ends.py": test})
-    project = Project(name="shop", folder=folder)
-    reports: list[Progress] = []
-    arguments: dict[str, Any] = {"operators": ["arithmetic"], "on_progress": reports.append}
-    assert synthesize(project, 2, store=store, grade_every=0, **arguments) == ()
-    dropped = reports[-1].dropped
-    assert 0 < len(dropped) <= reports[-1].num_candidates
-    assert all(name.endswith(" arithmetic") and reason for name, reason in dropped)
 
 
 def test_issues_show_no_line_of_a_hidden_test_or_of_the_repair(tasks: tuple[Task, ...]) -> None:
@@ -190,7 +157,7 @@ def test_issues_show_no_line_of_a_hidden_test_or_of_the_repair(tasks: tuple[Task
         assert "test_" not in text
         hidden = [line[1:].strip() for line in task.test_patch.splitlines() if line[:1] == "+"]
         assert not any(line in text for line in hidden if line)
-        assert "RegisterTest" not in text
+        assert "LargestTest" not in text
         removed = [line[1:] for line in task.gold_patch.splitlines() if line[:1] in "+-"]
         assert not any(line.strip() and line.strip() in text for line in removed if len(line) > 9)
 
@@ -205,10 +172,15 @@ def test_half_of_the_failing_tests_can_stay_visible(project: Project, store: Tem
         assert 0 < len(failing) < len(task.fail_to_pass)
 
 
-def test_operators_can_be_chosen(project: Project, store: TemplateStore) -> None:
-    made = synthesize(project, 50, operators=["comparison"], store=store, grade_every=0)
+def test_chosen_operators_make_tasks_or_reasons(project: Project, store: TemplateStore) -> None:
+    reports: list[Progress] = []
+    arguments: dict[str, Any] = {"operators": ["boundary"], "on_progress": reports.append}
+    made = synthesize(project, 50, store=store, confirms=False, **arguments)
     assert 0 < len(made) < 10
-    assert all("__comparison-" in task.task_id for task in made)
+    assert all("__boundary-" in task.task_id for task in made)
+    dropped = reports[-1].dropped
+    assert 0 < len(dropped) <= reports[-1].num_candidates
+    assert all(name.endswith(" boundary") and reason for name, reason in dropped)
 
 
 @pytest.mark.parametrize(

@@ -49,21 +49,7 @@ NO_TEST = "def test_nothing():\n    pass\n"
 MAIN = "import sys\n\nfrom shapes import area\n\nprint(area(*map(int, sys.argv[1:])))\n"
 INSIDE = "def test_wide():\n    from shapes import area\n\n    assert area(3, 5) == 15\n"
 HELPER = "def check(sides, wanted):\n    assert shapes.area(*sides) == wanted\n"
-HELPED = "import shapes\n\n\n{}\n\ndef test_wide():\n    check([3, 5], 15)\n"
-FIXTURE = """\
-import pytest
-
-from shapes import area
-
-
-@pytest.fixture
-def wide():
-    return area(3, 5)
-
-
-def test_wide(wide):
-    assert wide == 15
-"""
+HELPED = "from helpers import check\n\n\ndef test_wide():\n    check([3, 5], 15)\n"
 PROGRAM = """\
 import subprocess
 import sys
@@ -79,18 +65,16 @@ def test_wide():
     ("tests", "named"),
     [
         ({"test_shapes.py": INSIDE}, "area"),
-        ({"test_shapes.py": HELPED.format(HELPER)}, "area"),
         (
             {
                 "tests/helpers.py": f"import shapes\n\n\n{HELPER}",
-                "tests/test_shapes.py": HELPED.format("from helpers import check\n"),
+                "tests/test_shapes.py": HELPED,
             },
             "area",
         ),
-        ({"test_shapes.py": FIXTURE}, "shapes.py"),
         ({"test_shapes.py": PROGRAM}, "shapes.py"),
     ],
-    ids=["import inside", "helper", "helper of another file", "fixture", "program"],
+    ids=["import inside", "helper of another file", "program"],
 )
 def test_issue_needs_no_call_in_the_test_function(
     tmp_path: Path, store: TemplateStore, tests: dict[str, str], named: str

@@ -9,8 +9,8 @@ import pytest
 
 from coding_gym.synthesis.hiding import hide
 from coding_gym.synthesis.inside.failures import describe
-from coding_gym.synthesis.observation import ObservedFailure
 from coding_gym.synthesis.statement import find_symptoms, write_statement
+from coding_gym.synthesis.suite import ObservedFailure
 
 SUITE = """\
 import pytest
@@ -168,7 +168,7 @@ def deep(number):
 
 
 @pytest.mark.parametrize("call", ["Proxy().fail()", "Slots().fail()", "deep(1)"])
-def test_failures_are_described_without_running_the_program(tmp_path: Path, call: str) -> None:
+def test_failures_of_hostile_objects_are_described(tmp_path: Path, call: str) -> None:
     program = tmp_path / "shop.py"
     program.write_text(HOSTILE)
     values = runpy.run_path(str(program))

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from episodes import SUBMIT, MakeEnv, call, played_by, run_command
-from grading_fixtures import BASE, FIXED, TASK, made_task
-from grading_fixtures import HIDDEN as HIDDEN_OF_CART
+from grading_fixtures import TASK
 from sandbox_fixtures import write_rows
 
 from coding_gym.agents.live_episode import ActionsPlayer
@@ -29,10 +28,6 @@ from coding_gym.tasks.validation import Checks, validate_task
 from coding_gym.workspace import TemplateStore
 from coding_gym.wrappers import ShapedReward
 
-TESTS_OF_CART: dict[str, Any] = {
-    "fail_to_pass": TASK.fail_to_pass,
-    "pass_to_pass": TASK.pass_to_pass,
-}
 # Code that a policy adds to a source which tests import; it makes every test pass.
 SPECIAL_CASE = """
 import _pytest.python
@@ -221,15 +216,6 @@ def test_a_gold_patch_that_does_not_apply_is_the_only_problem(store: TemplateSto
     gold = "--- a/nope.py\n+++ b/nope.py\n@@ -1 +1 @@\n-a\n+b\n"
     made = validate_task(replace(TASK, gold_patch=gold), store, Checks(tries_cheats=True))
     assert (made.ok, made.cheats, made.error) == (False, (), "")
-
-
-@pytest.mark.slow
-def test_sources_that_are_not_utf_8_are_attacked_too(store: TemplateStore) -> None:
-    head = "# coding: latin-1\n# \udce9\n"
-    base = {**BASE, "cart.py": head + BASE["cart.py"]}
-    task = made_task("latin", base, {"cart.py": head + FIXED}, HIDDEN_OF_CART, **TESTS_OF_CART)
-    results = {one.kind: one for one in try_cheats(task, store.get(task), "auto")}
-    assert results["overwritten results"].by_exit_code
 
 
 def test_other_runners_have_no_scripted_cheats(store: TemplateStore) -> None:

@@ -147,7 +147,7 @@ def refused_row(tmp_path: Path, **change: object) -> str:
         ("folder", "x" * 5000),
         ("test_command", "a\0b"),
         ("base_commit", None),
-        ("repository", "gone"),
+        *(("repository", path) for path in ("gone", "~nobody-here/a", "x/" * 5000)),
         ("patch", "nonsense"),
         ("test_patch", "nonsense"),
         ("instalcommands", []),

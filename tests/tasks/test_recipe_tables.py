@@ -14,7 +14,7 @@ from coding_gym.workspace import Template, TemplateStore
 
 pytestmark = pytest.mark.slow
 
-ROW = row(repo="o/n", version="1.2", created_at="2020-01-01T00:00:00Z")
+ROW = row(repo="o/n", version="1.2")
 OTHER = ROW | {"instance_id": "owner__name-2"}
 SPEC = {"python": "3.9", "install": "python -m pip install -e .", "test_cmd": "pytest -rA"}
 TABLES: dict[str, dict[str, Any]] = {
@@ -82,9 +82,3 @@ def test_projects_that_no_table_knows_are_named(known: None, fields: dict[str, A
     unknown = ROW | fields
     found = refusal([unknown], environments="swebench")
     assert f"{unknown['repo']} {unknown['version']}".strip() in found
-
-
-def test_rows_of_one_setup_commit_share_their_environment(known: None) -> None:
-    later = OTHER | {"created_at": "2024-12-01T00:00:00Z"}
-    one, other = load_tasks([ROW, later], environments="swebench")
-    assert one.install_commands == other.install_commands

@@ -53,6 +53,7 @@ REBENCH = row(
     requirements="click==8.1.8\n-e git+https://h/o/n@1#egg=name\nFlask[async]==3.1.0\n",
     docker_image="swerebench/sweb.eval.x86_64.owner_1776_name-64",
 )
+SMITH = row(repo="swesmith/owner__name.0123abcd", patch=GOLD)
 INSTANCE = "responses_create_params.metadata.instance_dict"
 
 
@@ -70,6 +71,9 @@ INSTANCE = "responses_create_params.metadata.instance_dict"
         (REBENCH, "install_config.python", 3.9),
         (REBENCH, "install_config.pip_packages", [1]),
         (REBENCH, "requirements", 3),
+        (SMITH, "repo", "swesmith/name"),
+        *((SMITH, "patch", value) for value in (None, "nonsense", "")),
+        (SMITH, "image_name", 3),
     ],
 )
 def test_malformed_row_is_refused_with_row_and_field(base, field, value):

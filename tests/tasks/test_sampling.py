@@ -50,17 +50,12 @@ def test_labels_of_difficulty_are_ranked():
 
 def test_difficulty_starts_with_easy_tasks_and_adds_the_others():
     sampler = get_sampler({"name": "difficulty", "num_episodes": 60}, MIXED)
-    names = drawn(sampler, 200)
-    assert {name.split("-")[0] for name in names[:5]} == {"easy"}
-    assert not any(name.startswith("hard") for name in names[:20])
-    assert set(names[60:]) == {one.task_id for one in MIXED}
-
-
-def test_a_restarted_sampler_starts_again():
-    sampler = get_sampler({"name": "difficulty", "num_episodes": 5}, MIXED)
-    assert set(drawn(sampler, 105)[5:]) == {one.task_id for one in MIXED}
-    sampler.restart()
-    assert {name.split("-")[0] for name in drawn(sampler, 1)} == {"easy"}
+    for _ in range(2):
+        names = drawn(sampler, 200)
+        assert {name.split("-")[0] for name in names[:5]} == {"easy"}
+        assert not any(name.startswith("hard") for name in names[:20])
+        assert set(names[60:]) == {one.task_id for one in MIXED}
+        sampler.restart()
 
 
 def test_tasks_always_or_never_solved_are_dropped_but_revisited():
@@ -166,6 +161,11 @@ def test_split_by_hash_is_md5_modulo_100():
     assert sorted(ids(train) + ids(test)) == sorted(ids(DATED))
     assert {one.split for one in train} == {"train"}
     assert {one.split for one in test} == {"test"}
+
+
+def test_split_by_hash_depends_on_the_seed():
+    plain, other, again = (set(ids(split_tasks(DATED, seed=seed)[1])) for seed in (0, 1, 1))
+    assert plain != other == again
 
 
 @pytest.mark.parametrize("fraction", [0.01, 0.1, 0.5, 0.95])

@@ -4,7 +4,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from rows import refusal
 from sandbox_fixtures import commit as committed
 from sandbox_fixtures import run_git
 
@@ -53,19 +52,6 @@ def test_gold_patch_reverses_the_patch_of_the_row():
     assert task.interpreter == "3.10"
     assert task.install_commands[0] == "python -m pip install -e ."
     assert load_tasks([task.to_row()]) == (task,)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("repo", "swesmith/name"),
-        *(("patch", None), ("patch", "nonsense"), ("patch", "")),
-        ("image_name", 3),
-    ],
-)
-def test_malformed_row_is_refused_with_row_and_field(field, value):
-    message = refusal([row(), row(**{field: value})])
-    assert message.startswith(f"row 2 ({row()['instance_id']}): field '{field}'")
 
 
 TWENTY = "".join(f"line {n}\n" for n in range(20))

@@ -7,7 +7,6 @@ import pytest
 from rows import loaded, refusal, row
 from sandbox_fixtures import commit
 
-from coding_gym.addresses import find_repository, is_url
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import load_tasks
@@ -126,31 +125,3 @@ def test_hostile_clone_runs_nothing(clone: Path, tmp_path: Path):
     index.write_bytes(index.read_bytes()[:600])
     assert "base_commit" in refusal([at(sha[:13])], repositories=copy)
     assert not ran.exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("https://example.org/a", True),
-        ("HTTPS://example.org/a", True),
-        ("ssh://git@example.org/a", True),
-        ("git@example.org:owner/name.git", True),
-        ("some.user-1@host:a", True),
-        (f"https://example.org/{'a' * 5000}", True),
-        *((path, False) for path in ("a", "/a/b", "~/a", "a/b@c:d")),
-        *((text, False) for text in ("https://a\nb", "https://a\0b", "")),
-    ],
-)
-def test_is_url_accepts_urls_and_ssh_addresses_only(text: str, wanted: bool) -> None:
-    assert is_url(text) is wanted
-
-
-def test_an_existing_folder_is_no_url(tmp_path: Path) -> None:
-    (tmp_path / "me@here:name").mkdir()
-    assert is_url("me@here:name")
-    assert not is_url("me@here:name", base=tmp_path)
-
-
-@pytest.mark.parametrize("path", ["missing", "~nobody-here/a", "a\0b", "x/" * 5000])
-def test_a_path_without_repository_is_not_found(tmp_path: Path, path: str) -> None:
-    assert find_repository(path, base=tmp_path) is None

@@ -103,13 +103,15 @@ def test_blank_lines_and_a_byte_order_mark_are_skipped(tmp_path):
 def test_paths_in_a_file_start_at_its_folder(tmp_path):
     (tmp_path / "program").mkdir()
     git.Repo.init(tmp_path / "clone").close()
-    rows = [row(1, folder="program"), row(2, repository="clone"), row(3, repository="git@h:o/n")]
-    trees = [t.tree for t in load_tasks(write_jsonl(tmp_path / "rows.jsonl", rows))]
-    assert trees == [
-        FolderTree(str(tmp_path / "program")),
-        GitTree(str(tmp_path / "clone")),
-        GitTree("git@h:o/n"),
-    ]
+    git.Repo.init(tmp_path / "me@here:name").close()
+    addresses = ["ssh://git@h/o/n", "git@h:o/n", "HTTPS://h/n"]
+    names = ["clone", "me@here:name", *addresses]
+    rows = [row(0, folder="program")]
+    rows += [row(number, repository=name) for number, name in enumerate(names, 1)]
+    program, *trees = [t.tree for t in load_tasks(write_jsonl(tmp_path / "rows.jsonl", rows))]
+    assert program == FolderTree(str(tmp_path / "program"))
+    folders = [str(tmp_path / name) for name in names[:2]]
+    assert trees == [GitTree(repository) for repository in folders + addresses]
 
 
 @pytest.mark.slow

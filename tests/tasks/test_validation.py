@@ -15,7 +15,7 @@ from coding_gym.grading import grade, new_plan, plan_key
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import validation
-from coding_gym.tasks.causes import remedy_of_build, unstable_ids
+from coding_gym.tasks.causes import remedy_of_build
 from coding_gym.tasks.validation import Checks, ValidationReport, validate, validate_task
 
 ONCE = Checks(repeats=1)
@@ -62,10 +62,11 @@ def test_failed_build_is_an_error_without_verdict(store, tmp_path):
 
 @pytest.mark.slow
 def test_every_task_has_a_report(store):
-    tasks = [replace(TASK, task_id=str(number)) for number in range(3)]
-    first, *others = validate(tasks, store, checks=ONCE, num_workers=2)
-    assert {report.task_id for report in (first, *others)} == {"0", "1", "2"}
-    assert all(report.ok for report in (first, *others))
+    broken = replace(TASK, task_id="odd", gold_patch="--- a\n+++ b\n@@ what @@\n")
+    tasks = [broken, *(replace(TASK, task_id=str(number)) for number in range(2))]
+    reports = {one.task_id: one for one in validate(tasks, store, checks=ONCE, num_workers=2)}
+    assert {name: one.ok for name, one in reports.items()} == {"odd": False, "0": True, "1": True}
+    first = reports["0"]
     assert ValidationReport.from_json(json.loads(json.dumps(first.to_json()))) == first
 
 
@@ -79,18 +80,10 @@ SUBMODULE = (
     f"-Subproject commit {'1' * 40}\n+Subproject commit {'2' * 40}\n"
 )
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
-STATE = HIDDEN | {
-    "test_first.py": "import os\n\n\ndef test_a():\n    os.environ['BROKEN'] = '1'\n",
-    "test_last.py": "import os\n\n\ndef test_b():\n    assert 'BROKEN' not in os.environ\n",
-}
 UNSOUND = {
     "submodule": {"gold_patch": TASK.gold_patch + SUBMODULE},
     "LFS": {"gold_patch": NOTHING, "tree": FilesTree(BASE | {"data.bin": POINTER})},
-    "xdist": {"pass_to_pass": (f"{TASK.pass_to_pass[0]}@group_1",)},
-    "test_last.py::test_b": {
-        "test_patch": Patch.between({}, STATE).text,
-        "pass_to_pass": ("test_first.py::test_a", "test_last.py::test_b"),
-    },
+    "--exclude": {"pass_to_pass": (f"{TASK.pass_to_pass[0]}@group_1",)},
 }
 
 
@@ -151,23 +144,6 @@ def test_harmless_oddity_is_noted(store, changes, named):
     assert named in report.detail
 
 
-@pytest.mark.parametrize(
-    ("test", "is_unstable"),
-    [
-        ("t.py::test_a[<object at 0x7f00aa11bb22>]", True),
-        ("t.py::test_a[2024-05-14]", True),
-        ("t.py::test_a[/tmp/pytest-of-me/x0]", True),
-        ("t.py::test_a[name-/home/me/x]", True),
-        ("t.py::test_a@group", True),
-        ("t.py::test_a[me@example.org]", False),
-        ("t.py::test_a[1-2]", False),
-        ("t.py::test_a[0xff]", False),
-    ],
-)
-def test_id_that_changes_between_runs_is_named(test, is_unstable):
-    assert bool([*unstable_ids([test])]) == is_unstable
-
-
 def test_build_without_tags_has_its_remedy():
     log = "LookupError: setuptools-scm was unable to detect version for /workspace"
     assert "SETUPTOOLS_SCM_PRETEND_VERSION" in remedy_of_build(log)
@@ -212,13 +188,6 @@ def test_a_failed_search_for_leaks_is_an_error(store, monkeypatch):
     report = validate_task(TASK, store, ONCE)
     assert not report.ok
     assert "git: command not found" in report.error
-
-
-@pytest.mark.slow
-def test_unreadable_gold_patch_leaves_other_verdicts(store):
-    broken = replace(TASK, task_id="odd", gold_patch="--- a\n+++ b\n@@ what @@\n")
-    reports = {report.task_id: report.ok for report in validate([broken, TASK], store, checks=ONCE)}
-    assert reports == {"odd": False, TASK.task_id: True}
 
 
 RESOLVED = Grade(resolved=True, reason=GradeReason.RESOLVED)

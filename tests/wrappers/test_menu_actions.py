@@ -12,8 +12,8 @@ from shelf_menu import RUN_TESTS, TRY, make, menu, play_seeded, solve
 import coding_gym
 from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxError
 from coding_gym.repair import program
-from coding_gym.repair.candidate_trials import try_candidate
 from coding_gym.repair.localisation import localise
+from coding_gym.repair.search import try_candidate
 from coding_gym.synthesis.suite import Suite
 from coding_gym.wrappers import MenuActions
 from coding_gym.wrappers.menu_actions import CANDIDATE_FEATURES

@@ -48,7 +48,8 @@ def describe(error: BaseException, root: str) -> dict[str, Any]:
                 seen.add(id(code))
                 uses.update(dict.fromkeys(islice(_uses(entry.tb_frame, root), _MAX_USES)))
             if len(frames) < _MAX_FRAMES:
-                frames.append((name[len(root) :], entry.tb_lineno, _function(entry.tb_frame)))
+                function = getattr(code, "co_qualname", code.co_name)  # qualified since Python 3.11
+                frames.append((name[len(root) :], entry.tb_lineno, function))
         entry = entry.tb_next
     return {
         "kind": type(error).__name__,
@@ -68,25 +69,12 @@ def _scrubbed(value: BaseException, root: str) -> str:
     return text.encode("utf-8", "replace").decode()[:_MAX_MESSAGE]
 
 
-def _function(frame: types.FrameType) -> str:
-    """Returns the qualified name of a function; before Python 3.11, only methods have a class."""
-    code = frame.f_code
-    if hasattr(code, "co_qualname"):
-        return str(code.co_qualname)
-    for owner in type(frame.f_locals.get("self")).__mro__:
-        member = vars(owner).get(code.co_name)
-        if isinstance(member, types.FunctionType) and member.__code__ is code:
-            return f"{owner.__name__}.{code.co_name}"
-    return code.co_name
-
-
 def _attributes(value: object) -> Iterable[object]:
-    """Returns values of an object's attributes, without running code of the program."""
-    slots = (vars(owner).get("__dict__") for owner in type(value).__mro__)
-    slot = next((one for one in slots if one is not None), None)
-    built_in = (types.GetSetDescriptorType, types.MemberDescriptorType)
-    known = slot.__get__(value) if isinstance(slot, built_in) else {}
-    return islice(dict.values(known), _MAX_ATTRIBUTES)
+    """Returns values of an object's attributes; none if code of the program prevents it."""
+    try:
+        return islice(dict.values(vars(value)), _MAX_ATTRIBUTES)
+    except Exception:  # noqa: BLE001 - an object's own `__dict__` may raise anything
+        return ()
 
 
 def _uses(frame: types.FrameType, root: str) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import inspect
 import os
@@ -10,7 +9,9 @@ import random
 import resource
 import signal
 import sys
-from functools import partial
+import threading
+import time
+from contextlib import contextmanager, nullcontext
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,15 +19,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .failures import describe
-from .line_tracer import LineTracer
-from .time_limit import limited
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Generator, Iterable, Iterator
+    from types import FrameType
 
 _PROCESSES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}
 _MAX_DESCRIBED = 24
+# A process that uses less than this share of a processor is waiting, whatever the machine's load.
+_IDLE_SHARE = 0.05
+_SLACK_S = 1.0
+# Wall seconds per processor second, for a process on a busy machine.
+_WALL_PER_CPU = 4.0
 
 
 def run(reporter: Any, settings: dict[str, Any]) -> int:
@@ -40,15 +44,15 @@ def run(reporter: Any, settings: dict[str, Any]) -> int:
             recorded.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (ceil(settings["cpu_s"]) + 1, hard))
+    cpu_s = ceil(settings["cpu_s"]) + 1
+    if hard == resource.RLIM_INFINITY or cpu_s < hard:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, hard))
     signal.setitimer(signal.ITIMER_VIRTUAL, settings["cpu_s"])  # RLIMIT_CPU has whole seconds only
     random.seed(settings["seed"])
     grading = importlib.import_module(".plugin", __package__)  # it is sent with this module
     plugin = grading.Plugin(reporter, settings)
-    limit_s = settings["limit_s"]
-    limit = partial(limited, limit_s) if limit_s else contextlib.nullcontext
     root = f"{os.path.realpath(Path.cwd())}/"
-    observer = Observer(root, plugin.name, limit, trace=settings["trace"])
+    observer = Observer(root, plugin.name, settings["limit_s"], trace=settings["trace"])
     arguments = [*settings["paths"], "-p", "no:cacheprovider"]
     status: int = grading.run_pytest(arguments, [plugin, observer])
     reporter.send("observed", observer.result())
@@ -61,7 +65,7 @@ class Observer:
     Args:
         root: The project's folder, with a slash at its end.
         name: Returns the id of a test from pytest's node id.
-        limited: Returns a context with the time limit of a test.
+        limit_s: Processor seconds that a test may take; None for no limit.
         trace: Whether executed lines are recorded.
     """
 
@@ -69,11 +73,11 @@ class Observer:
         self,
         root: str,
         name: Callable[[str], str],
-        limited: Callable[[], AbstractContextManager[None]],
+        limit_s: float | None,
         *,
         trace: bool,
     ) -> None:
-        self._root, self._name, self._limited = root, name, limited
+        self._root, self._name, self._limit_s = root, name, limit_s
         self._functions: dict[str, tuple[str, int]] = {}
         self._failures: dict[str, dict[str, Any]] = {}
         self._lines: dict[str, dict[tuple[str, int], None]] = {}
@@ -81,7 +85,7 @@ class Observer:
         self._spawning: set[str] = set()
         self._random: set[str] = set()
         self._current = ""
-        self._tracer = LineTracer(lambda file: file.startswith(root)) if trace else None
+        self._tracer = _LineTracer(root) if trace else None
         if self._tracer is not None:
             sys.addaudithook(self._on_audit)
             self._tracer.collect_into(self._imported)
@@ -117,7 +121,7 @@ class Observer:
         before = random.getstate()
         if self._tracer is not None:
             self._tracer.collect_into(self._lines.setdefault(self._current, {}))
-        with self._limited():
+        with _limited(self._limit_s) if self._limit_s else nullcontext():
             yield
         if random.getstate() != before:
             self._random.add(self._current)
@@ -135,6 +139,73 @@ class Observer:
         del arguments
         if event in _PROCESSES and self._current:
             self._spawning.add(self._current)
+
+
+class _LineTracer:
+    """Records executed lines as keys ``(file name, line)`` of a dict, in order of their first run.
+
+    Args:
+        root: The folder of the files whose lines are recorded, with a slash at its end.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._lines: dict[tuple[str, int], None] = {}
+
+    def collect_into(self, lines: dict[tuple[str, int], None]) -> None:
+        """Adds every line that runs from now on to ``lines``; starts tracing if necessary."""
+        self._lines = lines
+        if sys.gettrace() != self._on_call:  # a test has set another trace function
+            threading.settrace(self._on_call)
+            sys.settrace(self._on_call)
+
+    def _on_call(self, frame: FrameType, event: str, argument: Any) -> Any:
+        del event, argument
+        return self._on_line if frame.f_code.co_filename.startswith(self._root) else None
+
+    def _on_line(self, frame: FrameType, event: str, argument: Any) -> Any:
+        del argument
+        if event == "line":
+            self._lines.setdefault((frame.f_code.co_filename, frame.f_lineno))
+        return self._on_line
+
+
+class TestTookTooLong(BaseException):
+    """Raised in a test that exceeds its time limit; ``except Exception`` does not catch it."""
+
+    __test__ = False
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raises `TestTookTooLong` in the block after its time limit, repeatedly until it ends.
+
+    Args:
+        seconds: Processor seconds that the block may use. In addition, it may wait for as
+            many wall-clock seconds plus one.
+    """
+    idle_s = seconds + _SLACK_S
+    end = time.monotonic() + _WALL_PER_CPU * idle_s
+    seen_s = time.process_time()
+
+    def on_computing(*_: Any) -> None:
+        raise TestTookTooLong
+
+    def on_waiting(*_: Any) -> None:
+        nonlocal seen_s
+        before_s, seen_s = seen_s, time.process_time()
+        if seen_s - before_s < _IDLE_SHARE * idle_s or time.monotonic() > end:
+            raise TestTookTooLong
+
+    signal.signal(signal.SIGPROF, on_computing)
+    signal.signal(signal.SIGALRM, on_waiting)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
+    signal.setitimer(signal.ITIMER_REAL, idle_s, idle_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _function_place(item: pytest.Item, root: str) -> tuple[str, int]:

@@ -10,7 +10,7 @@ changes are graded.
 """
 
 from coding_gym.task_row import Row, Texts, row_error, value_of
-from coding_gym.tasks.sources.runner_choice import has_pytest_ids
+from coding_gym.tasks.sources.swe_bench import has_pytest_ids
 
 
 def reads(row: Row) -> bool:

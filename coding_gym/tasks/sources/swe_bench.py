@@ -5,15 +5,15 @@ and the runner of the tests. The test command is the ``eval_script`` of the row 
 Existing fields do not change, even empty texts.
 """
 
+import re
 import shlex
+from collections.abc import Iterable
 from typing import Any
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
 from coding_gym.task_row import Row, Text, Texts, row_error, value_of
-from coding_gym.tasks.sources.eval_script import read_eval_script
 from coding_gym.tasks.sources.languages import language_named, language_of
-from coding_gym.tasks.sources.runner_choice import how_tests_run
 
 # pytest 9 shortens the ids of parameters; the datasets have the ids of older releases.
 INSTALL_PYTEST = "python -m pip install 'pytest<9'"
@@ -27,6 +27,20 @@ _SWE_GYM = frozenset(
         "pandas-dev/pandas", "pydantic/pydantic", "python/mypy",
     }
 )  # fmt: skip
+# pytest's own form is "path.py::Class::test[a]", even if another program calls pytest.
+_PYTEST_ID = re.compile(r"[^:\n]+\.py::")
+# Programs that print one line per test in the form of unittest; Django's log format reads these.
+_UNITTEST = re.compile(r"\b(runtests\.py|manage\.py test|python[\d.]* -m unittest)\b")
+_MARKED = re.compile(
+    r"^(?::|echo) ['\"]?>>>>> Start Test Output['\"]?\n(.*?\S.*?)"
+    r"(?:^(?::|echo) ['\"]?>>>>> End Test Output['\"]?$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+# The grader has written the hidden tests already; the script must not write them again.
+_WRITES_TESTS = re.compile(
+    r"^git checkout [0-9a-f]{7,40}\b[^\n]*\n|^git apply [^\n<]*<<-?\s*(['\"]?)(\w+)\1\n.*?^\2\n",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def fill_in(row: Row, where: str) -> dict[str, Any]:
@@ -61,7 +75,7 @@ def hidden_test_ids(row: Row, where: str) -> tuple[str, ...]:
 def _fill_in_test_run(filled: dict[str, Any], row: Row, where: str) -> None:
     command = tests = _default_command(row)
     if (text := value_of(row, "eval_script", Text, where)) is not None:
-        script = read_eval_script(text)
+        script = _read_eval_script(text)
         if script is None:
             requirement = "must be a script that runs tests between its two markers"
             raise row_error(row, where, "eval_script", f"{requirement}, got {text!r:.80}")
@@ -87,6 +101,51 @@ def _default_command(row: Row) -> str:
     labels = [module.replace("/", ".") for module in modules]
     arguments = ["./tests/runtests.py", "--verbosity", "2", _DJANGO_SETTINGS, *labels]
     return f"DJANGO_TEST_PROCESSES=1 {shlex.join(arguments)}"
+
+
+def _read_eval_script(text: str) -> tuple[str, str] | None:
+    """Returns the commands of an ``eval_script``; None if there are none between its markers.
+
+    Such a script activates an environment, writes the hidden tests with ``git apply`` from a
+    here-document, and runs them between two markers for the parser of its log. The first text is
+    the script up to the end of the tests, without commands that write hidden tests; the second one
+    has the lines between the markers.
+    """
+    text = _WRITES_TESTS.sub("", text.replace("\r\n", "\n") + "\n")
+    marked = _MARKED.search(text)
+    return (text[: marked.end()].rstrip(), marked[1].strip()) if marked else None
+
+
+def how_tests_run(
+    ids: Iterable[str], command: str, log_parser: str, tests: str | None = None
+) -> dict[str, str]:
+    """Returns the fields ``runner``, ``test_command`` and ``test_report`` of a row.
+
+    Args:
+        ids: The ids of its hidden tests.
+        command: The shell command that runs them; "" if the row has none.
+        log_parser: SWE-bench's name of the parser of the output; "" if the row has none.
+        tests: The part of the command that starts the tests; by default the whole command.
+    """
+    # A late import: it loads sandboxes, which importing the package must not do.
+    from coding_gym.grading.formats.swebench import FORMATS
+
+    test_ids = tuple(ids)
+    tests = command if tests is None else tests
+    if not test_ids or has_pytest_ids(test_ids):
+        return {"runner": "pytest", "test_command": tests, "test_report": ""}
+    if _UNITTEST.search(tests):
+        return {"runner": "swebench", "test_command": tests, "test_report": "django"}
+    name = log_parser.removeprefix("parse_log_")
+    # Other names are those of projects; the runner knows their formats.
+    report = name if name in FORMATS else ""
+    runner = "swebench" if command else "pytest"
+    return {"runner": runner, "test_command": command, "test_report": report}
+
+
+def has_pytest_ids(ids: Iterable[str]) -> bool:
+    """Returns whether all ids have the form of pytest's node ids."""
+    return all(_PYTEST_ID.match(test_id) for test_id in ids)
 
 
 def with_pytest(commands: tuple[str, ...]) -> tuple[str, ...]:

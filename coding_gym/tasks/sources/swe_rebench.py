@@ -10,8 +10,12 @@ from typing import Any
 
 from coding_gym.task_row import Row, Text, Texts, value_of
 from coding_gym.tasks.root_commands import without_root
-from coding_gym.tasks.sources.runner_choice import how_tests_run
-from coding_gym.tasks.sources.swe_bench import fill_in, hidden_test_ids, with_pytest
+from coding_gym.tasks.sources.swe_bench import (
+    fill_in,
+    hidden_test_ids,
+    how_tests_run,
+    with_pytest,
+)
 
 _CONFIG = "install_config"
 _PIN = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?==[^\s;]+")
