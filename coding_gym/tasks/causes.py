@@ -1,14 +1,26 @@
 """Known causes of a gold patch that does not resolve its task, with their remedies."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, TestStatus
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 
-_EXCLUDE = "remedy: exclude the tests that fail with `coding-gym validate --exclude`"
+_EXCLUDE = "remedy: name it in excluded_tests of environments"
+# Parts of a test id that differ between runs, machines or plug-ins.
+_UNSTABLE_PARTS = {
+    "a memory address": re.compile(r"\b0x[0-9a-f]{6,}\b"),
+    "a date": re.compile(r"\b(19|20)\d\d-[01]\d-[0-3]\d\b"),
+    "a temporary path": re.compile(r"/(tmp|var/folders)/|pytest-of-"),
+    "an absolute path": re.compile(r"\[(.*-)?/(home|root|Users|testbed|workspace)\b"),
+    "an xdist group": re.compile(r"[^\[]@[\w.-]+$"),
+}
 _SUBMODULE = re.compile(r"^[+-]Subproject commit ", re.MULTILINE)
 _LFS = "version https://git-lfs.github.com/spec/v1"
 _FIND_LFS = f"git grep -lI -m 1 '^{_LFS}'"
@@ -21,7 +33,7 @@ _NO_VERSION = re.compile(
 
 
 def causes(task: Task, template: Template, failed: Grade, backend: str) -> Iterator[str]:
-    """Yields the possible causes of a failed grade of the gold patch.
+    """Yields the possible causes of a failed grade of the gold patch; the last one needs a grade.
 
     Args:
         task: The task.
@@ -47,8 +59,18 @@ def causes(task: Task, template: Template, failed: Grade, backend: str) -> Itera
             "root in a sandbox cannot chown to other users, open files of mode 000, listen below "
             f"port 1024 or lower nice values; {_EXCLUDE}"
         )
-    elif TestStatus.PASSED in failed.fail_to_pass.values():
-        yield f"other tests of the bug pass; {_EXCLUDE}"
+    yield from unstable_ids(_with_status(failed, TestStatus.MISSING))
+    if dependent := _order_dependent(task, template, failed, backend):
+        yield f"{dependent} passes when other test files do not run before it; {_EXCLUDE}"
+
+
+def unstable_ids(tests: Iterable[str]) -> Iterator[str]:
+    """Yields a message for each id that differs between runs."""
+    for test in tests:
+        for kind, pattern in _UNSTABLE_PARTS.items():
+            if pattern.search(test):
+                yield f"test id {test!r} contains {kind}; {_EXCLUDE}"
+                break
 
 
 def remedy_of_build(message: str) -> str:
@@ -59,3 +81,24 @@ def remedy_of_build(message: str) -> str:
         "; a checkout has no tags to read a version from; remedy: put export "
         "SETUPTOOLS_SCM_PRETEND_VERSION=VERSION before the install command"
     )
+
+
+def _with_status(verdict: Grade, *statuses: TestStatus) -> list[str]:
+    ends = {**verdict.fail_to_pass, **verdict.pass_to_pass}
+    return [test for test, status in ends.items() if status in statuses]
+
+
+def _order_dependent(task: Task, template: Template, failed: Grade, backend: str) -> str:
+    """Returns the first failed test if all failed tests pass without other test files; else ""."""
+    tests = _with_status(failed, TestStatus.FAILED, TestStatus.ERROR)
+    files = {test.partition("::")[0] for test in tests}
+    others = {test.partition("::")[0] for test in task.expected_tests} - files
+    if not tests or not others:
+        return ""
+    alone = replace(task, fail_to_pass=tuple(tests), pass_to_pass=(), grading_plan="")
+    try:
+        verdict = grade(alone, template, Patch(task.gold_patch), backend=backend)
+    except GradingError:  # the cause stays unknown
+        return ""
+    passed = _with_status(verdict, TestStatus.PASSED)
+    return tests[0] if len(passed) == len(tests) else ""

@@ -15,7 +15,7 @@ from coding_gym.grading import grade, new_plan, plan_key
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import validation
-from coding_gym.tasks.causes import remedy_of_build
+from coding_gym.tasks.causes import remedy_of_build, unstable_ids
 from coding_gym.tasks.validation import Checks, ValidationReport, validate, validate_task
 
 ONCE = Checks(repeats=1)
@@ -80,10 +80,18 @@ SUBMODULE = (
     f"-Subproject commit {'1' * 40}\n+Subproject commit {'2' * 40}\n"
 )
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+STATE = HIDDEN | {
+    "test_first.py": "import os\n\n\ndef test_a():\n    os.environ['BROKEN'] = '1'\n",
+    "test_last.py": "import os\n\n\ndef test_b():\n    assert 'BROKEN' not in os.environ\n",
+}
 UNSOUND = {
     "submodule": {"gold_patch": TASK.gold_patch + SUBMODULE},
     "LFS": {"gold_patch": NOTHING, "tree": FilesTree(BASE | {"data.bin": POINTER})},
-    "--exclude": {"pass_to_pass": (f"{TASK.pass_to_pass[0]}@group_1",)},
+    "xdist": {"pass_to_pass": (f"{TASK.pass_to_pass[0]}@group_1",)},
+    "test_last.py::test_b": {
+        "test_patch": Patch.between({}, STATE).text,
+        "pass_to_pass": ("test_first.py::test_a", "test_last.py::test_b"),
+    },
 }
 
 
@@ -142,6 +150,23 @@ def test_harmless_oddity_is_noted(store, changes, named):
     report = validate_task(replace(TASK, **changes), store, ONCE)
     assert report.ok
     assert named in report.detail
+
+
+@pytest.mark.parametrize(
+    ("test", "is_unstable"),
+    [
+        ("t.py::test_a[<object at 0x7f00aa11bb22>]", True),
+        ("t.py::test_a[2024-05-14]", True),
+        ("t.py::test_a[/tmp/pytest-of-me/x0]", True),
+        ("t.py::test_a[name-/home/me/x]", True),
+        ("t.py::test_a@group", True),
+        ("t.py::test_a[me@example.org]", False),
+        ("t.py::test_a[1-2]", False),
+        ("t.py::test_a[0xff]", False),
+    ],
+)
+def test_id_that_changes_between_runs_is_named(test, is_unstable):
+    assert bool([*unstable_ids([test])]) == is_unstable
 
 
 def test_build_without_tags_has_its_remedy():
