@@ -23,14 +23,14 @@ Each exception takes one message, so that Gymnasium can raise it again in anothe
 
 from gymnasium.error import ResetNeeded
 
-_QUOTED_CHARS = 300
+_MAX_CHARS = 300  # of a quoted line
 
 
 def last_line(output: str, otherwise: str = "it printed nothing") -> str:
-    """Returns the last line of a program's output for an error; a long line loses its start."""
+    """Returns the last line of a program's output; a long line is truncated at its start."""
     lines = output.strip().splitlines()
     message = lines[-1].strip() if lines else otherwise
-    return message if len(message) <= _QUOTED_CHARS else f"…{message[-_QUOTED_CHARS:]}"
+    return message if len(message) <= _MAX_CHARS else f"…{message[-_MAX_CHARS:]}"
 
 
 def error_line(output: str, otherwise: str = "no output") -> str:
@@ -102,4 +102,4 @@ class GradingError(InfrastructureError):
 
 
 class TokenizerError(CodingGymError, ValueError):
-    """A tokenizer's vocabulary cannot be loaded, most often because it would need a download."""
+    """A tokenizer's vocabulary cannot be loaded, usually because it needs a download."""
