@@ -62,12 +62,12 @@ class JsonRecord:
 
 def first_problem(error: "ValidationError") -> tuple[tuple[int | str, ...], str]:
     """Returns the location of the first error of pydantic, and its description in one line."""
-    first = error.errors(include_url=False)[0]
-    if first["type"] == "missing":
-        return first["loc"], "is missing"
-    if isinstance(raised := first.get("ctx", {}).get("error"), InvalidArgumentError):
-        return first["loc"], str(raised)  # its message contains the value
-    value = repr(first["input"])
+    details = error.errors(include_url=False)[0]
+    if details["type"] == "missing":
+        return details["loc"], "is missing"
+    if isinstance(cause := details.get("ctx", {}).get("error"), InvalidArgumentError):
+        return details["loc"], str(cause)  # its message contains the value
+    value = repr(details["input"])
     excerpt = value if len(value) <= _MAX_VALUE else f"{value[:_MAX_VALUE]}…"
-    message = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    return first["loc"], f"{message}, got {excerpt}"
+    message = details["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    return details["loc"], f"{message}, got {excerpt}"

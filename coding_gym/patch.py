@@ -40,9 +40,9 @@ class Hunk(NamedTuple):
 
     def lines(self) -> Iterator[str]:
         """Yields the lines with their signs and line ends; the last line can lack its line end."""
-        for line, following in pairwise([*self.body, ""]):
+        for line, next_line in pairwise([*self.body, ""]):
             if line != _NO_NEWLINE:
-                yield line if following == _NO_NEWLINE else f"{line}\n"
+                yield line if next_line == _NO_NEWLINE else f"{line}\n"
 
 
 @dataclass(frozen=True)
@@ -231,13 +231,13 @@ def _paths_of(text: str) -> tuple[str | None, str | None]:
 
 def _git_line_paths(line: str) -> tuple[str | None, str | None]:
     """Returns the paths of a ``diff --git`` line; unquoted paths must be equal."""
-    rest = line.removeprefix("diff --git ")
-    if rest.startswith('"'):
-        match = re.match(r'("(?:[^"\\]|\\.)*") (.*)$', rest)
+    pair = line.removeprefix("diff --git ")
+    if pair.startswith('"'):
+        match = re.match(r'("(?:[^"\\]|\\.)*") (.*)$', pair)
         old, new = match.groups() if match else ("", "")
     else:
-        half = len(rest) // 2
-        old, new = rest[:half], rest[half + 1 :]
+        middle = len(pair) // 2
+        old, new = pair[:middle], pair[middle + 1 :]
     return _strip_prefix(old, "a/"), _strip_prefix(new, "b/")
 
 
@@ -246,8 +246,8 @@ def _header_path(
 ) -> str | None:
     if marker in fields:
         return _strip_prefix(fields[marker], prefix)
-    renamed = fields.get(f"rename {preposition}", fields.get(f"copy {preposition}"))
-    return default if renamed is None else _unquote(renamed)
+    path = fields.get(f"rename {preposition}", fields.get(f"copy {preposition}"))
+    return default if path is None else _unquote(path)
 
 
 def _strip_prefix(name: str, prefix: str) -> str | None:
@@ -256,17 +256,17 @@ def _strip_prefix(name: str, prefix: str) -> str | None:
 
 
 def _unquote(name: str) -> str:
-    """Undoes git's C-style quoting of unusual paths."""
+    """Returns a path without git's C-style quotes and escapes."""
     if not (name.startswith('"') and name.endswith('"') and len(name) > 1):
         return name
     raw = name[1:-1].encode("utf-8", "surrogateescape")
     try:
-        plain = _ESCAPE.sub(
+        unescaped = _ESCAPE.sub(
             lambda m: bytes([_ESCAPED[m[1]] if m[1] in _ESCAPED else int(m[1], 8)]), raw
         )
     except ValueError:
         raise PatchError(f"cannot read the quoted path {name}") from None
-    return plain.decode("utf-8", "surrogateescape")
+    return unescaped.decode("utf-8", "surrogateescape")
 
 
 # Used to grade the base tree of a task, because tests are not run for an empty patch.

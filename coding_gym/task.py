@@ -82,7 +82,7 @@ class Task:
         test_patch: The hidden tests, a unified diff against the base.
         fail_to_pass: Ids of the tests that fail on the base tree and must pass.
         pass_to_pass: Ids of the tests that pass on the base tree and must still pass.
-        excluded_tests: Unreliable tests, which are not in the two lists.
+        excluded_tests: Unreliable tests, which are in neither list.
         repo: ``owner/name``, or the program's name.
         base_commit: The commit to start from; "" for trees without history.
         version: The project's version, part of the environment's key.
@@ -96,10 +96,9 @@ class Task:
         image_path: The folder of the project in the image. The workspace is mounted there; it
             includes the image's untracked files of the project, such as built extensions.
         interpreter: ``base`` for the interpreter that runs this package (standard library and
-            pytest only); a version such as ``3.9``, installed on this machine, whose
-            environment ``install_commands`` build; ``image`` for the
-            ``python`` of the image, with the image's pytest; or the path of another Python in the
-            image.
+            pytest only); a version such as ``3.9`` that is installed on this machine, for the
+            environment that ``install_commands`` build; ``image`` for the ``python`` of the image,
+            with the image's pytest; or the path of another Python in the image.
         install_commands: Shell commands that build the environment, run once in the tree with the
             network on and a fresh virtual environment of ``interpreter`` first in PATH.
         visible_test_command: Shell command that runs the visible tests, for people and agents; the

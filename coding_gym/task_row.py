@@ -215,7 +215,7 @@ def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False)
 
 
 def value_of(row: Row, key: str, kind: Any, where: str, default: Any = None) -> Any:
-    """Returns one field of a row as ``kind``, or the default.
+    """Returns a field of a row, validated as type ``kind``; the default if it is missing.
 
     Raises:
         InvalidTaskError: The field is malformed.

@@ -139,8 +139,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         )
         if isinstance(sampler, Mapping) and "impossible" in sampler:
             sampler = dict(sampler)
-            mixed = with_impossible(self.config.tasks, sampler.pop("impossible"))
-            self.config = replace(self.config, tasks=mixed)
+            all_tasks = with_impossible(self.config.tasks, sampler.pop("impossible"))
+            self.config = replace(self.config, tasks=all_tasks)
         self.sampler = get_sampler(sampler, self.config.tasks)
         self.toolset, self.tool_format = get_toolset(toolset), tool_format
         self.tokenizer = get_tokenizer(tokenizer)
@@ -196,10 +196,10 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         super().reset(seed=seed)
         if seed is not None:  # a seed restarts the sequence of tasks
             self.sampler.restart()
-        requested = _read_options(options, self.config)
-        if isinstance(requested, EnvSnapshot):
-            check_equal(settings_of(self.config, requested.episode.task), requested.settings)
-        return requested or self.sampler.next(self.np_random)
+        start = _read_options(options, self.config)
+        if isinstance(start, EnvSnapshot):
+            check_equal(settings_of(self.config, start.episode.task), start.settings)
+        return start or self.sampler.next(self.np_random)
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Plays one action; the class documents the returned values.
@@ -230,7 +230,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     def _observe(self, episode: Episode, turn: Turn | None) -> tuple[Observation, dict[str, Any]]:
         """Returns the observation and the info after a turn, or at the start if it is None."""
         if turn is None:
-            messages, text = episode.opening, transcript.seen_text(episode.opening)
+            messages, text = episode.opening, transcript.visible_text(episode.opening)
         else:
             messages, text = turn.messages, turn.observation
         ids, length = self.tokenizer.encode(text), self.max_obs_tokens

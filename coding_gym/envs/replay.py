@@ -59,11 +59,11 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
     observation, info = env.reset(options={"task_id": trajectory.task_id})
     first_difference = None
     replies = [message for message in trajectory.messages if message["role"] == "assistant"]
-    for number, recorded in enumerate(trajectory.turns[:turn], start=1):
-        action = _action(recorded, replies[number - 1])
+    for number, recorded_turn in enumerate(trajectory.turns[:turn], start=1):
+        action = _action(recorded_turn, replies[number - 1])
         observation, _, terminated, truncated, info = env.step(action)
-        differs = core.episode.turns[-1].observation != recorded.observation
-        if differs and first_difference is None:
+        is_different = core.episode.turns[-1].observation != recorded_turn.observation
+        if is_different and first_difference is None:
             first_difference = number
         if terminated or truncated:
             raise EpisodeError(

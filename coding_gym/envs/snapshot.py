@@ -101,7 +101,7 @@ class EnvSnapshot:
 def settings_of(config: "EpisodeConfig", task: "Task") -> dict[str, Any]:
     """Returns the settings that must be equal to continue an episode, as JSON values."""
     settings = {**config.settings(task), "toolset": config.toolset, "tokenizer": config.tokenizer}
-    return {k: v for k, v in settings.items() if k not in ("tasks", "challenge")}
+    return {key: settings[key] for key in settings if key not in ("tasks", "challenge")}
 
 
 def check_equal(settings: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
@@ -179,8 +179,8 @@ def restore(
     core = core_env("restore", env)
     if not isinstance(snapshot, EnvSnapshot):
         raise InvalidArgumentError(f"snapshot must be an EnvSnapshot, got {snapshot!r:.80}")
-    kinds = map(type, layers(env))
-    names = sorted(kind.__name__ for kind in kinds if hasattr(kind, "snapshot_state"))
+    classes = map(type, layers(env))
+    names = sorted(cls.__name__ for cls in classes if hasattr(cls, "snapshot_state"))
     if names != sorted(snapshot.wrappers):
         raise InvalidArgumentError(
             f"the snapshot has the state of the wrappers {sorted(snapshot.wrappers)}, but this env "
@@ -223,13 +223,13 @@ def core_env(purpose: str, env: gym.Env[Any, Any]) -> "CodingRepairEnv":
 
 def _has_state(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> bool:
     """Whether a wrapper has state to save; raises InvalidArgumentError for unknown wrappers."""
-    kind = type(wrapper)
-    if hasattr(kind, "snapshot_state"):
+    cls = type(wrapper)
+    if hasattr(cls, "snapshot_state"):
         return True
-    is_known = kind.__module__.startswith("gymnasium.") and kind.__name__ in _STATELESS
-    if not is_known and not kind.__module__.startswith("coding_gym.wrappers."):
+    is_known = cls.__module__.startswith("gymnasium.") and cls.__name__ in _STATELESS
+    if not is_known and not cls.__module__.startswith("coding_gym.wrappers."):
         raise InvalidArgumentError(
-            f"{kind.__name__} does not save its state in a snapshot; add a method snapshot_state "
+            f"{cls.__name__} does not save its state in a snapshot; add a method snapshot_state "
             "(see docs/snapshots.md), or take a snapshot of the env inside it"
         )
     return False

@@ -141,14 +141,14 @@ class EpisodeConfig:
             The sandbox, and the template with the options of ``sandbox`` applied.
 
         Raises:
-            InvalidArgumentError: The image of the options lacks a required program.
+            InvalidArgumentError: The image in ``sandbox`` lacks a required program.
         """
         template = self.template(task)
         backend = files.backend if files else self.sandbox.name  # a snapshot fits one backend
         sandbox = open_sandbox(change(template.spec), backend=backend, snapshot=files)
         try:
-            if self.sandbox.image and not files and (missing := missing_programs(sandbox)):
-                raise InvalidArgumentError(f"the image {self.sandbox.image!r} {missing}")
+            if self.sandbox.image and not files and (problem := missing_programs(sandbox)):
+                raise InvalidArgumentError(f"the image {self.sandbox.image!r} {problem}")
         except BaseException:
             sandbox.close()
             raise

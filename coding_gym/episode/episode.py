@@ -162,7 +162,7 @@ class Episode:
         self._open(partial(self.config.open, self.task, change))
         keeps_shell = self.config.sandbox.keeps_shell
         prompt = system_prompt(self.toolset, self.tool_format, keeps_shell=keeps_shell)
-        self.opening = transcript.opening(prompt, self.task.problem_statement)
+        self.opening = transcript.opening_messages(prompt, self.task.problem_statement)
         if self._chat is not None:
             self._chat.opening(self.opening)
             self.usage.tokens += len(self._chat)
@@ -261,7 +261,7 @@ class Episode:
             if context is not None and reason is None:
                 parsed = self._read(reply)
                 calls = parsed.calls
-                self._messages.append(transcript.assistant(str(reply), parsed))
+                self._messages.append(transcript.assistant_message(str(reply), parsed))
                 reason = self._respond(context, reply, parsed)
             self.usage.turns += 1
             reason = reason or self.usage.spent(self.bounds)
@@ -278,7 +278,7 @@ class Episode:
                 messages=tuple(self._messages),
                 calls=calls,
                 results=tuple(self._results),
-                observation=transcript.seen_text(self._messages),
+                observation=transcript.visible_text(self._messages),
                 reward=reward,
                 reward_parts={"resolved": reward} if reason else {},
                 duration_s=time.perf_counter() - start,
@@ -356,7 +356,7 @@ class Episode:
         for call in calls:
             result = self._execute(context, call)
             self._results.append(result)
-            self._add(transcript.answer(result))
+            self._add(transcript.tool_message(result))
             self.usage.tool_calls += 1
             reason = StopReason.SUBMITTED if result.submitted else self.usage.spent(self.bounds)
             if reason:
@@ -403,7 +403,7 @@ class Episode:
             self.usage.tool_calls += 1
             errors = self.usage.format_errors
             self.usage.format_errors = 0 if self.toolset.no_call_ends else errors + 1
-        self._add(transcript.user(notice))
+        self._add(transcript.user_message(notice))
         return self.usage.spent(self.bounds)
 
     def _add(self, message: Message) -> None:
@@ -429,7 +429,7 @@ class Episode:
             else:
                 grade, excluded = self._grade(context.sandbox, template), self._patch.excluded
                 if excluded:
-                    self._add(transcript.user(transcript.excluded_note(excluded)))
+                    self._add(transcript.user_message(transcript.excluded_note(excluded)))
                 self.grade = replace(grade, dropped_paths=grade.dropped_paths + excluded)
         except GradingError as failure:
             reason, self.error = StopReason.GRADING_ERROR, str(failure)
@@ -586,7 +586,7 @@ def _parser(tool_format: str, toolset: str, tokenizer: str) -> ReplyParser:
 
 
 def _is_changed(sandbox: Sandbox, template: Template) -> bool:
-    """Returns whether the tree differs from the base."""
+    """Returns whether the tree differs from the base tree."""
     try:
         return not diff(sandbox, template).is_empty
     except PatchError:  # an unchanged tree has an empty patch, which is valid

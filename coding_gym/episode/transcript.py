@@ -18,13 +18,13 @@ _REASONING = re.compile(  # the channel marks are Gemma's; without \A the search
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # characters that control a terminal
 
 
-def opening(system_prompt: str, problem_statement: str) -> tuple[Message, ...]:
+def opening_messages(system_prompt: str, problem_statement: str) -> tuple[Message, ...]:
     """Returns the first messages of an episode."""
     system = {"role": "system", "content": system_prompt}
     return system, {"role": "user", "content": problem_statement}
 
 
-def assistant(action: str, parsed: ParsedAction) -> Message:
+def assistant_message(action: str, parsed: ParsedAction) -> Message:
     """Returns the policy's reply as a message in OpenAI's form.
 
     ``content`` is the text without the calls. Ids and argument strings of a reply in OpenAI's form
@@ -61,17 +61,17 @@ def has_content(text: str) -> bool:
     return bool(_REASONING.sub("", text).strip())
 
 
-def answer(result: ToolResult) -> Message:
+def tool_message(result: ToolResult) -> Message:
     """Returns the result of a tool call as a message."""
     return {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
 
 
-def user(text: str) -> Message:
+def user_message(text: str) -> Message:
     """Returns a notice to the policy as a user message."""
     return {"role": "user", "content": text}
 
 
-def seen_text(messages: Sequence[Message]) -> str:
+def visible_text(messages: Sequence[Message]) -> str:
     """Returns the text of tool results and user messages, joined by line breaks."""
     return "\n".join(m["content"] for m in messages if m["role"] in ("tool", "user"))
 

@@ -80,7 +80,7 @@ class Usage:
         self.last_call = request
 
     def warning(self, limits: Limits, call: ToolCall) -> str:
-        """Returns the warnings for the result of the current call, which `tool_calls` lacks so far.
+        """Returns the warnings for the result of a call that `tool_calls` does not count yet.
 
         Wording, order and thresholds of the first warning, about tokens or calls, are nano-agent
         5.0.0's (``agent.py``, ``Agent._tool_reply``).

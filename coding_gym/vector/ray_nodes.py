@@ -79,7 +79,7 @@ class RayNodes:
         """
         environment = environment_of(task)
         with self._lock:
-            nodes = self._usable()
+            nodes = self._usable_nodes()
             min_load = min(_load(node) for node in nodes)
             nodes_with_environment = [
                 node
@@ -87,11 +87,11 @@ class RayNodes:
                 if environment in node.environments and _load(node) <= min_load + _SPREAD
             ]
             candidates = nodes_with_environment or nodes
-            chosen = min(candidates, key=lambda node: (_load(node), node.node_id))
-            chosen.num_running += 1
+            target = min(candidates, key=lambda node: (_load(node), node.node_id))
+            target.num_running += 1
             if environment:
-                chosen.environments.add(environment)
-            return chosen
+                target.environments.add(environment)
+            return target
 
     def release(self, node: Node) -> None:
         """Removes an ended episode from the count of the node."""
@@ -126,19 +126,19 @@ class RayNodes:
         if self._owns_connection:
             self.ray.shutdown()
 
-    def _usable(self) -> list[Node]:
+    def _usable_nodes(self) -> list[Node]:
         """Returns the nodes that are alive and can run sandboxes; starts actors on new nodes."""
         num_cpus = self._num_cpus()
         for node_id in num_cpus.keys() - self._nodes.keys():
             if num_cpus[node_id]:
                 self._nodes[node_id] = Node(node_id, self._start(node_id), num_cpus[node_id])
-        usable = [node for key, node in self._nodes.items() if node and key in num_cpus]
-        if not usable:
-            why = f"; {self._problem}" if self._problem else ""
+        nodes = [node for key, node in self._nodes.items() if node and key in num_cpus]
+        if not nodes:
+            reason = f"; {self._problem}" if self._problem else ""
             raise SandboxUnavailableError(
-                f"the cluster {self.address!r} has no node that can run the sandbox{why}"
+                f"the cluster {self.address!r} has no node that can run the sandbox{reason}"
             )
-        return usable
+        return nodes
 
     def _num_cpus(self) -> dict[str, float]:
         """Returns the number of CPUs of each live node, by its id."""

@@ -60,13 +60,13 @@ class RemoteEnv(gym.Env[Any, Any]):
                 options = {"task_id": task.task_id}
         losses = 0
         while True:
-            previous, self._node = self._node, None
-            if previous is not None:
-                self._nodes.release(previous)
+            old_node, self._node = self._node, None
+            if old_node is not None:
+                self._nodes.release(old_node)
             self._node = node = self._nodes.place(task)
-            if previous is not None and previous is not node:
+            if old_node is not None and old_node is not node:
                 with suppress(SandboxError):  # no episode remains on a lost node
-                    self._apply(previous, lambda env: env.close())
+                    self._apply(old_node, lambda env: env.close())
             try:
                 self._last = self._apply(node, lambda env: env.reset(seed=seed, options=options))
             except SandboxUnavailableError as failure:
@@ -91,7 +91,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         return result
 
     def snapshot(self) -> EnvSnapshot:
-        """Returns a snapshot of the running episode, with the sequence of the local sampler."""
+        """Returns a snapshot of the running episode, with the state of the local sampler."""
         remote: EnvSnapshot = self._apply(self._node, snapshot)
         return replace(remote, **sequence_of(self._core))
 

@@ -134,14 +134,14 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         self._check_open()
         slots = self._slots if env_ids is None else self._slots_of(env_ids)
         # Gymnasium would treat the characters of a string as a batch.
-        split = [] if isinstance(actions, str) else list(iterate(self.action_space, actions))
-        if len(split) != len(slots):
+        batch = [] if isinstance(actions, str) else list(iterate(self.action_space, actions))
+        if len(batch) != len(slots):
             raise InvalidArgumentError(
                 f"actions must be a batch of {len(slots)}, one for each env, got {actions!r:.80}"
             )
         _check_idle("send", slots)
         _check_started(slots)
-        for slot, action in zip(slots, split, strict=True):
+        for slot, action in zip(slots, batch, strict=True):
             slot.begin_step(action)
 
     def recv(self, min_envs: int = 1) -> Batch:
@@ -311,10 +311,10 @@ def make_vec(
 
 def _check_idle(name: str, slots: Sequence[Slot]) -> None:
     """Raises EpisodeError if an action is pending in one of the slots."""
-    busy = [slot.index for slot in slots if slot.pending is not None]
-    if busy:
+    pending_ids = [slot.index for slot in slots if slot.pending is not None]
+    if pending_ids:
         raise EpisodeError(
-            f"{name} needs idle envs, got pending actions in envs {busy}; recv them first, or reset"
+            f"{name} needs idle envs, got pending envs {pending_ids}; recv or reset them first"
         )
 
 

@@ -164,10 +164,10 @@ class MenuActions(
     def _completion(self, menu: Menu, action: Any) -> Completion:
         # Stable-Baselines3 passes 0-dimensional arrays.
         number = action[()] if isinstance(action, np.ndarray) else action
-        highest = FIRST_CANDIDATE + self._num_slots - 1
-        if not is_integer(number) or not 0 <= number <= highest:
+        max_action = FIRST_CANDIDATE + self._num_slots - 1
+        if not is_integer(number) or not 0 <= number <= max_action:
             raise InvalidArgumentError(
-                f"action must be an integer from 0 to {highest} or a Stop, got {action!r}"
+                f"action must be an integer from 0 to {max_action} or a Stop, got {action!r}"
             )
         return Completion("", calls=menu.calls(int(number)))
 

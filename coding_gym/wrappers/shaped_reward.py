@@ -211,15 +211,15 @@ def _weights(parts: Any) -> dict[str, float]:
         raise InvalidArgumentError(f"parts must be a list such as {_FORM}, got {parts!r}")
     weights: dict[str, float] = {}
     for number, part in enumerate(parts):
-        where = f"parts[{number}]"
+        label = f"parts[{number}]"
         if not isinstance(part, Mapping) or not {"name", "weight"} <= set(part):
-            raise InvalidArgumentError(f"{where} must be an object as in {_FORM}, got {part!r}")
-        check_arguments(where, part, ("name", "weight"))
+            raise InvalidArgumentError(f"{label} must be an object as in {_FORM}, got {part!r}")
+        check_arguments(label, part, ("name", "weight"))
         name, weight = part["name"], part["weight"]
         name = name if name == VISIBLE_TESTS else get_reward(name).name
         if not is_number(weight) or not 0 < abs(weight) < 1:
             raise InvalidArgumentError(
-                f"{where}: the weight of {name!r} must be a number between -1 and 1 other than 0, "
+                f"{label}: the weight of {name!r} must be a number between -1 and 1 other than 0, "
                 f"got {weight!r}"
             )
         if name in weights:

@@ -84,17 +84,15 @@ def test_the_assistant_message_has_each_call_once() -> None:
         "tool_calls": [call],
     }
     text = json.dumps(reply)
-    assert transcript.assistant(text, ReplyParser().read(text)) == reply
+    assert transcript.assistant_message(text, ReplyParser().read(text)) == reply
     text = f"I look.\n<tool_call>{json.dumps(call['function'])}</tool_call>"
-    message = transcript.assistant(text, ReplyParser().read(text))
+    message = transcript.assistant_message(text, ReplyParser().read(text))
     assert message["content"] == "I look."
     assert message["tool_calls"][0]["function"] == call["function"]
     null_calls = json.dumps({"role": "assistant", "content": "Done.", "tool_calls": None})
     for text, content in ((" Done.\n", " Done.\n"), (null_calls, "Done.")):
-        assert transcript.assistant(text, ReplyParser().read(text)) == {
-            "role": "assistant",
-            "content": content,
-        }
+        message = transcript.assistant_message(text, ReplyParser().read(text))
+        assert message == {"role": "assistant", "content": content}
 
 
 def test_long_replies_are_searched_for_content_in_linear_time() -> None:
@@ -105,10 +103,11 @@ def test_long_replies_are_searched_for_content_in_linear_time() -> None:
 
 
 def test_rendering_escapes_control_characters() -> None:
-    rendered = transcript.render([transcript.answer(ToolResult("\x1b[31mred\x07\ta\n"))])
+    rendered = transcript.render([transcript.tool_message(ToolResult("\x1b[31mred\x07\ta\n"))])
     assert rendered == "  \\x1b[31mred\\x07\ta\n"
     call = ToolCall("\x1b[2J", {"\x1b[2J": 1}, "call_0")
-    messages = [transcript.user("\x1b[2J"), transcript.assistant("", ParsedAction((call,)))]
+    reply = transcript.assistant_message("", ParsedAction((call,)))
+    messages = [transcript.user_message("\x1b[2J"), reply]
     assert "\x1b" not in transcript.render(messages, "\x1b[2J")
 
 
