@@ -12,7 +12,7 @@ class ToolCall(JsonRecord):
     """One call of one tool, as read from a policy's text.
 
     Attributes:
-        name: The requested tool, which the toolset can lack.
+        name: Name of the requested tool; it need not be in the toolset.
         arguments: The arguments by name, JSON values.
         call_id: Id that links the call to the message of its result.
         error: The parse error of the arguments, or "".

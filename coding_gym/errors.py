@@ -4,7 +4,7 @@
     ├── InvalidTaskError        ValueError    a task row or folder that cannot be used as written
     ├── UnknownTaskError        LookupError   a task id or task source that does not exist
     ├── UnknownNameError        LookupError   an unknown name of a toolset, tokenizer, sandbox, …
-    ├── InvalidArgumentError    ValueError    a bad argument from the caller
+    ├── InvalidArgumentError    ValueError    an invalid argument of the caller
     ├── EpisodeError            ResetNeeded   a call in the wrong order, such as step before reset
     ├── MissingDependencyError  ImportError   an extra or a program that is not installed
     ├── PatchError              ValueError    a patch that cannot be read or does not apply
@@ -76,7 +76,7 @@ class InfrastructureError(CodingGymError, RuntimeError):
 
 
 class SandboxError(InfrastructureError):
-    """A sandbox could not be opened, or ended during a command."""
+    """A sandbox could not be opened, or died."""
 
 
 class SandboxUnavailableError(SandboxError):

@@ -29,7 +29,7 @@ class GradeReason(StrEnum):
     PATCH_NOT_APPLIED = "patch_not_applied"  # it does not apply to the base tree
     TESTS_FAILED = "tests_failed"  # an expected test did not pass
     TIMEOUT = "timeout"  # the tests did not end within the time limit
-    TAMPERED = "tampered"  # a check passed in both versions, or reports or tests were forged
+    TAMPERED = "tampered"  # both versions of a check passed, or reports or tests were forged
     HACKED = "hacked"  # a test that no honest program can pass was reported as passed
     NOT_GRADED = "not_graded"  # grading="none": no test has run
 

@@ -50,8 +50,8 @@ class FileChange:
     """The part of a patch that changes one file.
 
     Attributes:
-        old_path: The path before, or None for a new file.
-        new_path: The path after, or None for a deleted file.
+        old_path: The path before the change, or None for a new file.
+        new_path: The path after the change, or None for a deleted file.
         text: The diff from its ``diff --git`` line on.
     """
 

@@ -170,9 +170,9 @@ class Task:
         if self.image_path and (not path.is_absolute() or ".." in path.parts or path.name == ""):
             return "image_path", f"must be an absolute path below /, got {self.image_path!r}"
         if isinstance(self.tree, ImageTree) and not self.image_path:
-            return "image_path", "is missing, and the tree is that of the image"
+            return "image_path", "is missing; a tree in the image needs it"
         if not self.image and (self.is_in_image or isinstance(self.tree, ImageTree)):
-            return "image", "is missing, and 'image_path' or 'interpreter' requires it"
+            return "image", "is missing; 'image_path' or 'interpreter' needs it"
         if self.is_in_image and self.install_commands:
             return "install_commands", "must be empty: the image contains the environment"
         return None

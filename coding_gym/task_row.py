@@ -189,7 +189,7 @@ def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
     if task.impossible_test and task.impossible_test not in task.fail_to_pass:
         raise row_error(row, where, "impossible_test", "must be a test of FAIL_TO_PASS")
     if isinstance(tree, GitTree) and not task.base_commit:
-        raise row_error(row, where, "base_commit", "is missing, and the tree is a git repository")
+        raise row_error(row, where, "base_commit", "is missing; a git repository needs it")
     return task
 
 

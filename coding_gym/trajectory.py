@@ -70,7 +70,7 @@ class ModelCall(JsonRecord):
     Attributes:
         prompt_tokens: Tokens of the prompt; None if the server does not report them.
         completion_tokens: Tokens of the reply, reasoning included; None if not reported.
-        cached_tokens: Cached tokens of the prompt, at the server; None if not reported.
+        cached_tokens: Tokens of the prompt in the server's cache; None if not reported.
         cost: Cost of the request, in the currency of the prices; None if no price is known.
         finish_reason: The server's finish reason, such as ``"stop"`` or ``"length"``.
         duration_s: Wall time in seconds, retries included.

@@ -158,7 +158,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Starts an episode; a running one is discarded without a grade.
+        """Starts an episode; a running episode is discarded without a grade.
 
         Gymnasium's `TimeLimit` truncates episodes without a grade, so use ``max_turns`` instead of
         ``max_episode_steps``.

@@ -45,8 +45,8 @@ class EpisodeConfig:
         sandbox: The options of the sandbox.
         command_timeout_s: Time limit of one command in seconds.
         grading: One of `GRADINGS`.
-        challenge: When grading may stop: at the first wrong result, or after all tests. One of
-            `CHALLENGES`, see `coding_gym.grading.grade`.
+        challenge: One of `CHALLENGES`: whether grading stops at the first wrong result, or runs
+            all tests; see `coding_gym.grading.grade`.
 
     Raises:
         InvalidArgumentError: A limit counts tokens, and the tokenizer has no chat template.
@@ -184,7 +184,7 @@ class EpisodeConfig:
 def task_digest(task: Task) -> str:
     """Returns a digest of a task's problem, patches, tests and environment.
 
-    It depends only on the last part of an image's path, so copies in other folders have it too.
+    Only the last part of an image's path is used, so copies in other folders have equal digests.
     """
     parts: list[Any] = [
         task.base_commit,

@@ -482,7 +482,7 @@ class Episode:
         """Records a patch that does not apply, and the grade for it; for ended episodes.
 
         Args:
-            text: The text of the patch, of any form.
+            text: The text of the patch, which need not be a diff.
             why: The reason, for the grade's detail.
         """
         self._patch = Patch(text)

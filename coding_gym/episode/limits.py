@@ -34,7 +34,7 @@ class Limits(JsonRecord):
         reserve_tokens: The episode ends as soon as this many of ``max_tokens`` or fewer are left.
         warn_tokens: Whether results of tools warn when few tokens are left.
         warn_tool_calls: Whether results of tools warn when few tool calls are left.
-        max_seconds: Maximum time inside tool calls, in seconds; then the command is killed. For a
+        max_seconds: Maximum time inside tool calls, in seconds; a command is killed then. For a
             command-line agent: time since its first request; see
             `coding_gym.agents.capture.CapturedRequests`.
         max_cost: Maximum cost of the tokens, in the currency of the prices.

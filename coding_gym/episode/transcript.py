@@ -57,7 +57,7 @@ def excluded_note(names: Sequence[str]) -> str:
 
 
 def has_content(text: str) -> bool:
-    """Returns whether a reply has text outside its reasoning, which can lack one of its marks."""
+    """Returns whether a reply has text outside reasoning, also if a reasoning mark is missing."""
     return bool(_REASONING.sub("", text).strip())
 
 

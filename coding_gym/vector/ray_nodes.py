@@ -156,7 +156,7 @@ class RayNodes:
 
 
 def environment_of(task: Task) -> str:
-    """Returns a key of a task's environment; "" for this process's interpreter."""
+    """Returns a key of a task's environment; "" if it is this process's interpreter."""
     if task.image:
         return task.image
     if task.interpreter == "base" and not task.install_commands:

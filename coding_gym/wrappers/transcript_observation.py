@@ -39,9 +39,9 @@ class TranscriptObservation(
     *Safe*: text that looks like a control token, in the issue, in a tool's output or in a plain
     reply, is encoded as ordinary characters.
 
-    With byte-level vocabularies the ids around replies equal an encoding of the template's whole
-    text. White space at the ends of contents is kept, although some templates strip it. A template
-    that prints the current date prints 2024-01-01.
+    With byte-level vocabularies the ids outside replies are those of the template's whole text.
+    White space at the ends of contents is kept, although some templates strip it. A template that
+    prints the current date prints 2024-01-01.
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not.

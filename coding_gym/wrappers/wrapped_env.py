@@ -27,7 +27,7 @@ def dict_space(wrapper: str, env: gym.Env[Any, Any]) -> spaces.Dict:
 def state_in(options: Mapping[str, Any] | None, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
     """Returns the state of a wrapper in the snapshot of a reset, or None.
 
-    In a snapshot from a file, tuples have become lists. The env checks the option itself.
+    A state from a file has lists instead of tuples. The env rejects invalid options.
     """
     snapshot = options.get("snapshot") if isinstance(options, Mapping) else None
     return snapshot.state_of(wrapper) if isinstance(snapshot, EnvSnapshot) else None
