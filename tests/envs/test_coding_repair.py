@@ -1,4 +1,4 @@
-"""`reset` and `step` of an env of the tiny task, and samplers that learn from results."""
+"""`reset`, `step` and `render` of the env, and samplers that use the results."""
 
 import json
 import pickle

@@ -61,11 +61,11 @@ def test_reset_options_pick_a_task(env: CodingRepairEnv, tiny_row: dict[str, Any
     row = tiny_row | {"instance_id": "other"}
     assert env.reset(options={"task": row})[1]["task_id"] == "other"
     assert env.reset(options={"task_id": "shapes-area"})[1]["task_id"] == "shapes-area"
-    with pytest.raises(UnknownTaskError, match="unknown"):
-        env.reset(options={"task_id": "unknown"})
-    invalid: list[Any] = [{"task_idd": "x"}, {"task": "x"}, "x"]
-    invalid += [{"task_id": value} for value in (None, ["shapes-area"], 3)]
-    for options in (*invalid, {"task_id": "shapes-area", "task": tiny_row}):
+    with pytest.raises(UnknownTaskError, match="absent-task"):
+        env.reset(options={"task_id": "absent-task"})
+    refused_options: list[Any] = [{"task_idd": "x"}, {"task": "x"}, "x"]
+    refused_options += [{"task_id": value} for value in (None, ["shapes-area"], 3)]
+    for options in (*refused_options, {"task_id": "shapes-area", "task": tiny_row}):
         with pytest.raises(InvalidArgumentError):
             env.reset(options=options)
 
