@@ -202,7 +202,7 @@ class Episode:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
         """
         if snapshot.task != self.task:
-            raise EpisodeError(f"restore needs an episode of the task {snapshot.task.task_id}")
+            raise EpisodeError(f"restore needs an episode of an equal task {snapshot.task.task_id}")
         self._open(partial(self.config.open, self.task, files=snapshot.files))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
         self._call_ids = {call.call_id for turn in self._turns for call in turn.calls}
