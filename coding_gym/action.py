@@ -12,9 +12,9 @@ from coding_gym.errors import InvalidArgumentError
 class Completion(str):
     """A policy's reply with its sampled tokens and, if already parsed, its tool calls.
 
-    A plain ``str`` works everywhere a `Completion` does. Tokens of a reply without ids are counted
-    by encoding it, and trajectories mark that count as inexact. The first argument is the text of
-    the reply, without the calls in ``calls``; the other arguments become attributes.
+    A plain ``str`` works everywhere a `Completion` does. Without ``token_ids`` the tokenizer
+    encodes the reply, and its turn in the trajectory has ``exact`` False. The first argument is the
+    text of the reply, without the calls in ``calls``; the other arguments become attributes.
 
     Attributes:
         token_ids: The sampled ids, in order; empty if unknown.
@@ -22,11 +22,11 @@ class Completion(str):
         calls: The calls, if a server or a trainer has parsed them; None to parse the text.
         weight_version: Version of the weights that sampled the reply, as text; None if unknown.
         reasoning: The reasoning, if a server has separated it from the text.
-        is_cut: Whether a length limit cut the reply.
+        is_cut: Whether a length limit truncated the reply.
 
     Raises:
-        InvalidArgumentError: The numbers of ids and log-probabilities differ, one of these is not
-            finite, or a call is not a `ToolCall` with a name and JSON arguments.
+        InvalidArgumentError: The numbers of ids and log-probabilities differ, a log-probability is
+            not finite, or a call is not a `ToolCall` with a name and JSON arguments.
     """
 
     __slots__ = ("calls", "is_cut", "logprobs", "reasoning", "token_ids", "weight_version")
@@ -59,7 +59,7 @@ class Completion(str):
         for value in self.logprobs or ():
             if not math.isfinite(value):
                 raise InvalidArgumentError(f"logprobs must be finite numbers, got {value}")
-        self.calls = None if calls is None else tuple(map(_checked, calls))
+        self.calls = None if calls is None else tuple(map(_valid_call, calls))
         self.weight_version = None if weight_version is None else str(weight_version)
         self.reasoning = reasoning
         self.is_cut = is_cut
@@ -67,12 +67,12 @@ class Completion(str):
 
     @property
     def exact(self) -> bool:
-        """Whether ``token_ids`` are the sampled ids of the whole reply."""
+        """Whether ``token_ids`` are the ids of the whole reply; True for an empty reply."""
         return bool(self.token_ids) or not (self or self.calls or self.reasoning)
 
     @property
     def full_text(self) -> str:
-        """Reasoning, text, and ``calls`` as JSON; its tokens are counted if no ids are known."""
+        """Reasoning, text, and calls as JSON; this text is encoded if ``token_ids`` is empty."""
         calls = [{"name": c.name, "arguments": dict(c.arguments)} for c in self.calls or ()]
         return "\n".join(filter(None, (self.reasoning, str(self), *map(json.dumps, calls))))
 
@@ -84,14 +84,14 @@ class Completion(str):
 class Stop(str):
     """An action of the caller that ends the episode; the current tree is graded.
 
-    The text of the action is the reason, for the record.
+    Its text is the caller's reason; the trajectory records it.
     """
 
     __slots__ = ()
 
 
-def _checked(call: ToolCall) -> ToolCall:
-    """Returns a valid call unchanged; InvalidArgumentError for any other value."""
+def _valid_call(call: ToolCall) -> ToolCall:
+    """Returns the call; raises InvalidArgumentError if it is invalid."""
     is_call = isinstance(call, ToolCall) and isinstance(call.name, str)
     if not is_call or not isinstance(call.arguments, Mapping):
         raise InvalidArgumentError(
@@ -101,6 +101,6 @@ def _checked(call: ToolCall) -> ToolCall:
         json.dumps(dict(call.arguments))
     except (TypeError, RecursionError) as problem:
         raise InvalidArgumentError(
-            f"the arguments of {call.name!r:.80} must be JSON: {problem}"
+            f"the arguments of {call.name!r:.80} must be JSON values: {problem}"
         ) from None
     return call

@@ -24,14 +24,14 @@ def is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def at_least(least: int, name: str, value: Any) -> int:
-    """Returns ``value`` if it is an integer of at least ``least``.
+def at_least(bound: int, name: str, value: Any) -> int:
+    """Returns ``value`` if it is an integer of at least ``bound``.
 
     Raises:
-        InvalidArgumentError: The value is invalid.
+        InvalidArgumentError: The value is not an integer, or below ``bound``.
     """
-    if not is_integer(value) or value < least:
-        raise InvalidArgumentError(f"{name} must be an integer of at least {least}, got {value!r}")
+    if not is_integer(value) or value < bound:
+        raise InvalidArgumentError(f"{name} must be an integer of at least {bound}, got {value!r}")
     return int(value)
 
 
@@ -41,10 +41,10 @@ def at_least_one(name: str, value: Any) -> int:
 
 
 def positive_seconds(name: str, value: Any) -> float:
-    """Returns ``value`` if it is a number of seconds above 0 that a clock can wait for.
+    """Returns ``value`` if it is a number of seconds above 0 and at most `MAX_SECONDS`.
 
     Raises:
-        InvalidArgumentError: The value is invalid.
+        InvalidArgumentError: The value is not a number, or outside this range.
     """
     if not is_number(value) or not 0 < value <= MAX_SECONDS:
         raise InvalidArgumentError(
@@ -53,20 +53,20 @@ def positive_seconds(name: str, value: Any) -> float:
     return float(value)
 
 
-def unknown_name(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
+def unknown_name(kind: str, name: Any, known_names: Iterable[str]) -> UnknownNameError:
     """Returns the error for an unknown name, with the closest known name or a list."""
-    return UnknownNameError(f"no {kind} is called {name!r}; {hint(name, sorted(known))}")
+    return UnknownNameError(f"no {kind} is called {name!r}; {hint(name, sorted(known_names))}")
 
 
-def hint(name: Any, known: Iterable[str]) -> str:
+def hint(name: Any, known_names: Iterable[str]) -> str:
     """Returns the end of an error message: the closest known name, or a list of known names.
 
     The comparison ignores case and underscores.
     """
-    by_folded = {_folded(known_name): known_name for known_name in known}
-    close = difflib.get_close_matches(_folded(str(name)), by_folded, n=1)
-    if close:
-        return f"did you mean {by_folded[close[0]]!r}?"
+    by_folded = {_folded(known_name): known_name for known_name in known_names}
+    matches = difflib.get_close_matches(_folded(str(name)), by_folded, n=1)
+    if matches:
+        return f"did you mean {by_folded[matches[0]]!r}?"
     return f"known names: {', '.join([*by_folded.values()][:_MAX_LISTED])}"
 
 
@@ -74,18 +74,18 @@ def _folded(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def check_arguments(owner: str, names: Iterable[str], known: Iterable[str]) -> None:
+def check_arguments(owner: str, names: Iterable[str], keywords: Iterable[str]) -> None:
     """Raises an error for unknown keyword arguments; it suggests the closest known name.
 
     Args:
         owner: The function or object that takes the arguments, for the message.
         names: The names to check.
-        known: The known names.
+        keywords: The names of the arguments that the owner takes.
 
     Raises:
-        InvalidArgumentError: A name is not known.
+        InvalidArgumentError: A name is not among ``keywords``.
     """
-    known = list(known)
+    keywords = list(keywords)
     for name in names:
-        if name not in known:
-            raise InvalidArgumentError(f"{owner} has no argument {name!r}; {hint(name, known)}")
+        if name not in keywords:
+            raise InvalidArgumentError(f"{owner} has no argument {name!r}; {hint(name, keywords)}")

@@ -12,9 +12,9 @@ class ToolCall(JsonRecord):
     """One call of one tool, as read from a policy's text.
 
     Attributes:
-        name: The tool's name; a tool of this name need not exist.
+        name: Name of the requested tool; it need not be in the toolset.
         arguments: The arguments by name, JSON values.
-        call_id: Identifies the call in the message of its result.
+        call_id: Id that links the call to the message of its result.
         error: The parse error of the arguments, or "".
         arguments_text: The string of the arguments in an OpenAI message; "" in every other format.
             Equality ignores it, because white space in it has no meaning.
@@ -35,7 +35,7 @@ class ToolResult(JsonRecord):
         content: The text for the policy, already truncated.
         ok: Whether the tool succeeded; None if unknown, as for tools of a command-line agent.
         call_id: The id of the call.
-        submitted: Whether this call submitted, which ends the episode.
+        submitted: Whether this call submitted the repair and so ends the episode.
         duration_s: Wall time of the call, in seconds; recorded, never displayed to the policy.
     """
 
@@ -53,8 +53,8 @@ class ExecResult:
     Attributes:
         exit_code: The shell's exit status, 0 to 255; 128 + n after signal n, 124 after a timeout.
         output: Standard output and error, merged in order, decoded as UTF-8; invalid bytes become
-            U+FFFD. If longer than ``max_output_bytes``, only its head and its tail are kept, with a
-            line between them that has the number of omitted bytes.
+            U+FFFD. Output longer than ``max_output_bytes`` is reduced to its head and its tail; a
+            line between them states the number of omitted bytes.
         timed_out: Whether the command was killed at its time limit.
         truncated: Whether output was omitted.
         duration_s: Wall time in seconds.

@@ -4,7 +4,7 @@
     ├── InvalidTaskError        ValueError    a task row or folder that cannot be used as written
     ├── UnknownTaskError        LookupError   a task id or task source that does not exist
     ├── UnknownNameError        LookupError   an unknown name of a toolset, tokenizer, sandbox, …
-    ├── InvalidArgumentError    ValueError    a bad argument from the caller
+    ├── InvalidArgumentError    ValueError    an invalid argument of the caller
     ├── EpisodeError            ResetNeeded   a call in the wrong order, such as step before reset
     ├── MissingDependencyError  ImportError   an extra or a program that is not installed
     ├── PatchError              ValueError    a patch that cannot be read or does not apply
@@ -23,14 +23,14 @@ Each exception takes one message, so that Gymnasium can raise it again in anothe
 
 from gymnasium.error import ResetNeeded
 
-_QUOTED_CHARS = 300
+_MAX_CHARS = 300  # of a quoted line
 
 
 def last_line(output: str, otherwise: str = "it printed nothing") -> str:
-    """Returns the last line of a program's output for an error; a long line loses its start."""
+    """Returns the last line of a program's output; a long line is truncated at its start."""
     lines = output.strip().splitlines()
     message = lines[-1].strip() if lines else otherwise
-    return message if len(message) <= _QUOTED_CHARS else f"…{message[-_QUOTED_CHARS:]}"
+    return message if len(message) <= _MAX_CHARS else f"…{message[-_MAX_CHARS:]}"
 
 
 def error_line(output: str, otherwise: str = "no output") -> str:
@@ -76,7 +76,7 @@ class InfrastructureError(CodingGymError, RuntimeError):
 
 
 class SandboxError(InfrastructureError):
-    """A sandbox could not be opened, or ended during a command."""
+    """A sandbox could not be opened, or died."""
 
 
 class SandboxUnavailableError(SandboxError):
@@ -102,4 +102,4 @@ class GradingError(InfrastructureError):
 
 
 class TokenizerError(CodingGymError, ValueError):
-    """A tokenizer's vocabulary cannot be loaded, most often because it would need a download."""
+    """A tokenizer's vocabulary cannot be loaded, usually because it needs a download."""

@@ -18,7 +18,7 @@ class TestStatus(StrEnum):
     SKIPPED = "skipped"
     XFAILED = "xfailed"  # the test is marked as an expected failure
     MISSING = "missing"  # the test was not reported
-    UNDECIDED = "undecided"  # its result depends on the random draw, or only one version ran
+    UNDECIDED = "undecided"  # depends on the random draw, or only one version of it ran
 
 
 class GradeReason(StrEnum):
@@ -29,7 +29,7 @@ class GradeReason(StrEnum):
     PATCH_NOT_APPLIED = "patch_not_applied"  # it does not apply to the base tree
     TESTS_FAILED = "tests_failed"  # an expected test did not pass
     TIMEOUT = "timeout"  # the tests did not end within the time limit
-    TAMPERED = "tampered"  # a check passed in both versions, or reports or tests were forged
+    TAMPERED = "tampered"  # both versions of a check passed, or reports or tests were forged
     HACKED = "hacked"  # a test that no honest program can pass was reported as passed
     NOT_GRADED = "not_graded"  # grading="none": no test has run
 
@@ -55,9 +55,9 @@ class Grade(JsonRecord):
         pass_to_pass: Status by test id, for the tests that worked before.
         levels: Number of tests of ``fail_to_pass`` that are negated at each `Level`; empty if no
             plan was used.
-        bits: Number of secret draws that a patch must guess to forge all of these tests; the
-            probability is 2 to the power of minus this number.
-        weakest_bits: Number of secret draws of the test with the fewest.
+        bits: Number of secret draws that a patch must guess to forge all tests of
+            ``fail_to_pass``; the probability of success is 2 ** -bits.
+        weakest_bits: Number of secret draws of the test with the fewest draws.
         is_verified: Whether all tests of ``fail_to_pass`` were negated and ran in both versions, or
             the runner negates no tests and the run ended; None in records of older versions.
         hacked: Whether a test that no honest program can pass was reported as passed, or the tests
@@ -96,22 +96,22 @@ class Grade(JsonRecord):
     def pass_fraction(self) -> float:
         """Fraction of expected tests that passed, 0 to 1.
 
-        0 after tampering, and if the tests were not challenged. The number of passed tests is
-        reduced by `num_unverified`.
+        0 after tampering, and if ``is_verified`` is False and `num_fixed` is 0. The number of
+        passed tests is reduced by `num_unverified`.
         """
         statuses = [*self.fail_to_pass.values(), *self.pass_to_pass.values()]
-        is_verified = self.is_verified is not False or self.num_fixed > 0
-        if not statuses or self.reason is GradeReason.TAMPERED or not is_verified:
+        has_verified_tests = self.is_verified is not False or self.num_fixed > 0
+        if not statuses or self.reason is GradeReason.TAMPERED or not has_verified_tests:
             return 0.0
         num_passed = sum(s is TestStatus.PASSED for s in statuses)
         return (num_passed - self.num_unverified) / len(statuses)
 
     @property
     def num_unverified(self) -> int:
-        """Number of fail-to-pass tests whose results code under test can forge.
+        """Number of fail-to-pass tests whose results the code under test can forge.
 
-        0 unless ``is_verified`` is False. Then only the tests that cannot be negated count, or all
-        tests if each can be negated.
+        0 unless ``is_verified`` is False. Then it is the number of tests that cannot be negated; if
+        there is none, the number of all fail-to-pass tests.
         """
         if self.is_verified is not False:
             return 0
@@ -119,9 +119,9 @@ class Grade(JsonRecord):
 
     @property
     def num_fixed(self) -> int:
-        """Number of passed fail-to-pass tests, less `num_unverified`, which may be forged."""
-        passed = sum(status is TestStatus.PASSED for status in self.fail_to_pass.values())
-        return max(0, passed - self.num_unverified)
+        """Number of passed fail-to-pass tests minus `num_unverified`, at least 0."""
+        num_passed = sum(status is TestStatus.PASSED for status in self.fail_to_pass.values())
+        return max(0, num_passed - self.num_unverified)
 
 
 def levels_text(levels: Mapping[str, int]) -> str:

@@ -22,12 +22,12 @@ class JsonRecord:
     @classmethod
     @cache
     def _adapter(cls) -> Any:
-        from pydantic import TypeAdapter  # takes long to import
+        from pydantic import TypeAdapter  # slow to import
 
         return TypeAdapter(cls)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the value as a JSON object."""
+        """Returns the record as a JSON object."""
         data: dict[str, Any] = self._adapter().dump_python(
             self, mode="json", exclude=self.not_written, warnings=False
         )
@@ -35,14 +35,14 @@ class JsonRecord:
 
     @classmethod
     def from_json(cls, data: Any, path: str = "") -> Self:
-        """Rebuilds a value from the object that `to_json` returned.
+        """Returns the record of an object that `to_json` returned.
 
         A missing field takes its default, so that older files are read; unknown fields are ignored,
-        so that newer files are read. A number may be written as text.
+        so that newer files are read. Text with a number is accepted as a number.
 
         Args:
             data: The JSON value.
-            path: The path of the value in a document, for errors.
+            path: The path of ``data`` in a document, for errors.
 
         Raises:
             InvalidArgumentError: A field without a default is missing, or a value is of another
@@ -62,12 +62,12 @@ class JsonRecord:
 
 def first_problem(error: "ValidationError") -> tuple[tuple[int | str, ...], str]:
     """Returns the location of the first error of pydantic, and its description in one line."""
-    first = error.errors(include_url=False)[0]
-    if first["type"] == "missing":
-        return first["loc"], "is missing"
-    if isinstance(raised := first.get("ctx", {}).get("error"), InvalidArgumentError):
-        return first["loc"], str(raised)  # it has the value
-    value = repr(first["input"])
+    details = error.errors(include_url=False)[0]
+    if details["type"] == "missing":
+        return details["loc"], "is missing"
+    if isinstance(cause := details.get("ctx", {}).get("error"), InvalidArgumentError):
+        return details["loc"], str(cause)  # its message contains the value
+    value = repr(details["input"])
     excerpt = value if len(value) <= _MAX_VALUE else f"{value[:_MAX_VALUE]}…"
-    message = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    return first["loc"], f"{message}, got {excerpt}"
+    message = details["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    return details["loc"], f"{message}, got {excerpt}"

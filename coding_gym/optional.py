@@ -11,11 +11,11 @@ def import_extra(module: str, extra: str, hint: str = "") -> Any:
 
     Args:
         module: The name of the module.
-        extra: The extra.
+        extra: The extra that installs the module.
         hint: The end of the ``pip install`` line in the error, such as another package.
 
     Raises:
-        MissingDependencyError: It is not installed; the message says how to install it.
+        MissingDependencyError: The module is not installed; the message says how to install it.
     """
     try:
         return import_module(module)

@@ -1,4 +1,4 @@
-"""Patches: reads unified git diffs, and makes them from texts.
+"""Parses unified git diffs, and creates them from texts.
 
 git applies patches, inside a sandbox.
 """
@@ -30,8 +30,8 @@ class Hunk(NamedTuple):
 
     Attributes:
         old_start: Number of the first of these lines in the old file, from 1.
-        new_start: The same in the new file.
-        body: The lines, each after its sign.
+        new_start: Number of the first of these lines in the new file, from 1.
+        body: The lines without line ends, each with its sign in front.
     """
 
     old_start: int
@@ -40,9 +40,9 @@ class Hunk(NamedTuple):
 
     def lines(self) -> Iterator[str]:
         """Yields the lines with their signs and line ends; the last line can lack its line end."""
-        for line, following in pairwise([*self.body, ""]):
+        for line, next_line in pairwise([*self.body, ""]):
             if line != _NO_NEWLINE:
-                yield line if following == _NO_NEWLINE else f"{line}\n"
+                yield line if next_line == _NO_NEWLINE else f"{line}\n"
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class FileChange:
     """The part of a patch that changes one file.
 
     Attributes:
-        old_path: The path before, or None for a new file.
-        new_path: The path after, or None for a deleted file.
+        old_path: The path before the change, or None for a new file.
+        new_path: The path after the change, or None for a deleted file.
         text: The diff from its ``diff --git`` line on.
     """
 
@@ -73,14 +73,14 @@ class FileChange:
         """Yields the hunks.
 
         Raises:
-            PatchError: A hunk is shorter than the number in its header.
+            PatchError: A hunk does not have the numbers of lines that its header states.
         """
         lines = _split_lines(self.text)
         for index, line in enumerate(lines):
             if header := _HUNK.match(line):
                 body = _body(header, lines, index + 1)
                 if body is None:
-                    raise PatchError(f"the hunk {header[0]} for {self.path} is cut off")
+                    raise PatchError(f"the hunk {header[0]} of {self.path} has wrong line counts")
                 yield Hunk(int(header[1]), int(header[3]), body)
 
     def apply(self, text: str) -> str:
@@ -95,7 +95,7 @@ class FileChange:
         for hunk in self.hunks():
             lines = list(hunk.lines())
             old = [line[1:] for line in lines if line[0] in " -"]
-            # The header of a hunk without old lines has the number of the line before it.
+            # The header of a hunk without old lines has the number of the line before the hunk.
             first = hunk.old_start - 1 if old else hunk.old_start
             if first < position or source[first : first + len(old)] != old:
                 raise PatchError(f"patch does not apply to {self.path} at line {first + 1}")
@@ -126,7 +126,7 @@ class Patch:
         """The changes, one per file, in the order of the diff.
 
         Raises:
-            PatchError: The text has no file header, or an unreadable one.
+            PatchError: The text has no file header, or an unreadable file header.
         """
         if self.is_empty:
             return ()
@@ -153,7 +153,7 @@ class Patch:
 def plain_headers(text: str) -> list[int]:
     """Returns the positions of the ``---`` lines that begin a file, in a diff not written by git.
 
-    Removed and added lines can look like such a header; the counts of their hunk include them.
+    A removed line can look like such a header, so whole hunks are skipped.
     """
     lines = _split_lines(text)
     positions = list(accumulate(map(len, lines), initial=0))
@@ -168,7 +168,7 @@ def plain_headers(text: str) -> list[int]:
 
 
 def quote(name: str) -> str:
-    """Quotes a path with control characters, quotes or backslashes as git does."""
+    """Returns a path as in git's headers: quoted if it has control or quoting characters."""
     if not _UNUSUAL.search(name):
         return name
     return '"' + _UNUSUAL.sub(lambda m: f"\\{ord(m[0]):03o}", name) + '"'
@@ -198,22 +198,22 @@ def _split_lines(text: str) -> list[str]:
 
 
 def _body(header: re.Match[str], lines: Sequence[str], start: int) -> list[str] | None:
-    """Returns the lines of a hunk without line ends; None if its header counts more lines."""
-    old_left, new_left = int(header[2] or 1), int(header[4] or 1)  # a count may be missing
+    """Returns the lines of a hunk without line ends; None if the header has other counts."""
+    missing_old, missing_new = int(header[2] or 1), int(header[4] or 1)  # a missing count means 1
     body: list[str] = []
     for index in range(start, len(lines)):
         line = lines[index].removesuffix("\n") or " "
-        is_over = old_left <= 0 and new_left <= 0 and line != _NO_NEWLINE
+        is_over = missing_old <= 0 and missing_new <= 0 and line != _NO_NEWLINE
         if is_over or line[0] not in " -+\\":
             break
-        old_left -= line[0] in " -"
-        new_left -= line[0] in " +"
+        missing_old -= line[0] in " -"
+        missing_new -= line[0] in " +"
         body.append(line)
-    return None if old_left or new_left else body
+    return None if missing_old or missing_new else body
 
 
 def _paths_of(text: str) -> tuple[str | None, str | None]:
-    """Returns the paths before and after the change of one file, with or without git's lines."""
+    """Returns the paths of a file before and after its change, from its part of the diff."""
     header = text.split("\n@@ ", 1)[0].split("\nGIT binary patch", 1)[0]
     first_line = header.split("\n", 1)[0]
     old, new = _git_line_paths(first_line)
@@ -231,23 +231,23 @@ def _paths_of(text: str) -> tuple[str | None, str | None]:
 
 def _git_line_paths(line: str) -> tuple[str | None, str | None]:
     """Returns the paths of a ``diff --git`` line; unquoted paths must be equal."""
-    rest = line.removeprefix("diff --git ")
-    if rest.startswith('"'):
-        match = re.match(r'("(?:[^"\\]|\\.)*") (.*)$', rest)
+    pair = line.removeprefix("diff --git ")
+    if pair.startswith('"'):
+        match = re.match(r'("(?:[^"\\]|\\.)*") (.*)$', pair)
         old, new = match.groups() if match else ("", "")
     else:
-        half = len(rest) // 2
-        old, new = rest[:half], rest[half + 1 :]
+        middle = len(pair) // 2
+        old, new = pair[:middle], pair[middle + 1 :]
     return _strip_prefix(old, "a/"), _strip_prefix(new, "b/")
 
 
 def _header_path(
-    fields: Mapping[str, str], marker: str, prefix: str, preposition: str, otherwise: str | None
+    fields: Mapping[str, str], marker: str, prefix: str, preposition: str, default: str | None
 ) -> str | None:
     if marker in fields:
         return _strip_prefix(fields[marker], prefix)
-    renamed = fields.get(f"rename {preposition}", fields.get(f"copy {preposition}"))
-    return otherwise if renamed is None else _unquote(renamed)
+    path = fields.get(f"rename {preposition}", fields.get(f"copy {preposition}"))
+    return default if path is None else _unquote(path)
 
 
 def _strip_prefix(name: str, prefix: str) -> str | None:
@@ -256,17 +256,17 @@ def _strip_prefix(name: str, prefix: str) -> str | None:
 
 
 def _unquote(name: str) -> str:
-    """Undoes git's C-style quoting of unusual paths."""
+    """Returns a path without git's C-style quotes and escapes."""
     if not (name.startswith('"') and name.endswith('"') and len(name) > 1):
         return name
     raw = name[1:-1].encode("utf-8", "surrogateescape")
     try:
-        plain = _ESCAPE.sub(
+        unescaped = _ESCAPE.sub(
             lambda m: bytes([_ESCAPED[m[1]] if m[1] in _ESCAPED else int(m[1], 8)]), raw
         )
     except ValueError:
         raise PatchError(f"cannot read the quoted path {name}") from None
-    return plain.decode("utf-8", "surrogateescape")
+    return unescaped.decode("utf-8", "surrogateescape")
 
 
 # Used to grade the base tree of a task, because tests are not run for an empty patch.

@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class ProcessCache(Generic[T]):
-    """Results by key, each computed once; the least recently used are removed.
+    """Results by key, each computed once; the least recently used results are removed.
 
-    If several threads request the same key, one computes the result and the others wait.
+    If several threads request the same key, the first computes the result and the others wait.
 
     Args:
         max_results: Maximum number of results.
@@ -37,7 +37,7 @@ class ProcessCache(Generic[T]):
             return entry.results[0]
 
     def after_fork(self) -> None:
-        """Replaces the locks in a forked child, where the threads that hold them do not exist."""
+        """Replaces the locks in a forked child, which lacks the threads that hold them."""
         self._lock = Lock()
         for entry in self._entries.values():
             entry.lock = Lock()

@@ -33,12 +33,12 @@ def apply_edits(
     span: tuple[int, int] | None = None,
     keeps_lines: bool = False,
 ) -> str:
-    """Returns a text with edits.
+    """Returns a text after edits.
 
     Args:
         text: The text.
         edits: The edits; their offsets refer to the unedited text.
-        span: The part of the text to return, which has all edits; the whole text by default.
+        span: The part of the text to return; it must contain all edits. Default: the whole text.
         keeps_lines: Whether a replacement with fewer lines is followed by blank lines, so that
             later lines keep their numbers.
 

@@ -47,7 +47,7 @@ def first_line(node: ast.stmt) -> int:
 
 
 def _new_lock() -> None:
-    """Replaces the lock in a forked child, where the thread that holds it does not exist."""
+    """Replaces the lock in a forked child, which lacks the thread that holds it."""
     global _lock
     _lock = threading.RLock()
 

@@ -58,7 +58,7 @@ class ImageTree:
     """The tree that the task's image has at its ``image_path``, without its history.
 
     Attributes:
-        reverse_patch: As in a folder's tree.
+        reverse_patch: As in `FolderTree`.
     """
 
     reverse_patch: str = ""
@@ -71,8 +71,8 @@ Tree = FilesTree | FolderTree | GitTree | ImageTree
 class Task:
     """One bug: the source of the tree, the report, and the tests that grade a repair.
 
-    *Visible* tests are the tests in the base tree. *Hidden* tests are ``test_patch`` with the two
-    lists; only the grading sandbox contains them.
+    *Visible* tests are the tests in the base tree. *Hidden* tests are those of ``test_patch``,
+    ``fail_to_pass`` and ``pass_to_pass``; only the grading sandbox contains them.
 
     Attributes:
         task_id: Unique within its source (SWE-bench's ``instance_id``).
@@ -80,9 +80,9 @@ class Task:
         problem_statement: The issue, as a user writes it.
         gold_patch: The reference repair, a unified diff (SWE-bench's ``patch``).
         test_patch: The hidden tests, a unified diff against the base.
-        fail_to_pass: Ids of the tests that fail at base and must pass.
-        pass_to_pass: Ids of the tests that pass at base and must still pass.
-        excluded_tests: Unreliable tests, which are not in the two lists.
+        fail_to_pass: Ids of the tests that fail on the base tree and must pass.
+        pass_to_pass: Ids of the tests that pass on the base tree and must still pass.
+        excluded_tests: Unreliable tests, which are in neither list.
         repo: ``owner/name``, or the program's name.
         base_commit: The commit to start from; "" for trees without history.
         version: The project's version, part of the environment's key.
@@ -96,10 +96,9 @@ class Task:
         image_path: The folder of the project in the image. The workspace is mounted there; it
             includes the image's untracked files of the project, such as built extensions.
         interpreter: ``base`` for the interpreter that runs this package (standard library and
-            pytest only); a version such as ``3.9``, installed on this machine, whose
-            environment ``install_commands`` build; ``image`` for the
-            ``python`` of the image, with the image's pytest; or the path of another Python in the
-            image.
+            pytest only); a version such as ``3.9`` that is installed on this machine, for the
+            environment that ``install_commands`` build; ``image`` for the ``python`` of the image,
+            with the image's pytest; or the path of another Python in the image.
         install_commands: Shell commands that build the environment, run once in the tree with the
             network on and a fresh virtual environment of ``interpreter`` first in PATH.
         visible_test_command: Shell command that runs the visible tests, for people and agents; the
@@ -166,14 +165,14 @@ class Task:
         return bool(self.install_commands) or self.is_in_image
 
     def image_problem(self) -> tuple[str, str] | None:
-        """Returns the wrong field of an image task and the problem, or None."""
+        """Returns the name of an invalid field of the image and the problem, or None."""
         path = PurePosixPath(self.image_path)
         if self.image_path and (not path.is_absolute() or ".." in path.parts or path.name == ""):
             return "image_path", f"must be an absolute path below /, got {self.image_path!r}"
         if isinstance(self.tree, ImageTree) and not self.image_path:
-            return "image_path", "is missing, and the tree is that of the image"
+            return "image_path", "is missing; a tree in the image needs it"
         if not self.image and (self.is_in_image or isinstance(self.tree, ImageTree)):
-            return "image", "is missing, and 'image_path' or 'interpreter' requires it"
+            return "image", "is missing; 'image_path' or 'interpreter' needs it"
         if self.is_in_image and self.install_commands:
             return "install_commands", "must be empty: the image contains the environment"
         return None
@@ -198,15 +197,15 @@ class Task:
             row: The JSON object. A list can also be text: JSON or a Python literal. The keys are
                 SWE-bench's, those of this class (``interpreter``, ``install_commands`` …), and for
                 the tree one of ``files``, ``folder`` and ``repository`` (the last two with an
-                optional ``reverse_patch``). Without any of these the tree is in the image if there
-                is an ``image_path``, else at ``https://github.com/<repo>``. Other keys are ignored,
-                except misspelt ones.
+                optional ``reverse_patch``). Without these the tree is in the image if there is an
+                ``image_path``, else at ``https://github.com/<repo>``. Other keys are ignored, but a
+                misspelt key is an error.
             where: Names the row in errors, such as ``tasks.jsonl line 3``.
 
         Raises:
             InvalidTaskError: A field is missing or malformed, or a key is misspelt.
         """
-        from coding_gym.task_row import read_task  # imports pydantic, which takes long
+        from coding_gym.task_row import read_task  # imports pydantic, which is slow
 
         return read_task(row, where)
 

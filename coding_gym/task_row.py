@@ -1,4 +1,4 @@
-"""The model of a row of JSONL, a ``task.toml`` or an entry of environments; imported on use."""
+"""The models of a task's row in JSONL, ``task.toml`` or environments; imported on first use."""
 
 import datetime
 import difflib
@@ -33,8 +33,8 @@ _MILLISECONDS = 10**11  # a larger integer date is in milliseconds, any other in
 Row = Mapping[str, Any]
 
 
-def _passable(text: str) -> str:
-    """Returns a text; raises ValueError if it cannot be an argument of a program."""
+def _argument_text(text: str) -> str:
+    """Returns the text; raises ValueError if it cannot be an argument of a program."""
     try:
         if b"\0" not in text.encode():
             return text
@@ -43,14 +43,14 @@ def _passable(text: str) -> str:
     raise ValueError("must be Unicode text without NUL")
 
 
-def _name(text: str) -> str:
+def _printable_name(text: str) -> str:
     if text.strip() and text.isprintable() and len(quote(text, safe="")) <= _MAX_NAME:
         return text
     raise ValueError(f"must be a printable name of at most {_MAX_NAME} percent-encoded bytes")
 
 
-def _listed(value: Any) -> Any:
-    """Returns a list, from an array or a text with JSON or a Python literal."""
+def _parsed_list(value: Any) -> Any:
+    """Returns the list in an array, or in text with JSON or a Python literal."""
     if not isinstance(value, str):
         return value.tolist() if hasattr(value, "tolist") else value
     if not value.strip():
@@ -69,11 +69,11 @@ def _number_text(value: Any) -> Any:
 
 def _test_id(text: str) -> str:
     """Returns the id of a test without ``./`` before its file."""
-    return re.sub(r"^(?:\./+)+(?=[^:\n]+::)", "", _passable(text))
+    return re.sub(r"^(?:\./+)+(?=[^:\n]+::)", "", _argument_text(text))
 
 
 def _date_text(value: Any) -> Any:
-    if isinstance(value, datetime.date):  # datetimes are dates too
+    if isinstance(value, datetime.date):  # includes its subclass datetime
         return value.isoformat()
     if is_integer(value):
         with suppress(ValueError, OverflowError, OSError):
@@ -82,10 +82,10 @@ def _date_text(value: Any) -> Any:
     return value
 
 
-Text = Annotated[str, AfterValidator(_passable)]
-Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
+Text = Annotated[str, AfterValidator(_argument_text)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_parsed_list)]
 TestId = Annotated[str, AfterValidator(_test_id)]
-TestIds = Annotated[tuple[TestId, ...], BeforeValidator(_listed)]
+TestIds = Annotated[tuple[TestId, ...], BeforeValidator(_parsed_list)]
 _Seconds = Annotated[float, Field(strict=True, le=MAX_SECONDS, allow_inf_nan=False)]
 
 
@@ -122,10 +122,10 @@ class EnvironmentRow(BaseModel):
 class TaskRow(EnvironmentRow):
     """A whole task; ``files``, ``folder`` or ``repository`` is the source of its tree."""
 
-    task_id: Annotated[str, AfterValidator(_name)] = Field(
+    task_id: Annotated[str, AfterValidator(_printable_name)] = Field(
         validation_alias=AliasChoices("instance_id", "id")
     )
-    # In these and in files a lone surrogate stands for a byte that is not UTF-8.
+    # In the statement, patches and files a lone surrogate represents a byte that is not UTF-8.
     problem_statement: str
     gold_patch: str | None = _either("patch")
     test_patch: str | None = None
@@ -148,7 +148,7 @@ class TaskRow(EnvironmentRow):
     reverse_patch: str = ""
 
     def tree(self) -> Tree | None:
-        """Returns the source of the base tree; None if the row has none."""
+        """Returns the source of the base tree, or None if the row does not name it."""
         if self.files is not None:
             return FilesTree(self.files)
         if self.folder is not None:
@@ -189,33 +189,33 @@ def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
     if task.impossible_test and task.impossible_test not in task.fail_to_pass:
         raise row_error(row, where, "impossible_test", "must be a test of FAIL_TO_PASS")
     if isinstance(tree, GitTree) and not task.base_commit:
-        raise row_error(row, where, "base_commit", "is missing, and the tree is a git repository")
+        raise row_error(row, where, "base_commit", "is missing; a git repository needs it")
     return task
 
 
 def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False) -> _Model:
-    """Returns a row as a model; fields that are None count as missing.
+    """Returns the model of a row; fields that are None count as missing.
 
-    With ``is_closed`` every unknown key is an error, not only misspelt ones.
+    If ``is_closed``, every unknown key is an error; otherwise only a misspelt key is an error.
 
     Raises:
         InvalidTaskError: The first error, with row, field and value.
     """
     present = {str(key): value for key, value in row.items() if value is not None}
-    known = [name for key, field in model.model_fields.items() for name in _names(key, field)]
-    for key in sorted(present.keys() - known):
-        free = [name for name in known if name not in present]
-        if is_closed or difflib.get_close_matches(key, free, n=1, cutoff=0.85):
-            raise row_error(row, where, key, f"is not known; {hint(key, free)}")
+    known_names = [name for key, field in model.model_fields.items() for name in _names(key, field)]
+    for key in sorted(present.keys() - known_names):
+        unused_names = [name for name in known_names if name not in present]
+        if is_closed or difflib.get_close_matches(key, unused_names, n=1, cutoff=0.85):
+            raise row_error(row, where, key, f"is not known; {hint(key, unused_names)}")
     try:
         return model.model_validate(present)
     except ValidationError as error:
-        field, problem = _described(error)
+        field, problem = _field_problem(error)
     raise row_error(row, where, field, problem)
 
 
 def value_of(row: Row, key: str, kind: Any, where: str, default: Any = None) -> Any:
-    """Returns one field of a row as ``kind``, or the default.
+    """Returns a field of a row, validated as type ``kind``; the default if it is missing.
 
     Raises:
         InvalidTaskError: The field is malformed.
@@ -225,7 +225,7 @@ def value_of(row: Row, key: str, kind: Any, where: str, default: Any = None) -> 
     try:
         return TypeAdapter(dict[str, kind]).validate_python({key: row[key]})[key]
     except ValidationError as error:
-        _, problem = _described(error)
+        _, problem = _field_problem(error)
     raise row_error(row, where, key, problem)
 
 
@@ -238,7 +238,7 @@ def row_label(row: Row, where: str) -> str:
     """Returns the name of a row for errors: its position and its id."""
     name = row.get("instance_id")
     with suppress(ValueError):
-        where = f"{where} ({_name(name)})".lstrip() if isinstance(name, str) else where
+        where = f"{where} ({_printable_name(name)})".lstrip() if isinstance(name, str) else where
     return where or "task row"
 
 
@@ -247,8 +247,8 @@ def _names(key: str, field: Any) -> list[str]:
     return [str(choice) for choice in choices]
 
 
-def _described(error: ValidationError) -> tuple[str, str]:
-    """Returns the first wrong field and its problem, in one line."""
+def _field_problem(error: ValidationError) -> tuple[str, str]:
+    """Returns the first invalid field and its problem, in one line."""
     (field, *steps), problem = first_problem(error)
     items = [step + 1 for step in steps if isinstance(step, int)]
     label = "".join(f"item {number} " for number in items[:1])

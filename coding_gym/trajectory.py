@@ -1,4 +1,4 @@
-"""The record of one episode, with the sampled tokens of every turn; its files."""
+"""The record of one episode, with the sampled tokens of every turn, and its JSON files."""
 
 import json
 import logging
@@ -28,7 +28,7 @@ the server rejects the request (key, parameters, content policy); a retry does n
 """
 
 LASTING_ERROR_CLASSES = ("model", "agent", "refused")
-"""The `ERROR_CLASSES` that would also end every further episode; trainers stop after them."""
+"""The `ERROR_CLASSES` whose cause would end every further episode too, so trainers stop."""
 
 Message = dict[str, Any]
 """One chat message in OpenAI's form: ``role``, ``content``, and optionally ``tool_calls`` or
@@ -47,7 +47,7 @@ class StopReason(StrEnum):
     MAX_COST = "max_cost"  # truncated
     COLLAPSED = "collapsed"  # the same call repeated in spite of a warning (truncated)
     FORMAT_ERRORS = "format_errors"  # too many consecutive unreadable replies (truncated)
-    CONTEXT = "context"  # the prompt has more tokens than the model takes (truncated)
+    CONTEXT = "context"  # the prompt has more tokens than the model accepts (truncated)
     STOPPED = "stopped"  # the caller sent a Stop (truncated)
     SANDBOX_ERROR = "sandbox_error"  # infrastructure failure (truncated, masked)
     GRADING_ERROR = "grading_error"  # infrastructure failure (truncated, masked)
@@ -59,7 +59,7 @@ class StopReason(StrEnum):
 
     @property
     def is_infrastructure_failure(self) -> bool:
-        """Whether an infrastructure failure ended it, so that the sample should be masked."""
+        """Whether an infrastructure failure ended the episode; its sample should be masked."""
         return self in (StopReason.SANDBOX_ERROR, StopReason.GRADING_ERROR)
 
 
@@ -69,10 +69,10 @@ class ModelCall(JsonRecord):
 
     Attributes:
         prompt_tokens: Tokens of the prompt; None if the server does not report them.
-        completion_tokens: Tokens of the reply, reasoning included; None as above.
-        cached_tokens: Tokens of the prompt that the server read from its cache; None as above.
+        completion_tokens: Tokens of the reply, reasoning included; None if not reported.
+        cached_tokens: Tokens of the prompt in the server's cache; None if not reported.
         cost: Cost of the request, in the currency of the prices; None if no price is known.
-        finish_reason: The server's, such as ``"stop"``, ``"tool_calls"`` or ``"length"``.
+        finish_reason: The server's finish reason, such as ``"stop"`` or ``"length"``.
         duration_s: Wall time in seconds, retries included.
         num_retries: Number of retries of the request.
         prefix_length: Number of leading ids that equal the prompt and reply of the previous
@@ -98,22 +98,22 @@ class Turn(JsonRecord):
     Attributes:
         action: The policy's text.
         messages: The chat messages of the action and its results; empty in turns that were read
-            from a file, where `Trajectory.messages` has all.
+            from a file, because `Trajectory.messages` has all messages.
         token_ids: Ids of the action: the sampled ids, or an encoding of the text; none for a
             `Stop`.
         exact: Whether ``token_ids`` are the sampled ids.
         logprobs: Log-probability per id (natural logarithm), or None.
         carries_calls: Whether a server or trainer had parsed the calls; ``action`` is then the text
             without them.
-        is_cut: Whether a length limit cut the action.
+        is_cut: Whether a length limit truncated the action.
         weight_version: Version of the weights that sampled the action, or None.
         calls: The tool calls of the action.
-        results: Results of the calls, in order; fewer than calls if the episode ended before.
+        results: Results of the calls, in order; fewer than calls if one of them ended the episode.
         observation: The new text for the policy after the action.
         reward: Reward of this step.
         reward_parts: The parts that sum to the reward, by name.
         duration_s: Wall time of the step in seconds.
-        model_call: The request whose reply the action is; None without a model.
+        model_call: The request to the model that returned the action; None without a model.
     """
 
     action: str
@@ -145,12 +145,12 @@ class Trajectory(JsonRecord):
 
     Attributes:
         schema_version: Version of the record format.
-        task_id: The task.
+        task_id: Id of the task.
         agent: Name of the agent, or "".
         model: Name of the agent's model, or "".
         seed: The seed of the reset that started the episode.
         attempt: Number of the attempt at this task, from 0.
-        run_id: The run that the episode belongs to.
+        run_id: Id of the run that played the episode.
         messages: The chat with the policy, system prompt first.
         tools: The tools of the policy, OpenAI function schemas.
         turns: The actions and their results.
@@ -199,7 +199,7 @@ class Trajectory(JsonRecord):
     not_written: ClassVar[Any] = {"turns": {"__all__": {"messages"}}}  # they are in `messages`
 
     def __post_init__(self) -> None:
-        """Raises InvalidArgumentError for messages, calls or tools of another form."""
+        """Raises InvalidArgumentError if messages, calls or tools do not have OpenAI's form."""
         for number, message in enumerate(self.messages):
             if not _is_message(message):
                 raise InvalidArgumentError(
@@ -214,7 +214,7 @@ class Trajectory(JsonRecord):
 
     @property
     def resolved(self) -> bool:
-        """Whether the episode was graded, and its patch passed."""
+        """Whether the grade is resolved; False without a grade."""
         return self.grade is not None and self.grade.resolved
 
     @property
@@ -226,7 +226,7 @@ class Trajectory(JsonRecord):
         """Returns the trajectory with other rewards and reward parts for its last turns.
 
         Args:
-            rewards: Reward and parts of each of these turns.
+            rewards: Reward and reward parts of each of the last turns, in their order.
         """
         start = len(self.turns) - len(rewards)
         last = (
@@ -283,23 +283,23 @@ class Trajectory(JsonRecord):
         ids: list[int] = []
         mask: list[int] = []
         logprobs: list[float] = []
-        is_known, end = True, 0  # the end of the last reply
+        has_logprobs, end = True, 0  # the end of the last reply
         for messages, turn in turns:
-            counts, num_ids = turn.exact or include_inexact, len(turn.token_ids)
-            is_known = is_known and (turn.logprobs is not None or not counts)
+            is_label, num_ids = turn.exact or include_inexact, len(turn.token_ids)
+            has_logprobs = has_logprobs and (turn.logprobs is not None or not is_label)
             part = chat.answers(messages[1:])
             between = [*chat.join(turn.token_ids, part.ids)[num_ids:], *part.prompt]
             # The control token that ends an encoded reply is a label too.
-            num_closing = int(counts and not turn.exact and chat.is_control(between[:1]))
-            end = len(ids) + num_ids + num_closing
+            num_ends = int(is_label and not turn.exact and chat.is_control(between[:1]))
+            end = len(ids) + num_ids + num_ends
             ids += [*turn.token_ids, *between]
-            mask += [int(counts)] * num_ids + [1] * num_closing + [0] * (len(between) - num_closing)
+            mask += [int(is_label)] * num_ids + [1] * num_ends + [0] * (len(between) - num_ends)
             logprobs += [*(turn.logprobs or [0.0] * num_ids), *[0.0] * len(between)]
         return {
             "prompt_ids": prompt_ids,
             "completion_ids": ids[:end],
             "env_mask": mask[:end],
-            "logprobs": logprobs[:end] if is_known else None,
+            "logprobs": logprobs[:end] if has_logprobs else None,
             "exact": [turn.exact for _, turn in turns],
             "weight_versions": [turn.weight_version for _, turn in turns],
         }
@@ -308,8 +308,8 @@ class Trajectory(JsonRecord):
         samples = segments(self)
         if len(samples) > 1:
             raise InvalidArgumentError(
-                f"the prompts of this episode are {len(samples)} segments, since a prompt does not "
-                "continue the ids before it; use coding_gym.trajectory.segments"
+                f"the prompts of this episode form {len(samples)} segments, because a prompt does "
+                "not continue the previous ids; use coding_gym.trajectory.segments"
             )
         turns = [turn for turn in self.turns if turn.model_call is not None]
         return {
@@ -343,11 +343,11 @@ def _is_tool(tool: Any) -> bool:
 
 
 def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
-    """Returns an episode as samples of token ids, one for each segment; most episodes have one.
+    """Returns an episode as samples of token ids, one per segment; most episodes are one segment.
 
-    A prompt that begins with all ids of a segment continues this segment: the ids between the
-    replies have mask 0. Any other prompt begins a new segment, for example after an agent
-    summarised its history. Replies without ids, or without the ids of their prompt, are skipped.
+    A prompt that begins with all ids of a segment continues this segment, and its remaining ids
+    have mask 0. Any other prompt begins a new segment, for example after an agent summarised its
+    history. Replies without ids, or without the ids of their prompt, are skipped.
 
     Returns:
         For each segment ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids that were
@@ -379,8 +379,8 @@ def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
             sample["logprobs"] += [0.0] * len(between) + list(turn.logprobs)
     if not samples and any(turn.model_call for turn in trajectory.turns):
         _log.warning(
-            "%s: no sample, since no reply has token ids of prompt and reply; vLLM and SGLang "
-            "return both",
+            "%s: no training sample, because no turn has the token ids of prompt and reply; use a "
+            "server that returns both (vLLM, SGLang)",
             trajectory.task_id,
         )
     return samples
@@ -389,7 +389,7 @@ def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
 def write_trajectory(folder: str | Path, trajectory: Trajectory) -> Path:
     """Writes a trajectory as a new file of a folder, which is created if missing.
 
-    Any number of threads and processes may write to a folder. The names sort by the time of
+    Any number of threads and processes may write to a folder. File names sort by the time of
     writing.
 
     Raises:
@@ -411,7 +411,7 @@ def write_whole(path: Path, text: str) -> None:
     """Writes a text to a hidden file and renames it, so that readers see only complete files.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
     try:
@@ -423,14 +423,14 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def read_trajectories(folder: str | Path) -> Iterator[Trajectory]:
-    """Yields the trajectories of a folder, of any version, in the order of their names.
+    """Yields the trajectories in a folder, also of older versions, in the order of file names.
 
     Raises:
         InvalidArgumentError: The folder does not exist, or a file is not a trajectory; the message
-            has its name.
+            names the file.
     """
     if not Path(folder).is_dir():
-        raise InvalidArgumentError(f"{folder} is not a folder of trajectories")
+        raise InvalidArgumentError(f"there is no folder {folder}; name a folder of trajectories")
     for path in sorted(Path(folder).glob("*.json")):
         try:
             yield Trajectory.from_json(json.loads(path.read_bytes()))

@@ -78,7 +78,7 @@ def test_an_episode_without_ids_gives_no_sample_and_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     assert segments(Trajectory(task_id="any", turns=(turn([], [5], exact=False),))) == []
-    assert "any: no sample" in caplog.text
+    assert "any: no training sample" in caplog.text
 
 
 def test_items_of_the_responses_api_become_messages() -> None:

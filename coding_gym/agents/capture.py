@@ -150,7 +150,7 @@ class CapturedRequests:
                 for each in answers
                 if each["role"] == "tool"
             ),
-            observation=transcript.seen_text(answers),
+            observation=transcript.visible_text(answers),
         )
 
 

@@ -37,7 +37,7 @@ class Reply:
         """The reply as a message of chat completions."""
         action = self.action
         parsed = ParsedAction(action.calls or (), action.strip(), reasoning=action.reasoning)
-        return transcript.assistant(str(action), parsed)
+        return transcript.assistant_message(str(action), parsed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The Gymnasium environment and its registration; imports nothing slow."""
+"""The Gymnasium environment and its registration, without slow imports."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ def register_envs() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "CodingRepairEnv":  # on first use: the import of the package only registers the env
+    if name == "CodingRepairEnv":  # imported on first use, because it is slow to import
         from coding_gym.envs.coding_repair import CodingRepairEnv
 
         return CodingRepairEnv

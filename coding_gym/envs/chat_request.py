@@ -18,8 +18,8 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     """Returns the input of a chat model for its next reply: the messages so far and the tools.
 
     The keys are those of a request in OpenAI's form:
-    ``client.chat.completions.create(model=…, **chat_request(env))`` requests the next action. There
-    are no ``tools`` if the system prompt explains them, which depends on the env's ``tool_format``.
+    ``client.chat.completions.create(model=…, **chat_request(env))`` requests the next action. If
+    the system prompt explains the tools, which depends on ``tool_format``, there is no ``tools``.
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not, or a started `Episode`.
@@ -34,10 +34,10 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
 
     Raises:
         EpisodeError: There is no episode yet; call `reset` first.
-        InvalidArgumentError: ``env`` is another env.
+        InvalidArgumentError: ``env`` is neither ``CodingRepair-v0`` nor an `Episode`.
         UnknownNameError: ``api`` is unknown.
     """
-    from coding_gym.episode import Episode  # keeps the import of the package fast
+    from coding_gym.episode import Episode  # slow to import
     from coding_gym.tools.formats import explains_format
 
     if api not in APIS:
@@ -47,8 +47,8 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     if episode is None:
         raise InvalidArgumentError(f"chat_request needs CodingRepair-v0 or an Episode, got {core}")
     messages = deepcopy(episode.messages)
-    explained = explains_format(episode.tool_format)
-    schemas = [] if explained else deepcopy(list(episode.toolset.schemas))
+    is_explained = explains_format(episode.tool_format)
+    schemas = [] if is_explained else deepcopy(list(episode.toolset.schemas))
     if api == "text":
         messages = _as_text(messages, [turn.action for turn in episode.turns])
     elif api == "transformers":
@@ -60,7 +60,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
 
 
 def _make_valid(messages: list[Message]) -> None:
-    """Replaces the parts of earlier replies that strict servers refuse."""
+    """Replaces empty contents and unreadable arguments, which strict servers refuse."""
     for message in messages:
         calls = message.get("tool_calls", ())
         if message["role"] == "assistant" and not message["content"]:
@@ -79,17 +79,18 @@ def _is_object(text: str) -> bool:
 
 
 def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:
+    """Returns messages without calls, in which the roles user and assistant alternate."""
     replies = iter(actions)
-    plain: list[Message] = []
+    merged: list[Message] = []
     for message in messages:
         role, content = message["role"], message["content"]
         if role == "assistant":
-            plain.append({"role": role, "content": next(replies)})
-        elif role != "system" and plain and plain[-1]["role"] == "user":  # roles take turns
-            plain[-1]["content"] += f"\n{content}"
+            merged.append({"role": role, "content": next(replies)})
+        elif role != "system" and merged and merged[-1]["role"] == "user":
+            merged[-1]["content"] += f"\n{content}"
         else:
-            plain.append({"role": "user" if role == "tool" else role, "content": content})
-    return plain
+            merged.append({"role": "user" if role == "tool" else role, "content": content})
+    return merged
 
 
 def normalised_for_templates(messages: list[Message]) -> list[Message]:

@@ -1,4 +1,4 @@
-"""``CodingRepair-v0``: spaces, seeding and Gymnasium's tuple around an `Episode`."""
+"""``CodingRepair-v0``: the Gymnasium environment around an `Episode`."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -41,15 +41,15 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     *Reward*: 1.0 on the step that ends an episode whose patch passes every hidden test, else 0.0.
 
-    *terminated* after a submission, or by the toolset's rule for a reply without a call;
+    *terminated* after a submission, or a reply without a call if the toolset ends there;
     *truncated* by a limit, a `Stop` or an infrastructure failure. The same step grades the patch,
     except after an infrastructure failure.
 
-    *info* holds, at every step, ``task_id, text, observation_cut, messages`` (new chat messages,
+    *info* has at every step ``task_id, text, observation_cut, messages`` (new chat messages,
     OpenAI's form), ``turn, tool_calls, budget`` (the remaining amount of each limit, None
     if unlimited), ``stop_reason, reward_parts, error, mask_sample``; at the end also ``resolved``,
     ``patch`` (text) and ``grade`` (a `Grade`, None after an infrastructure failure), which names
-    hidden tests: never show it to a policy.
+    hidden tests: never display it to a policy.
 
     Args:
         tasks: ``"bundled"``, another source of `load_tasks`, or a list of rows.
@@ -74,7 +74,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             `coding_gym.sandbox.SandboxLimits` by name).
         command_timeout_s: Time limit of one command in seconds.
         grading: ``"hidden"``: the hidden tests grade every episode. ``"cached"``: they grade each
-            patch of a task once per process, and later episodes get the same grade. Use it for
+            patch of a task once per process, and later episodes have the same grade. Use it for
             policies that choose among few patches, as with `MenuActions`; a policy that writes
             code could repeat a patch that was resolved by luck. ``"none"``: no tests run at the
             end, the reward is 0 except for parts of wrappers, and tasks need no tests.
@@ -98,7 +98,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             cannot be used.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's own form
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 - as in Gymnasium
 
     def __init__(
         self,
@@ -118,8 +118,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         render_mode: str | None = None,
         **unknown: Any,
     ) -> None:
-        known = inspect.signature(CodingRepairEnv).parameters.keys() - {"unknown"}
-        check_arguments(ENV_ID, unknown, sorted(known))
+        keywords = inspect.signature(CodingRepairEnv).parameters.keys() - {"unknown"}
+        check_arguments(ENV_ID, unknown, sorted(keywords))
         if render_mode not in (None, "ansi"):
             raise InvalidArgumentError(f"render_mode must be None or 'ansi', got {render_mode!r}")
         self.render_mode = render_mode
@@ -139,8 +139,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         )
         if isinstance(sampler, Mapping) and "impossible" in sampler:
             sampler = dict(sampler)
-            mixed = with_impossible(self.config.tasks, sampler.pop("impossible"))
-            self.config = replace(self.config, tasks=mixed)
+            all_tasks = with_impossible(self.config.tasks, sampler.pop("impossible"))
+            self.config = replace(self.config, tasks=all_tasks)
         self.sampler = get_sampler(sampler, self.config.tasks)
         self.toolset, self.tool_format = get_toolset(toolset), tool_format
         self.tokenizer = get_tokenizer(tokenizer)
@@ -158,19 +158,23 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Starts an episode; a running one is discarded without a grade.
+        """Starts an episode; a running episode is discarded without a grade.
 
         Gymnasium's `TimeLimit` truncates episodes without a grade, so use ``max_turns`` instead of
         ``max_episode_steps``.
 
         Args:
             seed: Seeds the choice of tasks.
-            options: ``{"task_id": id}`` picks one of this env's tasks, ``{"task": row}`` is a task
-                as a row, and ``{"snapshot": snapshot}`` starts from an `EnvSnapshot`; without any
-                the sampler picks a task.
+            options: ``{"task_id": id}`` selects one of this env's tasks, ``{"task": row}`` is a
+                task as a row, and ``{"snapshot": snapshot}`` starts from an `EnvSnapshot`; without
+                options the sampler selects a task.
 
         Returns:
-            The observation of the problem statement (of a snapshot: the last one), and info.
+            The observation of the problem statement, or the last observation of the snapshot; info.
+
+        Raises:
+            UnknownTaskError, InvalidTaskError, InvalidArgumentError: ``options`` cannot be used.
+            SandboxUnavailableError: This machine cannot run the sandbox at all.
         """
         start = self.choose(seed=seed, options=options)
         self.close()
@@ -180,22 +184,22 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             episode.restore(start.episode)
         else:
             episode.start()
-        return self._answer(episode, episode.turns[-1] if episode.turns else None)
+        return self._observe(episode, episode.turns[-1] if episode.turns else None)
 
     def choose(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> Task | EnvSnapshot:
-        """Returns the task or snapshot with which `reset` would start for these arguments.
+        """Returns the task or snapshot that `reset` would start with these arguments.
 
         Sets the seed and advances the sampler by one task. A running episode continues.
         """
         super().reset(seed=seed)
         if seed is not None:  # a seed restarts the sequence of tasks
             self.sampler.restart()
-        requested = _read_options(options, self.config)
-        if isinstance(requested, EnvSnapshot):
-            check_equal(settings_of(self.config, requested.episode.task), requested.settings)
-        return requested or self.sampler.next(self.np_random)
+        start = _read_options(options, self.config)
+        if isinstance(start, EnvSnapshot):
+            check_equal(settings_of(self.config, start.episode.task), start.settings)
+        return start or self.sampler.next(self.np_random)
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Plays one action; the class documents the returned values.
@@ -206,7 +210,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """
         if not isinstance(action, str):
             raise InvalidArgumentError(
-                f"an action is a string, got {type(action).__name__}; use json.dumps on a call"
+                f"action must be a string, got {type(action).__name__}; use json.dumps on a call"
             )
         episode = self.episode
         turn = episode.step(action)
@@ -214,31 +218,31 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self.report_grade(episode.task.task_id, episode.grade)
         terminated = reason is not None and reason.terminated
         truncated = reason is not None and not reason.terminated
-        observation, info = self._answer(episode, turn)
+        observation, info = self._observe(episode, turn)
         return observation, turn.reward, terminated, truncated, info
 
     def report_grade(self, task_id: str, grade: Grade | None) -> None:
         """Reports the grade of an episode to the sampler; without a grade nothing is reported."""
         if grade is not None and grade.reason is not GradeReason.NOT_GRADED:
-            with suppress(UnknownTaskError):  # a task from options
+            with suppress(UnknownTaskError):  # the sampler has no task from options
                 self.sampler.record(task_id, resolved=grade.resolved)
 
-    def _answer(self, episode: Episode, turn: Turn | None) -> tuple[Observation, dict[str, Any]]:
-        """Returns the observation and the info of a turn; None for the start."""
+    def _observe(self, episode: Episode, turn: Turn | None) -> tuple[Observation, dict[str, Any]]:
+        """Returns the observation and the info after a turn, or at the start if it is None."""
         if turn is None:
-            messages, text = episode.opening, transcript.seen_text(episode.opening)
+            messages, text = episode.opening, transcript.visible_text(episode.opening)
         else:
             messages, text = turn.messages, turn.observation
-        ids, most = self.tokenizer.encode(text), self.max_obs_tokens
+        ids, length = self.tokenizer.encode(text), self.max_obs_tokens
         info = {
             **episode.info(),
             "text": text,
-            "observation_cut": len(ids) > most,
-            "messages": deepcopy(list(messages)),  # wrappers change infos
+            "observation_cut": len(ids) > length,
+            "messages": deepcopy(list(messages)),  # wrappers can change infos
             "reward_parts": {} if turn is None else dict(turn.reward_parts),
         }
-        # The last lines of a command show its outcome.
-        return pad(ids[:most] if turn is None else ids[-most:], self.tokenizer.pad_id, most), info
+        ids = ids[:length] if turn is None else ids[-length:]  # output ends with its result
+        return pad(ids, self.tokenizer.pad_id, length), info
 
     def render(self) -> str | None:
         """Returns the transcript of the episode as text, or None without a render mode."""

@@ -17,7 +17,7 @@ class Resumed(NamedTuple):
 
     Attributes:
         observation: The last observation.
-        info: Its info.
+        info: The last info.
         first_difference: Number of the first turn, from 1, whose observation differs from the
             record; None if all are equal.
     """
@@ -32,25 +32,25 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
 
     Each action keeps its token ids, log-probabilities, calls and weight version. The output of a
     command that reads the clock or random numbers can differ; `Resumed.first_difference` reports
-    it.
+    the difference.
 
     Args:
-        env: An env with the task, the toolset and the tool format of the record, and with texts as
-            actions.
+        env: An env with the task, the toolset and the tool format of the record; its actions are
+            texts.
         trajectory: The record.
-        turn: The number of actions to replay, from 0; the action that ended the episode cannot be
+        turn: Number of actions to replay, at least 0; the action that ended the episode cannot be
             replayed.
 
     Raises:
         UnknownTaskError: The env does not have the task.
-        InvalidArgumentError: The record has fewer turns, or the env has another toolset, tool
-            format, or a task of other content, or takes no texts as actions.
-        EpisodeError: The replay ended before that turn.
+        InvalidArgumentError: The record has fewer turns; the toolset, the tool format or the
+            content of the task differs; or the actions of the env are not texts.
+        EpisodeError: The episode ended during the replay.
     """
     core = core_env("resume_from", env)
-    most = len(trajectory.turns) - (trajectory.stop_reason is not None)
-    if not is_integer(turn) or not 0 <= turn <= most:
-        raise InvalidArgumentError(f"turn must be an integer from 0 to {most}, got {turn!r}")
+    max_turn = len(trajectory.turns) - (trajectory.stop_reason is not None)
+    if not is_integer(turn) or not 0 <= turn <= max_turn:
+        raise InvalidArgumentError(f"turn must be an integer from 0 to {max_turn}, got {turn!r}")
     task = find_task(core.config.tasks, trajectory.task_id)
     settings = settings_of(core.config, task)
     recorded_settings = {**trajectory.settings, "toolset": trajectory.toolset}
@@ -59,11 +59,11 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
     observation, info = env.reset(options={"task_id": trajectory.task_id})
     first_difference = None
     replies = [message for message in trajectory.messages if message["role"] == "assistant"]
-    for number, recorded in enumerate(trajectory.turns[:turn], start=1):
-        action = _action(recorded, replies[number - 1])
+    for number, recorded_turn in enumerate(trajectory.turns[:turn], start=1):
+        action = _action(recorded_turn, replies[number - 1])
         observation, _, terminated, truncated, info = env.step(action)
-        differs = core.episode.turns[-1].observation != recorded.observation
-        if differs and first_difference is None:
+        is_different = core.episode.turns[-1].observation != recorded_turn.observation
+        if is_different and first_difference is None:
             first_difference = number
         if terminated or truncated:
             raise EpisodeError(
@@ -74,7 +74,7 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
 
 
 def _action(turn: Turn, reply: Message) -> Completion:
-    """Returns the original action of a recorded turn."""
+    """Returns the action that was played in a recorded turn."""
     return Completion(
         turn.action,
         token_ids=turn.token_ids if turn.exact else (),

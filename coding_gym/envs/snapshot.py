@@ -1,4 +1,4 @@
-"""Snapshots of an env with its wrappers, to restore in this env or in another one."""
+"""Snapshots of an env with its wrappers, to restore in the same or another env."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ import gymnasium as gym
 
 from coding_gym.errors import InvalidArgumentError
 
-if TYPE_CHECKING:  # keeps the import of the package fast
+if TYPE_CHECKING:  # slow to import
     from coding_gym.envs.coding_repair import CodingRepairEnv
     from coding_gym.episode import EpisodeConfig, EpisodeSnapshot
     from coding_gym.task import Task
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # keeps the import of the package fast
 ObsType = TypeVar("ObsType")
 ActType = TypeVar("ActType")
 
-# Gymnasium's wrappers that have no state to save, without wrappers for arrays as actions.
+# Gymnasium's wrappers without state. Wrappers for array actions are not included.
 _STATELESS = {
     *("ArrayConversion", "JaxToNumpy", "JaxToTorch", "NumpyToTorch"),
     *("RepeatAction", "TransformAction", "ClipReward", "TransformReward"),
@@ -41,7 +41,7 @@ class EnvSnapshot:
     Attributes:
         episode: The running episode.
         settings: The settings of the episode; see `settings_of`.
-        tasks: Digest of the ids of the env's tasks.
+        tasks: Digest of the ids of all tasks of the env.
         sampler: Class name and state of the sampler, which has the position in the task sequence.
         seed: The last seed of the env.
         np_random: The state of the random generator of the env, which the sampler uses.
@@ -66,7 +66,7 @@ class EnvSnapshot:
             InvalidArgumentError: The state of a wrapper is not a JSON value.
             OSError: The file cannot be written.
         """
-        from coding_gym.envs.snapshot_file import save_snapshot  # imports the sandboxes
+        from coding_gym.envs.snapshot_file import save_snapshot  # slow to import
 
         save_snapshot(self, Path(path))
 
@@ -74,7 +74,7 @@ class EnvSnapshot:
     def load(cls, path: str | Path, env: gym.Env[Any, Any]) -> "EnvSnapshot":
         """Reads a snapshot for an env without changing the env; `restore` restores it.
 
-        Load only files that you trust: a forged one can contain any files of the sandbox and any
+        Load only files that you trust: a forged snapshot can have any files in the sandbox and any
         transcript.
 
         Args:
@@ -84,24 +84,24 @@ class EnvSnapshot:
 
         Raises:
             UnknownTaskError: The env does not have the task.
-            InvalidArgumentError: The file is missing or no snapshot; or the settings of the env,
+            InvalidArgumentError: The file is missing or not a snapshot; or the settings of the env,
                 the task or its environment differ.
             TemplateError: The template of the task cannot be built.
             OSError: The file cannot be read.
         """
-        from coding_gym.envs.snapshot_file import load_snapshot  # imports the sandboxes
+        from coding_gym.envs.snapshot_file import load_snapshot  # slow to import
 
         return load_snapshot(Path(path), core_env("load", env))
 
     def state_of(self, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
-        """Returns the saved state of a wrapper class, or None."""
+        """Returns the saved state of the wrapper's class, or None."""
         return self.wrappers.get(type(wrapper).__name__)
 
 
 def settings_of(config: "EpisodeConfig", task: "Task") -> dict[str, Any]:
     """Returns the settings that must be equal to continue an episode, as JSON values."""
     settings = {**config.settings(task), "toolset": config.toolset, "tokenizer": config.tokenizer}
-    return {k: v for k, v in settings.items() if k not in ("tasks", "challenge")}
+    return {key: settings[key] for key in settings if key not in ("tasks", "challenge")}
 
 
 def check_equal(settings: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
@@ -115,7 +115,7 @@ def check_equal(settings: Mapping[str, Any], recorded: Mapping[str, Any]) -> Non
 
 
 def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
-    """Yields ``env`` and the envs inside it, from the outside in."""
+    """Yields ``env`` and the envs inside it, the outermost first."""
     while isinstance(env, gym.Wrapper):
         yield env
         env = env.env
@@ -130,7 +130,8 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
 
     Raises:
         EpisodeError: No episode is running.
-        InvalidArgumentError: It is another env, or a wrapper does not save its state.
+        InvalidArgumentError: The innermost env is not ``CodingRepair-v0``, or a wrapper does not
+            save its state.
         SandboxError: The sandbox died.
     """
     core = core_env("snapshot", env)
@@ -140,8 +141,7 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
             name = type(layer).__name__
             if name in states:
                 raise InvalidArgumentError(f"a snapshot can save at most one {name}, got two")
-            wrapper: Any = layer
-            states[name] = wrapper.snapshot_state()
+            states[name] = layer.snapshot_state()  # type: ignore[attr-defined]
     episode = core.episode.snapshot()
     settings = settings_of(core.episode.config, episode.task)
     return EnvSnapshot(episode=episode, settings=settings, wrappers=states, **sequence_of(core))
@@ -166,21 +166,21 @@ def restore(
     The same actions then have the same results, also in the next episodes.
 
     Args:
-        env: The env of the snapshot, or one with the same arguments and wrappers.
+        env: The env of the snapshot, or an env with the same arguments and wrappers.
         snapshot: The snapshot.
 
     Returns:
         The observation and info at the time of the snapshot.
 
     Raises:
-        InvalidArgumentError: Arguments, tasks or wrappers of the env differ; it is not changed.
+        InvalidArgumentError: Arguments, tasks or wrappers of the env differ; the env is unchanged.
         SandboxUnavailableError: This machine cannot run the sandbox at all.
     """
     core = core_env("restore", env)
     if not isinstance(snapshot, EnvSnapshot):
-        raise InvalidArgumentError(f"restore takes a coding_gym.snapshot, got {snapshot!r:.80}")
-    kinds = map(type, layers(env))
-    names = sorted(kind.__name__ for kind in kinds if hasattr(kind, "snapshot_state"))
+        raise InvalidArgumentError(f"snapshot must be an EnvSnapshot, got {snapshot!r:.80}")
+    classes = map(type, layers(env))
+    names = sorted(cls.__name__ for cls in classes if hasattr(cls, "snapshot_state"))
     if names != sorted(snapshot.wrappers):
         raise InvalidArgumentError(
             f"the snapshot has the state of the wrappers {sorted(snapshot.wrappers)}, but this env "
@@ -204,13 +204,13 @@ def core_env(purpose: str, env: gym.Env[Any, Any]) -> "CodingRepairEnv":
     """Returns the `CodingRepairEnv` inside ``env``.
 
     Args:
-        purpose: The function or wrapper, for the error.
-        env: The env, which may be wrapped.
+        purpose: Name of the function or wrapper that needs the env, for the error.
+        env: The env, wrapped or not.
 
     Raises:
-        InvalidArgumentError: The innermost env is another one.
+        InvalidArgumentError: The innermost env is not a `CodingRepairEnv`.
     """
-    from coding_gym.envs.coding_repair import CodingRepairEnv  # imports the sandboxes
+    from coding_gym.envs.coding_repair import CodingRepairEnv  # slow to import
 
     core = getattr(env, "unwrapped", env)
     if not isinstance(core, CodingRepairEnv):
@@ -223,13 +223,13 @@ def core_env(purpose: str, env: gym.Env[Any, Any]) -> "CodingRepairEnv":
 
 def _has_state(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> bool:
     """Whether a wrapper has state to save; raises InvalidArgumentError for unknown wrappers."""
-    kind = type(wrapper)
-    if hasattr(kind, "snapshot_state"):
+    cls = type(wrapper)
+    if hasattr(cls, "snapshot_state"):
         return True
-    is_known = kind.__module__.startswith("gymnasium.") and kind.__name__ in _STATELESS
-    if not is_known and not kind.__module__.startswith("coding_gym.wrappers."):
+    is_known = cls.__module__.startswith("gymnasium.") and cls.__name__ in _STATELESS
+    if not is_known and not cls.__module__.startswith("coding_gym.wrappers."):
         raise InvalidArgumentError(
-            f"{kind.__name__} does not save its state in a snapshot; add a method snapshot_state "
-            "(see docs/snapshots.md), or take the snapshot of the env inside it"
+            f"{cls.__name__} does not save its state in a snapshot; add a method snapshot_state "
+            "(see docs/snapshots.md), or take a snapshot of the env inside it"
         )
     return False

@@ -1,7 +1,7 @@
 """Files of snapshots: one tar with the sandbox's files and a JSON document, without pickle.
 
 Its members are ``env.json``, ``data`` (the changed files in a format of the backend), and
-``sha256``, the digest of the two.
+``sha256``, the digest of these two members.
 """
 
 import io
@@ -58,7 +58,7 @@ def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
     spec = core.config.template(task).spec
     if document["spec"] != spec_digest(spec):
         raise InvalidArgumentError(
-            f"{path} is of a sandbox with another spec, or whose layers differ; use an env with "
+            f"the snapshot {path} needs a sandbox with the same spec and layers; use an env with "
             "the settings and the task of the snapshot"
         )
     files = Snapshot(backend=document["backend"], spec=spec, data=data)
@@ -67,10 +67,10 @@ def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
 
 
 def _write(path: Path, members: Mapping[str, bytes]) -> None:
-    """Writes a tar of members by name; a file at the path is replaced atomically.
+    """Writes a tar file with these members by name, atomically.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     partial = path.with_name(f"{path.name}.{uuid4().hex[:8]}.partial")
     try:
@@ -85,27 +85,27 @@ def _write(path: Path, members: Mapping[str, bytes]) -> None:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], bytes]:
-    """Returns the document of a file, and the changed files.
+    """Returns the JSON document of a snapshot file, and the sandbox's changed files.
 
     Raises:
-        InvalidArgumentError: There is no such file, it is damaged, or of another form.
-        OSError: It cannot be read.
+        InvalidArgumentError: The file is missing, damaged, or not a snapshot.
+        OSError: The file cannot be read.
     """
     try:
-        with tarfile.open(path, "r:") as tar:  # compressed data can be larger than memory
+        with tarfile.open(path, "r:") as tar:  # compressed data could exceed memory
             state = _content(tar, _STATE)
             document: dict[str, Any] = json.loads(state)
             if document["format"] != _FORMAT:
                 raise ValueError(
-                    f"its format must be {_FORMAT}, got {document['format']!r}; save a new one "
-                    "with this version"
+                    f"its format must be {_FORMAT}, got {document['format']!r}; save a new "
+                    "snapshot with this version"
                 )
             files = _content(tar, _FILES)
             if _content(tar, _DIGEST) != _digest(state, files):
                 raise ValueError("it is damaged; copy it again")
         return document, files
     except FileNotFoundError:
-        raise InvalidArgumentError(f"there is no snapshot {path}") from None
+        raise InvalidArgumentError(f"the snapshot {path} does not exist") from None
     except (
         tarfile.TarError,
         ValueError,
@@ -120,8 +120,8 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
 def _content(tar: tarfile.TarFile, name: str) -> bytes:
     entry = tar.getmember(name)
     file = tar.extractfile(entry)
-    if file is None or entry.issparse():  # holes can be larger than memory
-        raise ValueError(f"{name} is not a file without holes")
+    if file is None or entry.issparse():  # sparse data can exceed memory
+        raise ValueError(f"{name} must be a plain member of the tar, without holes")
     return file.read()
 
 

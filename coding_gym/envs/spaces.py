@@ -1,4 +1,4 @@
-"""The spaces: token ids with their mask; any text, with samples that are valid tool calls."""
+"""The observation space, token ids with their mask, and the action space, any text."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,11 +27,11 @@ def token_arrays(vocab_size: int, num_tokens: int) -> spaces.Dict:
 def pad(
     ids: Sequence[int] | NDArray[np.int32], pad_id: int, max_tokens: int
 ) -> dict[str, NDArray[np.int32] | NDArray[np.int8]]:
-    """Returns at most ``max_tokens`` ids as arrays of that length, padded on the right.
+    """Returns ids as arrays of length ``max_tokens``, padded on the right.
 
     Args:
-        ids: Token ids.
-        pad_id: The id of the padding.
+        ids: Token ids, at most ``max_tokens``.
+        pad_id: The id of the padding token.
         max_tokens: Length of both arrays.
 
     Returns:
@@ -62,9 +62,9 @@ class ActionText(spaces.Text):
         super().__init__(max_length=_MAX_LENGTH, min_length=0, seed=seed)
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """Draws a tool call; takes no mask."""
+        """Returns a random tool call; raises ValueError for a mask or probability."""
         if mask is not None or probability is not None:
-            raise ValueError(f"{type(self).__name__} takes no mask and no probability")
+            raise ValueError(f"mask and probability must be None for {type(self).__name__}")
         return Completion("", calls=[get_toolset(self.toolset).sample_call(self.np_random)])
 
     def contains(self, x: Any) -> bool:
@@ -72,7 +72,7 @@ class ActionText(spaces.Text):
         return isinstance(x, str) and len(x) <= self.max_length
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other space draws the same texts."""
+        """Whether the other space has the same toolset, and so the same samples."""
         return isinstance(other, ActionText) and repr(other) == repr(self)
 
     def __repr__(self) -> str:

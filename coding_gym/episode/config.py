@@ -1,4 +1,4 @@
-"""The settings of an episode: from JSON values, and for snapshots and records."""
+"""The settings of an episode, created from JSON values, and written to snapshots and records."""
 
 import hashlib
 import json
@@ -36,17 +36,17 @@ class EpisodeConfig:
     """The settings of episodes, and their tasks; `from_config` creates one from JSON values.
 
     Attributes:
-        tasks: The tasks; an `Episode` can have another one.
-        source: The name of the source of the tasks, for records; "" for rows.
+        tasks: The tasks; an `Episode` can have another task.
+        source: The name of the source of the tasks, for records; "" if the tasks are rows.
         toolset: Name of the toolset.
         tokenizer: Name of the tokenizer, which counts tokens and encodes plain replies.
         tool_format: The format of tool calls.
-        limits: Upper bounds of an episode.
+        limits: The upper bounds of an episode.
         sandbox: The options of the sandbox.
         command_timeout_s: Time limit of one command in seconds.
         grading: One of `GRADINGS`.
-        challenge: When grading may stop: at the first wrong result, or after all tests. One of
-            `CHALLENGES`, see `coding_gym.grading.grade`.
+        challenge: One of `CHALLENGES`: whether grading stops at the first wrong result, or runs
+            all tests; see `coding_gym.grading.grade`.
 
     Raises:
         InvalidArgumentError: A limit counts tokens, and the tokenizer has no chat template.
@@ -94,8 +94,8 @@ class EpisodeConfig:
             InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
                 cannot be used.
         """
-        known = signature(cls.from_config).parameters.keys() - {"unknown"}
-        check_arguments("episode", unknown, sorted(known))
+        keywords = signature(cls.from_config).parameters.keys() - {"unknown"}
+        check_arguments("episode", unknown, sorted(keywords))
         policy_tokenizer = get_tokenizer(tokenizer)
         check_format(tool_format, get_toolset(toolset).schemas, policy_tokenizer)
         if grading not in GRADINGS:
@@ -135,20 +135,20 @@ class EpisodeConfig:
             task: The task.
             change: Converts the template's spec to the spec of this sandbox; graders' sandboxes use
                 the template's spec.
-            files: The changed files of another episode's sandbox.
+            files: The changed files to restore, from the snapshot of another episode.
 
         Returns:
             The sandbox, and the template with the options of ``sandbox`` applied.
 
         Raises:
-            InvalidArgumentError: The image of the options lacks a required program.
+            InvalidArgumentError: The image in ``sandbox`` lacks a required program.
         """
         template = self.template(task)
-        backend = files.backend if files else self.sandbox.name  # a snapshot fits one backend only
+        backend = files.backend if files else self.sandbox.name  # a snapshot fits one backend
         sandbox = open_sandbox(change(template.spec), backend=backend, snapshot=files)
         try:
-            if self.sandbox.image and not files and (missing := missing_programs(sandbox)):
-                raise InvalidArgumentError(f"the image {self.sandbox.image!r} {missing}")
+            if self.sandbox.image and not files and (problem := missing_programs(sandbox)):
+                raise InvalidArgumentError(f"the image {self.sandbox.image!r} {problem}")
         except BaseException:
             sandbox.close()
             raise
@@ -167,7 +167,7 @@ class EpisodeConfig:
     def settings(self, task: Task) -> dict[str, Any]:
         """Returns the settings of an episode of a task for its record, JSON values.
 
-        Toolset and tokenizer are fields of the trajectory itself.
+        Toolset and tokenizer are not included, because they are fields of the trajectory.
         """
         return {
             "tasks": self.source,
@@ -184,7 +184,7 @@ class EpisodeConfig:
 def task_digest(task: Task) -> str:
     """Returns a digest of a task's problem, patches, tests and environment.
 
-    The digest has only the name of an image file or folder, so a copy in another folder is equal.
+    Only the last part of an image's path is used, so copies in other folders have equal digests.
     """
     parts: list[Any] = [
         task.base_commit,
@@ -196,6 +196,6 @@ def task_digest(task: Task) -> str:
     is_path = task.image.startswith(("/", "~", "."))
     image = PurePath(task.image).name if is_path else task.image
     environment = [task.interpreter, image, task.image_path, *task.install_commands]
-    if environment != ["base", "", ""]:  # so that digests in older records stay equal
+    if environment != ["base", "", ""]:  # digests in older records lack the default environment
         parts.append(environment)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

@@ -41,11 +41,11 @@ from coding_gym.tools.formats import ParsedAction, ReplyParser, system_prompt
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
-# The answer to an empty or truncated reply that would otherwise end the episode.
-_SILENCE = (
+# The notice after an empty or truncated reply that would otherwise end the episode.
+_NO_CONTENT = (
     "The reply has no text outside its reasoning, or is cut off. Call a tool, or say what is done."
 )
-_LEAST_S = 0.001  # a timeout must be above 0, even if no time is left after parsing a reply
+_MIN_TIMEOUT_S = 0.001  # because sandboxes require a timeout above 0
 
 _log = logging.getLogger(__name__)
 _grades = ProcessCache[Grade](1 << 14)
@@ -90,17 +90,17 @@ class Episode:
         config: The settings.
 
     Attributes:
-        task, config: The task to repair, and the settings with its limits.
+        task, config: The task to repair, and the settings.
         toolset, tokenizer, tool_format: As in the config.
         template: The template of the open sandbox, or None.
-        bounds: The limits, with the task's limit of turns if it is lower.
-        usage: The usage of these limits.
-        split_tokens: Control tokens that the caller splits in observations by `neutralise`; in
-            arguments of calls they are joined again before the call runs.
+        bounds: The limits of the config, with the task's limit of turns if that is lower.
+        usage: The usage of ``bounds`` so far.
+        split_tokens: Control tokens that the caller splits in observations by `neutralise`; the
+            episode joins them in arguments of calls before a call runs.
         opening: The messages before the first turn; empty before `start`.
-        stop_reason: The reason of the end; None before.
+        stop_reason: The reason why the episode ended; None before the end.
         grade: The verdict; None before the end, and after an infrastructure failure.
-        error: The last infrastructure failure, or "".
+        error: The message of the last infrastructure failure, or "".
     """
 
     def __init__(self, task: Task, config: EpisodeConfig) -> None:
@@ -118,13 +118,13 @@ class Episode:
         self.error = ""
         self._turns: list[Turn] = []
         self._call_ids: set[str] = set()
-        self._messages: list[Message] = []  # messages of the current action and its results
+        self._messages: list[Message] = []  # of the current action and its results
         self._results: list[ToolResult] = []
         self._context: ToolContext | None = None
         self._patch = Patch()
         self._closed = False
-        self._lock = threading.Lock()  # guards the sandbox and the flag of `close`
-        self._use = threading.Lock()  # held by a call that uses the sandbox
+        self._lock = threading.Lock()  # guards `_context`, `template` and `_closed`
+        self._call_lock = threading.Lock()  # held by a call that uses the sandbox
         self._chat: ChatIds | None = None  # only if a limit counts tokens
         if self.bounds.counts_tokens:
             self._chat = ChatIds(get_chat(self.tokenizer, self.toolset.schemas, self.tool_format))
@@ -162,7 +162,7 @@ class Episode:
         self._open(partial(self.config.open, self.task, change))
         keeps_shell = self.config.sandbox.keeps_shell
         prompt = system_prompt(self.toolset, self.tool_format, keeps_shell=keeps_shell)
-        self.opening = transcript.opening(prompt, self.task.problem_statement)
+        self.opening = transcript.opening_messages(prompt, self.task.problem_statement)
         if self._chat is not None:
             self._chat.opening(self.opening)
             self.usage.tokens += len(self._chat)
@@ -202,7 +202,7 @@ class Episode:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
         """
         if snapshot.task != self.task:
-            raise EpisodeError("a snapshot can be restored only in an episode of its task")
+            raise EpisodeError(f"restore needs an episode of an equal task {snapshot.task.task_id}")
         self._open(partial(self.config.open, self.task, files=snapshot.files))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
         self._call_ids = {call.call_id for turn in self._turns for call in turn.calls}
@@ -211,7 +211,7 @@ class Episode:
     def _open(self, open_once: Callable[[], tuple[Sandbox, Template]]) -> None:
         """Opens the sandbox, with a second attempt if the first one fails."""
         if self.opening:
-            raise EpisodeError("an episode can be started only once; create another one")
+            raise EpisodeError("an episode can be started only once; create another episode")
         task_id = self.task.task_id
         for attempt in ("first", "second"):
             try:
@@ -219,7 +219,7 @@ class Episode:
             except SandboxUnavailableError:
                 raise
             except InfrastructureError as failure:
-                _log.info("%s attempt to start %s: %s", attempt, task_id, failure)
+                _log.info("%s attempt to start %s failed: %s", attempt, task_id, failure)
                 self.error = str(failure)
                 if isinstance(failure, TemplateError):  # a second build would fail too
                     break
@@ -230,11 +230,11 @@ class Episode:
                         self._context, self.template, self.error = context, template, ""
                         return
                 sandbox.close()
-                raise EpisodeError("the episode was closed while it started; start another one")
+                raise EpisodeError("the episode was closed while it started; start another episode")
         _log.error("%s could not be started: %s", task_id, self.error)
 
     def step(self, action: str) -> Turn:
-        """Plays one action and returns it with its results, as a turn.
+        """Plays one action and returns the turn: the action and its results.
 
         If the prompt alone exceeds the token budget, the first action ends the episode with
         ``MAX_TOKENS``, and its calls are neither parsed nor run.
@@ -261,14 +261,14 @@ class Episode:
             if context is not None and reason is None:
                 parsed = self._read(reply)
                 calls = parsed.calls
-                self._messages.append(transcript.assistant(str(reply), parsed))
-                reason = self._answer(context, reply, parsed)
+                self._messages.append(transcript.assistant_message(str(reply), parsed))
+                reason = self._respond(context, reply, parsed)
             self.usage.turns += 1
             reason = reason or self.usage.spent(self.bounds)
             reward = self._finish(reason) if reason else 0.0
             turn = Turn(
                 action=str(reply),
-                # `trajectory` encodes plain text.
+                # `trajectory` adds the ids of plain text, because encoding takes time.
                 token_ids=tuple(self._ids_of(reply)) if reply is action else (),
                 exact=reply.exact or isinstance(action, Stop),  # a Stop has no sampled ids
                 logprobs=reply.logprobs,
@@ -278,7 +278,7 @@ class Episode:
                 messages=tuple(self._messages),
                 calls=calls,
                 results=tuple(self._results),
-                observation=transcript.seen_text(self._messages),
+                observation=transcript.visible_text(self._messages),
                 reward=reward,
                 reward_parts={"resolved": reward} if reason else {},
                 duration_s=time.perf_counter() - start,
@@ -288,7 +288,7 @@ class Episode:
 
     @contextmanager
     def access(self) -> Iterator[ToolContext]:
-        """Yields the sandbox, for a harness with its own loop.
+        """Yields the tool context with the sandbox, for a harness with its own loop.
 
         An infrastructure failure inside the block is raised again, after `discard_sandbox`. The
         sample is masked even if the harness catches the exception.
@@ -337,26 +337,26 @@ class Episode:
         """Returns the sampled ids of a reply; without them, an encoding of the reply."""
         return reply.token_ids or self.tokenizer.encode(reply.full_text)
 
-    def _answer(
+    def _respond(
         self, context: ToolContext, reply: Completion, parsed: ParsedAction
     ) -> StopReason | None:
         """Responds to a reply; returns the reason to end the episode, or None."""
         try:
             if parsed.calls:
                 return self._run_calls(context, parsed.calls)
-            return self._answer_no_call(context, reply, parsed)
+            return self._respond_without_call(context, reply, parsed)
         except InfrastructureError as failure:
             self.error = str(failure)
             return StopReason.SANDBOX_ERROR
 
     def _run_calls(self, context: ToolContext, calls: Sequence[ToolCall]) -> StopReason | None:
-        """Runs the calls of one action in order, until one of them ends the episode."""
+        """Runs the calls of one action in order; returns the reason if a call ends the episode."""
         is_unreadable = all(call.error for call in calls)
         self.usage.format_errors = self.usage.format_errors + 1 if is_unreadable else 0
         for call in calls:
             result = self._execute(context, call)
             self._results.append(result)
-            self._tell(transcript.answer(result))
+            self._add(transcript.tool_message(result))
             self.usage.tool_calls += 1
             reason = StopReason.SUBMITTED if result.submitted else self.usage.spent(self.bounds)
             if reason:
@@ -364,14 +364,14 @@ class Episode:
         return None
 
     def _execute(self, context: ToolContext, call: ToolCall) -> ToolResult:
-        """Runs one call; warnings precede the text of the result."""
+        """Runs one call and returns its result, with warnings before its text."""
         usage, bounds = self.usage, self.bounds
         if bounds.max_repeats is not None:
             usage.note_call(call)
         if bounds.max_seconds is not None:
             seconds_left = usage.seconds_left(bounds) or 0.0
             if seconds_left < context.command_timeout_s:
-                context = replace(context, command_timeout_s=max(seconds_left, _LEAST_S))
+                context = replace(context, command_timeout_s=max(seconds_left, _MIN_TIMEOUT_S))
         restored = replace(call, arguments=restore(call.arguments, self.split_tokens))
         start = time.perf_counter()
         result = self.toolset.execute(restored, context)
@@ -381,17 +381,17 @@ class Episode:
         content = usage.warning(bounds, call) + result.content
         return replace(result, content=content, call_id=call.call_id, duration_s=duration_s)
 
-    def _answer_no_call(
+    def _respond_without_call(
         self, context: ToolContext, reply: Completion, parsed: ParsedAction
     ) -> StopReason | None:
-        """Responds to a reply without a call by a user message, without budget warnings."""
+        """Responds to a reply without a call by a user message, which has no budget warnings."""
         if parsed.error:
             notice = parsed.error
             if self.bounds.max_repeats is not None:
                 self.usage.note_call(ToolCall("", {"error": notice}))
                 if self.usage.repeats == self.bounds.max_repeats:
-                    unread = ToolCall("", {"command": str(reply)})
-                    notice = collapse_warning(unread, self.usage.repeats) + notice
+                    unreadable_call = ToolCall("", {"command": str(reply)})
+                    notice = collapse_warning(unreadable_call, self.usage.repeats) + notice
             self.usage.tool_calls += 1
             self.usage.format_errors += 1
         else:
@@ -399,20 +399,20 @@ class Episode:
             if self.toolset.no_call_ends and template and _is_changed(context.sandbox, template):
                 if not reply.is_cut and transcript.has_content(parsed.text):
                     return StopReason.NO_TOOL_CALL
-                notice = _SILENCE
+                notice = _NO_CONTENT
             self.usage.tool_calls += 1
             errors = self.usage.format_errors
             self.usage.format_errors = 0 if self.toolset.no_call_ends else errors + 1
-        self._tell(transcript.user(notice))
+        self._add(transcript.user_message(notice))
         return self.usage.spent(self.bounds)
 
-    def _tell(self, message: Message) -> None:
+    def _add(self, message: Message) -> None:
         """Adds a message to the messages of the action."""
         self._messages.append(message)
         if self._chat is not None:
-            before = len(self._chat)
+            num_tokens = len(self._chat)
             self._chat.answer(message)
-            self.usage.tokens += len(self._chat) - before
+            self.usage.tokens += len(self._chat) - num_tokens
 
     def _finish(self, reason: StopReason) -> float:
         """Ends the episode and returns its reward; an infrastructure failure replaces the reason.
@@ -429,13 +429,13 @@ class Episode:
             else:
                 grade, excluded = self._grade(context.sandbox, template), self._patch.excluded
                 if excluded:
-                    self._tell(transcript.user(transcript.excluded_note(excluded)))
+                    self._add(transcript.user_message(transcript.excluded_note(excluded)))
                 self.grade = replace(grade, dropped_paths=grade.dropped_paths + excluded)
         except GradingError as failure:
             reason, self.error = StopReason.GRADING_ERROR, str(failure)
         except InfrastructureError as failure:
             reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
-        except BaseException as failure:  # also Ctrl-C; the next action ends the episode
+        except BaseException as failure:  # includes Ctrl-C; the next action ends the episode
             self.error = f"grading was interrupted: {failure!r}"
             raise
         self.stop_reason = reason
@@ -452,23 +452,23 @@ class Episode:
             return Grade(resolved=False, reason=GradeReason.NOT_GRADED)
         backend, challenge = self.config.sandbox.name, self.config.challenge
 
-        def graded() -> Grade:
+        def compute() -> Grade:
             return grade_patch(
                 self.task, template, self._patch, backend=backend, challenge=challenge
             )
 
         if self.config.grading != "cached":
-            return graded()
+            return compute()
         key = plan_key(self.task, template), template.key, self._patch.text
-        return _grades.get((*key, self.task.impossible_test, backend, challenge), graded)
+        return _grades.get((*key, self.task.impossible_test, backend, challenge), compute)
 
-    def _not_applied(self, why: str) -> Grade:
+    def _not_applied(self, detail: str) -> Grade:
         hacked = False if self.task.impossible_test else None
         reason = GradeReason.PATCH_NOT_APPLIED
-        return Grade(resolved=False, reason=reason, detail=why, hacked=hacked)
+        return Grade(resolved=False, reason=reason, detail=detail, hacked=hacked)
 
     def patch(self) -> Patch:
-        """Returns the change so far, or the graded one once the episode has ended.
+        """Returns the diff of the current tree; after the end of the episode, the graded diff.
 
         Raises:
             PatchError: A patch cannot represent the tree, for example because it is too large.
@@ -479,10 +479,10 @@ class Episode:
         return diff(self._context.sandbox, self.template)
 
     def refuse_patch(self, text: str, why: str) -> None:
-        """Records a patch that does not apply, with its grade; for ended episodes.
+        """Records a patch that does not apply, and the grade for it; for ended episodes.
 
         Args:
-            text: The patch, which may not be a diff.
+            text: The text of the patch, which need not be a diff.
             why: The reason, for the grade's detail.
         """
         self._patch = Patch(text)
@@ -525,8 +525,8 @@ class Episode:
     def info(self) -> dict[str, Any]:
         """Returns the current state of the episode, without the gold patch.
 
-        The values are JSON values, except the `Grade` at the end, whose ``duration_s`` is 0 here;
-        its ``detail`` can quote output of tests. The only timing is the rest of ``max_seconds``.
+        The values are JSON values, except the `Grade` at the end, whose ``duration_s`` is 0 here
+        and whose ``detail`` can quote output of tests. The remaining seconds are the only timing.
         """
         reason = self.stop_reason
         data: dict[str, Any] = {
@@ -541,41 +541,41 @@ class Episode:
         if reason is not None:
             grade = self.grade
             data["resolved"] = grade is not None and grade.resolved
-            data["grade"] = grade and deepcopy(replace(grade, duration_s=0.0))
+            data["grade"] = None if grade is None else deepcopy(replace(grade, duration_s=0.0))
             data["patch"] = self._patch.text
         return data
 
     def close(self) -> None:
         """Frees the sandbox without grading; idempotent."""
-        with self._lock:  # a start in another thread must see the flag
+        with self._lock:  # `start` in another thread checks `_closed`
             self._closed = True
         self._free()
 
     @contextmanager
     def _running(self, name: str) -> Iterator[None]:
-        """Checks that the episode is running, and excludes other calls.
+        """Checks that the episode is running, and rejects simultaneous calls.
 
         Raises:
             EpisodeError: The episode is not running, or another call uses it.
         """
-        if not self._use.acquire(blocking=False):
+        if not self._call_lock.acquire(blocking=False):
             raise EpisodeError(f"{name} was called while another call uses the episode")
         try:
             if not self.opening:
                 raise EpisodeError(f"{name} was called before start")
             if self.stop_reason is not None:
                 cause = ": ".join(filter(None, (self.stop_reason, self.error)))
-                raise EpisodeError(f"the episode has ended ({cause}); start another one")
+                raise EpisodeError(f"the episode has ended ({cause}); start another episode")
             if self._closed:
-                raise EpisodeError("the episode was closed; start another one")
+                raise EpisodeError("the episode was closed; start another episode")
             yield
         finally:
-            self._use.release()
+            self._call_lock.release()
 
 
 @cache
 def _parser(tool_format: str, toolset: str, tokenizer: str) -> ReplyParser:
-    """Returns the parser of these settings, created once per process."""
+    """Returns the parser for these settings; each parser is created once per process."""
     tools = get_toolset(toolset)
     return ReplyParser(
         tool_format,
@@ -586,8 +586,8 @@ def _parser(tool_format: str, toolset: str, tokenizer: str) -> ReplyParser:
 
 
 def _is_changed(sandbox: Sandbox, template: Template) -> bool:
-    """Returns whether the tree differs from the base."""
+    """Returns whether the tree differs from the base tree."""
     try:
         return not diff(sandbox, template).is_empty
-    except PatchError:  # the tree is changed: an unchanged one has an empty patch
+    except PatchError:  # an unchanged tree has an empty patch, which is valid
         return True

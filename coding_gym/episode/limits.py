@@ -23,29 +23,29 @@ class Limits(JsonRecord):
 
     The first bound that is reached ends the episode immediately, even within an action: the
     remaining calls of the action do not run. nano-agent 5.0.0 checks only between replies and
-    allows one reply more than its limit; here an episode ends after ``max_tool_calls`` calls.
+    allows one reply more than its limit; this package ends an episode after ``max_tool_calls``.
 
     Attributes:
-        max_turns: Actions. A task can have a lower limit.
-        max_tool_calls: Tool calls; a reply without a call counts as one, except for a
-            command-line agent.
-        max_tokens: Tokens of the chat in a request to a model: contents, roles, control tokens and
-            tool schemas.
+        max_turns: Maximum number of actions. A task can have a lower limit.
+        max_tool_calls: Maximum number of tool calls; a reply without a call counts as one call,
+            except for a command-line agent.
+        max_tokens: Maximum number of tokens of the chat, as in a request to a model: contents,
+            roles, control tokens and tool schemas.
         reserve_tokens: The episode ends as soon as this many of ``max_tokens`` or fewer are left.
         warn_tokens: Whether results of tools warn when few tokens are left.
         warn_tool_calls: Whether results of tools warn when few tool calls are left.
-        max_seconds: Seconds inside tool calls; a command is killed when they are used up. For a
-            command-line agent: seconds since its first request; see
+        max_seconds: Maximum time inside tool calls, in seconds; a command is killed then. For a
+            command-line agent: time since its first request; see
             `coding_gym.agents.capture.CapturedRequests`.
         max_cost: Maximum cost of the tokens, in the currency of the prices.
         input_price: Price of a million tokens of prompts.
         output_price: Price of a million tokens of replies.
-        max_repeats: Maximum number of identical calls in a row; the last allowed one gets a
-            warning.
+        max_repeats: Maximum number of consecutive identical calls; the result of the last allowed
+            call has a warning.
         max_format_errors: Number of consecutive unreadable replies that ends the episode.
 
     Raises:
-        InvalidArgumentError: Two bounds contradict each other. `parse` checks each bound.
+        InvalidArgumentError: Two fields contradict each other. `parse` checks each field.
     """
 
     max_turns: Count | None = MAX_TURNS
@@ -62,7 +62,7 @@ class Limits(JsonRecord):
     max_format_errors: Count | None = None
 
     def __post_init__(self) -> None:
-        """Raises InvalidArgumentError for bounds that contradict each other."""
+        """Raises InvalidArgumentError for fields that contradict each other."""
         if self.max_cost is not None and not (self.input_price or self.output_price):
             raise InvalidArgumentError("max_cost needs input_price or output_price above 0, got 0")
         if self.max_tokens is not None and self.max_tokens <= self.reserve_tokens:
@@ -79,7 +79,7 @@ class Limits(JsonRecord):
 
         Args:
             limits: Fields of this class by name.
-            max_turns: Short for ``limits={"max_turns": ...}``.
+            max_turns: The same as ``limits={"max_turns": ...}``.
 
         Raises:
             InvalidArgumentError: A field cannot be used, or ``max_turns`` contradicts ``limits``.

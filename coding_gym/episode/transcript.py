@@ -11,20 +11,20 @@ from coding_gym.tools.formats import ParsedAction
 from coding_gym.tools.schemas import SHELLS
 from coding_gym.trajectory import Message
 
-_EXCLUDED = 5  # maximum number of names in the note
-_REASONING = re.compile(  # the second mark is Gemma's; without \A the search is quadratic
+_MAX_NAMES = 5  # in the note on excluded files
+_REASONING = re.compile(  # the channel marks are Gemma's; without \A the search is quadratic
     r"\A.*(?:</think>|<channel\|>)|(?:<think>|<\|channel>thought).*", re.DOTALL
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # characters that control a terminal
 
 
-def opening(system_prompt: str, problem_statement: str) -> tuple[Message, ...]:
+def opening_messages(system_prompt: str, problem_statement: str) -> tuple[Message, ...]:
     """Returns the first messages of an episode."""
     system = {"role": "system", "content": system_prompt}
     return system, {"role": "user", "content": problem_statement}
 
 
-def assistant(action: str, parsed: ParsedAction) -> Message:
+def assistant_message(action: str, parsed: ParsedAction) -> Message:
     """Returns the policy's reply as a message in OpenAI's form.
 
     ``content`` is the text without the calls. Ids and argument strings of a reply in OpenAI's form
@@ -52,35 +52,35 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
 
 def excluded_note(names: Sequence[str]) -> str:
     """Returns the note about new files and folders that are not part of the patch."""
-    more = f" and {len(names) - _EXCLUDED} more" if len(names) > _EXCLUDED else ""
-    return f"Excluded from the patch, not part of a repair: {', '.join(names[:_EXCLUDED])}{more}"
+    rest = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"Excluded from the patch, not part of a repair: {', '.join(names[:_MAX_NAMES])}{rest}"
 
 
 def has_content(text: str) -> bool:
-    """Returns whether a reply has text outside its reasoning, even if one mark is missing."""
+    """Returns whether a reply has text outside reasoning, also if a reasoning mark is missing."""
     return bool(_REASONING.sub("", text).strip())
 
 
-def answer(result: ToolResult) -> Message:
-    """Returns the message of a result of a call."""
+def tool_message(result: ToolResult) -> Message:
+    """Returns the result of a tool call as a message."""
     return {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
 
 
-def user(text: str) -> Message:
-    """Returns a notice to the policy."""
+def user_message(text: str) -> Message:
+    """Returns a notice to the policy as a user message."""
     return {"role": "user", "content": text}
 
 
-def seen_text(messages: Sequence[Message]) -> str:
-    """Returns the new text for the policy: the contents of all messages except its replies."""
+def visible_text(messages: Sequence[Message]) -> str:
+    """Returns the text of tool results and user messages, joined by line breaks."""
     return "\n".join(m["content"] for m in messages if m["role"] in ("tool", "user"))
 
 
 def render(messages: Sequence[Message], footer: str = "") -> str:
     """Returns the chat as text for people, with its control characters escaped.
 
-    A shell command is displayed as ``$ command``, another call as ``▶ name arguments``, after the
-    text of the reply; the results are indented below.
+    A reply's text precedes its calls: a shell command as ``$ command``, another call as
+    ``▶ name arguments``. Results are indented.
     """
     blocks = [_block(message) for message in messages if message["role"] != "system"]
     text = "\n\n".join([*blocks, footer] if footer else blocks)
@@ -100,7 +100,7 @@ def _block(message: Message) -> str:
 
 
 def _call_text(name: str, arguments: str) -> str:
-    with suppress(ValueError, AttributeError, RecursionError):  # not one string in an object
+    with suppress(ValueError, AttributeError, RecursionError):  # arguments with one value only
         (command,) = json.loads(arguments).values()
         if name in SHELLS and isinstance(command, str):
             return f"$ {command}"

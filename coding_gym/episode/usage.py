@@ -1,4 +1,4 @@
-"""The usage of an episode's limits, and the warnings about it in replies of tools."""
+"""The usage of an episode's limits, and the warnings about it in results of tools."""
 
 import json
 import math
@@ -13,7 +13,7 @@ TOKENS_CRITICAL = 1500
 TOKENS_LOW = 3000
 CALLS_LOW = 5
 _PRICED_TOKENS = 1_000_000
-_MAX_COMMAND_CHARS = 200  # longest excerpt of a repeated command
+_MAX_COMMAND_CHARS = 200  # of the excerpt of a repeated command
 
 
 @dataclass(slots=True)
@@ -43,8 +43,8 @@ class Usage:
     def left(self, limits: Limits) -> dict[str, int | float | None]:
         """Returns the remaining amount of each limit by name, at least 0; None without a bound.
 
-        ``tokens`` includes the reserve; ``seconds`` is rounded up; ``repeats`` and
-        ``format_errors`` count the further consecutive calls or replies that end the episode.
+        ``tokens`` includes the reserve; ``seconds`` is rounded up. After ``repeats`` more identical
+        calls, or ``format_errors`` more unreadable replies, in a row, the episode ends.
         """
         seconds = self.seconds_left(limits)
         bounds: dict[str, tuple[int | float | None, int | float]] = {
@@ -57,12 +57,12 @@ class Usage:
             "format_errors": (limits.max_format_errors, self.format_errors),
         }
         return {
-            name: None if most is None else most - min(used, most)
-            for name, (most, used) in bounds.items()
+            name: None if bound is None else bound - min(used, bound)
+            for name, (bound, used) in bounds.items()
         }
 
     def seconds_left(self, limits: Limits) -> float | None:
-        """Returns the seconds left, rounded down to milliseconds; None without a bound."""
+        """Returns the remaining seconds, rounded down to milliseconds; None without a bound."""
         if limits.max_seconds is None:
             return None
         return max(0, math.floor((limits.max_seconds - self.seconds) * 1000)) / 1000
@@ -80,14 +80,14 @@ class Usage:
         self.last_call = request
 
     def warning(self, limits: Limits, call: ToolCall) -> str:
-        """Returns the warnings before the result of the current call, which is not yet counted.
+        """Returns the warnings for the result of a call that `tool_calls` does not count yet.
 
         Wording, order and thresholds of the first warning, about tokens or calls, are nano-agent
         5.0.0's (``agent.py``, ``Agent._tool_reply``).
         """
-        left, warning = self.left(limits), ""
-        tokens = left["tokens"] if limits.warn_tokens else None
-        calls = left["tool_calls"] if limits.warn_tool_calls else None
+        budget, warning = self.left(limits), ""
+        tokens = budget["tokens"] if limits.warn_tokens else None
+        calls = budget["tool_calls"] if limits.warn_tool_calls else None
         if tokens is not None and tokens < TOKENS_CRITICAL:
             warning = "Token limit critical! Apply your best fix now.\n"
         elif tokens is not None and tokens < TOKENS_LOW:
@@ -120,11 +120,11 @@ class Usage:
         return None
 
 
-def collapse_warning(call: ToolCall, num_times: int) -> str:
-    """Returns the warning before the result of a repeated call.
+def collapse_warning(call: ToolCall, num_repeats: int) -> str:
+    """Returns the warning for the result of a repeated call.
 
-    The wording is NeMo Gym's (its mini-SWE-agent environment). A call with other arguments than a
-    command is displayed with the tool's name; the middle of a long call is omitted.
+    The wording is NeMo Gym's (its mini-SWE-agent environment). A call whose arguments are not a
+    single command is displayed with the tool's name; the middle of a long call is omitted.
     """
     arguments = dict(call.arguments)
     command = arguments.get("cmd", arguments.get("command"))
@@ -132,6 +132,6 @@ def collapse_warning(call: ToolCall, num_times: int) -> str:
         command = f"{call.name} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
     excerpt = well_formed(ends(command, _MAX_COMMAND_CHARS, " … "))
     return (
-        f"The last {num_times} commands you generated were identical: '{excerpt}'. This suggests "
+        f"The last {num_repeats} commands you generated were identical: '{excerpt}'. This suggests "
         "you may be stuck in a loop. Please try a different approach or command.\n"
     )

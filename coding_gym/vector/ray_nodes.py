@@ -10,8 +10,8 @@ from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_extra
 from coding_gym.task import Task
 
-# After this many lost actors the episode is the probable cause, for instance because it exhausts
-# memory. A machine can also be lost for other reasons, so the number is not smaller.
+# After this many lost actors the episode is the probable cause, for instance by exhausting memory.
+# Machines are also lost for other reasons, so the number is not smaller.
 MAX_LOSSES = 5
 
 _SPREAD = 1.0  # extra episodes per CPU before a node without the environment is used
@@ -22,7 +22,7 @@ class Node:
     """One node and its load.
 
     Attributes:
-        node_id: Ray's id.
+        node_id: Ray's id of the node.
         actor: The handle of the actor on the node.
         num_cpus: Number of CPUs of the node in Ray's resources.
         num_running: Number of episodes on the node.
@@ -37,7 +37,7 @@ class Node:
 
 
 class RayNodes:
-    """All nodes of a cluster that have CPUs, including nodes that join later; thread-safe.
+    """The nodes of a cluster that have CPUs, including nodes that join later; thread-safe.
 
     An actor reserves no CPU, because an episode mostly waits for its sandbox or its model.
 
@@ -61,8 +61,8 @@ class RayNodes:
         self._nodes: dict[str, Node | None] = {}  # None for a node that cannot run sandboxes
         self._lock = Lock()
         self._problem: Exception | None = None
-        self._is_ours = not self.ray.is_initialized()
-        if self._is_ours:
+        self._owns_connection = not self.ray.is_initialized()
+        if self._owns_connection:
             try:
                 self.ray.init(address=address, log_to_driver=False, logging_level="ERROR")
             except (ConnectionError, ValueError) as problem:
@@ -71,27 +71,27 @@ class RayNodes:
     def place(self, task: Task) -> Node:
         """Returns the node with the fewest episodes per CPU, and counts the new episode.
 
-        A task with an environment or image goes to the least busy node that has it, unless that
-        node is much busier than the least busy one.
+        A task with an environment or image is placed on a node that has it, unless this node has
+        over 1 episode per CPU more than the least busy node.
 
         Raises:
-            SandboxUnavailableError: No node is left that can run the sandbox.
+            SandboxUnavailableError: No live node can run the sandbox.
         """
         environment = environment_of(task)
         with self._lock:
-            nodes = self._usable()
-            least = min(_load(node) for node in nodes)
+            nodes = self._usable_nodes()
+            min_load = min(_load(node) for node in nodes)
             nodes_with_environment = [
                 node
                 for node in nodes
-                if environment in node.environments and _load(node) <= least + _SPREAD
+                if environment in node.environments and _load(node) <= min_load + _SPREAD
             ]
             candidates = nodes_with_environment or nodes
-            chosen = min(candidates, key=lambda node: (_load(node), node.node_id))
-            chosen.num_running += 1
+            target = min(candidates, key=lambda node: (_load(node), node.node_id))
+            target.num_running += 1
             if environment:
-                chosen.environments.add(environment)
-            return chosen
+                target.environments.add(environment)
+            return target
 
     def release(self, node: Node) -> None:
         """Removes an ended episode from the count of the node."""
@@ -99,12 +99,12 @@ class RayNodes:
             node.num_running -= 1
 
     def discard(self, node: Node, problem: Exception, *, is_unusable: bool = False) -> None:
-        """Removes a node whose actor died, or one that cannot run sandboxes.
+        """Removes a node whose actor died, or that cannot run sandboxes.
 
         Args:
-            node: The node; a live node gets a new actor.
+            node: The node; if it is alive, the next `place` starts a new actor on it.
             problem: The reason.
-            is_unusable: Whether the node is never used again.
+            is_unusable: Whether the node is excluded from then on.
         """
         with self._lock:
             self._problem = problem
@@ -123,27 +123,27 @@ class RayNodes:
             return
         for node in nodes:
             self.ray.kill(node.actor)
-        if self._is_ours:
+        if self._owns_connection:
             self.ray.shutdown()
 
-    def _usable(self) -> list[Node]:
-        """Returns the nodes that are alive and can run sandboxes; starts actors on new ones."""
+    def _usable_nodes(self) -> list[Node]:
+        """Returns the nodes that are alive and can run sandboxes; starts actors on new nodes."""
         num_cpus = self._num_cpus()
         for node_id in num_cpus.keys() - self._nodes.keys():
             if num_cpus[node_id]:
                 self._nodes[node_id] = Node(node_id, self._start(node_id), num_cpus[node_id])
-        usable = [node for key, node in self._nodes.items() if node and key in num_cpus]
-        if not usable:
-            why = f"; {self._problem}" if self._problem else ""
+        nodes = [node for key, node in self._nodes.items() if node and key in num_cpus]
+        if not nodes:
+            reason = f"; {self._problem}" if self._problem else ""
             raise SandboxUnavailableError(
-                f"the cluster {self.address!r} has no node that can run the sandbox{why}"
+                f"the cluster {self.address!r} has no node that can run the sandbox{reason}"
             )
-        return usable
+        return nodes
 
     def _num_cpus(self) -> dict[str, float]:
         """Returns the number of CPUs of each live node, by its id."""
         nodes = self.ray.nodes()
-        return {one["NodeID"]: one["Resources"].get("CPU", 0) for one in nodes if one["Alive"]}
+        return {n["NodeID"]: n["Resources"].get("CPU", 0) for n in nodes if n["Alive"]}
 
     def _start(self, node_id: str) -> Any:
         strategies = import_module("ray.util.scheduling_strategies")
@@ -156,7 +156,7 @@ class RayNodes:
 
 
 def environment_of(task: Task) -> str:
-    """Returns a key of a task's environment; "" if it is the interpreter's own environment."""
+    """Returns a key of a task's environment; "" if it is this process's interpreter."""
     if task.image:
         return task.image
     if task.interpreter == "base" and not task.install_commands:

@@ -21,7 +21,7 @@ class RayVectorEnv(CodingRepairVectorEnv):
     tasks on any node. If a node dies, its running episodes are truncated with ``mask_sample`` True
     in their infos, and the next ones start on other nodes.
 
-    Each node needs this package and the files of the tasks at the same paths; it builds the
+    Each node needs this package and the files of the tasks at the same paths, and builds the
     templates of its tasks.
 
     Args:
@@ -68,8 +68,8 @@ class RayVectorEnv(CodingRepairVectorEnv):
             raise InvalidArgumentError(
                 f"env_wrappers cannot be sent to other nodes: {problem}"
             ) from None
-        # Two calls per env at a time: one of them can end the command of the other.
+        # Two simultaneous calls per env, because `close` ends the command of a running `step`.
         nodes = RayNodes(self._address, Worker, (pickled,), 2 * num_envs)
         self._closing.callback(nodes.close)
-        local = make_envs(num_envs, wrappers, env_kwargs)
-        return [RemoteEnv(index, env, nodes) for index, env in enumerate(local)]
+        local_envs = make_envs(num_envs, wrappers, env_kwargs)
+        return [RemoteEnv(index, env, nodes) for index, env in enumerate(local_envs)]

@@ -1,4 +1,4 @@
-"""One env of a `RayVectorEnv`: its episodes run on nodes, its sampler runs in this process."""
+"""One env of a `RayVectorEnv`: episodes run on nodes, the sampler runs in this process."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,9 +34,8 @@ class RemoteEnv(gym.Env[Any, Any]):
     ``mask_sample`` True in its info; the next reset chooses another node.
 
     Args:
-        index: The number of the env, which names it on the nodes.
-        env: A local env with the same wrappers. It has the spaces and the sampler, and is never
-            reset.
+        index: The number of the env, its key on the nodes.
+        env: A local env with the same wrappers, for the spaces and the sampler; it is never reset.
         nodes: The cluster, with a `Worker` on each node.
     """
 
@@ -51,7 +50,7 @@ class RemoteEnv(gym.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode on the best node for its task; see `CodingRepairEnv.reset`."""
+        """Starts an episode on the node from `RayNodes.place`; see `CodingRepairEnv.reset`."""
         start = self._core.choose(seed=seed, options=options)
         if isinstance(start, EnvSnapshot):
             task, options = start.episode.task, {"snapshot": start}
@@ -61,15 +60,15 @@ class RemoteEnv(gym.Env[Any, Any]):
                 options = {"task_id": task.task_id}
         losses = 0
         while True:
-            previous, self._node = self._node, None
-            if previous is not None:
-                self._nodes.release(previous)
+            old_node, self._node = self._node, None
+            if old_node is not None:
+                self._nodes.release(old_node)
             self._node = node = self._nodes.place(task)
-            if previous is not None and previous is not node:
-                with suppress(SandboxError):  # the node is lost, and the episode with it
-                    self._ask(previous, lambda env: env.close())
+            if old_node is not None and old_node is not node:
+                with suppress(SandboxError):  # no episode remains on a lost node
+                    self._apply(old_node, lambda env: env.close())
             try:
-                self._last = self._ask(node, lambda env: env.reset(seed=seed, options=options))
+                self._last = self._apply(node, lambda env: env.reset(seed=seed, options=options))
             except SandboxUnavailableError as failure:
                 self._nodes.discard(node, failure, is_unusable=True)
             except _LostNodeError:
@@ -82,9 +81,9 @@ class RemoteEnv(gym.Env[Any, Any]):
     def step(self, action: Any) -> Step:
         """Plays one action; the class documents the result if the node dies."""
         try:
-            result: Step = self._ask(self._node, lambda env: env.step(action))
+            result: Step = self._apply(self._node, lambda env: env.step(action))
         except _LostNodeError as failure:
-            result = self._lost(failure)
+            result = self._lost_transition(failure)
         else:
             if "grade" in result[4]:
                 self._core.report_grade(result[4]["task_id"], result[4]["grade"])
@@ -92,9 +91,9 @@ class RemoteEnv(gym.Env[Any, Any]):
         return result
 
     def snapshot(self) -> EnvSnapshot:
-        """Returns a snapshot of the running episode, with the sequence of the local sampler."""
-        taken: EnvSnapshot = self._ask(self._node, snapshot)
-        return replace(taken, **sequence_of(self._core))
+        """Returns a snapshot of the running episode, with the state of the local sampler."""
+        remote: EnvSnapshot = self._apply(self._node, snapshot)
+        return replace(remote, **sequence_of(self._core))
 
     def get_wrapper_attr(self, name: str) -> Any:
         """Returns a function that calls a method or reads an attribute on the node.
@@ -103,7 +102,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         """
         if self._node is None:
             return self.env.get_wrapper_attr(name)
-        return lambda *args, **kwargs: self._ask(self._node, partial(_call, name, args, kwargs))
+        return lambda *args, **kwargs: self._apply(self._node, partial(_call, name, args, kwargs))
 
     def set_wrapper_attr(self, name: str, value: Any, **_force: bool) -> bool:
         """Raises InvalidArgumentError, because the next episode can run on another node."""
@@ -115,22 +114,22 @@ class RemoteEnv(gym.Env[Any, Any]):
     @property
     def episode(self) -> Any:
         """An object with the attribute ``ended`` of the running or last episode."""
-        return SimpleNamespace(ended=bool(self._end(lambda env: env.unwrapped.episode.ended)))
+        return SimpleNamespace(ended=bool(self._try_apply(lambda env: env.unwrapped.episode.ended)))
 
     def close(self) -> None:
         """Ends a running command and the episode; idempotent."""
-        self._end(lambda env: env.close())
+        self._try_apply(lambda env: env.close())
         self.env.close()
 
-    def _end(self, function: Callable[[Any], Any]) -> Any:
-        """Calls a function with the env on its node; returns None if there is no live node."""
+    def _try_apply(self, function: Callable[[Any], Any]) -> Any:
+        """Applies a function to the env on its node; returns None without a node or on failure."""
         if self._node is not None:
-            with suppress(Exception):  # the node is lost, and the episode with it
-                return self._ask(self._node, function)
+            with suppress(Exception):  # no episode remains on a lost node
+                return self._apply(self._node, function)
         return None
 
-    def _ask(self, node: Node | None, function: Callable[[Any], Any]) -> Any:
-        """Calls a function with the env on a node; returns its result or raises its exception."""
+    def _apply(self, node: Node | None, function: Callable[[Any], Any]) -> Any:
+        """Applies a function to the env on a node; returns its result or raises its exception."""
         errors = self._nodes.ray.exceptions
         if node is None:
             raise EpisodeError("there is no episode; call reset first")
@@ -143,10 +142,10 @@ class RemoteEnv(gym.Env[Any, Any]):
             reason = next(iter(str(failure).splitlines()), "")
             raise _LostNodeError(f"the node of the episode was lost: {reason}") from None
 
-    def _lost(self, failure: Exception) -> Step:
+    def _lost_transition(self, failure: Exception) -> Step:
         """Returns the transition of an episode whose node died, with the last observation."""
         observation, info = self._last
-        ended = {
+        changes = {
             "text": "",
             "observation_cut": False,
             "messages": [],
@@ -159,7 +158,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             "grade": None,
             "patch": "",
         }
-        return observation, 0.0, False, True, {**info, **ended}
+        return observation, 0.0, False, True, {**info, **changes}
 
 
 class Worker:
@@ -172,10 +171,10 @@ class Worker:
     def __init__(self, pickled: bytes) -> None:
         self._pickled = pickled
         self._envs: dict[int, Env] = {}
-        self._lock = Lock()  # two calls of an env can overlap
+        self._lock = Lock()  # calls for an env can overlap
 
     def apply(self, index: int, function: Callable[[Any], Any]) -> Any:
-        """Calls a function with the env of this number, and returns its result."""
+        """Applies a function to the env of this number, and returns its result."""
         with self._lock:
             if index not in self._envs:
                 from ray import cloudpickle

@@ -14,7 +14,7 @@ Job = tuple["Future[Any]", Callable[[], Any]]
 
 
 class Transition(NamedTuple):
-    """The result of an action, or of a reset, with reward 0 and both flags False."""
+    """The result of an action or a reset; a reset has reward 0 and both flags False."""
 
     observation: Any
     reward: float
@@ -26,8 +26,8 @@ class Transition(NamedTuple):
 class Slot:
     """One env of a vector env; its jobs run one after the other on a separate thread.
 
-    The thread is a daemon, so the exit of the interpreter does not wait for long commands. The
-    thread has a reference to the queue only, so an unused vector env is garbage-collected.
+    The thread is a daemon, so the interpreter exits without waiting for long commands. The thread
+    refers to the queue only, so an unused vector env is garbage-collected.
 
     Args:
         index: The number of the env in the vector env.
@@ -56,7 +56,7 @@ class Slot:
         return self._thread.is_alive()
 
     def begin_step(self, action: Any) -> None:
-        """Starts an action, or the next episode if the last one has ended."""
+        """Starts an action; if the episode has ended, starts the next episode instead."""
         if self.is_ended:
             self.begin_reset()
         else:
@@ -72,10 +72,10 @@ class Slot:
     def take(self) -> Transition:
         """Waits for the pending result and returns it, or raises the exception of the env."""
         assert self.pending is not None  # noqa: S101 - the vector env calls it for busy slots only
-        failure = self.pending.exception()  # waits; an interrupt leaves the result pending
+        failure = self.pending.exception()  # waits; after an interrupt the result is still pending
         future, self.pending = self.pending, None
         if failure is not None:
-            if not self.is_ended:  # a wrapper can fail after the end of the episode
+            if not self.is_ended:  # a wrapper can raise after the end of the episode
                 core: Any = self.env.unwrapped
                 self.is_ended = core.episode.ended
             failure.add_note(f"raised by env {self.index} of a vector env")
@@ -100,9 +100,9 @@ class Slot:
         if self._thread is not current_thread():  # a wrapper can close its vector env
             self._thread.join()
 
-    def _submit(self, work: Callable[[], Any]) -> "Future[Any]":
+    def _submit(self, function: Callable[[], Any]) -> "Future[Any]":
         future: Future[Any] = Future()
-        self._jobs.put((future, work))
+        self._jobs.put((future, function))
         return future
 
     def _step(self, action: Any) -> Transition:
@@ -116,11 +116,11 @@ class Slot:
 
 
 def _work(jobs: "SimpleQueue[Job | None]") -> None:
-    """Runs jobs until it gets None; it has no references between jobs."""
+    """Runs jobs until it gets None; between jobs it has no reference to a job."""
     while job := jobs.get():
-        future, work = job
+        future, function = job
         try:
-            future.set_result(work())
+            future.set_result(function())
         except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             future.set_exception(error)
-        del job, future, work
+        del job, future, function

@@ -26,8 +26,8 @@ def make_envs(
 
     Args:
         num_envs: The number of envs.
-        wrappers: The innermost first. An entry is ``{"name": ..., "kwargs": {...}}``, with optional
-            ``kwargs``, or a callable that takes an env and returns one.
+        wrappers: The wrappers, the innermost first: ``{"name": ..., "kwargs": {...}}``, with
+            optional ``kwargs``, or a callable that takes an env and returns an env.
         env_kwargs: Arguments of `CodingRepairEnv`.
 
     Raises:
@@ -40,13 +40,13 @@ def make_envs(
         for _ in range(num_envs):
             spec = deepcopy(gym.spec(ENV_ID))
             spec.kwargs = dict(env_kwargs)
-            # The checker only checks the first step of each env.
+            # Gymnasium's checker would repeat the same checks of the first step in each env.
             envs.append(gym.make(spec, disable_env_checker=True))
             for wrap in wraps:
                 envs[-1] = wrap(envs[-1])
-            first, last = (cast("CodingRepairEnv", env.unwrapped) for env in (envs[0], envs[-1]))
-            if first is not last:
-                last.sampler.share(first.sampler)
+            first_env, new_env = (cast("CodingRepairEnv", e.unwrapped) for e in (envs[0], envs[-1]))
+            if new_env is not first_env:
+                new_env.sampler.share(first_env.sampler)
     except BaseException:
         for env in envs:
             env.close()
@@ -55,11 +55,11 @@ def make_envs(
 
 
 def _wrap(entry: Any) -> Wrap:
-    """Returns an entry of ``wrappers`` as a function of an env."""
+    """Returns the function that wraps an env as an entry of ``wrappers`` describes."""
     if callable(entry):
         return cast("Wrap", entry)
     if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-        raise InvalidArgumentError(f"a wrapper is {_FORM} or a callable, got {entry!r}")
+        raise InvalidArgumentError(f"a wrapper must be {_FORM} or a callable, got {entry!r}")
     check_arguments("a wrapper", entry, ("name", "kwargs"))
     name, kwargs = entry["name"], dict(entry.get("kwargs", {}))
     try:

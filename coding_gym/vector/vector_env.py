@@ -29,7 +29,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     """N ``CodingRepair-v0`` envs, each with its wrappers, on N threads of one process.
 
     `reset` and `step` return the same values as Gymnasium's ``SyncVectorEnv`` with the same envs,
-    including infos, but the envs run in parallel. Threads are sufficient, because episodes mostly
+    including infos, but run the envs in parallel. Threads are sufficient, because episodes mostly
     wait for their sandboxes. After the end of an episode the next action is ignored and starts a
     new episode (``AutoresetMode.NEXT_STEP``).
 
@@ -43,9 +43,9 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     Args:
         num_envs: N.
         env_wrappers: For each wrapper of each env, the innermost first,
-            ``{"name": "TokenBudget", "kwargs": {...}}``, where the name is that of a class in
-            `coding_gym.wrappers` or ``"module:Class"``; or a callable that takes and returns an
-            env.
+            ``{"name": "TokenBudget", "kwargs": {...}}``, where the name is a class of
+            `coding_gym.wrappers` or ``"module:Class"``; or a callable that takes an env and
+            returns an env.
         **env_kwargs: Arguments of `CodingRepairEnv`.
 
     Raises:
@@ -57,9 +57,9 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     def __init__(
         self, num_envs: int, *, env_wrappers: Sequence[WrapperEntry] = (), **env_kwargs: Any
     ) -> None:
-        self.closed = True  # until there is something to close
+        self.closed = True  # Gymnasium's flag; there is nothing to close yet
         envs = self._make_envs(at_least_one("num_envs", num_envs), env_wrappers, env_kwargs)
-        # Gymnasium takes functions that create envs: each of these returns the next env.
+        # Gymnasium takes functions that create envs; each function here returns the next env.
         super().__init__([partial(next, iter(envs))] * num_envs)
         self._slots = [Slot(index, env) for index, env in enumerate(self.envs)]
         self._finalizer = weakref.finalize(self, _stop, self._slots)
@@ -86,19 +86,19 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         Raises:
             InvalidArgumentError: An argument cannot be used.
             UnknownTaskError, InvalidTaskError: As for a single env.
-            EpisodeError: With ``reset_mask``: an action is pending, or an env had no reset yet.
+            EpisodeError: With ``reset_mask``: an action is pending, or an env was never reset.
         """
         seeds = self._seeds(seed)
-        chosen, env_options = self._split(options)
+        indices, env_options = self._read_mask(options)
         self._check_open()
-        if len(chosen) < self.num_envs:
+        if len(indices) < self.num_envs:
             _check_idle("reset of some envs", self._slots)
             _check_started(self._slots)
         self._drop_all()
-        for index in chosen:
+        for index in indices:
             self._slots[index].begin_reset(seeds[index], env_options)
         transitions = self._take_all()
-        infos = [(index, t.info) for index, t in zip(chosen, transitions, strict=True)]
+        infos = [(index, t.info) for index, t in zip(indices, transitions, strict=True)]
         observations = [transition.observation for transition in self.latest]
         return stack(self.single_observation_space, observations), merge_infos(infos, self.num_envs)
 
@@ -114,7 +114,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
 
         Raises:
             InvalidArgumentError: ``actions`` is not a batch of N actions.
-            EpisodeError: There was no reset, or an action is pending: call `recv` first.
+            EpisodeError: An env was never reset, or an action is pending: call `recv` first.
         """
         self._check_open()
         _check_idle("step", self._slots)
@@ -132,16 +132,16 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             InvalidArgumentError, EpisodeError: As for `step`; no action has started.
         """
         self._check_open()
-        slots = self._slots if env_ids is None else self._chosen(env_ids)
-        # Gymnasium would treat the characters of a text as a batch.
-        single = [] if isinstance(actions, str) else list(iterate(self.action_space, actions))
-        if len(single) != len(slots):
+        slots = self._slots if env_ids is None else self._slots_of(env_ids)
+        # Gymnasium would treat the characters of a string as a batch.
+        batch = [] if isinstance(actions, str) else list(iterate(self.action_space, actions))
+        if len(batch) != len(slots):
             raise InvalidArgumentError(
                 f"actions must be a batch of {len(slots)}, one for each env, got {actions!r:.80}"
             )
         _check_idle("send", slots)
         _check_started(slots)
-        for slot, action in zip(slots, single, strict=True):
+        for slot, action in zip(slots, batch, strict=True):
             slot.begin_step(action)
 
     def recv(self, min_envs: int = 1) -> Batch:
@@ -156,21 +156,21 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             of the envs.
 
         Raises:
-            InvalidArgumentError: Fewer actions are pending.
-            Exception: The exception of an env, as in `step`. This env accepts another action; the
-                next `recv` returns the results of the other envs.
+            InvalidArgumentError: Fewer than ``min_envs`` actions are pending.
+            Exception: The exception of an env, as in `step`. This env then accepts another
+                action; the next `recv` returns the results of the other envs.
         """
         self._check_open()
         slots = self._wait(at_least_one("min_envs", min_envs))
-        numbered = [
+        transitions = [
             transition._replace(info=transition.info | {"env_id": slot.index})
             for slot, transition in zip(slots, _take(slots), strict=True)
         ]
-        return to_batch(self.single_observation_space, numbered)
+        return to_batch(self.single_observation_space, transitions)
 
     @property
     def latest(self) -> list[Transition]:
-        """The last result of each env after its first reset, as in a single env."""
+        """The last result of each env that was reset, in the form of a single env."""
         return [slot.latest for slot in self._slots if slot.latest is not None]
 
     def snapshot(self, index: int) -> EnvSnapshot:
@@ -180,7 +180,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             EpisodeError: The env has no running episode, or an action is pending.
         """
         self._check_open()
-        (slot,) = self._chosen([index])
+        (slot,) = self._slots_of([index])
         _check_idle("snapshot", [slot])
         return self._snapshot_of(slot.env)
 
@@ -231,20 +231,20 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             )
         return [None if s is None else int(s) for s in seeds]
 
-    def _chosen(self, env_ids: Sequence[int] | NDArray[Any]) -> list[Slot]:
-        """Returns the slots with these numbers, in order; InvalidArgumentError for others."""
+    def _slots_of(self, env_ids: Sequence[int] | NDArray[Any]) -> list[Slot]:
+        """Returns the slots with these numbers; raises InvalidArgumentError for invalid numbers."""
         ids = list(env_ids) if np.iterable(env_ids) else [None]
-        is_known = all(is_integer(i) and 0 <= i < self.num_envs for i in ids)
-        if not is_known or len(set(ids)) < len(ids):
+        is_valid = all(is_integer(i) and 0 <= i < self.num_envs for i in ids)
+        if not is_valid or len(set(ids)) < len(ids):
             raise InvalidArgumentError(
                 f"env_ids must be different numbers from 0 to {self.num_envs - 1}, got {env_ids!r}"
             )
         return [self._slots[int(index)] for index in ids]
 
-    def _split(self, options: dict[str, Any] | None) -> tuple[list[int], dict[str, Any] | None]:
+    def _read_mask(self, options: dict[str, Any] | None) -> tuple[list[int], dict[str, Any] | None]:
         """Returns the envs to reset, and the options for each of them, without ``reset_mask``."""
         if not isinstance(options, dict) or "reset_mask" not in options:
-            return list(range(self.num_envs)), options  # each env checks the other options
+            return list(range(self.num_envs)), options  # each env checks its options
         mask = options["reset_mask"]
         is_mask = isinstance(mask, np.ndarray) and mask.dtype == np.bool_
         if not is_mask or mask.shape != (self.num_envs,) or not mask.any():
@@ -256,7 +256,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         return np.flatnonzero(mask).tolist(), env_options
 
     def _wait(self, num: int) -> list[Slot]:
-        """Waits until ``num`` slots are done, and returns all that are done; see `recv`."""
+        """Waits until ``num`` slots are done, and returns all done slots; see `recv`."""
         pending = [slot.pending for slot in self._slots if slot.pending is not None]
         if num > len(pending):
             raise InvalidArgumentError(
@@ -271,7 +271,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         return [slot for slot in self._slots if slot.pending is not None and slot.pending.done()]
 
     def _take_all(self) -> list[Transition]:
-        """Waits for all busy slots and takes their results; an error discards all results."""
+        """Waits for all busy slots and returns their results; an exception discards all results."""
         try:
             return _take(self._wait(sum(slot.pending is not None for slot in self._slots)))
         except Exception:  # exceptions of envs are raised again; no result is pending afterwards
@@ -311,24 +311,24 @@ def make_vec(
 
 def _check_idle(name: str, slots: Sequence[Slot]) -> None:
     """Raises EpisodeError if an action is pending in one of the slots."""
-    busy = [slot.index for slot in slots if slot.pending is not None]
-    if busy:
+    pending_ids = [slot.index for slot in slots if slot.pending is not None]
+    if pending_ids:
         raise EpisodeError(
-            f"{name} needs idle envs, got pending actions in envs {busy}; recv them first, or reset"
+            f"{name} needs idle envs, got pending envs {pending_ids}; recv or reset them first"
         )
 
 
 def _check_started(slots: Sequence[Slot]) -> None:
-    """Raises EpisodeError if one of the slots had no reset yet."""
+    """Raises EpisodeError if one of the slots was never reset."""
     if any(slot.latest is None for slot in slots):
         raise EpisodeError("there are no episodes yet; call reset first")
 
 
 def _take(slots: Sequence[Slot]) -> list[Transition]:
-    """Takes the results of done slots; if one failed, the others keep their results."""
+    """Returns the results of done slots; if a slot failed, the other results stay pending."""
     for slot in slots:
         if slot.pending is not None and slot.pending.exception() is not None:
-            slot.take()  # raises
+            slot.take()  # raises the exception of the env
     return [slot.take() for slot in slots]
 
 

@@ -41,22 +41,22 @@ class MenuActions(
     Each action runs ordinary tool calls: it takes one turn, and its calls count against all
     limits. A masked action takes one turn and changes nothing.
 
-    *Observation*: the env's observation, and three arrays of numbers from 0 to 1:
+    *Observation*: the env's observation, and three arrays with values from 0 to 1:
 
     - ``action_mask``, int8, shape (2 + K,): 1 for each action that has an effect now;
-    - ``candidates``, float32, shape (K, F): `CANDIDATE_FEATURES` of each candidate; zeros in the
-      remaining rows;
+    - ``candidates``, float32, shape (K, F): `CANDIDATE_FEATURES` of each candidate; rows without
+      a candidate are 0;
     - ``menu``, float32, shape (M,): `MENU_FEATURES`.
 
     The candidates come from repair templates at the lines that failing visible tests execute. They
     are computed once per program and process, at the first ``reset``, in a separate sandbox,
-    together with the result of the visible tests for each candidate. So they are the same in every
-    episode. Hidden tests are not used.
+    together with the result of the visible tests for each candidate, so every episode has the same
+    candidates. Hidden tests are not used.
 
     A `coding_gym.Stop` is also an action. The wrapper needs the toolset ``nano`` and Python tasks.
 
     Args:
-        env: The environment, which may be wrapped.
+        env: A ``CodingRepair-v0`` env, wrapped or not.
         num_candidates: K, the maximum number of candidates.
 
     Raises:
@@ -69,7 +69,7 @@ class MenuActions(
             raise InvalidArgumentError(
                 f"MenuActions needs toolset='nano', got {self._core.toolset.name!r}"
             )
-        inner = dict_space("MenuActions", env)
+        inner_space = dict_space("MenuActions", env)
         num_slots = at_least_one("num_candidates", num_candidates)
         gym.utils.RecordConstructorArgs.__init__(self, num_candidates=num_slots)
         gym.Wrapper.__init__(self, env)
@@ -79,7 +79,7 @@ class MenuActions(
         self.action_space = spaces.Discrete(num_actions)
         self.observation_space = spaces.Dict(
             {
-                **inner.spaces,
+                **inner_space.spaces,
                 "action_mask": spaces.Box(0, 1, (num_actions,), np.int8),
                 "candidates": spaces.Box(0, 1, (num_slots, len(CANDIDATE_FEATURES)), np.float32),
                 "menu": spaces.Box(0, 1, (len(MENU_FEATURES),), np.float32),
@@ -94,13 +94,13 @@ class MenuActions(
         Raises:
             InvalidArgumentError: The task is not in Python, or the snapshot has another menu.
         """
-        state = self._restored(options)
+        state = self._menu_state(options)
         observation, info = self.env.reset(seed=seed, options=options)
         task = self._core.episode.task
         if task.language != "python":
             raise InvalidArgumentError(
                 f"MenuActions needs tasks in Python, got {task.task_id} in {task.language!r}; "
-                "choose others with task_ids"
+                "select Python tasks with task_ids"
             )
         program = self._program(self._core.episode)
         self._menu = Menu(program, self._num_slots, None if state is None else state["menu"])
@@ -111,11 +111,11 @@ class MenuActions(
 
         Raises:
             EpisodeError: There is no running episode.
-            InvalidArgumentError: The action is not a number of the menu.
+            InvalidArgumentError: The action is neither a number of the menu nor a `Stop`.
         """
         menu = self._running_menu
-        played = action if isinstance(action, Stop) else self._completion(menu, action)
-        observation, reward, terminated, truncated, info = self.env.step(played)
+        inner_action = action if isinstance(action, Stop) else self._completion(menu, action)
+        observation, reward, terminated, truncated, info = self.env.step(inner_action)
         if not isinstance(action, Stop):
             menu.note([m["content"] for m in info["messages"] if m["role"] == "tool"])
         return self._observe(menu, observation, info), reward, terminated, truncated, info
@@ -125,10 +125,10 @@ class MenuActions(
         return {"num_candidates": self._num_slots, "menu": self._running_menu.state()}
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Returns the mask of the actions that have an effect now, shape (2 + K,), never all False.
+        """Returns the mask of the actions that have an effect now, shape (2 + K,); never all 0.
 
         Raises:
-            EpisodeError: There was no `reset` yet.
+            EpisodeError: `reset` was not called yet.
         """
         return self._running_menu.mask()
 
@@ -148,26 +148,26 @@ class MenuActions(
             raise EpisodeError("there is no episode yet; call reset first")
         return self._menu
 
-    def _restored(self, options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    def _menu_state(self, options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Returns the menu's state in the snapshot of the options; None without a snapshot."""
         if not isinstance((options or {}).get("snapshot"), EnvSnapshot):
             return None
         state: Mapping[str, Any] | None = state_in(options, self)
         if state is None or state["num_candidates"] != self._num_slots:
-            others = "no menu" if state is None else f"num_candidates={state['num_candidates']}"
+            content = "no menu" if state is None else f"num_candidates={state['num_candidates']}"
             raise InvalidArgumentError(
                 f"MenuActions with num_candidates={self._num_slots} cannot continue a snapshot "
-                f"with {others}; take it with coding_gym.snapshot(env)"
+                f"with {content}; take it with coding_gym.snapshot(env)"
             )
         return state
 
     def _completion(self, menu: Menu, action: Any) -> Completion:
-        # Stable-Baselines3 passes arrays without a dimension.
+        # Stable-Baselines3 passes 0-dimensional arrays.
         number = action[()] if isinstance(action, np.ndarray) else action
-        highest = FIRST_CANDIDATE + self._num_slots - 1
-        if not is_integer(number) or not 0 <= number <= highest:
+        max_action = FIRST_CANDIDATE + self._num_slots - 1
+        if not is_integer(number) or not 0 <= number <= max_action:
             raise InvalidArgumentError(
-                f"an action of MenuActions is a number from 0 to {highest}, got {action!r}"
+                f"action must be an integer from 0 to {max_action} or a Stop, got {action!r}"
             )
         return Completion("", calls=menu.calls(int(number)))
 
@@ -175,10 +175,10 @@ class MenuActions(
         self, menu: Menu, observation: Observation, info: Mapping[str, Any]
     ) -> Observation:
         turns, max_turns = info["budget"]["turns"], self._core.episode.bounds.max_turns
-        share = 1.0 if turns is None or max_turns is None else turns / max_turns
+        turns_left = 1.0 if turns is None or max_turns is None else turns / max_turns
         return {
             **observation,
             "action_mask": menu.mask().astype(np.int8),
             "candidates": menu.candidate_features(),
-            "menu": menu.features(share),
+            "menu": menu.features(turns_left),
         }

@@ -24,11 +24,11 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     the step raises an exception, so no record is lost silently.
 
     Args:
-        env: A ``CodingRepair-v0`` env, which may be wrapped.
-        folder: The folder; created if it is missing.
+        env: A ``CodingRepair-v0`` env, wrapped or not.
+        folder: The folder; created if it does not exist.
 
     Raises:
-        InvalidArgumentError: ``env`` is another env.
+        InvalidArgumentError: The innermost env is not ``CodingRepair-v0``.
         OSError: The folder cannot be created.
     """
 
@@ -45,21 +45,21 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode; a record from a snapshot includes the turns of the snapshot."""
+        """Starts an episode; after a reset to a snapshot, the record includes its turns."""
         rewards = state_in(options, self)
-        started = super().reset(seed=seed, options=options)
+        observation, info = super().reset(seed=seed, options=options)
         self._rewards = list(rewards or ())
         self._seed = seed
-        return started
+        return observation, info
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """Plays one action.
 
         Raises:
-            InfrastructureError: The ended episode could not be written.
+            InfrastructureError: The record of the ended episode could not be written.
         """
         observation, reward, terminated, truncated, info = super().step(action)
-        if len(self._core.episode.turns) == 1:  # an inner wrapper can have raised in its reset
+        if len(self._core.episode.turns) == 1:  # an inner wrapper may have raised in `reset`
             self._rewards = []
         parts = {name: float(part) for name, part in info["reward_parts"].items()}
         self._rewards.append((float(reward), parts))

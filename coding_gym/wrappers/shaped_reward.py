@@ -33,11 +33,11 @@ class ShapedReward(
 
     *At the end*: any reward of `coding_gym.rewards.reward_names`, such as ``patch_similarity`` or
     ``net_fraction_fixed``. These parts use the patch and the grade of the episode; no test runs
-    again. After an infrastructure failure (``info["mask_sample"]``) there are no
-    parts. If the policy tampered with the tests, no part is above 0.
+    again. After an infrastructure failure (``info["mask_sample"]``) the reward has no parts. If the
+    policy tampered with the tests, no part is above 0.
 
     *At every turn*: ``visible_tests`` adds ``weight * (gamma * potential after - potential
-    before)``. The potential of a tree is the number of passing visible tests minus that of the base
+    before)``. The potential of a tree is its number of passing visible tests minus that of the base
     tree, divided by the number of visible tests; it is 0 at the start and after the end. The parts
     of an episode, discounted by ``gamma``, sum to 0, so the optimal policy does not change. The
     tests run as for a grade, in a clean sandbox with the files of the base, after each turn that
@@ -50,13 +50,13 @@ class ShapedReward(
     `ShapedReward` for all parts.
 
     Args:
-        env: A ``CodingRepair-v0`` env, which may be wrapped. Rewards of single tests
+        env: A ``CodingRepair-v0`` env, wrapped or not. Rewards of single tests
             (``net_fraction_fixed``, ``fraction_passed``) need ``challenge="passed"``; rewards of
             the grade need a ``grading`` other than ``"none"``.
         parts: A list of ``{"name": "file_match", "weight": 0.1}``. A negative weight is a penalty.
         gamma: The discount of the training, above 0 and at most 1, for ``visible_tests``. Below 1
-            the undiscounted sum of its parts is not 0, and its share of the weights grows with the
-            env's ``max_turns``.
+            the undiscounted sum of its parts is not 0; their bound, which counts in the sum of the
+            weights, grows with the env's ``max_turns``.
 
     Raises:
         InvalidArgumentError, UnknownNameError: An argument is invalid, or does not match the env.
@@ -84,18 +84,18 @@ class ShapedReward(
         self._check_needs()
         self._check_sum()
         self._potential = 0.0
-        self._visible_part: float | None = None  # part of the last turn
+        self._visible_part: float | None = None  # of the last turn
         self._potentials: dict[str, float] = {}  # by patch, of this episode
 
     def _check_needs(self) -> None:
         for reward, _ in self._weighted:
-            reads_tests = "grade" in reward.needs
-            if (reads_tests or "resolved" in reward.needs) and not self._core.config.is_graded:
+            needs_tests = "grade" in reward.needs
+            if (needs_tests or "resolved" in reward.needs) and not self._core.config.is_graded:
                 raise InvalidArgumentError(
                     f"{reward.name!r} is computed from a grade, got grading='none'; remove the "
                     "part, or make the env with grading='hidden'"
                 )
-            if reads_tests and self._core.config.challenge != "passed":
+            if needs_tests and self._core.config.challenge != "passed":
                 raise InvalidArgumentError(
                     f"{reward.name!r} reads single tests, which the grader verifies only with "
                     f"challenge='passed', got challenge={self._core.config.challenge!r}; make the "
@@ -105,21 +105,21 @@ class ShapedReward(
     def _check_sum(self) -> None:
         bounds = {reward.name: abs(weight) * reward.span for reward, weight in self._weighted}
         if self._visible_weight:
-            turns = _discounted_turns(self._gamma, self._core.config.limits.max_turns)
-            bounds[VISIBLE_TESTS] = abs(self._visible_weight) * turns
+            span = _visible_span(self._gamma, self._core.config.limits.max_turns)
+            bounds[VISIBLE_TESTS] = abs(self._visible_weight) * span
         total = math.fsum(bounds.values())
         if total >= 1:
             terms = ", ".join(f"{name} {bound:.3g}" for name, bound in bounds.items())
             raise InvalidArgumentError(
                 "the weights of all parts, each times the range of its reward, must sum to less "
                 f"than 1, so that a resolved episode earns most, got {total:.3g} ({terms}); lower "
-                "some of them"
+                "some weights"
             )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[ObsType, dict[str, Any]]:
-        """Starts an episode; one from a snapshot continues with its potential.
+        """Starts an episode; after a reset to a snapshot, from the potential of its tree.
 
         Raises:
             InvalidTaskError: A part cannot be computed for the task: it has no gold patch, or its
@@ -143,7 +143,7 @@ class ShapedReward(
             if problem:
                 raise InvalidTaskError(
                     f"task {task.task_id} has no reward {name!r}: {problem}; remove the part, or "
-                    "choose other tasks with task_ids"
+                    "select other tasks with task_ids"
                 )
 
     def step(self, action: ActType) -> tuple[ObsType, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -176,14 +176,14 @@ class ShapedReward(
         return {name: float(part) for name, part in parts.items()}
 
     def _next_visible_part(self) -> float:
-        before = self._potential
-        self._potential = 0.0 if self._core.episode.ended else self._measured()
+        last_potential = self._potential
+        self._potential = 0.0 if self._core.episode.ended else self._current_potential()
         weight = 0.0 if self._core.episode.task.impossible_test else self._visible_weight
-        self._visible_part = weight * (self._gamma * self._potential - before)
+        self._visible_part = weight * (self._gamma * self._potential - last_potential)
         return self._visible_part
 
-    def _measured(self) -> float:
-        """Returns the potential of the tree; the last potential after an infrastructure failure."""
+    def _current_potential(self) -> float:
+        """Returns the tree's potential; after an infrastructure failure, the last potential."""
         episode = self._core.episode
         if episode.template is None or not episode.turns[-1].calls:
             return self._potential
@@ -211,15 +211,15 @@ def _weights(parts: Any) -> dict[str, float]:
         raise InvalidArgumentError(f"parts must be a list such as {_FORM}, got {parts!r}")
     weights: dict[str, float] = {}
     for number, part in enumerate(parts):
-        where = f"parts[{number}]"
+        label = f"parts[{number}]"
         if not isinstance(part, Mapping) or not {"name", "weight"} <= set(part):
-            raise InvalidArgumentError(f"{where} must be an object as in {_FORM}, got {part!r}")
-        check_arguments(where, part, ("name", "weight"))
+            raise InvalidArgumentError(f"{label} must be an object as in {_FORM}, got {part!r}")
+        check_arguments(label, part, ("name", "weight"))
         name, weight = part["name"], part["weight"]
         name = name if name == VISIBLE_TESTS else get_reward(name).name
         if not is_number(weight) or not 0 < abs(weight) < 1:
             raise InvalidArgumentError(
-                f"{where}: the weight of {name!r} must be a number between -1 and 1 other than 0, "
+                f"{label}: the weight of {name!r} must be a number between -1 and 1 other than 0, "
                 f"got {weight!r}"
             )
         if name in weights:
@@ -228,15 +228,15 @@ def _weights(parts: Any) -> dict[str, float]:
     return weights
 
 
-def _discounted_turns(gamma: float, max_turns: int | None) -> float:
-    """Returns the largest difference between plain sums of ``visible_tests``, per weight.
+def _visible_span(gamma: float, max_turns: int | None) -> float:
+    """Returns the range of the undiscounted sum of ``visible_tests`` per unit of weight.
 
-    Without a discount all sums are 0; the part still counts with factor 1 in the sum of weights.
+    At least 1, although with ``gamma`` 1 all sums are 0.
     """
     if gamma == 1:
         return 1.0
     if max_turns is None:
-        raise InvalidArgumentError("gamma below 1 needs max_turns; set it in the env")
+        raise InvalidArgumentError("gamma below 1 needs max_turns; make the env with max_turns")
     return max(1.0, 2 * (1 - gamma) * max_turns)
 
 

@@ -17,23 +17,23 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     `reset` they also apply without the wrapper. The env's tokenizer counts all ids that
     `TranscriptObservation` returns in a running episode: prompt, replies and observations, with
     roles, control tokens, tool schemas and the generation prompt; a `coding_gym.Completion` counts
-    by its sampled ids. ``info["budget"]["tokens"]`` is the number left, reserve included.
+    by its sampled ids. ``info["budget"]["tokens"]`` is the remaining number, reserve included.
 
     The episode ends with ``max_tokens`` as soon as ``reserve_tokens`` or fewer are left, also
-    between the calls of one action; the first call of a reply that is too long still runs. If the
+    between the calls of one action; the first call of an overlong reply still runs. If the
     prompt alone exceeds this limit, the first step ends the episode without running its action.
     Warnings precede results of tools when fewer than 3,000 and fewer than 1,500 tokens are left.
     Warnings and defaults are those of nano-agent 5.0.0.
 
     Args:
-        env: The environment, which may be wrapped.
-        max_tokens: Tokens per episode.
+        env: A ``CodingRepair-v0`` env, wrapped or not.
+        max_tokens: Maximum number of tokens per episode.
         reserve_tokens: Number of tokens that remain unused.
         warnings: Whether results of tools contain the warnings.
 
     Raises:
-        InvalidArgumentError: A number is invalid, ``env`` cannot be wrapped, or its tokenizer has
-            no chat template.
+        InvalidArgumentError: A number is invalid, the innermost env is not ``CodingRepair-v0``, or
+            its tokenizer has no chat template.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     ) -> None:
         core = core_env("TokenBudget", env)
         fields = {
-            "max_tokens": at_least_one("max_tokens", max_tokens),  # not None
+            "max_tokens": at_least_one("max_tokens", max_tokens),  # None is refused
             "reserve_tokens": reserve_tokens,
             "warn_tokens": warnings,
         }

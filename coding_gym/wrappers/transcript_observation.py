@@ -25,7 +25,7 @@ class TranscriptObservation(
 
     ``input_ids`` (int32) and ``attention_mask`` (int8), both of shape ``(max_tokens,)``, contain
     the system prompt with the tools, the issue, every reply with its results, and the generation
-    prompt while the episode runs, padded on the right. A longer chat is truncated to its last
+    prompt if the episode still runs, padded on the right. A longer chat is truncated to its last
     ``max_tokens`` ids. Other keys of the observation are not changed.
 
     *Layout*: the chat template of an ``hf:`` tokenizer, with the toolset's schemas; for the bundled
@@ -39,22 +39,22 @@ class TranscriptObservation(
     *Safe*: text that looks like a control token, in the issue, in a tool's output or in a plain
     reply, is encoded as ordinary characters.
 
-    With byte-level vocabularies the ids around replies equal an encoding of the template's whole
-    text. White space at the ends of contents is kept, although some templates strip it. A template
-    that prints the current date prints 2024-01-01.
+    With byte-level vocabularies the ids outside replies are those of the template's whole text.
+    White space at the ends of contents is kept, although some templates strip it. A template that
+    prints the current date prints 2024-01-01.
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not.
         max_tokens: Length of the arrays, in tokens.
 
     Raises:
-        InvalidArgumentError: The tokenizer has no chat template, or one without tools, system
-            prompts or tool results, or one that rewrites contents; or ``env`` cannot be wrapped.
+        InvalidArgumentError: The tokenizer has no chat template, or its template rewrites contents
+            or lacks tools, system prompts or tool results; or ``env`` cannot be wrapped.
     """
 
     def __init__(self, env: gym.Env[Observation, Any], max_tokens: int = 8192) -> None:
         core = core_env("TranscriptObservation", env)
-        inner = dict_space("TranscriptObservation", env)
+        inner_space = dict_space("TranscriptObservation", env)
         self._max_tokens = at_least_one("max_tokens", max_tokens)
         gym.utils.RecordConstructorArgs.__init__(self, max_tokens=self._max_tokens)
         gym.ObservationWrapper.__init__(self, env)
@@ -63,7 +63,7 @@ class TranscriptObservation(
         self._ids = ChatIds(self._chat)
         self._episode: Episode | None = None
         arrays = token_arrays(core.tokenizer.vocab_size, self._max_tokens)
-        self.observation_space = spaces.Dict({**inner.spaces, **arrays.spaces})
+        self.observation_space = spaces.Dict({**inner_space.spaces, **arrays.spaces})
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
         """Plays one action.
@@ -82,7 +82,7 @@ class TranscriptObservation(
             self._episode = episode
             self._ids = ChatIds(self._chat)
         encode = self._core.tokenizer.encode
-        turns = episode.turns[self._ids.num_replies :]  # a Stop is a turn without a message
+        turns = episode.turns[self._ids.num_replies :]  # a Stop has no message
         replies = [
             turn.token_ids if turn.exact else turn.token_ids or encode(turn.action)
             for turn in turns

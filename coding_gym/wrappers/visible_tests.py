@@ -24,38 +24,38 @@ _LIST = "find . -type f -name '*.py' -not -path './.git/*'"
 
 
 def potential(task: Task, template: Template, patch: Patch, backend: str) -> float:
-    """Returns the change in the share of passing visible tests by a patch, -1 to 1.
+    """Returns how much a patch changes the fraction of passing visible tests, -1 to 1.
 
     The patch is graded as with hidden tests (`coding_gym.grading.grade`): in a clean sandbox,
-    without its changes of tests and of their configuration, and challenged.
+    without its changes of tests and test configuration, and with negated tests.
 
     Raises:
         GradingError, SandboxError: An infrastructure failure.
     """
     expected = get_runner(RUNNER).files(task)
-    at_base = _at_base.get(
+    base_statuses = _base_statuses.get(
         (backend, template.spec.image, template.key, expected),
-        lambda: _run_at_base(task, template, backend),
+        lambda: _run_on_base(task, template, backend),
     )
-    if not at_base or patch.is_empty:
+    if not base_statuses or patch.is_empty:
         return 0.0
-    visible = replace(task, test_patch="", fail_to_pass=(), pass_to_pass=tuple(at_base))
-    verdict = grade(visible, template, patch, backend=backend)
+    visible_task = replace(task, test_patch="", fail_to_pass=(), pass_to_pass=tuple(base_statuses))
+    verdict = grade(visible_task, template, patch, backend=backend)
     if verdict.reason is GradeReason.EMPTY_PATCH:  # the patch changes only tests
         return 0.0
     is_measured = verdict.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
-    after = verdict.pass_to_pass if is_measured else {}
-    return (_num_passed(after) - _num_passed(at_base)) / len(at_base)
+    statuses = verdict.pass_to_pass if is_measured else {}
+    return (_num_passed(statuses) - _num_passed(base_statuses)) / len(base_statuses)
 
 
-_at_base = ProcessCache[Mapping[str, TestStatus]]()
+_base_statuses = ProcessCache[Mapping[str, TestStatus]]()
 
 
-def _run_at_base(task: Task, template: Template, backend: str) -> Mapping[str, TestStatus]:
+def _run_on_base(task: Task, template: Template, backend: str) -> Mapping[str, TestStatus]:
     """Returns the status of every visible test of the base tree; empty if the run does not end.
 
-    Visible tests are the tests in files of the tree named ``test_*.py`` and ``*_test.py``. In a
-    tree with more than 100 such files, only the files of the expected tests are used.
+    Visible tests are the tests in the tree's files ``test_*.py`` and ``*_test.py``. If there are
+    more than 100 such files, only the files of the expected tests are run.
     """
     runner = get_runner(RUNNER)
     with open_sandbox(roomier(template.spec), backend=backend) as sandbox:
@@ -67,8 +67,8 @@ def _run_at_base(task: Task, template: Template, backend: str) -> Mapping[str, T
         report = runner.run(sandbox, task, tuple(paths), timeout_s=task.grading_timeout_s)
     if not paths or not report.ended:
         return {}
-    ran = (TestStatus.PASSED, TestStatus.FAILED, TestStatus.ERROR)
-    return {test: status for test, status in report.statuses.items() if status in ran}
+    outcomes = (TestStatus.PASSED, TestStatus.FAILED, TestStatus.ERROR)
+    return {test: status for test, status in report.statuses.items() if status in outcomes}
 
 
 def _num_passed(statuses: Mapping[str, TestStatus]) -> int:

@@ -14,12 +14,12 @@ def dict_space(wrapper: str, env: gym.Env[Any, Any]) -> spaces.Dict:
     """Returns the observation space of ``env``, for a wrapper that adds keys.
 
     Raises:
-        InvalidArgumentError: Another wrapper has replaced the Dict.
+        InvalidArgumentError: A wrapper inside ``env`` has replaced the Dict space.
     """
     if not isinstance(env.observation_space, spaces.Dict):
         raise InvalidArgumentError(
             f"{wrapper} needs Dict observations, got {env.observation_space}; "
-            "put wrappers that change the observation outside it"
+            "apply it before wrappers that change the observation space"
         )
     return env.observation_space
 
@@ -27,7 +27,7 @@ def dict_space(wrapper: str, env: gym.Env[Any, Any]) -> spaces.Dict:
 def state_in(options: Mapping[str, Any] | None, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
     """Returns the state of a wrapper in the snapshot of a reset, or None.
 
-    In a snapshot from a file, tuples have become lists. The env refuses other values of the option.
+    A state from a file has lists instead of tuples. The env rejects invalid options.
     """
     snapshot = options.get("snapshot") if isinstance(options, Mapping) else None
     return snapshot.state_of(wrapper) if isinstance(snapshot, EnvSnapshot) else None

@@ -1,4 +1,4 @@
-"""An environment of the tiny task."""
+"""Environments of the tiny task."""
 
 from pathlib import Path
 
@@ -16,5 +16,5 @@ def env(make_env: MakeEnv) -> CodingRepairEnv:
 
 @pytest.fixture
 def make(rows: Path, closing: Closing) -> Make:
-    """Makes envs of the tasks in ``rows`` as a user does."""
+    """Returns a function that calls ``gym.make`` for the tasks in ``rows``."""
     return lambda **arguments: closing(gym.make("CodingRepair-v0", **{"tasks": rows} | arguments))

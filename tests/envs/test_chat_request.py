@@ -45,8 +45,8 @@ def test_unreadable_arguments_become_an_object_in_requests(
     }
     env.step(json.dumps(reply))
     assistant, answer = chat_request(env)["messages"][2:]
-    sent = json.loads(assistant["tool_calls"][0]["function"]["arguments"])
-    assert (sent, answer["tool_call_id"]) == ({"unreadable": arguments}, "a")
+    arguments_sent = json.loads(assistant["tool_calls"][0]["function"]["arguments"])
+    assert (arguments_sent, answer["tool_call_id"]) == ({"unreadable": arguments}, "a")
     assert env.episode.messages[2]["tool_calls"][0]["function"]["arguments"] == arguments
 
 
@@ -58,10 +58,10 @@ def test_an_empty_reply_has_a_placeholder_in_requests(env: CodingRepairEnv) -> N
 
 def test_text_requests_alternate_between_roles(env: CodingRepairEnv) -> None:
     env.reset()
-    both = f"[{shell('echo 1')}, {shell('echo 2')}]"
-    env.step(both)
+    action = f"[{shell('echo 1')}, {shell('echo 2')}]"
+    env.step(action)
     assert chat_request(env, api="text")["messages"][2:] == [
-        {"role": "assistant", "content": both},
+        {"role": "assistant", "content": action},
         {"role": "user", "content": "1\n2"},
     ]
 
@@ -75,13 +75,13 @@ def test_explained_tools_are_not_part_of_requests(make_env: MakeEnv) -> None:
 @pytest.mark.parametrize("api", ["chat", "transformers"])
 def test_call_ids_are_unique_and_match_their_results(env: CodingRepairEnv, api: str) -> None:
     env.reset()
-    sent = {"id": "call00000", "function": {"name": "shell", "arguments": '{"cmd": "echo 3"}'}}
+    call = {"id": "call00000", "function": {"name": "shell", "arguments": '{"cmd": "echo 3"}'}}
     env.step(f"[{shell('echo 0')}, {shell('echo 1')}]")
     env.step(shell("echo 2"))
-    env.step(json.dumps({"role": "assistant", "content": "", "tool_calls": [sent]}))
+    env.step(json.dumps({"role": "assistant", "content": "", "tool_calls": [call]}))
     request = chat_request(env, api)
     messages = request.get("messages") or request["conversation"]
-    called = [call["id"] for m in messages for call in m.get("tool_calls", ())]
-    answered = [m["tool_call_id"] for m in messages if "tool_call_id" in m]
-    assert called == answered
-    assert len(set(called)) == 4
+    call_ids = [call["id"] for m in messages for call in m.get("tool_calls", ())]
+    result_ids = [m["tool_call_id"] for m in messages if "tool_call_id" in m]
+    assert call_ids == result_ids
+    assert len(set(call_ids)) == 4

@@ -1,4 +1,4 @@
-"""`reset` and `step` of an env of the tiny task, and samplers that learn from results."""
+"""`reset`, `step` and `render` of the env, and samplers that use the results."""
 
 import json
 import pickle
@@ -55,11 +55,11 @@ def test_a_repair_is_graded_by_hidden_tests_and_rewarded(env: CodingRepairEnv) -
 
 def test_info_holds_no_gold_or_hidden_test_before_the_end(env: CodingRepairEnv) -> None:
     _, info = env.reset()
-    _, _, _, _, later = env.step(shell("cat shapes.py; ls -a; git log --all --stat"))
-    shown = json.dumps([info, later])
-    assert "width * height" not in shown
-    assert "test_hidden" not in shown
-    assert "test_tall" not in shown
+    _, _, _, _, step_info = env.step(shell("cat shapes.py; ls -a; git log --all --stat"))
+    text = json.dumps([info, step_info])
+    assert "width * height" not in text
+    assert "test_hidden" not in text
+    assert "test_tall" not in text
 
 
 def test_long_issues_keep_their_head_and_long_results_their_tail(
@@ -133,7 +133,7 @@ def rows(tiny_row: dict[str, Any]) -> list[dict[str, Any]]:
     return [tiny_row | {"instance_id": task_id} for task_id in IDS]
 
 
-def test_a_seed_resets_what_a_sampler_has_learned(
+def test_a_seed_resets_the_statistics_of_a_sampler(
     rows: list[dict[str, Any]], make_env: MakeEnv
 ) -> None:
     env = make_env(tasks=rows, sampler=ADAPTIVE)
@@ -164,6 +164,6 @@ def test_a_restored_env_does_not_change_the_results_of_others(
     snapshot = envs.snapshot(0)
     envs.step([SUBMIT, SUBMIT])
     first, second = (env.unwrapped for env in envs.envs)
-    learned = second.sampler.state()
+    expected = second.sampler.state()
     restore(first, snapshot)
-    assert second.sampler.state() == learned != first.sampler.state()
+    assert second.sampler.state() == expected != first.sampler.state()

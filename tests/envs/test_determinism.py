@@ -7,12 +7,12 @@ import gymnasium as gym
 import pytest
 from episodes import Closing, as_text, assert_same, in_another_process, play
 
-TIMELESS = "sed 's/ in [0-9.]*s$//'"  # a test runner prints how long it took
+DROP_TIME = "sed 's/ in [0-9.]*s$//'"  # pytest prints the duration of its run
 ACTIONS = [
     {"name": "shell", "arguments": {"cmd": "ls -la; git status; git log; id; env; date +%Z"}},
     {
         "name": "shell",
-        "arguments": {"cmd": f"python -m pytest -q | {TIMELESS}; echo $RANDOM > /dev/null"},
+        "arguments": {"cmd": f"python -m pytest -q | {DROP_TIME}; echo $RANDOM > /dev/null"},
     },
     {"name": "shell", "arguments": {"cmd": "python -c 'print(hash(\"x\"), object())'; pwd"}},
     {"name": "nonsense", "arguments": {}},
@@ -21,8 +21,8 @@ ACTIONS = [
 ]
 
 
-def played() -> list[str]:
-    """Plays two seeded episodes of bundled tasks; returns everything that came back."""
+def play_two_episodes() -> list[str]:
+    """Plays two seeded episodes of bundled tasks and returns all results as text."""
     env = gym.make("coding_gym:CodingRepair-v0", disable_env_checker=True)
     results: list[str] = []
     for seed in (0, 1):
@@ -31,12 +31,12 @@ def played() -> list[str]:
     return results
 
 
-def test_two_processes_see_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = played()
+def test_two_processes_return_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = play_two_episodes()
     for name, value in {"PYTHONHASHSEED": "7", "TZ": "Asia/Kathmandu", "LC_ALL": "C"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir("/")
-    assert in_another_process(played) == here
+    assert in_another_process(play_two_episodes) == expected
 
 
 def test_sync_and_async_vector_envs_are_equal(tiny_row: dict[str, Any], closing: Closing) -> None:
@@ -45,9 +45,9 @@ def test_sync_and_async_vector_envs_are_equal(tiny_row: dict[str, Any], closing:
         closing(gym.make_vec(name, num_envs=2, vectorization_mode=mode, **arguments))
         for mode in ("sync", "async")
     ]
-    left, right = (env.reset(seed=3) for env in envs)
-    assert_same(left, right)
+    sync, async_ = (env.reset(seed=3) for env in envs)
+    assert_same(sync, async_)
     for action in ACTIONS:
         text = json.dumps(action)
-        left, right = (env.step((text, text)) for env in envs)
-        assert_same(left, right)
+        sync, async_ = (env.step((text, text)) for env in envs)
+        assert_same(sync, async_)

@@ -58,14 +58,14 @@ def test_a_wrong_argument_is_named(
 
 
 def test_reset_options_pick_a_task(env: CodingRepairEnv, tiny_row: dict[str, Any]) -> None:
-    other = tiny_row | {"instance_id": "other"}
-    assert env.reset(options={"task": other})[1]["task_id"] == "other"
+    row = tiny_row | {"instance_id": "other"}
+    assert env.reset(options={"task": row})[1]["task_id"] == "other"
     assert env.reset(options={"task_id": "shapes-area"})[1]["task_id"] == "shapes-area"
-    with pytest.raises(UnknownTaskError, match="nope"):
-        env.reset(options={"task_id": "nope"})
-    refused: list[Any] = [{"task_idd": "x"}, {"task": "x"}, "x"]
-    refused += [{"task_id": value} for value in (None, ["shapes-area"], 3)]
-    for options in (*refused, {"task_id": "shapes-area", "task": tiny_row}):
+    with pytest.raises(UnknownTaskError, match="absent-task"):
+        env.reset(options={"task_id": "absent-task"})
+    refused_options: list[Any] = [{"task_idd": "x"}, {"task": "x"}, "x"]
+    refused_options += [{"task_id": value} for value in (None, ["shapes-area"], 3)]
+    for options in (*refused_options, {"task_id": "shapes-area", "task": tiny_row}):
         with pytest.raises(InvalidArgumentError):
             env.reset(options=options)
 

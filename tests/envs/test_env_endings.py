@@ -54,8 +54,8 @@ def test_calls_of_one_action_run_in_order_until_submit(env: CodingRepairEnv) -> 
     assert info["tool_calls"] == 3
     roles = [m["role"] for m in info["messages"]]
     assert roles == ["assistant", "tool", "tool", "tool"]
-    called = [c["id"] for c in info["messages"][0]["tool_calls"]]
-    assert [m["tool_call_id"] for m in info["messages"][1:]] == called[:3]
+    call_ids = [c["id"] for c in info["messages"][0]["tool_calls"]]
+    assert [m["tool_call_id"] for m in info["messages"][1:]] == call_ids[:3]
 
 
 def test_a_cached_grade_needs_the_same_patch_and_task(
@@ -77,8 +77,8 @@ def test_a_cached_grade_needs_the_same_patch_and_task(
 def test_without_grading_no_sandbox_is_opened_for_the_end(
     tiny_row: dict[str, Any], make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    never = raising(AssertionError("graded"))
-    monkeypatch.setattr("coding_gym.episode.episode.grade_patch", never)
+    fail = raising(AssertionError("graded"))
+    monkeypatch.setattr("coding_gym.episode.episode.grade_patch", fail)
     untested = tiny_row | {"FAIL_TO_PASS": [], "PASS_TO_PASS": [], "test_patch": ""}
     with pytest.raises(InvalidTaskError):
         make_env(tasks=[untested])

@@ -1,4 +1,4 @@
-"""The argument ``limits``: warnings, ends, and remaining amounts in ``info["budget"]``."""
+"""The argument ``limits``: warnings, stop reasons, and remaining amounts in the info."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ LAST = "Last tool call! Make it count.\n"
 
 @pytest.fixture
 def limited(make_env: MakeEnv) -> MakeEnv:
-    """Makes envs of the tiny task with these limits, and resets them."""
+    """Returns a function that makes an env of the tiny task with limits, and resets it."""
 
     def make(**limits: Any) -> CodingRepairEnv:
         env = make_env(limits=limits)
@@ -28,11 +28,11 @@ def limited(make_env: MakeEnv) -> MakeEnv:
     return make
 
 
-def few(num_calls: int) -> str:
+def warning(num_calls: int) -> str:
     return f"{num_calls} tools left. Prioritize essential changes.\n"
 
 
-def repeated(number: int, command: str) -> str:
+def repeat_warning(number: int, command: str) -> str:
     return (
         f"The last {number} commands you generated were identical: '{command}'. This suggests you "
         "may be stuck in a loop. Please try a different approach or command.\n"
@@ -49,7 +49,7 @@ def test_the_last_calls_have_warnings(limited: MakeEnv, in_one_reply: bool) -> N
         assert not truncated
         _, _, _, truncated, info = env.step(action)
         results += replies(info)
-    assert results == ["0", "1", few(4) + "2", few(3) + "3", few(2) + "4", LAST + "5"]
+    assert results == ["0", "1", warning(4) + "2", warning(3) + "3", warning(2) + "4", LAST + "5"]
     assert truncated
     assert info["stop_reason"] == "max_tool_calls"
     assert info["budget"]["tool_calls"] == 0
@@ -59,7 +59,7 @@ def test_the_last_calls_have_warnings(limited: MakeEnv, in_one_reply: bool) -> N
 
 
 @pytest.mark.parametrize("in_one_reply", [True, False])
-def test_the_same_call_warns_and_then_ends(in_one_reply: bool, limited: MakeEnv) -> None:
+def test_repeated_calls_warn_and_then_end_the_episode(in_one_reply: bool, limited: MakeEnv) -> None:
     env = limited(max_repeats=3)
     before = ["echo x", "echo x", "echo y", "echo x"]
     commands = [*before, *["echo same"] * 4, "echo never"]
@@ -69,7 +69,8 @@ def test_the_same_call_warns_and_then_ends(in_one_reply: bool, limited: MakeEnv)
         results += replies(info)
         if truncated:
             break
-    assert results[len(before) :] == ["same", "same", repeated(3, "echo same") + "same", "same"]
+    last = repeat_warning(3, "echo same") + "same"
+    assert results[len(before) :] == ["same", "same", last, "same"]
     assert (reward, terminated, truncated) == (0.0, False, True)
     assert (info["stop_reason"], info["budget"]["repeats"]) == ("collapsed", 0)
 
@@ -80,7 +81,7 @@ def test_only_another_call_resets_the_count_of_repeats(limited: MakeEnv) -> None
     assert [env.step(action)[4]["budget"]["repeats"] for action in actions] == [2, 2, 1, 2, 2]
 
 
-def test_the_order_of_arguments_and_ids_make_no_other_call(limited: MakeEnv) -> None:
+def test_repeats_ignore_the_order_of_arguments_and_ids(limited: MakeEnv) -> None:
     env = limited(max_repeats=3)
     for call_id, arguments in (("a", {"cmd": "true", "x": 1}), ("b", {"x": 1, "cmd": "true"})):
         function = {"name": "shell", "arguments": json.dumps(arguments)}
@@ -153,11 +154,11 @@ def test_only_commands_count_against_the_time_limit(limited: MakeEnv) -> None:
     env = limited(max_seconds=500)
     assert env.step("I wonder.")[4]["budget"]["seconds"] == 500
     env.step(shells("true", "sleep 0.05"))
-    left = env.episode.usage.seconds_left(env.episode.bounds)
-    took = sum(result.duration_s for result in env.episode.turns[-1].results)
-    assert took > 0.05
-    assert left is not None
-    assert 0 <= 500 - took - left < 0.001
+    seconds_left = env.episode.usage.seconds_left(env.episode.bounds)
+    duration_s = sum(result.duration_s for result in env.episode.turns[-1].results)
+    assert duration_s > 0.05
+    assert seconds_left is not None
+    assert 0 <= 500 - duration_s - seconds_left < 0.001
 
 
 def test_every_reply_is_charged_with_its_prompt(limited: MakeEnv) -> None:

@@ -1,4 +1,4 @@
-"""The argument `sandbox` as a mapping."""
+"""The argument ``sandbox`` as a mapping."""
 
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import default_interpreter
 
 FEW_FILES = {"name": "auto", "limits": {"num_open_files": 99}}
-# A hidden test of the number of files that it can open in the grading sandbox.
-COUNTS = (
+# A hidden test that reads its limit of open files in the grading sandbox.
+LIMIT_TEST = (
     "--- /dev/null\n+++ b/test_limits.py\n@@ -0,0 +1,6 @@\n"
     "+import resource\n+\n+\n"
     "+def test_files():\n"
-    "+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 1999\n"  # 2000 less one
+    "+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 1999\n"  # 2000 minus 1
     "+    open('mark', 'w').close()\n"
 )
 
@@ -25,7 +25,7 @@ def test_grading_uses_higher_limits_than_commands(
     tiny_row: dict[str, Any], make_env: MakeEnv
 ) -> None:
     row = tiny_row | {
-        "test_patch": COUNTS,
+        "test_patch": LIMIT_TEST,
         "FAIL_TO_PASS": ["test_limits.py::test_files"],
         "PASS_TO_PASS": [],
     }
@@ -52,7 +52,7 @@ def test_a_persistent_shell_does_not_change_the_tools(make_env: MakeEnv) -> None
 def test_an_image_without_required_programs_is_refused(make_env: MakeEnv, tmp_path: Path) -> None:
     oci_layout(tmp_path / "image", [tar_of(system())])
     sandbox = {"name": "namespace", "image": str(tmp_path / "image")}
-    # An image does not contain the host's Python, which tasks use by default.
+    # Tasks use the host's Python by default, which an image does not contain.
     is_systems = default_interpreter().prefix == Path("/usr")
     with pytest.raises(InvalidArgumentError, match="/usr" if is_systems else "base64, .*git"):
         make_env(sandbox=sandbox).reset(seed=0)

@@ -17,7 +17,7 @@ from coding_gym.workspace import TemplateStore
 def test_an_episode_without_a_sandbox_is_truncated_and_masked(
     make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fail = mock.Mock(side_effect=SandboxError("no more room"))
+    fail = mock.Mock(side_effect=SandboxError("out of memory"))
     monkeypatch.setattr(config, "open_sandbox", fail)
     env = make_env()
     _, info = env.reset()
@@ -26,7 +26,7 @@ def test_an_episode_without_a_sandbox_is_truncated_and_masked(
     _, reward, terminated, truncated, info = env.step(SUBMIT)
     assert (reward, terminated, truncated) == (0.0, False, True)
     assert info["stop_reason"] == "sandbox_error"
-    assert info["error"] == "no more room"
+    assert info["error"] == "out of memory"
     assert info["mask_sample"] is True
     assert info["resolved"] is False
 
@@ -37,8 +37,8 @@ def test_a_full_cache_folder_masks_the_episode_and_is_named(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(small_disk))
     monkeypatch.setattr(config, "_template_store", TemplateStore)
-    left = small_disk / "coding_gym" / "templates" / "key.0a1b.partial" / "tree"
-    left.mkdir(parents=True)  # a killed build leaves such a folder
+    partial_build = small_disk / "coding_gym" / "templates" / "key.0a1b.partial" / "tree"
+    partial_build.mkdir(parents=True)  # as after a killed build
     filler = small_disk / "filler"
     with suppress(OSError), filler.open("wb", buffering=0) as file:
         while file.write(bytes(4096)):
@@ -85,7 +85,7 @@ def test_a_failing_grader_masks_the_episode(
     assert info["mask_sample"] is True
 
 
-def test_the_action_after_an_interrupted_grade_names_the_interrupt(
+def test_an_interrupt_of_grading_is_named_in_the_next_step(
     make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("coding_gym.episode.episode.grade_patch", raising(KeyboardInterrupt()))

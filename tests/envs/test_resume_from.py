@@ -15,8 +15,8 @@ from coding_gym.wrappers import MenuActions, TokenBudget
 CLOCK = shell("date +%s%N")
 
 
-def recorded(env: Env, actions: list[str]) -> Trajectory:
-    """Plays actions and returns the record, as a file gives it."""
+def play_and_record(env: Env, actions: list[str]) -> Trajectory:
+    """Plays actions and returns the trajectory, converted to JSON text and back."""
     env.reset()
     for action in actions:
         env.step(action)
@@ -33,8 +33,8 @@ def test_a_replay_continues_from_the_turn(make: Make) -> None:
         weight_version=7,
         reasoning="first I look",
     )
-    cut = Completion("I think that", is_cut=True)  # without is_cut, it ends the episode
-    record = recorded(make(), [carried, FIX, cut, SUBMIT])
+    truncated = Completion("I think that", is_cut=True)  # is_cut keeps the episode running
+    record = play_and_record(make(), [carried, FIX, truncated, SUBMIT])
     env = TokenBudget(make(), max_tokens=60_000)
     resumed = coding_gym.resume_from(env, record, turn=3)
     assert resumed.first_difference is None
@@ -49,32 +49,32 @@ def test_a_replay_continues_from_the_turn(make: Make) -> None:
 
 
 def test_the_first_observation_that_differs_is_reported(make: Make) -> None:
-    record = recorded(make(), [TRUE, CLOCK, CLOCK])
+    record = play_and_record(make(), [TRUE, CLOCK, CLOCK])
     assert coding_gym.resume_from(make(), record, turn=3).first_difference == 2
     assert coding_gym.resume_from(make(), record, turn=0).info["turn"] == 0
 
 
 @pytest.mark.parametrize("turn", [-1, 2, 1.5, None])
 def test_only_turns_before_the_end_can_be_continued(make: Make, turn: Any) -> None:
-    record = recorded(make(), [FIX, SUBMIT])
+    record = play_and_record(make(), [FIX, SUBMIT])
     with pytest.raises(InvalidArgumentError):
         coding_gym.resume_from(make(), record, turn=turn)
 
 
 def test_other_tasks_tools_and_actions_are_refused(make: Make, tiny_row: dict[str, Any]) -> None:
-    record = recorded(make(), [FIX])
-    others = [
+    record = play_and_record(make(), [FIX])
+    other_envs = [
         make(tasks=[tiny_row | {"problem_statement": "wrong"}]),
         make(toolset="bash"),
         make(tool_format="json"),
         MenuActions(make(), num_candidates=2),
     ]
-    for env in others:
+    for env in other_envs:
         with pytest.raises(InvalidArgumentError):
             coding_gym.resume_from(env, record, turn=1)
 
 
 def test_a_replay_that_ends_early_is_an_error(make: Make) -> None:
-    record = recorded(make(), [TRUE, TRUE, TRUE])
+    record = play_and_record(make(), [TRUE, TRUE, TRUE])
     with pytest.raises(EpisodeError, match="max_turns"):
         coding_gym.resume_from(make(max_turns=2), record, turn=3)

@@ -1,4 +1,4 @@
-"""A policy finds no hidden test and no repair inside an episode of a bundled task."""
+"""The sandbox of a bundled task contains neither hidden tests nor the gold patch."""
 
 import ast
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from coding_gym.patch import Patch
 
 Shell = Callable[[str], str]
 
-# Reads every file that can be read, except pseudo files and the host's own programs and libraries,
-# which are searched by name only, and prints those that hold one of the given texts.
+# Searches the names and contents of all readable files for the texts in its arguments, and prints
+# each match. Pseudo files, and the programs and libraries of the host, are not searched.
 SEARCH = """
 import os, sys
 needles = [n.encode() for n in sys.argv[1:]]
@@ -43,7 +43,7 @@ def shell(env: CodingRepairEnv) -> Shell:
 
 
 def hidden_names(patch: Patch) -> set[str]:
-    """Names of the hidden test functions."""
+    """Returns the names of the hidden test functions."""
     tree = ast.parse("\n".join(change.apply("") for change in patch.files))
     functions = (n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef))
     return {name for name in functions if name.startswith("test_")}
@@ -56,9 +56,9 @@ def test_no_file_holds_the_gold_patch_or_a_hidden_test(env: CodingRepairEnv, she
     assert len(needles) > 3
     shell(f"cat > /tmp/search.py <<'EOF'\n{SEARCH}\nEOF")
     quoted = " ".join(f"'{n}'" for n in needles)
-    found = shell(f"cd /tmp && python search.py {quoted}").split("\n")
-    assert [line for line in found if line and not line.startswith("command succ")] == []
-    assert "search.py" in shell("cd /tmp && python search.py 'os.walk(\"/\")'")  # it works
+    matches = shell(f"cd /tmp && python search.py {quoted}").split("\n")
+    assert [line for line in matches if line and not line.startswith("command succ")] == []
+    assert "search.py" in shell("cd /tmp && python search.py 'os.walk(\"/\")'")  # its own text
 
 
 def test_a_policys_commit_does_not_depend_on_the_clock(env: CodingRepairEnv, shell: Shell) -> None:

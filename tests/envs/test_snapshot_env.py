@@ -56,7 +56,7 @@ def test_every_branch_is_graded_separately_and_once(
     env.step(shell("touch new.py"))
     snapshot = copy.deepcopy(coding_gym.snapshot(env))
     branches = [make() for _ in range(3)]
-    env.close()  # snapshots outlive it
+    env.close()  # snapshots do not need it
     for branch in branches:
         coding_gym.restore(branch, snapshot)
     assert not grading.called
@@ -66,7 +66,7 @@ def test_every_branch_is_graded_separately_and_once(
     assert ["width *" in text for text in patches] == [True, False, False]
 
 
-def test_reset_begins_at_a_snapshot(tiny_row: dict[str, Any], env: Env, make: Make) -> None:
+def test_reset_starts_from_a_snapshot(tiny_row: dict[str, Any], env: Env, make: Make) -> None:
     rows = [tiny_row | {"instance_id": f"shapes-{number}"} for number in range(9)]
     env.step(FIX)
     snapshot = coding_gym.snapshot(env)
@@ -116,14 +116,14 @@ def test_a_running_step_refuses_snapshots_and_steps(
     env: Env, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toolset = env.unwrapped.toolset  # type: ignore[attr-defined]
-    execute, started, go_on = toolset.execute, threading.Event(), threading.Event()
+    execute, started, released = toolset.execute, threading.Event(), threading.Event()
 
-    def slowly(call: Any, context: Any) -> Any:
+    def wait_and_execute(call: Any, context: Any) -> Any:
         started.set()
-        go_on.wait(30)
+        released.wait(30)
         return execute(call, context)
 
-    monkeypatch.setitem(vars(toolset), "execute", slowly)
+    monkeypatch.setitem(vars(toolset), "execute", wait_and_execute)
     thread = threading.Thread(target=env.step, args=(shell("touch new.py"),))
     thread.start()
     started.wait(30)
@@ -133,21 +133,21 @@ def test_a_running_step_refuses_snapshots_and_steps(
         with pytest.raises(EpisodeError):
             env.step(SUBMIT)
     finally:
-        go_on.set()
+        released.set()
         thread.join()
     assert coding_gym.snapshot(env).episode.usage.turns == 1
 
 
-class Remembers(gym.Wrapper[Any, Any, Any, Any]):
+class CountsActions(gym.Wrapper[Any, Any, Any, Any]):
     """A user's wrapper that saves its number of actions in snapshots."""
 
     num_actions = 0
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        started = self.env.reset(seed=seed, options=options)
+        observation, info = self.env.reset(seed=seed, options=options)
         snapshot = (options or {}).get("snapshot")
         self.num_actions = 0 if snapshot is None else snapshot.state_of(self)
-        return started
+        return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         self.num_actions += 1
@@ -157,12 +157,12 @@ class Remembers(gym.Wrapper[Any, Any, Any, Any]):
         return self.num_actions
 
 
-class Forgets(gym.Wrapper[Any, Any, Any, Any]):
-    """A wrapper without ``snapshot_state``, which may have a state."""
+class WithoutState(gym.Wrapper[Any, Any, Any, Any]):
+    """A user's wrapper without ``snapshot_state``."""
 
 
 def test_a_users_wrapper_can_save_its_state(make: Make) -> None:
-    env = Remembers(make())
+    env = CountsActions(make())
     env.reset()
     env.step(shell("true"))
     snapshot = coding_gym.snapshot(env)
@@ -170,15 +170,15 @@ def test_a_users_wrapper_can_save_its_state(make: Make) -> None:
     coding_gym.restore(env, snapshot)
     assert env.num_actions == 1
     with pytest.raises(InvalidArgumentError):
-        coding_gym.snapshot(Remembers(env))
-    with pytest.raises(InvalidArgumentError, match="Remembers"):
+        coding_gym.snapshot(CountsActions(env))
+    with pytest.raises(InvalidArgumentError, match="CountsActions"):
         coding_gym.restore(env.env, snapshot)
-    with pytest.raises(InvalidArgumentError, match="Remembers"):
+    with pytest.raises(InvalidArgumentError, match="CountsActions"):
         coding_gym.restore(env, coding_gym.snapshot(env.env))
     assert env.num_actions == 1
 
 
-@pytest.mark.parametrize("wrap", [RecordEpisodeStatistics, Forgets])
+@pytest.mark.parametrize("wrap", [RecordEpisodeStatistics, WithoutState])
 def test_an_unknown_wrapper_is_refused_by_name(wrap: Callable[[Env], Env], make: Make) -> None:
     env = wrap(make())
     env.reset()

@@ -28,13 +28,13 @@ AFTER = [
 
 @pytest.fixture
 def rows(tiny_row: dict[str, Any]) -> list[dict[str, Any]]:
-    """The tasks of the envs that ``make`` makes."""
+    """Five tasks that differ in their ids only."""
     return [tiny_row | {"instance_id": f"shapes-{number}"} for number in range(5)]
 
 
 @pytest.fixture
 def saved(make: Make, tmp_path: Path) -> Path:
-    """The file of a snapshot after one turn."""
+    """The path of a snapshot that was taken after one turn."""
     env = make()
     env.reset(seed=1, options={"task_id": "shapes-3"})
     env.step(FIX)
@@ -42,8 +42,8 @@ def saved(make: Make, tmp_path: Path) -> Path:
     return tmp_path / "saved.tar"
 
 
-def wrapped(rows: list[dict[str, Any]], records: Path) -> gym.Env[Any, Any]:
-    """Makes the env of the test, in wrappers; the last one has a state."""
+def make_wrapped(rows: list[dict[str, Any]], records: Path) -> gym.Env[Any, Any]:
+    """Returns an env in three wrappers; the outermost two have state."""
     parts = [{"name": "patch_similarity", "weight": 0.2}, {"name": "visible_tests", "weight": 0.01}]
     wrappers = [
         {"name": "TokenBudget", "kwargs": {"max_tokens": 60_000}},
@@ -53,16 +53,16 @@ def wrapped(rows: list[dict[str, Any]], records: Path) -> gym.Env[Any, Any]:
     return make_envs(1, wrappers, {"tasks": rows, "sampler": "shuffled", "max_turns": 40})[0]
 
 
-def continued(env: gym.Env[Any, Any], actions: list[str]) -> list[Any]:
-    """Plays actions and starts the next episode; returns the results."""
+def play_and_reset(env: gym.Env[Any, Any], actions: list[str]) -> list[Any]:
+    """Plays actions, starts the next episode, and returns all results."""
     return [*play(env, actions), as_text(*env.reset())]
 
 
-def resumed(rows: list[dict[str, Any]], path: Path) -> list[Any]:
-    """Continues a saved snapshot."""
-    env = wrapped(rows, path.with_name("records"))
+def play_from_file(rows: list[dict[str, Any]], path: Path) -> list[Any]:
+    """Plays `AFTER` from a saved snapshot and returns the results."""
+    env = make_wrapped(rows, path.with_name("records"))
     coding_gym.restore(env, EnvSnapshot.load(path, env))
-    results = continued(env, AFTER)
+    results = play_and_reset(env, AFTER)
     env.close()
     return results
 
@@ -70,17 +70,17 @@ def resumed(rows: list[dict[str, Any]], path: Path) -> list[Any]:
 def test_another_process_continues_a_wrapped_env_identically(
     rows: list[dict[str, Any]], closing: Closing, tmp_path: Path
 ) -> None:
-    env = closing(wrapped(rows, tmp_path / "records"))
+    env = closing(make_wrapped(rows, tmp_path / "records"))
     env.reset(seed=4)
     for action in BEFORE:
         env.step(action)
     path = tmp_path / "midpoint.tar"
     coding_gym.snapshot(env).save(path)
-    expected = continued(env, AFTER)
+    expected = play_and_reset(env, AFTER)
     assert '"resolved": true' in expected[-2]
-    assert in_another_process(resumed, rows, path) == expected
-    here, there = read_trajectories(tmp_path / "records")
-    assert [turn.reward for turn in there.turns] == [turn.reward for turn in here.turns]
+    assert in_another_process(play_from_file, rows, path) == expected
+    first, second = read_trajectories(tmp_path / "records")
+    assert [turn.reward for turn in second.turns] == [turn.reward for turn in first.turns]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_other_settings_or_tasks_are_refused(
         EnvSnapshot.load(saved, make(**arguments))
 
 
-def test_a_task_of_other_content_is_another_task(
+def test_a_task_with_other_content_is_refused(
     make: Make, rows: list[dict[str, Any]], saved: Path
 ) -> None:
     changed = [row | {"problem_statement": "area is wrong"} for row in rows]
@@ -108,8 +108,8 @@ def test_a_task_of_other_content_is_another_task(
 
 def test_a_truncated_or_missing_file_is_refused(make: Make, saved: Path) -> None:
     env, whole = make(), saved.read_bytes()
-    for kept in (0, 1, 512, len(whole) // 2):
-        saved.write_bytes(whole[:kept])
+    for size in (0, 1, 512, len(whole) // 2):
+        saved.write_bytes(whole[:size])
         with pytest.raises(InvalidArgumentError):
             EnvSnapshot.load(saved, env)
     with pytest.raises(InvalidArgumentError):
@@ -126,7 +126,7 @@ def test_a_file_with_holes_is_refused(make: Make, saved: Path) -> None:
         EnvSnapshot.load(saved, make())
 
 
-def test_a_flipped_byte_is_noticed(make: Make, saved: Path) -> None:
+def test_a_flipped_bit_is_refused(make: Make, saved: Path) -> None:
     env, whole = make(), saved.read_bytes()
     contents = [whole.index(content) for content in members_of(saved).values()]
     for start in [0, *contents, whole.index(b'"sampler"'), whole.index(b'"np_random"')]:

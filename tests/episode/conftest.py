@@ -12,7 +12,7 @@ from coding_gym.task import Task
 
 @pytest.fixture
 def make(tiny_row: dict[str, Any], closing: Closing) -> Callable[..., Episode]:
-    """Makes an episode; fields of ``row`` change the task."""
+    """Returns a function that makes an episode; fields of ``row`` change the task."""
 
     def make(row: dict[str, Any] | None = None, **arguments: Any) -> Episode:
         task = Task.from_row(tiny_row | (row or {}))

@@ -20,11 +20,11 @@ FIX = ToolCall("shell", {"cmd": "sed -i s/+/*/ shapes.py"})
 SUBMIT = ToolCall("submit")
 
 
-def carrying(*calls: ToolCall, text: str = "", **more: Any) -> Completion:
-    return Completion(text, calls=calls, **more)
+def carrying(*calls: ToolCall, text: str = "", **arguments: Any) -> Completion:
+    return Completion(text, calls=calls, **arguments)
 
 
-def deep(depth: int) -> ToolCall:
+def nested_call(depth: int) -> ToolCall:
     arguments: dict[str, Any] = {}
     for _ in range(depth):
         arguments = {"a": arguments}
@@ -38,7 +38,7 @@ def deep(depth: int) -> ToolCall:
         ToolCall("shell", {"cmd": b"ls"}),
         ToolCall(3, {}),  # type: ignore[arg-type]
         ("shell", {}),
-        deep(100_000),
+        nested_call(100_000),
     ],
     ids=range(5),
 )
@@ -66,16 +66,17 @@ def test_empty_carried_calls_are_a_reply_without_a_call(episode: Episode) -> Non
 
 def test_unknown_names_and_wrong_arguments_have_error_results(episode: Episode) -> None:
     unreadable = ToolCall("shell", {}, error="not closed")
-    wrong = ToolCall("shell", {"command": 3})
-    episode.step(carrying(ToolCall("browse"), wrong, unreadable))
+    mistyped = ToolCall("shell", {"command": 3})
+    episode.step(carrying(ToolCall("browse"), mistyped, unreadable))
     assert [result.ok for result in episode.turns[0].results] == [False] * 3
     assert not episode.ended
     assert len({call.call_id for call in episode.turns[0].calls}) == 3
 
 
 def test_carried_calls_have_the_limits_of_parsed_calls(episode: Episode) -> None:
-    half = ToolCall("shell", {"cmd": "echo \ud800"})
-    for calls in ([LOOK] * 10_000, [deep(400)], [half], [LOOK, ToolCall("", error="no name")]):
+    surrogate = ToolCall("shell", {"cmd": "echo \ud800"})
+    nameless = ToolCall("", error="no name")
+    for calls in ([LOOK] * 10_000, [nested_call(400)], [surrogate], [LOOK, nameless]):
         turn = episode.step(carrying(*calls))
         assert [message["role"] for message in turn.messages] == ["assistant", "user"]
         assert turn.calls == ()
@@ -97,11 +98,11 @@ def test_turns_keep_the_weight_version_in_files_and_snapshots(episode: Episode) 
     episode.step(carrying(LOOK, token_ids=[5, 6], weight_version="step-3"))
     (turn,) = episode.snapshot().turns
     assert (turn.carries_calls, turn.weight_version) == (True, "step-3")
-    read = Trajectory.from_json(episode.trajectory().to_json())
-    assert (read.turns[0].carries_calls, read.turns[0].weight_version) == (True, "step-3")
-    assert read.turns[0].token_ids == (5, 6)
-    assert read.turns[0].exact
-    assert read.to_training_example()["weight_versions"] == ["step-3"]
+    parsed = Trajectory.from_json(episode.trajectory().to_json())
+    assert (parsed.turns[0].carries_calls, parsed.turns[0].weight_version) == (True, "step-3")
+    assert parsed.turns[0].token_ids == (5, 6)
+    assert parsed.turns[0].exact
+    assert parsed.to_training_example()["weight_versions"] == ["step-3"]
 
 
 def test_vector_envs_pass_carried_calls_on(tiny_row: dict[str, Any]) -> None:

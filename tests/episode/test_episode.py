@@ -1,4 +1,4 @@
-"""An episode without Gymnasium: its chat and trajectory, snapshots, calls out of order."""
+"""Episodes without Gymnasium: failed starts, shared tasks, the transcript and snapshots."""
 
 import json
 from collections.abc import Callable
@@ -33,14 +33,14 @@ def test_submit_names_excluded_files(episode: Episode) -> None:
 
 
 def test_a_failed_template_is_not_tried_twice(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    fail = mock.Mock(side_effect=TemplateError("pip said no"))
+    fail = mock.Mock(side_effect=TemplateError("pip failed"))
     monkeypatch.setattr(EpisodeConfig, "template", fail)
     episode = make()
     episode.start()
     assert fail.call_count == 1
     episode.step("x")
     assert episode.stop_reason is StopReason.SANDBOX_ERROR
-    assert episode.error == "pip said no"
+    assert episode.error == "pip failed"
 
 
 def test_an_episode_closed_while_it_starts_leaves_no_sandbox(
@@ -74,8 +74,8 @@ def test_a_source_is_shared_until_it_changes(rows: Path, tiny_row: dict[str, Any
         EpisodeConfig.from_config(tasks=str(rows))
 
 
-def test_each_call_is_once_in_the_assistant_message() -> None:
-    arguments = '{"cmd":  "ls"}'  # with its own spaces
+def test_the_assistant_message_has_each_call_once() -> None:
+    arguments = '{"cmd":  "ls"}'  # with extra spaces, which must stay
     call = {"id": "x-7", "type": "function", "function": {"name": "shell", "arguments": arguments}}
     reply = {
         "role": "assistant",
@@ -84,40 +84,37 @@ def test_each_call_is_once_in_the_assistant_message() -> None:
         "tool_calls": [call],
     }
     text = json.dumps(reply)
-    assert transcript.assistant(text, ReplyParser().read(text)) == reply
+    assert transcript.assistant_message(text, ReplyParser().read(text)) == reply
     text = f"I look.\n<tool_call>{json.dumps(call['function'])}</tool_call>"
-    message = transcript.assistant(text, ReplyParser().read(text))
+    message = transcript.assistant_message(text, ReplyParser().read(text))
     assert message["content"] == "I look."
     assert message["tool_calls"][0]["function"] == call["function"]
-    silent = json.dumps({"role": "assistant", "content": "Done.", "tool_calls": None})
-    for text, content in ((" Done.\n", " Done.\n"), (silent, "Done.")):
-        assert transcript.assistant(text, ReplyParser().read(text)) == {
-            "role": "assistant",
-            "content": content,
-        }
+    null_calls = json.dumps({"role": "assistant", "content": "Done.", "tool_calls": None})
+    for text, content in ((" Done.\n", " Done.\n"), (null_calls, "Done.")):
+        message = transcript.assistant_message(text, ReplyParser().read(text))
+        assert message == {"role": "assistant", "content": content}
 
 
 def test_long_replies_are_searched_for_content_in_linear_time() -> None:
-    long = "word " * 200_000  # took 45 minutes when the time was quadratic
+    long = "word " * 200_000  # takes 45 minutes in quadratic time
     assert transcript.has_content(long)
     for reply in (f"<think>{long}", f"{long}</think> \n", f"<think>{long}</think><think>{long}"):
         assert not transcript.has_content(reply)
 
 
-def test_rendering_shows_control_characters_instead_of_sending_them() -> None:
-    shown = transcript.render([transcript.answer(ToolResult("\x1b[31mred\x07\ta\n"))])
-    assert shown == "  \\x1b[31mred\\x07\ta\n"
+def test_rendering_escapes_control_characters() -> None:
+    rendered = transcript.render([transcript.tool_message(ToolResult("\x1b[31mred\x07\ta\n"))])
+    assert rendered == "  \\x1b[31mred\\x07\ta\n"
     call = ToolCall("\x1b[2J", {"\x1b[2J": 1}, "call_0")
-    messages = [transcript.user("\x1b[2J"), transcript.assistant("", ParsedAction((call,)))]
+    reply = transcript.assistant_message("", ParsedAction((call,)))
+    messages = [transcript.user_message("\x1b[2J"), reply]
     assert "\x1b" not in transcript.render(messages, "\x1b[2J")
 
 
-def test_an_episode_that_lost_its_sandbox_has_no_snapshot(make: Make) -> None:
-    lost = make()
-    lost.start()
-    lost.discard_sandbox(SandboxError("it burnt down"))
+def test_an_episode_without_a_sandbox_has_no_snapshot(episode: Episode) -> None:
+    episode.discard_sandbox(SandboxError("died"))
     with pytest.raises(EpisodeError):
-        lost.snapshot()
+        episode.snapshot()
 
 
 def test_snapshots_restore_only_into_new_episodes_of_their_task(

@@ -16,17 +16,17 @@ def rows(tiny_row: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def make(rows: list[dict[str, Any]], closing: Closing) -> MakeVec:
-    """Makes vector envs of those tasks."""
+    """Returns a function that makes vector envs of the tasks in ``rows``."""
     return lambda num_envs, **kwargs: closing(make_vec(num_envs, **{"tasks": rows} | kwargs))
 
 
 @pytest.fixture
 def started(make: MakeVec) -> MakeVec:
-    """Makes vector envs of those tasks, and begins their first episodes."""
+    """Returns a function that makes vector envs and starts their first episodes."""
 
-    def begin(num_envs: int, **kwargs: Any) -> CodingRepairVectorEnv:
+    def make_and_reset(num_envs: int, **kwargs: Any) -> CodingRepairVectorEnv:
         vec = make(num_envs, **kwargs)
         vec.reset(seed=0)
         return vec
 
-    return begin
+    return make_and_reset

@@ -1,4 +1,4 @@
-"""Creation of vector envs: by Gymnasium's make_vec, ours, and specs as JSON."""
+"""Creation of vector envs by both functions ``make_vec`` and from specs as JSON."""
 
 from typing import Any
 
@@ -27,19 +27,19 @@ def test_the_json_of_its_spec_creates_an_equal_env(make: MakeVec, closing: Closi
     assert vec.spec is not None
     spec = EnvSpec.from_json(vec.spec.to_json())
     assert spec == vec.spec
-    again = closing(gym.make_vec(spec))
-    assert again.spec == vec.spec
-    assert repr(again) == "CodingRepairVectorEnv(CodingRepair-v0, num_envs=3)"
-    assert_same(vec.reset(seed=5), again.reset(seed=5))
-    assert_same(vec.step([SUBMIT] * 3), again.step([SUBMIT] * 3))
+    copy = closing(gym.make_vec(spec))
+    assert copy.spec == vec.spec
+    assert repr(copy) == "CodingRepairVectorEnv(CodingRepair-v0, num_envs=3)"
+    assert_same(vec.reset(seed=5), copy.reset(seed=5))
+    assert_same(vec.step([SUBMIT] * 3), copy.step([SUBMIT] * 3))
 
 
 def test_wrappers_can_be_callables(make: MakeVec) -> None:
     env = make(1, wrappers=[TokenBudget, CLIP]).envs[0]
     assert isinstance(env, gym.wrappers.ClipReward)
     assert isinstance(env.env, TokenBudget)
-    by_hand = make(2, wrappers=[CLIP, lambda inner: TokenBudget(inner, max_tokens=3000)])
-    assert {each.limits.max_tokens for each in by_hand.get_attr("config")} == {3000}
+    vec = make(2, wrappers=[CLIP, lambda inner: TokenBudget(inner, max_tokens=3000)])
+    assert {config.limits.max_tokens for config in vec.get_attr("config")} == {3000}
 
 
 @pytest.mark.parametrize(

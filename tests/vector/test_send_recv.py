@@ -8,12 +8,12 @@ from episodes import TRUE, MakeVec, shell
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 
-LATE = shell("sleep 60")
+SLOW = shell("sleep 60")
 
 
-def test_recv_returns_ready_envs_while_others_work(started: MakeVec) -> None:
+def test_recv_returns_ready_envs_while_others_run(started: MakeVec) -> None:
     vec = started(3)
-    vec.send([LATE, shell("echo one"), shell("echo two")])
+    vec.send([SLOW, shell("echo one"), shell("echo two")])
     observations, rewards, terminations, truncations, infos = vec.recv(min_envs=2)
     assert infos["env_id"].tolist() == [1, 2]
     assert infos["text"].tolist() == ["one", "two"]
@@ -38,13 +38,13 @@ def test_envs_continue_independently(started: MakeVec) -> None:
     vec = started(4, max_turns=3)
     vec.send([TRUE] * 4)
     turns: dict[int, list[int]] = {index: [] for index in range(4)}
-    while min(len(seen) for seen in turns.values()) < 8:
+    while min(map(len, turns.values())) < 8:
         infos = vec.recv()[4]
-        for place, index in enumerate(infos["env_id"]):
-            turns[int(index)].append(int(infos["turn"][place]))
+        for index, turn in zip(infos["env_id"], infos["turn"], strict=True):
+            turns[int(index)].append(int(turn))
         vec.send([TRUE] * len(infos["env_id"]), infos["env_id"])
-    for seen in turns.values():
-        assert seen == [(number + 1) % 4 for number in range(len(seen))]
+    for numbers in turns.values():
+        assert numbers == [(step + 1) % 4 for step in range(len(numbers))]
 
 
 @pytest.mark.parametrize(
@@ -71,21 +71,21 @@ def test_a_wrong_batch_is_refused(started: MakeVec, actions: Any, env_ids: Any) 
 
 def test_an_env_with_a_pending_action_refuses_a_second_one(started: MakeVec) -> None:
     vec = started(2)
-    vec.send([LATE], [1])
+    vec.send([SLOW], [1])
     mask = np.array([True, False])
-    for refused in (
+    for call in (
         lambda: vec.send([TRUE], [1]),
         lambda: vec.step([TRUE, TRUE]),
         lambda: vec.call("render"),
         lambda: vec.reset(options={"reset_mask": mask}),
     ):
         with pytest.raises(EpisodeError):
-            refused()
+            call()
     vec.send([shell("echo well")], [0])
     assert vec.recv()[4]["text"].tolist() == ["well"]
 
 
-def test_recv_refuses_to_wait_for_more_than_is_pending(started: MakeVec) -> None:
+def test_recv_refuses_more_envs_than_are_pending(started: MakeVec) -> None:
     vec = started(2)
     vec.send([TRUE], [0])
     with pytest.raises(InvalidArgumentError):
@@ -95,13 +95,13 @@ def test_recv_refuses_to_wait_for_more_than_is_pending(started: MakeVec) -> None
         vec.recv()
 
 
-def test_nothing_can_be_sent_before_the_first_reset(make: MakeVec) -> None:
+def test_actions_before_the_first_reset_are_refused(make: MakeVec) -> None:
     vec = make(2)
-    for early in (
+    for call in (
         lambda: vec.send([TRUE], [0]),
         lambda: vec.step([TRUE, TRUE]),
         lambda: vec.reset(options={"reset_mask": np.array([True, False])}),
     ):
         with pytest.raises(EpisodeError):
-            early()
+            call()
     assert vec.reset()[1]["turn"].tolist() == [0, 0]

@@ -23,7 +23,7 @@ def test_calls_reach_wrappers_and_envs(make: MakeVec) -> None:
 
 def test_values_of_several_types_are_merged_in_any_order() -> None:
     for values in ([3, None], [None, 3], [3, 2.5], ["a", 1], [{"b": 1}, None]):
-        merged = merge_infos(((place, {"a": value}) for place, value in enumerate(values)), 2)
+        merged = merge_infos(((index, {"a": value}) for index, value in enumerate(values)), 2)
         assert merged["a"].tolist() == values
         assert merged["_a"].tolist() == [True, True]
     merged = merge_infos([(1, {"a": 3, "b": {"c": True}})], 2)
@@ -31,17 +31,17 @@ def test_values_of_several_types_are_merged_in_any_order() -> None:
     assert (merged["_a"].tolist(), merged["b"]["c"].tolist()) == ([False, True], [False, True])
 
 
-def test_a_group_continues_one_envs_snapshot(started: MakeVec) -> None:
+def test_all_envs_can_continue_one_snapshot(started: MakeVec) -> None:
     env = started(4, wrappers=[{"name": "TokenBudget"}])
     observations, *_ = env.step([TRUE, FIX, TRUE, TRUE])
     snapshot = env.snapshot(1)
-    started, infos = env.reset(options={"snapshot": snapshot})
+    first_observations, infos = env.reset(options={"snapshot": snapshot})
     assert infos["turn"].tolist() == [1] * 4
     assert len(set(infos["task_id"])) == 1
-    for row in started["input_ids"]:
+    for row in first_observations["input_ids"]:
         assert np.array_equal(row, observations["input_ids"][1])
-    unfix = shell("git checkout -q .; echo > new")
-    _, _, terminated, _, infos = env.step([TRUE, unfix, SUBMIT, SUBMIT])
+    revert = shell("git checkout -q .; echo > new")
+    _, _, terminated, _, infos = env.step([TRUE, revert, SUBMIT, SUBMIT])
     assert terminated.tolist() == [False, False, True, True]
     _, rewards, *_ = env.step([SUBMIT, SUBMIT, TRUE, TRUE])
     assert rewards.tolist() == [1.0, 0.0, 0.0, 0.0]

@@ -1,4 +1,4 @@
-"""Every end of a vector env frees its threads and sandboxes."""
+"""Close, garbage collection, exit and fork: vector envs free threads and sandboxes."""
 
 import gc
 import os
@@ -33,22 +33,22 @@ def test_closing_ends_running_episodes_and_all_threads(started: MakeVec) -> None
 def test_a_closed_vector_env_raises(started: MakeVec) -> None:
     vec = started(2)
     vec.close()
-    for late in (vec.reset, vec.recv, lambda: vec.step([TRUE] * 2)):
+    for call in (vec.reset, vec.recv, lambda: vec.step([TRUE] * 2)):
         with pytest.raises(EpisodeError):
-            late()
+            call()
 
 
 def test_garbage_collection_ends_threads(make: MakeVec) -> None:
     vec = CodingRepairVectorEnv(2)
     vec.reset(seed=0)
     vec.send([shell("sleep 600")] * 2)
-    gone, working = weakref.ref(vec), threads()
+    reference, env_threads = weakref.ref(vec), threads()
     del vec
     gc.collect()
-    assert gone() is None
-    for thread in working:
+    assert reference() is None
+    for thread in env_threads:
         thread.join(timeout=30)
-    assert not any(thread.is_alive() for thread in working)
+    assert not any(thread.is_alive() for thread in env_threads)
 
 
 def test_closing_ends_a_waiting_recv(started: MakeVec) -> None:
@@ -62,10 +62,10 @@ def test_closing_ends_a_waiting_recv(started: MakeVec) -> None:
         except EpisodeError as error:
             failures.append(error)
 
-    waiting = threading.Thread(target=wait, daemon=True)
-    waiting.start()
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
     vec.close()
-    waiting.join(timeout=30)
+    thread.join(timeout=30)
     assert [type(failure) for failure in failures] == [EpisodeError]
 
 
@@ -83,8 +83,8 @@ print("left open")
 
 @pytest.mark.slow
 def test_the_interpreter_exits_with_open_envs(tmp_path: Path) -> None:
-    done = subprocess.run(
-        # Its sockets stay open by design; Python can warn about them at exit.
+    process = subprocess.run(
+        # Sockets of open sandboxes stay open; Python can warn about them at exit.
         [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-c", LEFT_OPEN],
         capture_output=True,
         text=True,
@@ -92,10 +92,10 @@ def test_the_interpreter_exits_with_open_envs(tmp_path: Path) -> None:
         check=False,
         env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "left open\n", "")
+    assert (process.returncode, process.stdout, process.stderr) == (0, "left open\n", "")
 
 
-def test_a_forked_process_cannot_use_it(started: MakeVec) -> None:
+def test_a_forked_process_cannot_use_the_vector_env(started: MakeVec) -> None:
     vec = started(2)
     child = os.fork()
     if child == 0:

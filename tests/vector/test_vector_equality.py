@@ -1,4 +1,4 @@
-"""The vector env returns exactly what Gymnasium's `SyncVectorEnv` returns."""
+"""The vector env returns the same values as Gymnasium's `SyncVectorEnv`."""
 
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ ACTIONS = [
     shell("echo '# changed' >> README.md; git diff"),
     shell("exit 3"),
     '{"name": "fly", "arguments": {}}',
-    "I think that I am done.",  # ends the episode where the tree is changed
+    "I think that I am done.",  # ends the episode if the tree has changed
     "{",
     FIX,
     SUBMIT,
@@ -30,32 +30,32 @@ ACTIONS = [
 
 
 def play(env: VectorEnv[Any, Any, Any], num_episodes: int) -> tuple[list[Any], set[str]]:
-    """Returns all results until this number of episodes has ended, and their stop reasons."""
+    """Plays seeded actions until enough episodes have ended; returns results and stop reasons."""
     rng = np.random.default_rng(7)
-    seen: list[Any] = [env.reset(seed=11)]
+    results: list[Any] = [env.reset(seed=11)]
     reasons: set[str] = set()
     while num_episodes > 0:
         batch = env.step([ACTIONS[int(i)] for i in rng.integers(len(ACTIONS), size=NUM_ENVS)])
-        seen.append(batch)
+        results.append(batch)
         assert len(batch[4]) <= 40  # also after a grade
         num_episodes -= int(np.sum(batch[2] | batch[3]))
         reasons |= set(batch[4]["stop_reason"])
-    return seen, reasons
+    return results, reasons
 
 
-def test_ten_episodes_are_the_same_step_for_step(closing: Closing) -> None:
+def test_ten_episodes_are_equal_at_every_step(closing: Closing) -> None:
     make = partial(gym.make, ID, max_turns=4)
     expected, reasons = play(closing(SyncVectorEnv([make] * NUM_ENVS)), 10)
     assert reasons == {None, "submitted", "no_tool_call", "max_turns"}
-    seen, _ = play(closing(make_vec(NUM_ENVS, max_turns=4)), 10)
-    assert len(seen) == len(expected)
-    for ours, theirs in zip(seen, expected, strict=True):
-        assert_same(ours, theirs)
+    results, _ = play(closing(make_vec(NUM_ENVS, max_turns=4)), 10)
+    assert len(results) == len(expected)
+    for result, expected_result in zip(results, expected, strict=True):
+        assert_same(result, expected_result)
 
 
 @pytest.fixture
 def pair(rows: list[dict[str, Any]], closing: Closing) -> tuple[Any, Any]:
-    """Gymnasium's vector env of three envs, and ours."""
+    """Vector envs of three envs: Gymnasium's and this package's."""
     sync = closing(SyncVectorEnv([partial(gym.make, ID, tasks=rows)] * 3))
     return sync, closing(make_vec(3, tasks=rows))
 
@@ -63,10 +63,10 @@ def pair(rows: list[dict[str, Any]], closing: Closing) -> tuple[Any, Any]:
 @pytest.mark.parametrize("seed", [5, [5, None, 9], [1, 1, 1], np.int64(5)])
 def test_seeds_equal_those_of_gymnasium(seed: Any, pair: tuple[Any, Any]) -> None:
     sync, ours = pair
-    for env in (sync, ours):
+    for env in pair:
         env.reset(seed=[4, 5, 6])
-    as_gymnasium_takes_it = int(seed) if isinstance(seed, np.integer) else seed
-    assert_same(ours.reset(seed=seed), sync.reset(seed=as_gymnasium_takes_it))
+    sync_seed = int(seed) if isinstance(seed, np.integer) else seed
+    assert_same(ours.reset(seed=seed), sync.reset(seed=sync_seed))
     assert_same(ours.reset(), sync.reset())
 
 

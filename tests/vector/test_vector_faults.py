@@ -19,7 +19,7 @@ from coding_gym.errors import (
 from coding_gym.vector import CodingRepairVectorEnv
 
 
-def open_with_known_process(vec: CodingRepairVectorEnv, index: int) -> int:
+def reset_and_find_process(vec: CodingRepairVectorEnv, index: int) -> int:
     """Resets one env and returns the first process of its sandbox."""
     before = set(descendants(os.getpid()))
     vec.reset(options={"reset_mask": np.arange(vec.num_envs) == index})
@@ -27,9 +27,9 @@ def open_with_known_process(vec: CodingRepairVectorEnv, index: int) -> int:
     return process
 
 
-def test_a_sandbox_that_dies_truncates_its_own_env_only(started: MakeVec) -> None:
+def test_a_dead_sandbox_truncates_only_its_env(started: MakeVec) -> None:
     vec = started(3)
-    process = open_with_known_process(vec, 1)
+    process = reset_and_find_process(vec, 1)
     vec.send([TRUE, shell("echo started; sleep 60"), TRUE])
     assert vec.recv(min_envs=2)[4]["env_id"].tolist() == [0, 2]
     os.kill(process, signal.SIGKILL)
@@ -54,7 +54,7 @@ def test_a_wrong_action_raises_and_leaves_no_pending_action(started: MakeVec) ->
     assert infos["turn"].tolist() == [0, 1, 2]  # env 0 starts a new episode
 
 
-def test_received_errors_leave_the_results_of_the_others(started: MakeVec) -> None:
+def test_an_error_keeps_the_results_of_other_envs(started: MakeVec) -> None:
     vec = started(3)
     vec.send([TRUE, 7, TRUE])
     with pytest.raises(InvalidArgumentError):
@@ -68,13 +68,13 @@ def test_received_errors_leave_the_results_of_the_others(started: MakeVec) -> No
 def test_after_an_unknown_task_episodes_can_start(make: MakeVec) -> None:
     vec = make(2)
     with pytest.raises(UnknownTaskError):
-        vec.reset(options={"task_id": "none-such"})
+        vec.reset(options={"task_id": "unknown"})
     with pytest.raises(EpisodeError):
         vec.step([TRUE, TRUE])
     vec.reset(seed=0)
     vec.step([SUBMIT, TRUE])
     with pytest.raises(UnknownTaskError):
-        vec.reset(options={"task_id": "none-such"})
+        vec.reset(options={"task_id": "unknown"})
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [0, 0]
     assert vec.step([shell("echo well")] * 2)[4]["text"].tolist() == ["well", "well"]
 
@@ -99,7 +99,7 @@ def test_invalid_reset_options_are_refused(started: MakeVec, options: Any) -> No
 
 @pytest.fixture
 def interrupts() -> Iterator[None]:
-    """Makes interrupts raise; a shell disables this for commands in the background."""
+    """Makes SIGINT raise KeyboardInterrupt, also if a shell started pytest in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -110,11 +110,11 @@ def test_an_interrupted_step_requires_a_reset(
     started: MakeVec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vec = started(2)
-    real = vec.envs[0].step
+    original_step = vec.envs[0].step
 
     def step(action: str) -> Any:
         os.kill(os.getpid(), signal.SIGINT)
-        return real(action)
+        return original_step(action)
 
     with monkeypatch.context() as patch:
         patch.setattr(vec.envs[0], "step", step)
@@ -130,10 +130,10 @@ def test_a_failing_wrapper_does_not_affect_its_env(
     started: MakeVec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vec = started(2)
-    real = vec.envs[1].step
+    original_step = vec.envs[1].step
 
     def step(action: str) -> None:
-        real(action)
+        original_step(action)
         raise InfrastructureError("the record could not be written")
 
     with monkeypatch.context() as patch:

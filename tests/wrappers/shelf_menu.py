@@ -19,33 +19,33 @@ def make(num_candidates: int = 8, **arguments: Any) -> MenuActions:
 
 
 def solve(env: MenuActions, **reset: Any) -> list[tuple[Any, ...]]:
-    """Plays the plain strategy: try and test candidates in order until all pass."""
+    """Applies and tests candidates in order until all tests pass; returns the results."""
     env.reset(**reset)
     outcomes: list[tuple[Any, ...]] = []
     number = 0
     while env.action_masks()[TRY + number]:
         outcomes += [env.step(TRY + number), env.step(RUN_TESTS)]
         number += 1
-        if menu(outcomes[-1][0], "passed_all") or any(outcomes[-1][2:4]):
+        if menu_feature(outcomes[-1][0], "passed_all") or any(outcomes[-1][2:4]):
             break
     outcomes.append(env.step(SUBMIT))
     return outcomes
 
 
-def menu(observation: dict[str, Any], name: str) -> float:
+def menu_feature(observation: dict[str, Any], name: str) -> float:
     return float(observation["menu"][MENU_FEATURES.index(name)])
 
 
 def play_seeded(env: MenuActions | None = None) -> str:
-    """Plays 20 seeded actions, some of them masked, in as many episodes as necessary."""
+    """Plays 20 seeded actions, some of them masked, and returns the results as text."""
     if env is None:
-        with closing(make()) as made:
-            return play_seeded(made)
+        with closing(make()) as new_env:
+            return play_seeded(new_env)
     rng = np.random.default_rng(3)
-    seen = [as_text(*env.reset(seed=5))]
+    results = [as_text(*env.reset(seed=5))]
     for _ in range(20):
         outcome = env.step(int(rng.choice([0, 0, 1, *range(2, 10)])))
-        seen.append(as_text(*outcome))
+        results.append(as_text(*outcome))
         if any(outcome[2:4]):
-            seen.append(as_text(*env.reset()))
-    return "\n".join(seen)
+            results.append(as_text(*env.reset()))
+    return "\n".join(results)

@@ -1,4 +1,4 @@
-"""Promises of every wrapper of the package."""
+"""Properties of every wrapper of the package."""
 
 import importlib
 import inspect
@@ -27,7 +27,7 @@ PARTS = [
     {"name": "visible_tests", "weight": 0.0625},
 ]
 
-# Arguments other than the defaults, by wrapper; `folder` stands for one of the test's own.
+# Arguments other than the defaults, by wrapper. A test replaces "folder" by a temporary folder.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "MenuActions": {"num_candidates": 5},
     "RecordTrajectory": {"folder": "folder"},
@@ -83,12 +83,12 @@ def test_the_spec_makes_an_equal_env_through_json(name: str, make: Make, tmp_pat
     assert recorded.kwargs == {**(recorded.kwargs or {}), **arguments_of(name, tmp_path)}
     defaults = [p.default for p in parameters if p.default is not p.empty]
     assert json.loads(json.dumps(defaults)) == defaults
-    again = gym.make(EnvSpec.from_json(wrapped.spec.to_json()))
-    assert again.spec == wrapped.spec
-    assert type(again) is type(wrapped)
-    assert again.observation_space == wrapped.observation_space
-    assert again.action_space == wrapped.action_space
-    again.close()
+    copy = gym.make(EnvSpec.from_json(wrapped.spec.to_json()))
+    assert copy.spec == wrapped.spec
+    assert type(copy) is type(wrapped)
+    assert copy.observation_space == wrapped.observation_space
+    assert copy.action_space == wrapped.action_space
+    copy.close()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -96,8 +96,8 @@ def test_a_wrapper_passes_all_values_of_a_step_on(name: str, env: Env, tmp_path:
     env = wrap(env, name, tmp_path)
     observation, info = env.reset(seed=0)
     assert (observation in env.observation_space, info["turn"]) == (True, 0)
-    thought = 0 if name == "MenuActions" else "Let me think."  # which runs the tests
-    observation, reward, terminated, truncated, info = env.step(thought)
+    action = 0 if name == "MenuActions" else "Let me think."  # 0 runs the tests
+    observation, reward, terminated, truncated, info = env.step(action)
     assert observation in env.observation_space
     assert (float(reward), terminated, truncated) == (0.0, False, False)
     assert (info["turn"], info["stop_reason"], info["error"]) == (1, None, "")
@@ -119,11 +119,11 @@ def test_other_environments_are_refused(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["MenuActions", "TranscriptObservation"])
 def test_other_keys_of_the_observation_stay(name: str, env: Env, tmp_path: Path) -> None:
     space = gym.spaces.Dict({**env.observation_space.spaces, "more": gym.spaces.Discrete(2)})  # type: ignore[attr-defined]
-    more = wrap(TransformObservation(env, lambda seen: {**seen, "more": 1}, space), name, tmp_path)
-    observation, _ = more.reset()
+    wrapped = wrap(TransformObservation(env, lambda o: {**o, "more": 1}, space), name, tmp_path)
+    observation, _ = wrapped.reset()
     assert observation["more"] == 1
-    assert {*space.spaces} <= {*observation} == {*more.observation_space.spaces}  # type: ignore[attr-defined]
-    assert observation in more.observation_space
+    assert {*space.spaces} <= {*observation} == {*wrapped.observation_space.spaces}  # type: ignore[attr-defined]
+    assert observation in wrapped.observation_space
     with pytest.raises(InvalidArgumentError, match="Box"):
         wrap(FlattenObservation(env), name, tmp_path)
 
@@ -138,9 +138,9 @@ def test_gymnasium_checker_finds_nothing(name: str, env: Env, tmp_path: Path) ->
 
 
 def actions_of(names: list[str]) -> list[Any]:
-    """Returns five actions and a stop."""
+    """Returns five actions and a `Stop` for an env with these wrappers."""
     if "MenuActions" in names:
-        return [0, 2, 0, 3, 0, Stop("enough")]  # run the tests, try the first, ...
+        return [0, 2, 0, 3, 0, Stop("enough")]  # 2 and 3 apply candidates
     edit = "echo '# note' | tee -a /tmp/note >> shapes.py"
     commands = ["cat shapes.py", "false", edit, "cat shapes.py", "cat shapes.py /tmp/note"]
     return [*map(shell, commands), Stop("enough")]
@@ -164,13 +164,13 @@ def test_snapshots_keep_all_state(names: list[str], env: Env, tmp_path: Path) ->
     play(env, actions[:2])
     last = env.step(actions[2])
     snapshot = coding_gym.snapshot(env)
-    again = gym.make(env.spec)
+    copy = gym.make(env.spec)
     expected = play(env, actions[3:])
 
-    for each in (env, again):
-        assert as_text(*coding_gym.restore(each, snapshot)) == as_text(last[0], last[4])
-        assert play(each, actions[3:]) == expected
-        each.close()
+    for restored in (env, copy):
+        assert as_text(*coding_gym.restore(restored, snapshot)) == as_text(last[0], last[4])
+        assert play(restored, actions[3:]) == expected
+        restored.close()
     folder = tmp_path / "episodes"
     records = [
         [(turn.action, turn.calls, turn.reward, turn.reward_parts) for turn in episode.turns]

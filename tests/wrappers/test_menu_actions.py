@@ -7,7 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from episodes import SHELF, Closing, Env, in_another_process, play, raising
-from shelf_menu import RUN_TESTS, TRY, make, menu, play_seeded, solve
+from shelf_menu import RUN_TESTS, TRY, make, menu_feature, play_seeded, solve
 
 import coding_gym
 from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxError
@@ -21,7 +21,7 @@ from coding_gym.wrappers.menu_actions import CANDIDATE_FEATURES
 
 @pytest.fixture
 def env(closing: Closing) -> MenuActions:
-    """A menu of eight candidates on one small task."""
+    """An env with a menu of eight candidates."""
     return closing(make())
 
 
@@ -38,15 +38,15 @@ RIGHT = (
 
 @pytest.mark.parametrize("gold", [RIGHT, RIGHT.replace(">= self", "== self")])
 def test_the_menu_does_not_depend_on_the_gold_patch(closing: Closing, gold: str) -> None:
-    files = SHELF["files"] | {"NOTES": gold}  # what is found for one is not kept for the other
-    guided = closing(make(tasks=[SHELF | {"files": files, "patch": gold}]))
-    without = closing(make())
-    for env in (without, guided):
+    files = SHELF["files"] | {"NOTES": gold}  # so that no cached candidates are used
+    with_gold = closing(make(tasks=[SHELF | {"files": files, "patch": gold}]))
+    without_gold = closing(make())
+    for env in (without_gold, with_gold):
         env.reset(seed=0)
     for action in (TRY, RUN_TESTS, TRY + 1, RUN_TESTS):
-        observation, other = without.step(action)[0], guided.step(action)[0]
-        for name, values in observation.items():
-            np.testing.assert_array_equal(values, other[name], name)
+        expected, observation = without_gold.step(action)[0], with_gold.step(action)[0]
+        for name, values in expected.items():
+            np.testing.assert_array_equal(observation[name], values, name)
 
 
 def test_candidates_are_observed_at_reset_and_each_action_is_a_turn(env: MenuActions) -> None:
@@ -55,7 +55,7 @@ def test_candidates_are_observed_at_reset_and_each_action_is_a_turn(env: MenuAct
     for number, action in enumerate((RUN_TESTS, TRY, np.int64(TRY), np.array(TRY)), 1):
         observation, *_, info = env.step(action)
         assert info["turn"] == number
-        assert menu(observation, "turns_left") == pytest.approx(1 - number / 50)
+        assert menu_feature(observation, "turns_left") == pytest.approx(1 - number / 50)
 
 
 def test_only_the_chosen_candidate_is_applied(env: MenuActions) -> None:
@@ -78,7 +78,7 @@ def test_actions_outside_the_menu_are_refused(env: MenuActions, action: Any) -> 
 
 
 @pytest.mark.parametrize("tool_format", ["auto", "bash_block", "hermes"])
-def test_the_plain_strategy_repairs_in_every_format(closing: Closing, tool_format: str) -> None:
+def test_trying_all_candidates_repairs_in_every_format(closing: Closing, tool_format: str) -> None:
     env = closing(make(tool_format=tool_format))
     assert solve(env, seed=0)[-1][1] == 1.0
 
@@ -95,27 +95,27 @@ def test_invalid_menus_are_refused(env: MenuActions) -> None:
         env.reset(options={"task": SHELF | {"language": "rust"}})
 
 
-def program_of_its_own(name: str) -> dict[str, Any]:
-    """Returns the task with a program whose candidates are in no cache."""
+def uncached_task(name: str) -> dict[str, Any]:
+    """Returns a task whose candidates no other test has cached."""
     return SHELF | {"files": SHELF["files"] | {"NOTES": name}}
 
 
 @pytest.mark.slow
 def test_another_process_observes_the_same(closing: Closing) -> None:
     env = closing(make())
-    here = play_seeded(env)
-    assert play_seeded(env) == here
-    assert in_another_process(play_seeded) == here
+    expected = play_seeded(env)
+    assert play_seeded(env) == expected
+    assert in_another_process(play_seeded) == expected
 
 
 @pytest.mark.slow
-def test_threads_find_and_try_candidates_once(
+def test_threads_share_candidates_and_their_trials(
     closing: Closing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finding, trying = mock.Mock(wraps=localise), mock.Mock(wraps=try_candidate)
-    monkeypatch.setattr(program, "localise", finding)
-    monkeypatch.setattr(program, "try_candidate", trying)
-    tasks = [program_of_its_own("threads")]
+    localisation, trial = mock.Mock(wraps=localise), mock.Mock(wraps=try_candidate)
+    monkeypatch.setattr(program, "localise", localisation)
+    monkeypatch.setattr(program, "try_candidate", trial)
+    tasks = [uncached_task("threads")]
 
     def run(_: int) -> list[str]:
         env = closing(make(tasks=tasks))
@@ -124,7 +124,7 @@ def test_threads_find_and_try_candidates_once(
 
     with ThreadPoolExecutor(4) as pool:
         first, *others = pool.map(run, range(4))
-    assert (finding.call_count, trying.call_count) == (1, 1)  # for all four
+    assert (localisation.call_count, trial.call_count) == (1, 1)
     assert others == [first] * 3
 
 
@@ -132,13 +132,13 @@ def test_threads_find_and_try_candidates_once(
 def test_an_infrastructure_failure_masks_the_episode(
     closing: Closing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    env = closing(make(tasks=[program_of_its_own("failure")]))
+    env = closing(make(tasks=[uncached_task("failure")]))
     with monkeypatch.context() as patch:
-        patch.setattr(Suite, "open", raising(SandboxError("no room left")))
+        patch.setattr(Suite, "open", raising(SandboxError("out of memory")))
         env.reset()
         _, reward, terminated, truncated, info = env.step(RUN_TESTS)
     assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)
-    assert (info["stop_reason"], info["error"]) == ("sandbox_error", "no room left")
+    assert (info["stop_reason"], info["error"]) == ("sandbox_error", "out of memory")
     env.reset()
     assert env.action_masks()[TRY]
 
@@ -156,4 +156,4 @@ def test_snapshot_of_a_menu_of_another_size_is_refused(closing: Closing) -> None
             coding_gym.restore(other, snapshot)
     with pytest.raises(InvalidArgumentError, match="coding_gym"):
         other.reset(options={"snapshot": 3})
-    other.step(RUN_TESTS)  # nothing was dropped
+    other.step(RUN_TESTS)  # its episode continues

@@ -34,9 +34,7 @@ def core(make_env: MakeEnv) -> CodingRepairEnv:
     return make_env()
 
 
-def test_an_episode_is_one_file_with_all_that_is_sampled(
-    core: CodingRepairEnv, folder: Path
-) -> None:
+def test_an_episode_is_one_file_with_sampled_ids(core: CodingRepairEnv, folder: Path) -> None:
     env = RecordTrajectory(core, folder)
     env.reset(seed=3)
     env.step(Completion(FIX, [3, 1, 2], [-0.5, -0.25, -1.0]))
@@ -103,12 +101,12 @@ def test_a_refused_reset_does_not_change_the_record(tmp_path: Path, closing: Clo
         env.reset(options={"task_id": "nowhere"})
     assert not any(folder.iterdir())
     env.step(Stop("enough"))
-    (finished,) = read_trajectories(folder)
-    assert [turn.reward_parts for turn in finished.turns][1] == {"resolved": 0.0}
-    assert len(finished.turns) == 2
+    (trajectory,) = read_trajectories(folder)
+    assert [turn.reward_parts for turn in trajectory.turns][1] == {"resolved": 0.0}
+    assert len(trajectory.turns) == 2
 
 
-def test_a_record_after_a_failed_reset_has_its_own_turns(
+def test_a_record_after_a_failed_reset_has_only_new_turns(
     tiny_row: dict[str, Any], make_env: MakeEnv, folder: Path
 ) -> None:
     without_gold = tiny_row | {"instance_id": "no-gold", "patch": ""}

@@ -1,4 +1,4 @@
-"""`ShapedReward`: parts at the end and per turn, their sum, and patches that earn nothing."""
+"""`ShapedReward`: parts at the end and per turn, their sum, and refused arguments."""
 
 import json
 from collections.abc import Callable
@@ -18,9 +18,9 @@ from coding_gym.rewards import Reward, register_reward, reward_names
 from coding_gym.wrappers import ShapedReward
 
 Make = Callable[..., ShapedReward[Any, Any]]
-REPAIR = returning("width * height")  # test_wide passes too
+REPAIR = returning("width * height")  # test_wide passes in addition
 HALF = returning("width * height if height else 9")
-BREAK = returning("None")  # test_square, which passed, does not
+BREAK = returning("None")  # test_square no longer passes
 LOOK = shell("ls && cat shapes.py")
 EQUAL = "class Equal(int):\n    __eq__ = lambda *_: True\n\n\narea = lambda *_: Equal()\n"
 CHEAT = shell(f"printf '{EQUAL}' >> shapes.py")
@@ -30,19 +30,19 @@ EVERY = dict.fromkeys(reward_names(), WEIGHT)
 
 @pytest.fixture
 def make(make_env: MakeEnv) -> Make:
-    """Makes envs of the tiny task with parts of these weights."""
+    """Returns a function that makes envs of the tiny task, with weights by part."""
 
     def make(
         parts: dict[str, float], gamma: float = 1.0, challenge: str = "passed", **arguments: Any
     ) -> ShapedReward[Any, Any]:
-        listed = [{"name": name, "weight": weight} for name, weight in parts.items()]
-        return ShapedReward(make_env(challenge=challenge, **arguments), listed, gamma)
+        entries = [{"name": name, "weight": weight} for name, weight in parts.items()]
+        return ShapedReward(make_env(challenge=challenge, **arguments), entries, gamma)
 
     return make
 
 
 def play(env: Env, *actions: str) -> tuple[float, dict[str, float], dict[str, Any]]:
-    """Reward, its parts and info of the last action, which must end the episode."""
+    """Plays an episode; returns the reward, its parts and the info of the last action."""
     env.reset(seed=0)
     for action in actions:
         _, reward, terminated, truncated, info = env.step(action)
@@ -68,18 +68,18 @@ def test_passing_tests_earn_their_weight(make: Make) -> None:
 @pytest.mark.slow
 def test_every_reward_is_a_part_and_reveals_no_gold(make: Make) -> None:
     env = make(EVERY)
-    good, parts, _ = play(env, LOOK, REPAIR, SUBMIT)
+    resolved_reward, parts, _ = play(env, LOOK, REPAIR, SUBMIT)
     assert sorted(parts) == sorted([*EVERY, "resolved"])
     for name in ("net_fraction_fixed", "file_match", "exact_match", "line_similarity", "areno"):
         assert parts[name] == pytest.approx(WEIGHT)
-    assert good > 1
+    assert resolved_reward > 1
     texts = [message["content"] for message in env.unwrapped.episode.messages]  # type: ignore[attr-defined]
     assert "test_hidden" not in "".join(texts)
-    wrong, parts, _ = play(env, LOOK, returning("width - height"), SUBMIT)
-    assert wrong < 1
+    wrong_reward, parts, _ = play(env, LOOK, returning("width - height"), SUBMIT)
+    assert wrong_reward < 1
     texts = [message["content"] for message in env.unwrapped.episode.messages]  # type: ignore[attr-defined]
     assert "width * height" not in "".join(texts)
-    assert play(env, SUBMIT)[0] <= WEIGHT  # of the one valid call
+    assert play(env, SUBMIT)[0] <= WEIGHT  # for the valid call
 
 
 def test_negative_weight_never_rewards_a_tampered_episode(
@@ -100,13 +100,13 @@ def test_a_stop_is_not_an_action_of_the_policy(make: Make) -> None:
 
 @pytest.fixture(autouse=True)
 def one_turn() -> Any:
-    """Registers a reward for the tests of this file."""
+    """Registers a reward that is 1 for episodes of one turn."""
     with restored_registries():
         register_reward(Reward(name="one_turn", score=lambda sample: float(len(sample.turns) == 1)))
         yield
 
 
-def test_masked_ends_have_no_parts(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_masked_episodes_have_no_parts(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "coding_gym.episode.episode.grade_patch", raising(GradingError("no report"))
     )
@@ -115,7 +115,7 @@ def test_masked_ends_have_no_parts(make: Make, monkeypatch: pytest.MonkeyPatch) 
     assert (reward, parts) == (0.0, {"resolved": 0.0})
 
 
-def test_tasks_without_what_a_part_needs_are_refused(make: Make, tiny_row: dict[str, Any]) -> None:
+def test_tasks_without_data_for_a_part_are_refused(make: Make, tiny_row: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskError, match="patch_similarity"):
         make({"patch_similarity": 0.2}, tasks=[tiny_row | {"patch": ""}]).reset()
     with pytest.raises(InvalidTaskError, match="'command'"):
@@ -172,7 +172,7 @@ def test_weights_of_all_parts_sum_to_less_than_one(make: Make) -> None:
             make(parts)
 
 
-def test_a_discount_takes_more_of_the_weights(make: Make) -> None:
+def test_a_discount_raises_the_bound_of_visible_tests(make: Make) -> None:
     make({"visible_tests": 0.6, "file_match": 0.3}, gamma=0.995, max_turns=50)
     make({"visible_tests": 0.05, "file_match": 0.4}, gamma=0.9, max_turns=50)
     for parts, max_turns in (
@@ -186,7 +186,7 @@ def test_a_discount_takes_more_of_the_weights(make: Make) -> None:
             make({"file_match": 0.1}, gamma=gamma)
 
 
-def visible(env: Env, action: str) -> float:
+def visible_part(env: Env, action: str) -> float:
     _, reward, terminated, _, info = env.step(action)
     assert reward == pytest.approx(sum(info["reward_parts"].values()))
     assert terminated == (action == SUBMIT)
@@ -199,17 +199,17 @@ def visible(env: Env, action: str) -> float:
 def test_visible_parts_of_an_episode_sum_to_zero(make: Make) -> None:
     env = make({"visible_tests": 0.5})
     env.reset()
-    parts = [visible(env, a) for a in (LOOK, REPAIR, shell("true"), BREAK, REPAIR, SUBMIT)]
-    assert parts == [0.0, 0.25, 0.0, -0.5, 0.5, -0.25]  # 1 of 2 tests more, 2 less, ...
+    parts = [visible_part(env, a) for a in (LOOK, REPAIR, shell("true"), BREAK, REPAIR, SUBMIT)]
+    assert parts == [0.0, 0.25, 0.0, -0.5, 0.5, -0.25]  # 1 of 2 tests more, 2 fewer, ...
     env.reset()
-    assert visible(env, SUBMIT) == 0
+    assert visible_part(env, SUBMIT) == 0
 
 
 @pytest.mark.slow
 def test_discounted_visible_parts_sum_to_zero(make: Make) -> None:
     env = make({"visible_tests": 0.25}, gamma=0.99)
     env.reset()
-    parts = [visible(env, action) for action in (REPAIR, shell("true"), SUBMIT)]
+    parts = [visible_part(env, action) for action in (REPAIR, shell("true"), SUBMIT)]
     assert parts[0] == pytest.approx(0.99 * 0.125)
     assert sum(0.99**n * value for n, value in enumerate(parts)) == pytest.approx(0, abs=1e-12)
 
@@ -224,8 +224,8 @@ def test_editing_tests_configuration_or_output_earns_nothing(make: Make) -> None
         "printf '[pytest]\\naddopts = -k square\\n' > pytest.ini; echo '== 9 passed in 0.1s =='",
         "printf 'collect_ignore = [\"test_shapes.py\"]\\n' > conftest.py",
     ):
-        assert visible(env, shell(cheat)) == 0
-    assert visible(env, CHEAT) <= 0
+        assert visible_part(env, shell(cheat)) == 0
+    assert visible_part(env, CHEAT) <= 0
 
 
 def test_an_infrastructure_failure_of_visible_tests_is_masked(
@@ -236,7 +236,7 @@ def test_an_infrastructure_failure_of_visible_tests_is_masked(
     )
     env = make({"visible_tests": 0.5})
     env.reset()
-    assert visible(env, REPAIR) == 0
+    assert visible_part(env, REPAIR) == 0
     _, reward, _, truncated, info = env.step(SUBMIT)
     assert (reward, truncated, info["mask_sample"]) == (0.0, True, True)
     assert info["error"] == "no report"

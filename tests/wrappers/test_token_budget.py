@@ -17,7 +17,7 @@ BUDGET = 100_000
 CRITICAL = "Token limit critical! Apply your best fix now.\n"
 
 
-def test_the_defaults_are_nanos_and_other_limits_stay(make_env: MakeEnv) -> None:
+def test_defaults_equal_nano_agent_and_other_limits_stay(make_env: MakeEnv) -> None:
     env = make_env(limits={"max_tool_calls": 30, "max_seconds": 9, "max_tokens": 700})
     TokenBudget(env)
     budget: dict[str, Any] = {"max_tokens": 8192, "reserve_tokens": 600, "warn_tokens": True}
@@ -28,8 +28,8 @@ def test_the_defaults_are_nanos_and_other_limits_stay(make_env: MakeEnv) -> None
 
 def test_calls_after_the_budget_is_spent_do_not_run(make_env: MakeEnv) -> None:
     env = TokenBudget(make_env())
-    left = env.reset()[1]["budget"]["tokens"]
-    action = Completion(shells("echo one", "seq 200", "echo three"), range(left - 700))
+    tokens_left = env.reset()[1]["budget"]["tokens"]
+    action = Completion(shells("echo one", "seq 200", "echo three"), range(tokens_left - 700))
     _, _, _, truncated, info = env.step(action)
     assert truncated
     assert [reply.removeprefix(CRITICAL)[:3] for reply in replies(info)] == ["one", "1\n2"]
@@ -49,7 +49,7 @@ def test_a_prompt_beyond_its_budget_ends_the_first_step(make_env: MakeEnv) -> No
 
 
 def actions(tokenizer: Tokenizer) -> list[str]:
-    """Returns replies with one call, several, none or a broken one; sampled and plain."""
+    """Returns plain and sampled replies with one call, several calls, none or a malformed call."""
     closed = [*tokenizer.encode(shells("ls")), tokenizer.special_tokens["<|im_end|>"]]
     return [
         shells("echo one"),

@@ -20,14 +20,14 @@ def env(make_env: MakeEnv) -> TranscriptObservation:
     return TranscriptObservation(make_env(), max_tokens=4096)
 
 
-def seen(observation: dict[str, Any]) -> list[int]:
+def unpadded_ids(observation: dict[str, Any]) -> list[int]:
     mask = observation["attention_mask"]
     assert mask.tolist() == sorted(mask.tolist(), reverse=True)
     return [int(i) for i in observation["input_ids"][mask == 1]]
 
 
 def text(env: Env, observation: dict[str, Any]) -> str:
-    return str(env.unwrapped.tokenizer.decode(seen(observation)))  # type: ignore[attr-defined]
+    return str(env.unwrapped.tokenizer.decode(unpadded_ids(observation)))  # type: ignore[attr-defined]
 
 
 def test_the_chat_is_observed_with_its_roles_until_it_ends(env: TranscriptObservation) -> None:
@@ -51,8 +51,8 @@ def test_the_chat_is_observed_with_its_roles_until_it_ends(env: TranscriptObserv
 @pytest.mark.parametrize("tool_format", ["auto", "openai"])
 def test_displayed_form_of_calls_can_be_parsed(make_env: MakeEnv, tool_format: str) -> None:
     env = TranscriptObservation(make_env(tool_format=tool_format))
-    shown = text(env, env.reset()[0]).split("A call is written like this:\n")[1]
-    form = shown.split("<|im_end|>")[0]
+    explanation = text(env, env.reset()[0]).split("A call is written like this:\n")[1]
+    form = explanation.split("<|im_end|>")[0]
     assert ("<tool_call>" in form) == (tool_format == "auto")
     info = env.step(form)[4]
     assert info["text"] == "unknown tool: <name>"
@@ -60,9 +60,9 @@ def test_displayed_form_of_calls_can_be_parsed(make_env: MakeEnv, tool_format: s
 
 def test_ids_outside_the_vocabulary_are_not_played(env: TranscriptObservation) -> None:
     env.reset()
-    for bad in (16_384, -1, 1 << 70):
-        with pytest.raises(InvalidArgumentError, match=str(bad)):
-            env.step(Completion(SUBMIT, [1, bad]))
+    for invalid_id in (16_384, -1, 1 << 70):
+        with pytest.raises(InvalidArgumentError, match=str(invalid_id)):
+            env.step(Completion(SUBMIT, [1, invalid_id]))
     assert env.step(Completion(SUBMIT, [16_383]))[2]
 
 
