@@ -1,4 +1,4 @@
-"""Adds environments to tasks whose rows have none."""
+"""Adds environments to tasks whose rows do not describe their environment."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -21,17 +21,17 @@ Environments = str | Path | Mapping[str, Mapping[str, Any]]
 
 
 def read_environments(environments: Environments) -> dict[str, EnvironmentRow]:
-    """Returns the entries by task id.
+    """Returns the parsed entries by task id.
 
     Args:
-        environments: A ``.jsonl`` file of objects with an ``instance_id``, or such objects by id.
-            Other fields are ``interpreter``, ``install_commands``, ``image``, ``image_path`` (the
-            tree then comes from the image, unless the row has one), ``environment_setup_commit``,
-            ``visible_test_command``, ``runner``, ``test_command``, ``test_report``,
-            ``grading_timeout_s`` (seconds) and ``excluded_tests``.
+        environments: A ``.jsonl`` file of objects with the task id as ``instance_id``, or a mapping
+            of objects by task id. Other fields are ``interpreter``, ``install_commands``,
+            ``image``, ``image_path`` (the tree then comes from the image, unless the row names a
+            tree), ``environment_setup_commit``, ``visible_test_command``, ``runner``,
+            ``test_command``, ``test_report``, ``grading_timeout_s`` and ``excluded_tests``.
 
     Raises:
-        InvalidTaskError: An entry is malformed; names file, line, field and value.
+        InvalidTaskError: An entry is malformed; the message names file, line, field and value.
         InvalidArgumentError: The file does not exist.
     """
     entries: dict[str, EnvironmentRow] = {}
@@ -66,10 +66,10 @@ def image_entries(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
 def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
     """Returns the task with the fields of ``entry``.
 
-    Excluded tests are removed from both lists of expected tests, and are recorded.
+    Excluded tests move from the two lists of expected tests to ``Task.excluded_tests``.
 
     Raises:
-        InvalidTaskError: No fail-to-pass test is left.
+        InvalidTaskError: All fail-to-pass tests are excluded, or a field of the image is wrong.
     """
     if entry is None:
         return task
@@ -78,8 +78,8 @@ def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
     fail_to_pass = tuple(t for t in task.fail_to_pass if t not in excluded)
     if task.fail_to_pass and not fail_to_pass:
         raise InvalidTaskError(
-            f"task {task.task_id}: excluded_tests leaves none of the {len(task.fail_to_pass)} "
-            "tests in FAIL_TO_PASS"
+            f"task {task.task_id}: excluded_tests must keep at least one test of FAIL_TO_PASS, but "
+            f"excludes all {len(task.fail_to_pass)}; exclude the task with task_ids"
         )
     if entry.image_path:
         values.setdefault("interpreter", "image")

@@ -11,19 +11,19 @@ from coding_gym.sandbox.spec import WORKDIR
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 
-# Shorter lines, such as `return None`, are in many files, so they are not searched.
+# Lines like `else:` and repairs like `return None` occur in many files, so neither is searched.
 _MIN_LINE_CHARS, _MIN_CHARS = 8, 24
-# Fewer characters can be a common idiom, so the file must also contain lines of the context.
+# A repair of fewer characters can be a common idiom; a leak must then contain context lines too.
 _ENOUGH_CHARS, _MAX_CONTEXT_LINES = 80, 4
 _MAX_LINES = 64
 _MAX_NAMED = 20
 _TIMEOUT_S = 120.0
 _NOT_FOUND = 1
-_PATTERNS = "/tmp/added-lines"  # noqa: S108 - inside
+_PATTERNS = "/tmp/added-lines"  # noqa: S108 - in the sandbox
 _GREP = f"git grep -I -l -F --all-match -f {_PATTERNS}"
-# Makes a git tree whose entries are all blobs, in the order in which git stores them, and searches
-# that tree. So each blob is searched once, even if many commits contain it.
-_BLOBS = "/tmp/blobs"  # noqa: S108 - inside
+# Makes a git tree of all blobs, in the order in which git stores them, and searches that tree: each
+# blob is searched once, even if many commits contain it.
+_BLOBS = "/tmp/blobs"  # noqa: S108 - in the sandbox
 _ENTRIES = r"""'$1 == "blob" { printf "100644 blob %s\t%09d-%s\n", $2, NR, $2 }'"""
 _GREP_BLOBS = (
     "tree=$(git cat-file --batch-all-objects --unordered "
@@ -39,12 +39,12 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
 
     The search covers the workspace, all commits of its repository, and the other mounts of the
     template, such as installed packages. It ignores short lines, lines of the base, and the
-    repaired files. If the added lines have fewer than 24 characters, there is no search; with fewer
-    than 80, a file must also contain lines of the patch's context.
+    repaired files. Added lines of fewer than 24 characters are not searched; if they have fewer
+    than 80, a leak must also contain lines of the patch's context.
 
     Args:
         task: The task.
-        template: Its template.
+        template: The template of the task.
         backend: Name of the sandbox backend.
 
     Returns:
@@ -70,13 +70,13 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
 
 
 def _in_history(sandbox: Sandbox, hits: Collection[str]) -> Iterator[str]:
-    """Yields files of commits, as ``COMMIT:PATH``, except for paths that are hits in the tree."""
+    """Yields files of commits, as ``COMMIT:PATH``, except for paths with a hit in the tree."""
     blobs = _search(sandbox, _GREP_BLOBS, WORKDIR)
     if not blobs:
         return
     sandbox.write_file(_BLOBS, "".join(f"{blob}\n" for blob in blobs).encode())
-    named = _search(sandbox, f"git rev-list --objects {_COMMITS} | grep -F -f {_BLOBS}", WORKDIR)
-    paths = dict(line.split(" ", 1) for line in named)
+    listing = _search(sandbox, f"git rev-list --objects {_COMMITS} | grep -F -f {_BLOBS}", WORKDIR)
+    paths = dict(line.split(" ", 1) for line in listing)
     leaks = [blob for blob in blobs if paths.get(blob) not in hits]
     for blob in leaks[:_MAX_NAMED]:
         log = f"git log --find-object={blob} --format=%H {_COMMITS} | tail -n 1"
@@ -85,12 +85,12 @@ def _in_history(sandbox: Sandbox, hits: Collection[str]) -> Iterator[str]:
 
 
 def _searched_lines(gold: Patch, sandbox: Sandbox) -> list[str]:
-    """Returns the longest added lines, which identify the repair."""
+    """Returns the longest added lines, which identify the repair; [] if they are too short."""
     added: set[str] = set()
     context: set[str] = set()
     for change in gold.files:
-        present = _lines_at_base(sandbox, change.old_path)
-        added |= {line for line in _marked(change.text, "+") if line not in present}
+        base_lines = _lines_at_base(sandbox, change.old_path)
+        added |= {line for line in _marked(change.text, "+") if line not in base_lines}
         context |= set(_marked(change.text, " "))
     lines = _longest(added, _MAX_LINES)
     num_chars = sum(map(len, lines))
@@ -104,7 +104,7 @@ def _longest(lines: Iterable[str], number: int) -> list[str]:
 
 
 def _marked(diff: str, mark: str) -> Iterator[str]:
-    """Yields the lines of a diff with a mark in front that are long enough to search for."""
+    """Yields the lines of a diff that begin with a mark and are long enough to search for."""
     for line in diff.splitlines():
         text = line[1:].strip()
         is_marked = line.startswith(mark) and not line.startswith("+++ ")
