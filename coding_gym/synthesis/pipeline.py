@@ -1,4 +1,4 @@
-"""Makes tasks from a project: makes bugs, keeps those that its tests detect, checks the tasks."""
+"""Makes tasks from a project: makes bugs, runs the tests to detect them, confirms the tasks."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ from coding_gym.workspace import TemplateStore
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-# A broken program can be slower; a program that exceeds this limit probably never ends.
+# A broken program can be slower; a run that exceeds this limit probably never ends.
 _CPU_FACTOR, _MIN_CPU_S = 4.0, 2.0
 
 
@@ -43,20 +43,20 @@ def synthesize(
 ) -> tuple[Task, ...]:
     """Makes tasks from a project by mutation.
 
-    The bug of a task makes the same tests of the project fail in each run; they become its hidden
-    tests. The same project, seed and operators give the same tasks; a larger ``n`` adds tasks at
-    the end.
+    The bug of a task makes the same tests of the project fail in each run; these tests become the
+    hidden tests. The same project, seed and operators give the same tasks; a larger ``n`` adds
+    tasks at the end.
 
     Args:
         project: The project; its tests pass.
-        n: Number of tasks; the result has fewer if the project has fewer bugs.
+        n: Maximum number of tasks; a small project can give fewer.
         seed: The random seed of the order of bugs.
         operators: The kinds of bugs, such as ``boundary``; empty for all.
         sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
         store: The store of templates; by default in the user's cache.
         num_workers: Number of sandboxes that run tests at the same time.
-        confirms: Whether the grader confirms each task: its gold patch must resolve it and its base
-            must not.
+        confirms: Whether the grader confirms each task: the gold patch must resolve the task, and
+            the base must not.
         shows_failing: Whether half of the failing test functions stay in the tree, for agents
             that start from a failing test; then bugs that only one function detects make no task.
         on_progress: Called after every step, always with the same object.
@@ -129,7 +129,7 @@ def _tasks(
     progress: Progress,
     report: Callable[[], None],
 ) -> Iterator[Task]:
-    """Yields tasks for the grader to confirm; records why other mutants make none."""
+    """Yields tasks that the grader must confirm; records why other mutants make no task."""
     for mutant, run in runs:
         try:
             yield assembler.task(mutant, run)
@@ -144,7 +144,7 @@ def _in_order(
     items: Iterable[_Item],
     max_waiting: Callable[[], int],
 ) -> Iterator[tuple[_Item, _Result]]:
-    """Yields each item with its result, in order; at most ``max_waiting()`` items are started."""
+    """Yields each item with its result, in order; starts at most ``max_waiting()`` items ahead."""
     waiting: deque[tuple[_Item, Future[_Result]]] = deque()
     items = iter(items)
     while True:
