@@ -53,7 +53,7 @@ def keyword(site: Site) -> Iterator[Change]:
 
 
 def method(site: Site) -> Iterator[Change]:
-    """Replaces a method or builtin function by a similar one, such as ``lstrip`` for ``strip``."""
+    """Replaces a method or builtin function by a similar function, such as ``lstrip``."""
     for node in site.nodes():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield from _siblings(site, node.func, node.func.attr, _METHODS, "string_method")

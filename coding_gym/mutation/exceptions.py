@@ -43,9 +43,9 @@ def _change_caught(site: Site, caught: ast.expr) -> Iterator[Change]:
     names = [site.source.segment(member) for member in members]
     if isinstance(caught, ast.Tuple):
         for index in range(len(names)):
-            remaining = names[:index] + names[index + 1 :]
-            if remaining:
-                text = remaining[0] if len(remaining) == 1 else f"({', '.join(remaining)})"
+            classes = names[:index] + names[index + 1 :]
+            if classes:
+                text = classes[0] if len(classes) == 1 else f"({', '.join(classes)})"
                 yield site.swap(caught, text, 0.4, "exception_class")
     for member, name in zip(members, names, strict=True):
         replacement = _confused_class(name) if len(names) == 1 else ""

@@ -16,20 +16,20 @@ _MAX_NAME_CHARS = 100
 
 def variable(site: Site) -> Iterator[Change]:
     """Replaces a name by another of its scope, or an attribute by another of its object."""
-    local, outer = site.scope.local_names, _outer_names(site.source)
+    local_names, outer_names = site.scope.local_names, _outer_names(site.source)
     for node in site.nodes():
         if not isinstance(getattr(node, "ctx", None), ast.Load):
             continue
         if isinstance(node, ast.Name):
-            yield from _other_names(site, node, local, outer)
+            yield from _other_names(site, node, local_names, outer_names)
         elif isinstance(node, ast.Attribute):
             yield from _other_attributes(site, node)
 
 
 def _other_names(
-    site: Site, node: ast.Name, local: list[str], outer: list[str]
+    site: Site, node: ast.Name, local_names: list[str], outer_names: list[str]
 ) -> Iterator[Change]:
-    names = local if node.id in local else outer if node.id in outer else []
+    names = next((n for n in (local_names, outer_names) if node.id in n), [])
     role = _role(site, node)
     bound = site.scope.first_bound
     is_bug = not _is_base(site, node) and bound.get(node.id, (site.line, 0)) < (site.line, 0)
@@ -37,8 +37,8 @@ def _other_names(
         is_bound = bound.get(other, (site.line, 0)) < (site.line, 0)
         bug = "wrong_variable" if is_bug and is_bound else ""
         if other != role:
-            yield site.swap(node, other, weight if names is local else weight / 2, bug)
-    if role in local and role != node.id:
+            yield site.swap(node, other, weight if names is local_names else weight / 2, bug)
+    if role in local_names and role != node.id:
         yield site.swap(node, role, 1.0)
 
 
@@ -89,8 +89,8 @@ def _ranked(name: str, others: list[str]) -> Iterator[tuple[str, float, float]]:
     """Yields the names most similar to ``name``, each with weight and similarity, best first."""
     if len(name) > _MAX_NAME_CHARS:
         return
-    compared = [o for o in others if o != name and len(o) <= _MAX_NAME_CHARS][:_MAX_COMPARED]
-    similarity = {other: SequenceMatcher(None, name, other).ratio() for other in compared}
+    candidates = [o for o in others if o != name and len(o) <= _MAX_NAME_CHARS][:_MAX_COMPARED]
+    similarity = {other: SequenceMatcher(None, name, other).ratio() for other in candidates}
     most_similar = sorted(similarity, key=lambda other: -similarity[other])
     for other, weight in zip(most_similar, _WEIGHTS, strict=False):
         yield other, weight, similarity[other]

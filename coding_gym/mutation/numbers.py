@@ -38,7 +38,7 @@ def arithmetic(site: Site) -> Iterator[Change]:
 
 
 def off_by_one(site: Site) -> Iterator[Change]:
-    """Adds 1 to an integer, a bound of a slice or ``range``, or an index; or subtracts 1."""
+    """Changes an integer, a bound of a slice or ``range``, or an index by 1."""
     for node in site.nodes():
         value = whole_number(node)
         if value is not None and not is_signed(site, node):
@@ -112,8 +112,8 @@ def _shift_counts(site: Site, node: ast.Call, name: str) -> Iterator[Change]:
 
 
 def _shift_compared(site: Site, node: ast.Compare) -> Iterator[Change]:
-    ordered = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-    if any(isinstance(op, ordered) for op in node.ops):
+    order_operators = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+    if any(isinstance(op, order_operators) for op in node.ops):
         for operand in node.comparators:
             yield from _shifted(site, operand, 0.4)
 

@@ -10,7 +10,7 @@ from coding_gym.source_text import Edit, SourceText
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
-_MAX_LITERAL = 40  # characters
+_MAX_LITERAL_CHARS = 40
 
 # Nodes that never need parentheses inside an expression.
 _ATOMS = (
@@ -108,7 +108,7 @@ class Source(SourceText):
             parent = self.parents[node]
             if not isinstance(parent, ast.Expr | ast.JoinedStr | ast.FormattedValue):
                 text = self.segment(node)
-                if len(text) <= _MAX_LITERAL and "\n" not in text:
+                if len(text) <= _MAX_LITERAL_CHARS and "\n" not in text:
                     by_type.setdefault(type(node.value), []).append((text, node.lineno))
         return by_type
 

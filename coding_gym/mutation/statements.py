@@ -60,10 +60,10 @@ def _missing_bug(node: ast.stmt) -> str:
     """Returns the kind of bug that a deletion makes; "" if tests rarely detect the bug."""
     if isinstance(node, ast.If) and not node.orelse and len(node.body) <= 2:
         return "removed_guard" if isinstance(node.body[-1], _EXITS) else ""
-    stored = (ast.Attribute, ast.Subscript)
+    stored_types = (ast.Attribute, ast.Subscript)
     is_call = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
     is_change = isinstance(node, ast.AugAssign | ast.Delete) or (
-        isinstance(node, ast.Assign) and any(isinstance(t, stored) for t in node.targets)
+        isinstance(node, ast.Assign) and any(isinstance(t, stored_types) for t in node.targets)
     )
     return "removed_statement" if is_call or is_change else ""
 

@@ -23,9 +23,9 @@ def copy(site: Site) -> Iterator[Change]:
             for form, form_weight in _COPIES:
                 yield site.swap(node, form.format(text), form_weight * weight)
     for node in site.nodes():
-        copied = _copied_value(site, node)
-        if copied is not None and not isinstance(copied, _UNWRAPPABLE):
-            yield site.swap(node, site.source.atom(copied), bug="alias")
+        value = _copied_value(site, node)
+        if value is not None and not isinstance(value, _UNWRAPPABLE):
+            yield site.swap(node, site.source.atom(value), bug="alias")
 
 
 def order(site: Site) -> Iterator[Change]:

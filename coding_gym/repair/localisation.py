@@ -13,9 +13,9 @@ from coding_gym.synthesis.project import is_program
 from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
 
 TEST_CPU_S = 1.0  # processor seconds of one test
-_TRACED_TEST_CPU_S = 2.0  # of one test with line tracing
-_ALONE_CPU_S = 20.0  # of the failing tests
-_CPU_S = 60.0  # of all tests
+_TRACED_TEST_CPU_S = 2.0  # processor seconds of one test with line tracing
+_ALONE_CPU_S = 20.0  # processor seconds of the failing tests
+_CPU_S = 60.0  # processor seconds of all tests
 _MAX_FAILING = 12
 _MAX_SOURCE_BYTES = 100_000  # of all files together
 _MAX_FIRST_BYTES = 400_000  # of the first file, which may exceed the limit of all files
@@ -137,8 +137,8 @@ def _select_failing(run: SuiteRun) -> tuple[str, ...]:
         failure = failures.get(test)
         if failure is not None:
             test_by_failure.setdefault((failure.kind, failure.message), test)
-    selected = list(dict.fromkeys([*test_by_failure.values(), *tests]))[:_MAX_FAILING]
-    return tuple(test for test in tests if test in selected)
+    selected_tests = list(dict.fromkeys([*test_by_failure.values(), *tests]))[:_MAX_FAILING]
+    return tuple(test for test in tests if test in selected_tests)
 
 
 def _run_alone(suite: Suite, failing: tuple[str, ...]) -> tuple[bool, float]:
@@ -151,27 +151,27 @@ def _run_alone(suite: Suite, failing: tuple[str, ...]) -> tuple[bool, float]:
 
 def _spectrum(run: SuiteRun, failing: tuple[str, ...]) -> Spectrum:
     observed = run.observation
-    numbered = [(number, test[0]) for number, test in enumerate(observed.tests)]
-    failed_bits = sum(1 << number for number, test in numbered if test in failing)
+    numbered_tests = [(number, test[0]) for number, test in enumerate(observed.tests)]
+    failed_bits = sum(1 << number for number, test in numbered_tests if test in failing)
     passed = set(run.passed)
-    passed_bits = sum(1 << number for number, test in numbered if test in passed)
+    passed_bits = sum(1 << number for number, test in numbered_tests if test in passed)
     hits: dict[Line, tuple[int, int]] = {}
     for path in filter(is_program, observed.lines):
         for line, bits in observed.lines[path].items():
-            failed = (int(bits, 16) & failed_bits).bit_count()
-            if failed:
-                hits[path, line] = failed, (int(bits, 16) & passed_bits).bit_count()
+            num_failed = (int(bits, 16) & failed_bits).bit_count()
+            if num_failed:
+                hits[path, line] = num_failed, (int(bits, 16) & passed_bits).bit_count()
     return Spectrum(len(failing), passed_bits.bit_count(), hits)
 
 
 def _paths(run: SuiteRun, spectrum: Spectrum) -> list[str]:
     """Returns the program's files, those whose lines most failing tests run first."""
     max_hits: dict[str, tuple[int, int]] = {}
-    for (path, _), (failed, passed) in spectrum.hits.items():
-        max_hits[path] = max(max_hits.get(path, (0, 0)), (failed, -passed))
+    for (path, _), (num_failed, num_passed) in spectrum.hits.items():
+        max_hits[path] = max(max_hits.get(path, (0, 0)), (num_failed, -num_passed))
     run_paths = sorted(max_hits, key=lambda path: (-max_hits[path][0], -max_hits[path][1], path))
-    imported = run.observation.imported
-    return [*run_paths, *sorted(p for p in imported if is_program(p) and p not in max_hits)]
+    imported_paths = run.observation.imported
+    return [*run_paths, *sorted(p for p in imported_paths if is_program(p) and p not in max_hits)]
 
 
 def _read_sources(suite: Suite, paths: list[str]) -> dict[str, Source]:

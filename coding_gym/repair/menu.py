@@ -52,8 +52,8 @@ class Menu:
         mask[RUN_TESTS] = self._current is None
         mask[SUBMIT] = True
         for number, standing in enumerate(self._standings):
-            failed = standing.trial is not None and not standing.trial.is_plausible
-            mask[FIRST_CANDIDATE + number] = number != self._in_place and not failed
+            has_failed = standing.trial is not None and not standing.trial.is_plausible
+            mask[FIRST_CANDIDATE + number] = number != self._in_place and not has_failed
         return mask
 
     def calls(self, action: int) -> list[ToolCall]:

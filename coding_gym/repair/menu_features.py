@@ -81,7 +81,7 @@ def static_features(
     """
     rows = np.zeros((num_slots, len(CANDIDATE_FEATURES)), np.float32)
     for number, candidate in enumerate(candidates):
-        failed, passed = spectrum.hits.get((candidate.path, candidate.line), (0, 0))
+        num_failed, num_passed = spectrum.hits.get((candidate.path, candidate.line), (0, 0))
         features = (
             1.0,
             candidate.suspicion,
@@ -90,8 +90,8 @@ def static_features(
             _PRIORS[candidate.template],
             candidate.risk / _MAX_RISK,
             candidate.size / (candidate.size + _HALF_SIZE),
-            failed / max(1, spectrum.num_failed),
-            passed / max(1, spectrum.num_passed),
+            num_failed / max(1, spectrum.num_failed),
+            num_passed / max(1, spectrum.num_passed),
         )
         rows[number, : len(features)] = features
         rows[number, CANDIDATE_FEATURES.index(f"template_{candidate.template}")] = 1.0

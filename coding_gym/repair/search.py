@@ -85,14 +85,14 @@ def find_repair(suite: Suite, localisation: Localisation) -> Candidate | None:
     """
     texts = {path: source.text for path, source in localisation.sources.items()}
     limit, end_s = _MAX_CANDIDATES, suite.spent_s + _MAX_SEARCH_S
-    plausible: list[Candidate] = []
+    plausible_candidates: list[Candidate] = []
     for number, candidate in enumerate(localisation.candidates()):
         if number == limit or suite.spent_s > end_s:
             break
         if try_candidate(suite, localisation.baseline, texts, candidate).is_plausible:
-            limit = limit if plausible else number + 1 + _NUM_EXTRA
-            plausible.append(candidate)
-    return next(iter(simplest(plausible)), None)
+            limit = limit if plausible_candidates else number + 1 + _NUM_EXTRA
+            plausible_candidates.append(candidate)
+    return next(iter(simplest(plausible_candidates)), None)
 
 
 def simplest(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -38,9 +38,9 @@ def ochiai(spectrum: Spectrum) -> dict[str, dict[int, float]]:
     localization", TAIC PART 2007.
     """
     scores: dict[str, dict[int, float]] = {}
-    for (path, line), (failed, passed) in spectrum.hits.items():
-        if failed:
-            score = failed / math.sqrt(spectrum.num_failed * (failed + passed))
+    for (path, line), (num_failed, num_passed) in spectrum.hits.items():
+        if num_failed:
+            score = num_failed / math.sqrt(spectrum.num_failed * (num_failed + num_passed))
             scores.setdefault(path, {})[line] = score
     return scores
 
@@ -59,7 +59,7 @@ def statement_scores(
     scores: dict[str, dict[int, float]] = {path: {} for path in sources}
     readers: dict[str, float] = {}
     for path, file_sites in all_sites.items():
-        for site in reversed(file_sites):  # so statements in a function come before the function
+        for site in reversed(file_sites):  # the statements of a function come before it
             score = _line_score(site, lines.get(path, {}), scores[path])
             if score:
                 scores[path][site.line] = score

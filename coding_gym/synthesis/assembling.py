@@ -53,7 +53,7 @@ class Assembler:
             InvalidTaskError: The mutant makes no task; the message has the reason.
         """
         if run is None:
-            raise InvalidTaskError("it hangs, ends its process, or its tests are unstable")
+            raise InvalidTaskError("the program hangs, ends its process, or has unstable tests")
         locations = self._failing_functions(mutant, run)
         if self._shows_failing:
             locations = set(sorted(locations)[1::2])
@@ -62,7 +62,7 @@ class Assembler:
         if not visible:
             raise InvalidTaskError("no failing test can be hidden")
         if not symptoms:
-            raise InvalidTaskError("its failing tests name no function of the project")
+            raise InvalidTaskError("the failing tests name no function of the project")
         gold = Patch.between({mutant.path: mutant.text}, {mutant.path: mutant.source}).text
         tests = Patch.between(visible, {path: self._texts[path] for path in visible}).text
         digest = hashlib.sha256((gold + tests).encode("utf-8", "surrogateescape")).hexdigest()
@@ -85,17 +85,17 @@ class Assembler:
         if run.collect_error:
             raise InvalidTaskError("a test file cannot be imported")
         if not run.failed:
-            raise InvalidTaskError("no test detects it")
+            raise InvalidTaskError("no test detects the bug")
         key = (mutant.path, mutant.function, tuple(sorted(run.failed)))
         if key in self._keys:
             raise InvalidTaskError("another bug of the same function fails the same tests")
         self._keys.add(key)
         if not {failure.kind for failure in run.observation.failures.values()} - _TRIVIAL:
-            raise InvalidTaskError("its tests fail only with errors of names, imports or syntax")
+            raise InvalidTaskError("the tests fail only with errors of names, imports or syntax")
         tests = [self._coverage.by_id[test] for test in run.failed]
         locations = {(test.path, test.line) for test in tests}
         if len(locations) > max(_MIN_HIDDEN, _MAX_HIDDEN_SHARE * self._num_functions):
-            raise InvalidTaskError("it breaks too many tests")
+            raise InvalidTaskError("the bug breaks too many tests")
         return locations
 
 

@@ -75,22 +75,22 @@ class Commits:
 
     def _fix(self, sha: str, date: str, parents: list[str]) -> FixCommit | str:
         if len(parents) != 1:
-            return "it is a merge" if parents else "it has no parent"
+            return "the commit is a merge" if parents else "the commit has no parent"
         parent = parents[0]
         fields = self._run("diff", "--name-status", "--no-renames", "-z", parent, sha).split("\0")
         changes = dict(zip(fields[1::2], fields[::2], strict=False))  # status letter by path
         tests = [path for path in changes if is_test(path)]
-        others = [path for path in changes if path not in tests]
+        other_paths = [path for path in changes if path not in tests]
         files = tuple(path for path in tests if changes[path] != "D" and _is_collected(path))
-        if not any(path.endswith(".py") for path in others):
-            return "it changes no Python file outside the tests"
+        if not any(path.endswith(".py") for path in other_paths):
+            return "the commit changes no Python file outside the tests"
         if not files:
-            return "it changes no file test_*.py or *_test.py"
+            return "the commit changes no file test_*.py or *_test.py"
         if len(changes) > _MAX_CHANGED_FILES:
-            return f"it changes {len(changes)} files, more than {_MAX_CHANGED_FILES}"
-        gold, test_patch = self._diff(parent, sha, others), self._diff(parent, sha, tests)
+            return f"the commit changes {len(changes)} files, more than {_MAX_CHANGED_FILES}"
+        gold, test_patch = self._diff(parent, sha, other_paths), self._diff(parent, sha, tests)
         if any(change.is_binary for patch in (gold, test_patch) for change in Patch(patch).files):
-            return "it changes a binary file"
+            return "the commit changes a binary file"
         return FixCommit(sha, parent, date, gold, test_patch, files)
 
     def _diff(self, parent: str, sha: str, paths: list[str]) -> str:

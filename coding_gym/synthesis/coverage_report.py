@@ -97,12 +97,12 @@ def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
         GradingError, SandboxError: The infrastructure failed.
     """
     all_tests = Attempt(paths=tuple(paths), cpu_s=_CPU_S)
-    plain = _run(suite, all_tests)
-    traced = _run(suite, replace(all_tests, seed=1, trace=True, cpu_s=_TRACING_FACTOR * _CPU_S))
-    reverse = _run(suite, replace(all_tests, seed=2, reverse=True))
-    trusted = _trusted(suite, all_tests, (plain, traced, reverse))
-    observed = traced.observation
-    _check(suite, plain, trusted, observed.imported)
+    plain_run = _run(suite, all_tests)
+    traced_run = _run(suite, replace(all_tests, seed=1, trace=True, cpu_s=_TRACING_FACTOR * _CPU_S))
+    reverse_run = _run(suite, replace(all_tests, seed=2, reverse=True))
+    trusted = _trusted(suite, all_tests, (plain_run, traced_run, reverse_run))
+    observed = traced_run.observation
+    _check(suite, plain_run, trusted, observed.imported)
     return CoverageReport(
         tests=tuple(SuiteTest(*test, is_trusted=test[0] in trusted) for test in observed.tests),
         lines={
@@ -111,7 +111,7 @@ def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
         },
         imported={path: frozenset(lines) for path, lines in observed.imported.items()},
         spawning=frozenset(observed.spawning),
-        cpu_s=plain.cpu_s,
+        cpu_s=plain_run.cpu_s,
     )
 
 
@@ -134,12 +134,10 @@ def _trusted(suite: Suite, attempt: Attempt, runs: Sequence[SuiteRun]) -> set[st
     return trusted
 
 
-def _check(
-    suite: Suite, plain: SuiteRun, trusted: set[str], imported: Mapping[str, object]
-) -> None:
-    if not trusted and plain.collect_error:
-        raise InvalidTaskError(f"the tests cannot be run: {plain.collect_error}; {_REMEDY}")
-    if not plain.outcomes:
+def _check(suite: Suite, run: SuiteRun, trusted: set[str], imported: Mapping[str, object]) -> None:
+    if not trusted and run.collect_error:
+        raise InvalidTaskError(f"the tests cannot be run: {run.collect_error}; {_REMEDY}")
+    if not run.outcomes:
         raise InvalidTaskError(
             "no tests were found; remedy: name the test files or folders with --tests, and "
             "install the requirements of the tests with --install"
@@ -150,11 +148,11 @@ def _check(
             "could read the repair; remedy: install the project with pip install -e"
         )
     if not trusted:
-        failure = next(iter(plain.observation.failures.values()), None)
+        failure = next(iter(run.observation.failures.values()), None)
         message = f"{failure.kind}: {failure.message}" if failure else "all are skipped"
         first = message.strip(": ").splitlines()[:1]
         raise InvalidTaskError(
-            f"none of the {len(plain.outcomes)} tests passes in the unbroken project; the first "
+            f"none of the {len(run.outcomes)} tests passes in the unbroken project; the first "
             f"error: {''.join(first)}"
         )
 
@@ -169,7 +167,7 @@ def find_copies(suite: Suite, paths: Sequence[str]) -> list[str]:
     source = resources.files("coding_gym.synthesis").joinpath("copies.py")
     with suite.open() as sandbox:
         result = sandbox.run(
-            'exec python -I -c "$SOURCE"',  # without modules of the project
+            'exec python -I -c "$SOURCE"',  # -I hides modules of the project
             env={"SOURCE": source.read_text(encoding="utf-8")},
             stdin=json.dumps(paths).encode(),
         )

@@ -34,23 +34,23 @@ def _without(text: str, starts: Collection[int]) -> str | None:
     except (SyntaxError, ValueError):
         return None
     lines = text.split("\n")
-    removed: set[int] = set()
+    removed_lines: set[int] = set()
     pass_lines: dict[int, str] = {}
     num_removed = 0
     for body, is_block in _statement_lists(tree):
         functions = [n for n in body if isinstance(n, Function) and first_line(n) in starts]
         num_removed += len(functions)
-        removed.update(*(_lines_of(node, lines) for node in functions))
+        removed_lines.update(*(_lines_of(node, lines) for node in functions))
         if functions and len(functions) == len(body) and is_block:
             pass_lines[first_line(functions[0])] = " " * functions[0].col_offset + "pass"
     if num_removed != len(starts):
         return None
-    remaining = [
+    remaining_lines = [
         pass_lines.get(number, line)
         for number, line in enumerate(lines, 1)
-        if number in pass_lines or number not in removed
+        if number in pass_lines or number not in removed_lines
     ]
-    new_text = "\n".join(remaining)
+    new_text = "\n".join(remaining_lines)
     return new_text.rstrip("\n") + "\n" if new_text.strip() else ""
 
 

@@ -121,25 +121,25 @@ def _runs(
     for patches in ((tests,), (tests, gold)):
         run = suite.stable_run(Attempt(paths=paths, patches=patches, cpu_s=_CPU_S))
         if run is None:
-            raise InvalidTaskError("its tests hang, end their process, or are unstable")
+            raise InvalidTaskError("the tests hang, end their process, or are unstable")
         yield run
 
 
 def _with_tests(task: Task, before: SuiteRun, after: SuiteRun) -> Task:
     """Returns the task with its expected tests and its issue."""
-    observed = before.observation.failures  # by test, or by file if its import fails
-    failed = {*before.failed, *observed}
+    failures_before = before.observation.failures  # by test, or by file if its import fails
+    failed = {*before.failed, *failures_before}
     fail_to_pass = tuple(t for t in after.passed if failed.intersection((t, t.partition("::")[0])))
     if not fail_to_pass:
         error = after.collect_error or before.collect_error
         raise InvalidTaskError(error or "no test fails without the commit and passes with it")
     names = {*fail_to_pass, *test_files(fail_to_pass)}
-    failures = {name: failure for name, failure in observed.items() if name in names}
-    existing = [change.old_path or "" for change in Patch(task.gold_patch).files]
-    symptoms = find_symptoms(failures, filter(is_program, existing))
+    failures = {name: failure for name, failure in failures_before.items() if name in names}
+    existing_paths = [change.old_path or "" for change in Patch(task.gold_patch).files]
+    symptoms = find_symptoms(failures, filter(is_program, existing_paths))
     if not symptoms:
         error = "".join(f": {f.kind}: {f.message}" for f in [*failures.values()][:1])
-        raise InvalidTaskError(f"its tests name no function that exists before the commit{error}")
+        raise InvalidTaskError(f"the tests name no function that exists before the commit{error}")
     return replace(
         task,
         problem_statement=write_statement(symptoms, fail_to_pass),

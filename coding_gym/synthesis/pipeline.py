@@ -72,15 +72,15 @@ def synthesize(
     kinds = check_operators(operators)
     options = SandboxOptions.parse(sandbox)
     store = store or TemplateStore(options.name)
-    unbroken = project.task()
-    spec = options.applied(store.get(unbroken).spec)
-    suite = Suite(spec, options.name, has_own_pytest=unbroken.has_own_pytest)
+    unbroken_task = project.task()
+    spec = options.applied(store.get(unbroken_task).spec)
+    suite = Suite(spec, options.name, has_own_pytest=unbroken_task.has_own_pytest)
     coverage = measure_coverage(suite, project.tests)
     mutants = list(_mutants(project, coverage, kinds))
     progress = Progress(num_candidates=len(mutants))
     report = partial(on_progress, progress)
     assembler = Assembler(project, coverage, shows_failing=shows_failing)
-    repaired: set[tuple[object, ...]] = set()
+    repaired_trees: set[tuple[object, ...]] = set()
 
     def run(mutant: Mutant) -> SuiteRun | None:
         tests = coverage.tests_of(mutant.path, mutant.lines)
@@ -89,15 +89,15 @@ def synthesize(
         return suite.stable_run(Attempt(files=files, tests=tests, cpu_s=cpu_s))
 
     def problem(task: Task) -> str:
-        return confirm(task, store, sandbox, repaired) if confirms else ""
+        return confirm(task, store, sandbox, repaired_trees) if confirms else ""
 
     def num_wanted() -> int:
         return min(4 * num_workers, n - len(progress.tasks))
 
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="synthesis")
     try:
-        ordered = in_turn(mutants, Random(f"{seed} single"))  # noqa: S311
-        runs = _in_order(pool, run, ordered, lambda: 2 * num_workers)
+        ordered_mutants = in_turn(mutants, Random(f"{seed} single"))  # noqa: S311
+        runs = _in_order(pool, run, ordered_mutants, lambda: 2 * num_workers)
         candidates = _tasks(assembler, runs, progress, report)
         for task, error in _in_order(pool, problem, candidates, num_wanted):
             if error:
@@ -145,12 +145,12 @@ def _in_order(
     max_waiting: Callable[[], int],
 ) -> Iterator[tuple[_Item, _Result]]:
     """Yields each item with its result, in order; starts at most ``max_waiting()`` items ahead."""
-    waiting: deque[tuple[_Item, Future[_Result]]] = deque()
+    queue: deque[tuple[_Item, Future[_Result]]] = deque()
     items = iter(items)
     while True:
-        for item in islice(items, max(0, max_waiting() - len(waiting))):
-            waiting.append((item, pool.submit(function, item)))
-        if not waiting:
+        for item in islice(items, max(0, max_waiting() - len(queue))):
+            queue.append((item, pool.submit(function, item)))
+        if not queue:
             return
-        item, future = waiting.popleft()
+        item, future = queue.popleft()
         yield item, future.result()

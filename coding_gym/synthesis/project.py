@@ -53,11 +53,11 @@ class Project:
 
         Other paths and links are skipped, because code of the project can report any path.
         """
-        requested = set(paths)
+        requested_paths = set(paths)
         contents = {}
         for file in self.files():
             path = file.relative_to(self.folder).as_posix()
-            if path in requested and file.is_file() and not file.is_symlink():
+            if path in requested_paths and file.is_file() and not file.is_symlink():
                 contents[path] = file.read_bytes()
         return dict(sorted(contents.items()))
 

@@ -78,8 +78,8 @@ def _symptom(failure: ObservedFailure) -> Symptom | None:
     kind = failure.kind
     lines = [f'  File "{path}", in {function}' for path, function in calls[-_MAX_FRAMES:]]
     message = _shortened(failure.message)
-    last = f"{kind}: {message}" if message else kind
-    text = "\n".join(["Traceback (most recent call last):", *lines, last])
+    last_line = f"{kind}: {message}" if message else kind
+    text = "\n".join(["Traceback (most recent call last):", *lines, last_line])
     return Symptom(f"{name} fails with {kind}", text)
 
 
@@ -98,9 +98,10 @@ def _is_public(name: str) -> bool:
 
 
 def _listed(names: Iterable[str]) -> str:
-    distinct = dict.fromkeys(names)
-    classes = {name.rpartition(".")[0] for name in distinct}  # listed by their methods
-    selected = [name for name in distinct if name not in classes][:_MAX_NAMES]
+    distinct_names = dict.fromkeys(names)
+    # A class is skipped if a method of the class is listed.
+    classes = {name.rpartition(".")[0] for name in distinct_names}
+    selected = [name for name in distinct_names if name not in classes][:_MAX_NAMES]
     return ", ".join(f"`{name}`" for name in selected)
 
 
@@ -117,9 +118,9 @@ def _without_tests(text: str, test_ids: Iterable[str]) -> str:
     for test_id in test_ids:
         path, *rest = test_id.partition("[")[0].split("::")
         names |= {path, path.rpartition("/")[2].removesuffix(".py"), *rest}
-    removed = sorted((n for n in names if "test" in n.lower()), key=lambda n: (-len(n), n))
-    if not removed:
+    removed_names = sorted((n for n in names if "test" in n.lower()), key=lambda n: (-len(n), n))
+    if not removed_names:
         return text
-    alternatives = "|".join(map(re.escape, removed))
+    alternatives = "|".join(map(re.escape, removed_names))
     pattern = rf"(?<![\w.])(?:\w+\.)*(?:{alternatives})(?![\w])(?:\.<locals>)?\.?"
     return re.sub(pattern, "", text)

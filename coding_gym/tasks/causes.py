@@ -60,8 +60,8 @@ def causes(task: Task, template: Template, failed: Grade, backend: str) -> Itera
             f"port 1024 or lower nice values; {_EXCLUDE}"
         )
     yield from unstable_ids(_with_status(failed, TestStatus.MISSING))
-    if dependent := _order_dependent(task, template, failed, backend):
-        yield f"{dependent} passes when other test files do not run before it; {_EXCLUDE}"
+    if test := _order_dependent(task, template, failed, backend):
+        yield f"{test} passes when other test files do not run before it; {_EXCLUDE}"
 
 
 def unstable_ids(tests: Iterable[str]) -> Iterator[str]:
@@ -98,7 +98,7 @@ def _order_dependent(task: Task, template: Template, failed: Grade, backend: str
     reduced_task = replace(task, fail_to_pass=tuple(tests), pass_to_pass=(), grading_plan="")
     try:
         verdict = grade(reduced_task, template, Patch(task.gold_patch), backend=backend)
-    except GradingError:  # the cause stays unknown
+    except GradingError:  # the check gives no result
         return ""
     passed = _with_status(verdict, TestStatus.PASSED)
     return tests[0] if len(passed) == len(tests) else ""

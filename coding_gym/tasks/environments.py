@@ -74,8 +74,8 @@ def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
     if entry is None:
         return task
     values = {key: value for key, value in entry.values.items() if value != ""}
-    excluded = tuple(dict.fromkeys(task.excluded_tests + values.get("excluded_tests", ())))
-    fail_to_pass = tuple(t for t in task.fail_to_pass if t not in excluded)
+    excluded_tests = tuple(dict.fromkeys(task.excluded_tests + values.get("excluded_tests", ())))
+    fail_to_pass = tuple(t for t in task.fail_to_pass if t not in excluded_tests)
     if task.fail_to_pass and not fail_to_pass:
         raise InvalidTaskError(
             f"task {task.task_id}: excluded_tests must keep at least one test of FAIL_TO_PASS, but "
@@ -87,18 +87,18 @@ def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
             values["tree"] = ImageTree(task.tree.reverse_patch)
     if entry.install_commands is None and replace(task, **values).is_in_image:
         values["install_commands"] = ()
-    changed = replace(
+    new_task = replace(
         task,
         **values
         | {
-            "excluded_tests": excluded,
+            "excluded_tests": excluded_tests,
             "fail_to_pass": fail_to_pass,
-            "pass_to_pass": tuple(t for t in task.pass_to_pass if t not in excluded),
+            "pass_to_pass": tuple(t for t in task.pass_to_pass if t not in excluded_tests),
         },
     )
-    if problem := changed.image_problem():
+    if problem := new_task.image_problem():
         raise row_error({}, f"task {task.task_id}", *problem)
-    return changed
+    return new_task
 
 
 def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:

@@ -49,7 +49,7 @@ def select(
         ids, available_ids = _texts("task_ids", task_ids), {task.task_id for task in tasks}
         for missing_id in (task_id for task_id in ids if task_id not in available_ids):
             for task in tasks:
-                if isinstance(task, RefusedRow) and not task.task_id:  # possibly the missing task
+                if isinstance(task, RefusedRow) and not task.task_id:  # can be the missing task
                     raise task.error
             raise UnknownTaskError(
                 f"no task {missing_id!r} among the {len(available_ids)} tasks of this source "
@@ -58,17 +58,17 @@ def select(
         tasks = [task for task in tasks if task.task_id in ids]
     if split is not None:
         splits, available_splits = _texts("split", split), sorted({task.split for task in tasks})
-        matching = [
+        matching_tasks = [
             task
             for task in tasks
             if task.split in splits or (isinstance(task, RefusedRow) and not task.split)
         ]
-        if not matching:
+        if not matching_tasks:
             raise UnknownTaskError(
                 f"split={list(splits)} matches none of {len(tasks)} tasks; their splits are "
                 f"{available_splits[:_MAX_SPLITS]}"
             )
-        tasks = matching
+        tasks = matching_tasks
     return tuple(tasks)
 
 

@@ -73,7 +73,7 @@ def read_task_folder(folder: Path) -> Task:
     is_fixed = state == "fixed"
     tree = (folder / str(tree_name)).resolve()
     if data.get("id") is None:
-        raise InvalidTaskError(f"{path}: field 'id' is missing")
+        raise InvalidTaskError(f"{path}: field 'id' must be the id of the task, got no value")
     if not tree.is_dir():
         raise InvalidTaskError(f"{path}: field 'tree' must name a folder, got {tree_name!r}")
     gold = _read_gold(folder, required=is_fixed)

@@ -172,13 +172,13 @@ def _tests(folder: Path) -> dict[str, str]:
         if file.is_file()
     }
     if "test.sh" not in files:
-        raise InvalidTaskError(f"{folder}: tests/test.sh is missing")
+        raise InvalidTaskError(f"{folder}/tests/test.sh is missing; add this script")
     return files
 
 
 def _read_utf8(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8")  # with its line endings
+        return path.read_bytes().decode("utf-8")  # keeps the line endings
     except UnicodeDecodeError:
         raise InvalidTaskError(f"{path} must be UTF-8 text, got binary content") from None
 
@@ -186,12 +186,12 @@ def _read_utf8(path: Path) -> str:
 def _instruction(path: Path) -> str:
     """Returns the problem statement, without the canary comments at its beginning."""
     if not path.is_file():
-        raise InvalidTaskError(f"{path} is missing")
+        raise InvalidTaskError(f"{path} is missing; add the file with the problem statement")
     lines = _read_utf8(path).splitlines()
     while lines and (not lines[0].strip() or _CANARY.match(lines[0].strip())):
         lines.pop(0)
     if not lines:
-        raise InvalidTaskError(f"{path} is empty")
+        raise InvalidTaskError(f"{path} is empty; add the problem statement")
     return "\n".join(lines) + "\n"
 
 

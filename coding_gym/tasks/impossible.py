@@ -38,7 +38,7 @@ def impossible(task: Task) -> Task:
     if replacement is None:
         raise InvalidTaskError(
             f"task {task.task_id} cannot be made impossible: its test_patch adds no test "
-            "function of FAIL_TO_PASS with an assertion of one line; exclude it with task_ids"
+            "function of FAIL_TO_PASS with an assertion of one line; exclude the task with task_ids"
         )
     number, test, text = replacement
     lines[number] = text
@@ -68,21 +68,21 @@ def with_impossible(tasks: Sequence[Task], share: float) -> tuple[Task, ...]:
         raise InvalidArgumentError(f"impossible must be from 0 to 1, got {share!r}")
     num_replaced = max(1, round(share * len(tasks))) if share else 0
     order = sorted(tasks, key=lambda task: Random(task.task_id).random())  # noqa: S311 - no secret
-    replaced: dict[str, Task] = {}
+    new_tasks: dict[str, Task] = {}
     first_error: InvalidTaskError | None = None
     for task in order:
-        if len(replaced) == num_replaced:
+        if len(new_tasks) == num_replaced:
             break
         try:
-            replaced[task.task_id] = impossible(task)
+            new_tasks[task.task_id] = impossible(task)
         except InvalidTaskError as error:
             first_error = first_error or error
-    if len(replaced) < num_replaced:
+    if len(new_tasks) < num_replaced:
         raise InvalidArgumentError(
-            f"impossible={share} needs {num_replaced} suitable tasks, got {len(replaced)}: "
+            f"impossible={share} needs {num_replaced} suitable tasks, got {len(new_tasks)}: "
             f"{first_error}"
         )
-    return tuple(replaced.get(task.task_id, task) for task in tasks)
+    return tuple(new_tasks.get(task.task_id, task) for task in tasks)
 
 
 def _contradictions(task: Task, lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
@@ -133,12 +133,12 @@ def _test_of(task: Task, path: str, names: tuple[str, ...]) -> str:
     A method that is added to an existing class is ambiguous if several classes define its name.
     """
     ids = {test: tuple(test.partition("[")[0].split("::")) for test in task.expected_tests}
-    matching = {
+    functions = {
         parts for parts in ids.values() if (parts[0], parts[-len(names) :]) == (path, names)
     }
-    if len(matching) != 1:
+    if len(functions) != 1:
         return ""
-    return next((test for test in task.fail_to_pass if ids[test] in matching), "")
+    return next((test for test in task.fail_to_pass if ids[test] in functions), "")
 
 
 def _contradiction(test: ast.expr) -> str:

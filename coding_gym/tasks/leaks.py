@@ -58,9 +58,9 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
         if not lines:
             return ()
         sandbox.write_file(_PATTERNS, "".join(f"{line}\n" for line in lines).encode())
-        changed = {change.old_path for change in Patch(task.gold_patch).files}
+        changed_paths = {change.old_path for change in Patch(task.gold_patch).files}
         hits = _search(sandbox, f"{_GREP} --no-index", WORKDIR)
-        leaks = [hit for hit in hits if hit not in changed]
+        leaks = [hit for hit in hits if hit not in changed_paths]
         for mount in template.spec.mounts:
             folder = mount.target if mount.source.is_dir() else posixpath.dirname(mount.target)
             folder_hits = _search(sandbox, f"{_GREP} --no-index", folder)
@@ -80,19 +80,19 @@ def _in_history(sandbox: Sandbox, hits: Collection[str]) -> Iterator[str]:
     leaks = [blob for blob in blobs if paths.get(blob) not in hits]
     for blob in leaks[:_MAX_NAMED]:
         log = f"git log --find-object={blob} --format=%H {_COMMITS} | tail -n 1"
-        commit = "".join(_search(sandbox, log, WORKDIR))  # the commit that added it
+        commit = "".join(_search(sandbox, log, WORKDIR))  # the oldest, which added the blob
         yield f"{commit}:{paths[blob]}" if commit and blob in paths else blob
 
 
 def _searched_lines(gold: Patch, sandbox: Sandbox) -> list[str]:
     """Returns the longest added lines, which identify the repair; [] if they are too short."""
-    added: set[str] = set()
+    added_lines: set[str] = set()
     context: set[str] = set()
     for change in gold.files:
         base_lines = _lines_at_base(sandbox, change.old_path)
-        added |= {line for line in _marked(change.text, "+") if line not in base_lines}
+        added_lines |= {line for line in _marked(change.text, "+") if line not in base_lines}
         context |= set(_marked(change.text, " "))
-    lines = _longest(added, _MAX_LINES)
+    lines = _longest(added_lines, _MAX_LINES)
     num_chars = sum(map(len, lines))
     if num_chars < _MIN_CHARS:
         return []
@@ -117,7 +117,7 @@ def _lines_at_base(sandbox: Sandbox, path: str | None) -> set[str]:
         return set()
     try:
         text = sandbox.read_file(path).decode("utf-8", "surrogateescape")
-    except OSError:  # a link, or no file
+    except OSError:  # the path is a link or does not exist
         return set()
     return {line.strip() for line in text.splitlines()}
 

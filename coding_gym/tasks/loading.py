@@ -61,10 +61,12 @@ def load_tasks(
     from coding_gym.tasks.opening import open_shared  # imports pydantic, which is slow
 
     opened = open_shared(source, split)
-    selected = select(opened.tasks, task_ids, split)
+    selected_tasks = select(opened.tasks, task_ids, split)
     if min_challenge is not None:
-        selected = select_challenged(_all_read(selected), min_challenge)
-    tasks = _all_read(selected if limit is None else selected[: at_least_one("limit", limit)])
+        selected_tasks = select_challenged(_all_read(selected_tasks), min_challenge)
+    if limit is not None:
+        selected_tasks = selected_tasks[: at_least_one("limit", limit)]
+    tasks = _all_read(selected_tasks)
     if repositories is not None:
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:
@@ -84,11 +86,11 @@ def _all_read(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
     Raises:
         InvalidTaskError: A row is refused; the message has the first error and names other rows.
     """
-    refused = [str(task.error) for task in tasks if isinstance(task, RefusedRow)]
-    if refused:
-        others = ", ".join(text.partition(": ")[0] for text in refused[1 : _MAX_NAMED + 1])
-        more = f"; {len(refused) - 1} more rows are refused: {others}" if others else ""
-        raise InvalidTaskError(refused[0] + more)
+    errors = [str(task.error) for task in tasks if isinstance(task, RefusedRow)]
+    if errors:
+        positions = ", ".join(text.partition(": ")[0] for text in errors[1 : _MAX_NAMED + 1])
+        more = f"; {len(errors) - 1} more rows are refused: {positions}" if positions else ""
+        raise InvalidTaskError(errors[0] + more)
     return tuple(task for task in tasks if isinstance(task, Task))
 
 
@@ -111,7 +113,7 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
     entries = read_environments(environments)
     if not any(task.task_id in entries for task in tasks):
         raise InvalidTaskError(
-            f"environments has no entry for any of the {len(tasks)} tasks; the first task is "
+            f"environments must have an entry for one of the {len(tasks)} tasks; the first task is "
             f"{tasks[0].task_id!r}, the first entry {next(iter(entries), None)!r}"
         )
     return tuple(with_environment(task, entries.get(task.task_id)) for task in tasks)

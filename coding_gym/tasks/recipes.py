@@ -90,11 +90,11 @@ def _constrain(requirements: Iterable[str]) -> str:
         requirements: The requirements that will be installed, in pip's syntax. Packages with
             a pinned version or an upper bound get no constraint.
     """
-    pinned = {_normal(match[1]) for match in map(_PINNED.match, requirements) if match}
+    pinned_names = {_normal(match[1]) for match in map(_PINNED.match, requirements) if match}
     lines = " ".join(
         shlex.quote(f"{day} {name}<{release}")
         for name, release, day in (*_BREAKING, _ALWAYS)
-        if name not in pinned
+        if name not in pinned_names
     )
     day = "day=$(git log -1 --format=%cs || echo 9000)"
     selection = f'for line in {lines}; do [[ ${{line%% *}} < $day ]] || echo "${{line#* }}"; done'

@@ -74,7 +74,7 @@ def _with_full_commits(task: Task, repository: Path) -> Task:
     return replace(task, **commits)
 
 
-@lru_cache(maxsize=4096)  # rows of one project often share their commit
+@lru_cache(maxsize=4096)  # rows of a project often share a commit
 def _full_commit(repository: Path, commit: str) -> str | None:
     from coding_gym.workspace.commit_names import full_commit  # imports the sandbox
 

@@ -84,7 +84,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
     try:
         rows = parquet.read_table(path).to_pylist()
     except (pyarrow.ArrowException, OSError) as error:
-        raise InvalidTaskError(f"{path}: not Parquet: {str(error).splitlines()[0]}") from None
+        raise InvalidTaskError(f"{path}: must be Parquet: {str(error).splitlines()[0]}") from None
     yield from ((f"{path} row {n}", row) for n, row in enumerate(rows, 1))
 
 
@@ -92,7 +92,7 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidTaskError(f"{path}: not UTF-8: {error}") from None
+        raise InvalidTaskError(f"{path}: must be UTF-8: {error}") from None
     except OSError as error:
         raise InvalidTaskError(f"{path}: cannot be read: {error.strerror}") from None
 
@@ -101,7 +101,7 @@ def _parse_json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidTaskError(f"{where}: not JSON: {error}") from None
+        raise InvalidTaskError(f"{where}: must be JSON: {error}") from None
 
 
 def _with_split(row: Any, split: str) -> Any:

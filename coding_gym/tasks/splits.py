@@ -51,7 +51,9 @@ def split_tasks(
             f"test_fraction must be above 0 and below 1, got {test_fraction!r}"
         )
     if (cutoff is None) == (by == "date"):
-        raise InvalidArgumentError(f"cutoff and by='date' need each other, got {cutoff!r}, {by!r}")
+        raise InvalidArgumentError(
+            f"by='date' needs cutoff, and only by='date' accepts it; got {by=}, {cutoff=}"
+        )
     if cutoff is not None:
         start = _date("cutoff", cutoff)
         dates = {
@@ -85,11 +87,11 @@ def _test_repos(tasks: Sequence[Task], test_fraction: float, seed: int) -> set[s
     order = sorted(sizes, key=lambda repo: _digest(repo, seed))
     target = test_fraction * len(tasks)
     test_repos: set[str] = set()
-    size = 0  # of the test split, in tasks
+    num_tasks = 0  # in the test split
     for repo in order[1:]:  # the first repository is always for training
-        if not test_repos or abs(size + sizes[repo] - target) < abs(size - target):
+        if not test_repos or abs(num_tasks + sizes[repo] - target) < abs(num_tasks - target):
             test_repos.add(repo)
-            size += sizes[repo]
+            num_tasks += sizes[repo]
     return test_repos
 
 

@@ -6,7 +6,7 @@ from coding_gym.errors import InvalidTaskError, UnknownNameError
 from coding_gym.task import Task
 
 _MAX_REASON_CHARS = 400
-_SUBTEST = re.compile(r"(?:^|\([\w.]+\) )(\(\w+=.*\))$")  # as unittest prints it
+_SUBTEST = re.compile(r"(?:^|\([\w.]+\) )(\(\w+=.*\))$")  # in unittest's output
 
 
 def check_usable(task: Task, label: str) -> None:

@@ -27,6 +27,7 @@ from coding_gym.tasks.leaks import find_leaks
 from coding_gym.workspace import Template, TemplateStore
 
 _BASE_REASONS = (GradeReason.TESTS_FAILED, GradeReason.TIMEOUT)  # a bug can be an endless loop
+_COMPLETE = (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
 _MAX_NAMED = 3
 _GOLD_TIMEOUT_S = 300.0  # for a busy machine; the measured time determines the limit of the base
 
@@ -151,8 +152,8 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
     noop = tuple(grade_base() for _ in range(checks.repeats))
     tries_cheats = checks.tries_cheats and all(g.resolved for g in gold)
     cheats = tuple(try_cheats(task, template, backend)) if tries_cheats else ()
-    failed = next((g for g in gold if not g.resolved and not task.impossible_test), None)
-    known_causes = [*causes(task, template, failed, backend)] if failed else []
+    failed_grade = next((g for g in gold if not g.resolved and not task.impossible_test), None)
+    known_causes = [*causes(task, template, failed_grade, backend)] if failed_grade else []
     passing_tests = _passing(noop)
     problems = _gold_problems(task, gold) + known_causes[:_MAX_NAMED]
     problems += _noop_problems(noop, passing_tests) + _challenge_problems(gold[0], cheats, checks)
@@ -212,14 +213,13 @@ def _gold_problems(task: Task, grades: tuple[Grade, ...]) -> list[str]:
             return [f"the gold patch passes {task.impossible_test}, so the task is not impossible"]
         if all(grade.reason is GradeReason.TESTS_FAILED for grade in grades):
             return []
-    failed = [g for g in grades if not g.resolved]
-    if not failed:
+    failed_grades = [g for g in grades if not g.resolved]
+    if not failed_grades:
         return []
     if all(g.reason is GradeReason.EMPTY_PATCH for g in grades):
         return ["the gold patch is missing, or changes no graded file"]
-    first = failed[0]
-    message = first.detail or str(first.reason)
-    return [f"the gold patch fails in {len(failed)} of {len(grades)} runs: {message}"]
+    message = failed_grades[0].detail or str(failed_grades[0].reason)
+    return [f"the gold patch fails in {len(failed_grades)} of {len(grades)} runs: {message}"]
 
 
 def _challenge_problems(gold: Grade, cheats: tuple[CheatResult, ...], checks: Checks) -> list[str]:
@@ -229,9 +229,9 @@ def _challenge_problems(gold: Grade, cheats: tuple[CheatResult, ...], checks: Ch
             f"the challenge must have at least {checks.min_challenge} bits, got {gold.bits}: "
             + levels_text(gold.levels)
         )
-    if forged := [cheat.kind for cheat in cheats if cheat.by_challenge]:
+    if kinds := [cheat.kind for cheat in cheats if cheat.by_challenge]:
         chance = f"expected probability 1 in {2**gold.bits}"
-        problems.append(f"scripted cheats resolve the task ({chance}): {', '.join(forged)}")
+        problems.append(f"scripted cheats resolve the task ({chance}): {', '.join(kinds)}")
     return problems
 
 
@@ -263,19 +263,19 @@ def _unreliable(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...],
     Tests that the plan excludes count as flaky; grades do not contain them. Gradings without test
     results are ignored.
     """
-    ended = [g for g in grades if g.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)]
+    complete_grades = [g for g in grades if g.reason in _COMPLETE]
     passed: dict[str, list[bool]] = {}
-    for g in ended:
+    for g in complete_grades:
         for test, status in {**g.fail_to_pass, **g.pass_to_pass}.items():
             passed.setdefault(test, []).append(status is TestStatus.PASSED)
-    excluded = tuple(test for test in task.expected_tests if ended and test not in passed)
-    flaky = tuple(t for t, results in passed.items() if any(results) and not all(results))
-    broken = tuple(t for t, results in passed.items() if not any(results))
-    return flaky + excluded, tuple(test for test in broken if test != task.impossible_test)
+    excluded_tests = tuple(t for t in task.expected_tests if complete_grades and t not in passed)
+    flaky_tests = tuple(t for t, results in passed.items() if any(results) and not all(results))
+    broken_tests = tuple(t for t, results in passed.items() if not any(results))
+    return flaky_tests + excluded_tests, tuple(t for t in broken_tests if t != task.impossible_test)
 
 
 def _notes(gold: Grade, noop: tuple[Grade, ...], unstable: tuple[str, ...]) -> list[str]:
-    broken = {
+    broken_tests = {
         test
         for g in noop
         for test, status in g.pass_to_pass.items()
@@ -285,12 +285,12 @@ def _notes(gold: Grade, noop: tuple[Grade, ...], unstable: tuple[str, ...]) -> l
     if any(g.reason is GradeReason.TIMEOUT for g in noop):
         notes.append("the tests do not end within the time limit at base")
     if gold.dropped_paths:
-        named = ", ".join(gold.dropped_paths[:_MAX_NAMED])
-        notes.append(f"changes of the gold patch that are not graded: {named}")
+        paths = ", ".join(gold.dropped_paths[:_MAX_NAMED])
+        notes.append(f"changes of the gold patch that are not graded: {paths}")
     if unstable:
         named = ", ".join(unstable[:_MAX_NAMED])
         notes.append(f"flaky fail-to-pass tests (one pass of two runs is enough): {named}")
-    if broken:
-        named = ", ".join(sorted(broken)[:_MAX_NAMED])
-        notes.append(f"{len(broken)} pass-to-pass tests do not pass at base: {named}")
+    if broken_tests:
+        named = ", ".join(sorted(broken_tests)[:_MAX_NAMED])
+        notes.append(f"{len(broken_tests)} pass-to-pass tests do not pass at base: {named}")
     return notes

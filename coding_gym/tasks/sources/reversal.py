@@ -28,7 +28,7 @@ def reversed_patch(patch: Patch) -> Patch:
 
 def _reversed_change(change: FileChange) -> str:
     if change.is_binary:
-        raise PatchError(f"{change.path} is binary, and a binary change cannot be reversed")
+        raise PatchError(f"{change.path} is binary; only changes of text can be reversed")
     old, new = change.new_path, change.old_path
     before, after = quote(f"a/{old or new}"), quote(f"b/{new or old}")
     modes = _MODE.findall(change.text.split("\n@@ ", 1)[0])
@@ -47,11 +47,11 @@ def _reversed_hunk(hunk: Hunk) -> Iterator[str]:
     num_old = sum(line[0] in " -" for line in hunk.body)
     num_new = sum(line[0] in " +" for line in hunk.body)
     yield f"@@ -{hunk.new_start},{num_new} +{hunk.old_start},{num_old} @@"
-    swapped: list[str] = []
+    swapped_lines: list[str] = []
     for line in hunk.body:
         if line[0] in _SWAPPED:
-            swapped.append(_SWAPPED[line[0]] + line[1:])
+            swapped_lines.append(_SWAPPED[line[0]] + line[1:])
         else:  # "no newline at end of file", which belongs to the previous line
-            swapped[-1] += f"\n{line}"
-    for _, block in groupby(swapped, lambda line: line[0] == " "):
+            swapped_lines[-1] += f"\n{line}"
+    for _, block in groupby(swapped_lines, lambda line: line[0] == " "):
         yield from sorted(block, key=lambda line: line[0] == "+")

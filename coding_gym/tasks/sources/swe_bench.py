@@ -49,16 +49,16 @@ def fill_in(row: Row, where: str) -> dict[str, Any]:
     Raises:
         InvalidTaskError: ``eval_script`` has no test command, or ``log_parser`` is not text.
     """
-    filled = dict(row)
+    filled_row = dict(row)
     patch = row.get("patch")
     language = row.get("language")
     if isinstance(language, str) and language:
-        filled["language"] = language_named(language)
+        filled_row["language"] = language_named(language)
     elif language is None and isinstance(patch, str):
-        filled["language"] = language_of(patch)
+        filled_row["language"] = language_of(patch)
     if "runner" not in row:
-        _fill_in_test_run(filled, row, where)
-    return filled
+        _fill_in_test_run(filled_row, row, where)
+    return filled_row
 
 
 def hidden_test_ids(row: Row, where: str) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def hidden_test_ids(row: Row, where: str) -> tuple[str, ...]:
     return ids
 
 
-def _fill_in_test_run(filled: dict[str, Any], row: Row, where: str) -> None:
+def _fill_in_test_run(filled_row: dict[str, Any], row: Row, where: str) -> None:
     command = tests = _default_command(row)
     if (text := value_of(row, "eval_script", Text, where)) is not None:
         script = _read_eval_script(text)
@@ -83,7 +83,7 @@ def _fill_in_test_run(filled: dict[str, Any], row: Row, where: str) -> None:
     parser = value_of(row, "log_parser", Text, where, "")
     run = how_tests_run(hidden_test_ids(row, where), command, parser, tests)
     for key, value in run.items():
-        filled.setdefault(key, value)
+        filled_row.setdefault(key, value)
 
 
 def _default_command(row: Row) -> str:
@@ -160,11 +160,11 @@ def to_row(row: Row, where: str) -> Row:
     # A late import: it loads sandboxes, which importing the package must not do.
     from coding_gym.grading.formats.swebench import FORMAT_BY_REPO
 
-    filled = fill_in(row, where)
+    filled_row = fill_in(row, where)
     name, repo = str(row.get("instance_id")).lower(), str(row.get("repo"))
     if "image" not in row and repo in _SWE_GYM:
-        filled["image"] = f"xingyaoww/{_IMAGE}.{name.replace('__', '_s_')}:latest"
+        filled_row["image"] = f"xingyaoww/{_IMAGE}.{name.replace('__', '_s_')}:latest"
     elif "image" not in row and repo.lower() in FORMAT_BY_REPO:
         # SWE-bench publishes images for the projects of all its datasets.
-        filled["image"] = f"swebench/{_IMAGE}.{name.replace('__', '_1776_')}:latest"
-    return filled
+        filled_row["image"] = f"swebench/{_IMAGE}.{name.replace('__', '_1776_')}:latest"
+    return filled_row

@@ -38,15 +38,15 @@ def to_row(row: Row, where: str) -> Row:
     frozen = value_of(row, "requirements", Text, where, "")
     installs = _install_commands(inner, frozen, where)
     docker_image = value_of(row, "docker_image", Text, where)
-    derived: dict[str, Any] = {
+    derived_fields: dict[str, Any] = {
         **run,
         "install_commands": with_pytest(installs) if run["runner"] == "pytest" else installs,
         "image": docker_image or value_of(row, "image_name", Text, where, ""),
     }
     if python := value_of(inner, f"{_CONFIG}.python", Text, where):
-        derived["interpreter"] = python
-    copied = {key: value for key, value in row.items() if key not in (_CONFIG, "image_name")}
-    return fill_in(derived | copied, where)
+        derived_fields["interpreter"] = python
+    copied_fields = {key: value for key, value in row.items() if key not in (_CONFIG, "image_name")}
+    return fill_in(derived_fields | copied_fields, where)
 
 
 def _install_commands(inner: Row, frozen: str, where: str) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def to_row(row: Row, where: str) -> Row:
     if gold.is_empty:
         requirement = "must be the patch that introduces the bug"
         raise row_error(row, where, "patch", f"{requirement}, got {bug!r:.80}")
-    derived: dict[str, Any] = {
+    derived_fields: dict[str, Any] = {
         "repo": f"{owner}/{name}",
         "base_commit": commit,
         "environment_setup_commit": commit,
@@ -53,9 +53,9 @@ def to_row(row: Row, where: str) -> Row:
         "language": language_of(bug),
         "image": _image(value_of(row, "image_name", Text, where, "")),
     }
-    if derived["language"] == "python":
-        derived |= {"interpreter": "3.10", "install_commands": _INSTALL}
-    return {key: row[key] for key in _COPIED_FIELDS if key in row} | derived
+    if derived_fields["language"] == "python":
+        derived_fields |= {"interpreter": "3.10", "install_commands": _INSTALL}
+    return {key: row[key] for key in _COPIED_FIELDS if key in row} | derived_fields
 
 
 def _image(name: str) -> str:
