@@ -174,7 +174,7 @@ def sites(source: Source) -> Iterator[Site]:
 
 
 def unit_around(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str, ast.Module] | None:
-    """Returns the function around a statement, or the whole file without one, after edits.
+    """Returns the function around a statement, or the whole file outside functions, after edits.
 
     In large files, parsing only the function is faster.
 

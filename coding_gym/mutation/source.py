@@ -14,18 +14,8 @@ _MAX_LITERAL_CHARS = 40
 
 # Nodes that never need parentheses inside an expression.
 _ATOMS = (
-    ast.Name,
-    ast.Constant,
-    ast.Attribute,
-    ast.Call,
-    ast.Subscript,
-    ast.List,
-    ast.Dict,
-    ast.Set,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.JoinedStr,
+    *(ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Dict, ast.Set),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.JoinedStr),
 )
 
 

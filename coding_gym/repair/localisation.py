@@ -165,7 +165,7 @@ def _spectrum(run: SuiteRun, failing: tuple[str, ...]) -> Spectrum:
 
 
 def _paths(run: SuiteRun, spectrum: Spectrum) -> list[str]:
-    """Returns the program's files, those whose lines most failing tests run first."""
+    """Returns the program's files; files whose lines more failing tests run come first."""
     max_hits: dict[str, tuple[int, int]] = {}
     for (path, _), (num_failed, num_passed) in spectrum.hits.items():
         max_hits[path] = max(max_hits.get(path, (0, 0)), (num_failed, -num_passed))

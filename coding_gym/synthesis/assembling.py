@@ -14,8 +14,8 @@ from coding_gym.synthesis.statement import find_symptoms, write_statement
 from coding_gym.synthesis.suite import SuiteRun
 from coding_gym.task import FolderTree, Task
 
-# A bug that breaks a larger share of the test functions is unrealistic, and leaves too few tests
-# visible. A bug that breaks up to three functions is always accepted.
+# A bug that breaks a larger share of the test functions is unrealistic, and leaves too few visible
+# tests. A bug that breaks up to three functions is always accepted.
 _MAX_HIDDEN_SHARE = 0.3
 _MIN_HIDDEN = 3
 # A bug is trivial if all its failures are of these kinds: a linter would find the bug.

@@ -80,18 +80,13 @@ def synthesize(
     progress = Progress(num_candidates=len(mutants))
     report = partial(on_progress, progress)
     assembler = Assembler(project, coverage, shows_failing=shows_failing)
+    run = partial(_run, suite, coverage)
     repaired_trees: set[tuple[object, ...]] = set()
-
-    def run(mutant: Mutant) -> SuiteRun | None:
-        tests = coverage.tests_of(mutant.path, mutant.lines)
-        files = {mutant.path: mutant.text.encode()}
-        cpu_s = _MIN_CPU_S + _CPU_FACTOR * coverage.cpu_s
-        return suite.stable_run(Attempt(files=files, tests=tests, cpu_s=cpu_s))
 
     def problem(task: Task) -> str:
         return confirm(task, store, sandbox, repaired_trees) if confirms else ""
 
-    def num_wanted() -> int:
+    def num_ahead() -> int:
         return min(4 * num_workers, n - len(progress.tasks))
 
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="synthesis")
@@ -99,7 +94,7 @@ def synthesize(
         ordered_mutants = in_turn(mutants, Random(f"{seed} single"))  # noqa: S311
         runs = _in_order(pool, run, ordered_mutants, lambda: 2 * num_workers)
         candidates = _tasks(assembler, runs, progress, report)
-        for task, error in _in_order(pool, problem, candidates, num_wanted):
+        for task, error in _in_order(pool, problem, candidates, num_ahead):
             if error:
                 progress.dropped.append((task.task_id, error))
             else:
@@ -123,6 +118,14 @@ def _mutants(
             yield from find_mutants(source, partial(coverage.is_run, path), kinds)
 
 
+def _run(suite: Suite, coverage: CoverageReport, mutant: Mutant) -> SuiteRun | None:
+    """Runs the tests that a mutant can break."""
+    tests = coverage.tests_of(mutant.path, mutant.lines)
+    files = {mutant.path: mutant.text.encode()}
+    cpu_s = _MIN_CPU_S + _CPU_FACTOR * coverage.cpu_s
+    return suite.stable_run(Attempt(files=files, tests=tests, cpu_s=cpu_s))
+
+
 def _tasks(
     assembler: Assembler,
     runs: Iterable[tuple[Mutant, SuiteRun | None]],
@@ -142,13 +145,13 @@ def _in_order(
     pool: ThreadPoolExecutor,
     function: Callable[[_Item], _Result],
     items: Iterable[_Item],
-    max_waiting: Callable[[], int],
+    max_ahead: Callable[[], int],
 ) -> Iterator[tuple[_Item, _Result]]:
-    """Yields each item with its result, in order; starts at most ``max_waiting()`` items ahead."""
+    """Yields each item with its result, in order; starts at most ``max_ahead()`` items ahead."""
     queue: deque[tuple[_Item, Future[_Result]]] = deque()
     items = iter(items)
     while True:
-        for item in islice(items, max(0, max_waiting() - len(queue))):
+        for item in islice(items, max(0, max_ahead() - len(queue))):
             queue.append((item, pool.submit(function, item)))
         if not queue:
             return

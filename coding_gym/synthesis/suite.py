@@ -46,8 +46,8 @@ class Attempt:
         tests: Ids of the tests to run; None for all collected tests.
         reverse: Whether the tests run in reverse order.
         seed: Seed of the random generator that all tests share.
-        cpu_s: Processor seconds that the run may take.
-        limit_s: Processor seconds that one test may take; None for no limit.
+        cpu_s: Maximum processor seconds of the run.
+        limit_s: Maximum processor seconds of one test; None for no limit.
         trace: Whether executed lines are recorded.
     """
 

@@ -67,9 +67,7 @@ def read_task_folder(folder: Path) -> Task:
     data = read_toml(path)
     tree_name, state = data.pop("tree", "tree"), data.pop("tree_state", "base")
     if state not in ("base", "fixed"):
-        raise InvalidTaskError(
-            f"{path}: field 'tree_state' must be 'base' or 'fixed', got {state!r}"
-        )
+        raise InvalidTaskError(f"{path}: field 'tree_state' must be base or fixed, got {state!r}")
     is_fixed = state == "fixed"
     tree = (folder / str(tree_name)).resolve()
     if data.get("id") is None:
@@ -90,12 +88,7 @@ def read_task_folder(folder: Path) -> Task:
     if task.runner == "pytest":  # ids of other runners do not name files
         _check_tests(task.expected_tests, tree, hidden, path)
     base_versions = _hidden_at_base(tree, gold, hidden, is_fixed, folder / _GOLD)
-    for file in sorted({name.partition("::")[0] for name in task.fail_to_pass} & set(hidden)):
-        if base_versions.get(file) == hidden[file]:
-            raise InvalidTaskError(
-                f"{folder / _HIDDEN / file} is also in the tree, where policies can read it; "
-                f"remove {tree / file}"
-            )
+    _check_hidden(task, hidden, base_versions, folder, tree)
     plan = folder / PLAN
     task = replace(
         task,
@@ -157,6 +150,18 @@ def _check_tests(names: tuple[str, ...], tree: Path, hidden: dict[str, str], pat
             f"{path}: test {name!r} is in a file that is neither in {_HIDDEN}/ nor in the tree; "
             + hint(file, hidden)
         )
+
+
+def _check_hidden(
+    task: Task, hidden: dict[str, str], base_versions: dict[str, str], folder: Path, tree: Path
+) -> None:
+    """Raises InvalidTaskError if the tree contains a hidden file of a fail-to-pass test."""
+    for file in sorted({name.partition("::")[0] for name in task.fail_to_pass} & set(hidden)):
+        if base_versions.get(file) == hidden[file]:
+            raise InvalidTaskError(
+                f"{folder / _HIDDEN / file} is also in the tree, where policies can read it; "
+                f"remove {tree / file}"
+            )
 
 
 def _hidden_at_base(

@@ -14,7 +14,7 @@ _PUBLIC = ("https://", "http://")
 
 
 def with_paths(task: Task, base: Path | None, label: str) -> Task:
-    """Returns the task with absolute paths; each path must exist.
+    """Returns the task with absolute paths; its folder and its clone must exist.
 
     Args:
         task: The task of a row.

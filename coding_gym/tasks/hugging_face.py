@@ -24,7 +24,7 @@ def is_dataset_id(name: str) -> bool:
 def read_dataset(
     dataset_id: str, splits: Sequence[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields (position, row) for every row of a dataset; adds the name of the split to rows.
+    """Yields (position, row) for every row of a dataset; each row has the name of its split.
 
     ``datasets`` caches the downloads. Without a network connection, it retries for about 20 s; the
     environment variable ``HF_HUB_OFFLINE=1`` disables the retries.

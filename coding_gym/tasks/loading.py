@@ -40,15 +40,15 @@ def load_tasks(
         task_ids: Ids of the tasks; each must exist. Here and below, a string is a list of one item.
         split: Splits of the tasks. For a dataset of the hub, only these splits are
             downloaded; the default is ``test``, or the only split.
-        limit: Maximum number of tasks; the tasks after it are skipped.
+        limit: Maximum number of tasks.
         repositories: Repositories of the rows: a folder of clones, or paths and URLs by
             ``owner/name``. By default, repositories are cloned from GitHub on first use.
         environments: Interpreter, install commands, visible test command and tests to exclude by
             task id: a ``.jsonl`` file or a mapping. Tasks without an entry stay as they are.
             ``"swebench"`` uses the tables of SWE-bench's harness; ``"images"`` runs each row in
             the image that its dataset publishes (``coding-gym images pull``).
-        min_challenge: Minimum number of bits of the plan that a row must have: with 6, at most
-            one forged grade in 64 succeeds.
+        min_challenge: Minimum number of bits of a row's challenge plan; other rows are excluded.
+            With 6 bits, at most one forged grade in 64 succeeds.
         needs_tests: Whether to raise an error for a task whose tests cannot grade a patch.
 
     Raises:

@@ -47,20 +47,20 @@ def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
     """
     if isinstance(split, Iterable) and not isinstance(split, str):
         split = tuple(map(str, split))  # hashable
-    top = Path.cwd()  # the base of relative paths in rows
+    base = Path.cwd()  # the base of relative paths in rows
     files: Iterable[Path] = ()
     if isinstance(source, str | Path):
-        top = Path(source).expanduser().absolute()
-        files = top.rglob("*") if top.is_dir() else (top,)
+        base = Path(source).expanduser().absolute()
+        files = base.rglob("*") if base.is_dir() else (base,)
     try:
-        pickled = pickle.dumps(source)
+        source_bytes = pickle.dumps(source)
         stats = {path: path.stat() for path in files if path.is_file()}
     except (OSError, AttributeError, TypeError, pickle.PicklingError):
         return open_source(source, split)  # reads the source, or raises a clear error
-    if top.name == MANIFEST or top / MANIFEST in stats:
+    if base.name == MANIFEST or base / MANIFEST in stats:
         return open_source(source, split)  # the tree of one task is often in another folder
     states = tuple((path, s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats.items())
-    return _open_once(pickled, split, top, states)
+    return _open_once(source_bytes, split, base, states)
 
 
 @lru_cache(maxsize=8)
@@ -111,7 +111,8 @@ def _rows(source: str | Path, split: Wanted) -> Sequence[_Rows]:
     # A name below an existing folder is a mistyped path, not a dataset.
     is_dataset = is_dataset_id(dataset) and not Path(dataset).parent.is_dir()
     if isinstance(source, str) and is_dataset:
-        splits = (named_split,) if named_split else (split,) if isinstance(split, str) else split
+        split = named_split or split
+        splits = (split,) if isinstance(split, str) else split
         return [(read_dataset(dataset, splits), None)]
     raise UnknownTaskError(
         f"there is no task source {str(source)!r}: no folder of tasks, no .jsonl, .json or "
@@ -123,7 +124,7 @@ def _rows(source: str | Path, split: Wanted) -> Sequence[_Rows]:
 def _folder_rows(path: Path) -> Sequence[_Rows]:
     if has_harbor_tasks(path):
         return [(harbor_rows(path), path)]
-    has_tasks = any(any(path.glob(f"{above}{MANIFEST}")) for above in ("", "*/", "*/*/"))
+    has_tasks = any(any(path.glob(f"{prefix}{MANIFEST}")) for prefix in ("", "*/", "*/*/"))
     files = () if has_tasks else row_files(path)
     return [(file_rows(file), file.parent) for file in files] or [(read_folder(path), path)]
 

@@ -45,8 +45,8 @@ with open("tables.json", "w") as file:
 def read_tables(store: TemplateStore | None = None) -> dict[str, dict[str, Any]]:
     """Returns SWE-bench's tables; the first call on a machine downloads their package.
 
-    ``specs`` has the specifications by repository and version; ``requirements`` and
-    ``environments`` have the possible paths of these files, by repository.
+    The key ``specs`` has the specifications by repository and version; ``requirements`` and
+    ``environments`` have the possible paths of pip's and conda's requirements, by repository.
 
     Args:
         store: The store that caches the tables; the user's cache by default.

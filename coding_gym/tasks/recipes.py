@@ -84,7 +84,7 @@ def _constrain(requirements: Iterable[str]) -> str:
     """Returns a shell command that writes constraints for all later calls of pip.
 
     The constraints exclude releases that are newer than the commit in the current folder and are
-    known to break older projects. Without a commit, they exclude only releases that break all.
+    known to break older projects. Without a commit, only releases that break all are excluded.
 
     Args:
         requirements: The requirements that will be installed, in pip's syntax. Packages with

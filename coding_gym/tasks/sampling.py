@@ -98,7 +98,7 @@ class UniformSampler(Sampler):
 
 
 class SequentialSampler(Sampler):
-    """Repeats the tasks in their order."""
+    """Draws the tasks in their order, and starts again after the last task."""
 
     state_names = ("_at",)
 
@@ -201,7 +201,7 @@ class AdaptiveSampler(Sampler):
         super().__init__(tasks)
         if at_least_one("min_tries", min_tries) > window:
             raise InvalidArgumentError(
-                f"min_tries must be at most window, {window}, got {min_tries}"
+                f"min_tries must be at most window={window}, got {min_tries}"
             )
         if not is_number(revisit) or not 0 <= revisit <= 1:
             raise InvalidArgumentError(f"revisit must be from 0 to 1, got {revisit!r}")

@@ -47,9 +47,7 @@ def split_tasks(
     if by not in _METHODS:
         raise unknown_name("split method", by, _METHODS)
     if not is_number(test_fraction) or not 0 < test_fraction < 1:
-        raise InvalidArgumentError(
-            f"test_fraction must be above 0 and below 1, got {test_fraction!r}"
-        )
+        raise InvalidArgumentError(f"test_fraction must be > 0 and < 1, got {test_fraction!r}")
     if (cutoff is None) == (by == "date"):
         raise InvalidArgumentError(
             f"by='date' needs cutoff, and only by='date' accepts it; got {by=}, {cutoff=}"

@@ -149,7 +149,7 @@ def has_pytest_ids(ids: Iterable[str]) -> bool:
 
 
 def with_pytest(commands: tuple[str, ...]) -> tuple[str, ...]:
-    """Adds the installation of pytest to commands that lack it; published images have pytest."""
+    """Returns the commands and, if they do not install pytest, a command that installs it."""
     if any("pytest" in command for command in commands if not command.startswith("echo ")):
         return commands
     return (*commands, INSTALL_PYTEST)
