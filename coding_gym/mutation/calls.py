@@ -1,4 +1,4 @@
-"""Operators on calls: arguments, keywords, and sibling methods."""
+"""Operators on calls: they change arguments, keywords and method names."""
 
 import ast
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ _METHODS = (
     ("setdefault", "get"),
 )
 _FUNCTIONS = (("min", "max"), ("any", "all"))
-# Siblings that make no bug: most return the same result or fail immediately.
+# Replacements that make no bug: most return the same result or raise an exception immediately.
 _NO_BUGS = {"casefold", "partition", "rpartition", "setdefault", "get"}
 
 
 def argument(site: Site) -> Iterator[Change]:
-    """Swaps two neighbouring positional arguments, or removes the last one."""
+    """Swaps two neighbouring positional arguments, or removes the last argument."""
     for node in site.nodes():
         if not isinstance(node, ast.Call) or any(isinstance(a, ast.Starred) for a in node.args):
             continue
@@ -45,7 +45,7 @@ def argument(site: Site) -> Iterator[Change]:
 
 
 def keyword(site: Site) -> Iterator[Change]:
-    """Removes a keyword argument, or negates a boolean one."""
+    """Removes a keyword argument, or negates a boolean keyword argument."""
     for node in site.nodes():
         if isinstance(node, ast.Call):
             for argument in node.keywords:
@@ -53,7 +53,7 @@ def keyword(site: Site) -> Iterator[Change]:
 
 
 def method(site: Site) -> Iterator[Change]:
-    """Calls a sibling method or a sibling builtin."""
+    """Replaces a method or builtin function by a similar function, such as ``lstrip``."""
     for node in site.nodes():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield from _siblings(site, node.func, node.func.attr, _METHODS, "string_method")

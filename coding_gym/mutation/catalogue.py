@@ -1,4 +1,4 @@
-"""All operators; each change makes a bug, is a repair candidate, or both.
+"""All operators; each change can be a bug, a repair candidate, or both.
 
 The repairs are those that studies of template-based repair found in real fixes: PAR (Kim et al.,
 "Automatic patch generation learned from human-written patches", ICSE 2013), TBar (Liu et al.,
@@ -40,7 +40,7 @@ BUG_KINDS: tuple[str, ...] = (
     "loop",
     "string_method",
 )
-"""The kinds of bugs that changes make; see `docs/synthesis.md`."""
+"""The kinds of bugs that the operators make; see `docs/synthesis.md`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class Operator:
 
     Attributes:
         name: The name of the repair template, a value of `Candidate.template`.
-        prior: Estimated probability, from 0 to 1, that the repair is one of its changes, if it has
-            any at the statement.
-        risk: How easily a wrong change passes tests; the search prefers smaller values.
-        changes: Yields the changes of one statement.
+        prior: Estimated probability, from 0 to 1, that one of the operator's changes of a faulty
+            statement is the repair.
+        risk: Rank, from 0, of how easily a wrong change passes tests; the search prefers low ranks.
+        changes: A function that yields the operator's changes of one statement.
     """
 
     name: str
@@ -86,7 +86,7 @@ _ONLY_BUGS = (return_early, shorten_loop)
 
 
 def bugs(site: Site) -> Iterator[Change]:
-    """Yields the changes of a statement that make bugs."""
+    """Yields the changes of a statement that make a bug."""
     for changes in (*(operator.changes for operator in TEMPLATES), *_ONLY_BUGS):
         for change in changes(site):
             if change.bug and site.source.is_changed_by(change.edits):

@@ -10,7 +10,7 @@ from coding_gym.mutation.sites import Change, Site
 _COMPARE = re.compile(r"not\s+in\b|is\s+not\b|\bin\b|\bis\b|<=|>=|==|!=|<|>")
 _BOOLEAN = re.compile(r"\b(?:and|or)\b")
 
-# The replacements of each comparison, with weights; the first one changes only the boundary case.
+# The replacements of each comparison, with weights; those of _BOUNDARY_BUGS change one edge case.
 _COMPARISONS: dict[str, tuple[tuple[str, float], ...]] = {
     "<": (("<=", 1.0), (">", 0.5), (">=", 0.5), ("!=", 0.2)),
     "<=": (("<", 1.0), (">=", 0.5), (">", 0.5), ("==", 0.2)),
@@ -41,7 +41,7 @@ def compare(site: Site) -> Iterator[Change]:
 
 
 def boolean(site: Site) -> Iterator[Change]:
-    """Exchanges ``and`` and ``or``, removes an operand or a ``not``, negates a condition."""
+    """Exchanges ``and`` and ``or``, removes an operand or a ``not``, or negates a condition."""
     for node in site.nodes():
         if isinstance(node, ast.BoolOp):
             yield from _exchange(site, node)
@@ -58,7 +58,7 @@ def boolean(site: Site) -> Iterator[Change]:
 def find_operator(
     site: Site, left: ast.expr, right: ast.expr, pattern: re.Pattern[str]
 ) -> tuple[int, int, str] | None:
-    """Returns the span of the operator between two operands, and the operator."""
+    """Returns start and end of the operator between two operands, and the operator; else None."""
     start, end = site.source.span(left)[1], site.source.span(right)[0]
     between = site.source.text[start:end]
     match = pattern.search(between)
@@ -75,12 +75,12 @@ def _comparison_bug(old: str, new: str) -> str:
 
 def _exchange(site: Site, node: ast.BoolOp) -> Iterator[Change]:
     edits = []
-    other = "or" if isinstance(node.op, ast.And) else "and"
+    replacement = "or" if isinstance(node.op, ast.And) else "and"
     for left, right in pairwise(node.values):
         operator = find_operator(site, left, right, _BOOLEAN)
         if operator is None:
             return
-        edits.append(site.edit(operator[0], operator[1], other))
+        edits.append(site.edit(operator[0], operator[1], replacement))
     yield Change(tuple(edits), 1.0, "boolean")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from coding_gym.mutation.sites import Change, Site
 
-# Builtin exceptions that programmers confuse, the most likely mistake first.
+# Builtin exceptions that programmers confuse with each key, the most likely confusion first.
 _SIBLINGS = {
     "KeyError": ("IndexError", "AttributeError", "ValueError"),
     "IndexError": ("KeyError", "ValueError"),
@@ -31,32 +31,32 @@ def exception(site: Site) -> Iterator[Change]:
     """Replaces the class that a statement raises or catches."""
     if isinstance(site.node, ast.Raise) and site.node.exc is not None:
         raised = site.node.exc.func if isinstance(site.node.exc, ast.Call) else site.node.exc
-        mistaken = _mistaken(site.source.segment(raised))
-        if mistaken:
-            yield site.swap(raised, mistaken, bug="exception_class")
+        replacement = _confused_class(site.source.segment(raised))
+        if replacement:
+            yield site.swap(raised, replacement, bug="exception_class")
     elif isinstance(site.node, ast.ExceptHandler) and site.node.type is not None:
-        yield from _caught(site, site.node.type)
+        yield from _change_caught(site, site.node.type)
 
 
-def _caught(site: Site, caught: ast.expr) -> Iterator[Change]:
+def _change_caught(site: Site, caught: ast.expr) -> Iterator[Change]:
     members = caught.elts if isinstance(caught, ast.Tuple) else [caught]
     names = [site.source.segment(member) for member in members]
     if isinstance(caught, ast.Tuple):
         for index in range(len(names)):
-            kept = names[:index] + names[index + 1 :]
-            if kept:
-                text = kept[0] if len(kept) == 1 else f"({', '.join(kept)})"
+            classes = names[:index] + names[index + 1 :]
+            if classes:
+                text = classes[0] if len(classes) == 1 else f"({', '.join(classes)})"
                 yield site.swap(caught, text, 0.4, "exception_class")
     for member, name in zip(members, names, strict=True):
-        mistaken = _mistaken(name) if len(names) == 1 else ""
+        replacement = _confused_class(name) if len(names) == 1 else ""
         for other in _SIBLINGS.get(name, ()):
-            yield site.swap(member, other, 0.5, "exception_class" if other == mistaken else "")
-        if mistaken and name not in _SIBLINGS:
-            yield site.swap(member, mistaken, bug="exception_class")
+            yield site.swap(member, other, 0.5, "exception_class" if other == replacement else "")
+        if replacement and name not in _SIBLINGS:
+            yield site.swap(member, replacement, bug="exception_class")
 
 
-def _mistaken(name: str) -> str:
-    """Returns the class that programmers most likely confuse with a class; "" for none."""
+def _confused_class(name: str) -> str:
+    """Returns the exception that programmers most likely confuse with ``name``; "" for none."""
     if name in _SIBLINGS:
         return _SIBLINGS[name][0]
     is_error = name.rpartition(".")[2].endswith(("Error", "Exception"))

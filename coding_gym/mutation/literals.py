@@ -1,4 +1,4 @@
-"""Operators on literal values: constants, and the defaults of parameters."""
+"""Operators on literals: constants, and default values of parameters."""
 
 import ast
 from collections.abc import Iterator
@@ -8,32 +8,32 @@ from coding_gym.mutation.sites import Change, Site, is_docstring
 from coding_gym.mutation.source import Source
 from coding_gym.syntax import Function
 
-_NEAREST = 3
+_NEAREST = 3  # number of literals of the file that can replace a literal
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Call)
 
 
 def constant(site: Site) -> Iterator[Change]:
-    """Negates a boolean, or replaces a literal by another value, such as one of the same file."""
+    """Negates a boolean, or replaces a literal by another value, such as a literal of the file."""
     for node in site.nodes():
         if not isinstance(site.parent(node), ast.arguments):
             yield from _other_literals(site, node)
 
 
 def default(site: Site) -> Iterator[Change]:
-    """Creates a mutable default inside the function, or changes the default."""
+    """Moves the creation of a mutable default into the function, or changes a default."""
     function = site.node
     if not isinstance(function, Function):
         return
     for name, value in _defaults(function.args):
         if isinstance(value, _MUTABLE):
-            yield from _made_inside(site, function, name, value)
+            yield from _move_inside(site, function, name, value)
         elif isinstance(value, ast.Name):
             yield site.swap(value, "None", bug="default")
         yield from _other_literals(site, value)
 
 
 def _other_literals(site: Site, node: ast.expr) -> Iterator[Change]:
-    """Proposes replacements of a literal."""
+    """Yields replacements of a literal."""
     number = whole_number(node)
     if number is not None:
         if not is_signed(site, node):
@@ -85,12 +85,12 @@ def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
             yield argument.arg, keyword_value
 
 
-def _made_inside(site: Site, function: Function, name: str, value: ast.expr) -> Iterator[Change]:
+def _move_inside(site: Site, function: Function, name: str, value: ast.expr) -> Iterator[Change]:
     body = [s for s in function.body if not is_docstring(s)]
     indent = site.source.indent(body[0]) if body else None
     if indent is None:
         return
     start = site.source.span(body[0])[0]
     text, line_end = site.source.segment(value), f"{site.source.newline}{indent}"
-    made = f"if {name} is None:{line_end}{site.source.step}{name} = {text}{line_end}"
-    yield Change((site.edit(*site.source.span(value), "None"), site.edit(start, start, made)), 1.0)
+    lines = f"if {name} is None:{line_end}{site.source.step}{name} = {text}{line_end}"
+    yield Change((site.edit(*site.source.span(value), "None"), site.edit(start, start, lines)), 1.0)

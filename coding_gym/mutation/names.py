@@ -1,4 +1,4 @@
-"""The operator on names, which replaces variables and attributes."""
+"""The operator on names: it replaces variables and attributes."""
 
 import ast
 from collections.abc import Iterator
@@ -9,27 +9,27 @@ from coding_gym.mutation.source import Source
 from coding_gym.syntax import Function
 
 _WEIGHTS = (0.8, 0.6, 0.4, 0.3)
-_SIMILAR = 0.5  # minimum similarity of attributes that programmers may confuse
+_SIMILAR = 0.5  # minimum similarity of attributes that programmers confuse
 _MAX_COMPARED = 500  # number of names that are compared with one name
 _MAX_NAME_CHARS = 100
 
 
 def variable(site: Site) -> Iterator[Change]:
-    """Replaces a name by another of its scope, or an attribute by another of its object."""
-    local, outer = site.scope.local_names, _outer_names(site.source)
+    """Replaces a name by another name of the scope, or an attribute of an object by another."""
+    local_names, outer_names = site.scope.local_names, _outer_names(site.source)
     for node in site.nodes():
         if not isinstance(getattr(node, "ctx", None), ast.Load):
             continue
         if isinstance(node, ast.Name):
-            yield from _other_names(site, node, local, outer)
+            yield from _other_names(site, node, local_names, outer_names)
         elif isinstance(node, ast.Attribute):
             yield from _other_attributes(site, node)
 
 
 def _other_names(
-    site: Site, node: ast.Name, local: list[str], outer: list[str]
+    site: Site, node: ast.Name, local_names: list[str], outer_names: list[str]
 ) -> Iterator[Change]:
-    names = local if node.id in local else outer if node.id in outer else []
+    names = next((n for n in (local_names, outer_names) if node.id in n), [])
     role = _role(site, node)
     bound = site.scope.first_bound
     is_bug = not _is_base(site, node) and bound.get(node.id, (site.line, 0)) < (site.line, 0)
@@ -37,8 +37,8 @@ def _other_names(
         is_bound = bound.get(other, (site.line, 0)) < (site.line, 0)
         bug = "wrong_variable" if is_bug and is_bound else ""
         if other != role:
-            yield site.swap(node, other, weight if names is local else weight / 2, bug)
-    if role in local and role != node.id:
+            yield site.swap(node, other, weight if names is local_names else weight / 2, bug)
+    if role in local_names and role != node.id:
         yield site.swap(node, role, 1.0)
 
 
@@ -46,14 +46,14 @@ def _other_attributes(site: Site, node: ast.Attribute) -> Iterator[Change]:
     key = ast.dump(node.value), _is_called(site, node)
     others = site.source.attributes.get(key, [])
     end = site.source.span(node)[1]
-    is_own = isinstance(node.value, ast.Name) and node.value.id == "self"
+    is_of_self = isinstance(node.value, ast.Name) and node.value.id == "self"
     for rank, (other, weight, similarity) in enumerate(_ranked(node.attr, others)):
-        bug = "wrong_attribute" if is_own and rank == 0 and similarity >= _SIMILAR else ""
+        bug = "wrong_attribute" if is_of_self and rank == 0 and similarity >= _SIMILAR else ""
         yield site.put(end - len(node.attr), end, other, weight, bug)
 
 
 def _outer_names(source: Source) -> list[str]:
-    """Returns the functions and values that the module itself defines, in order."""
+    """Returns the names of the functions and variables at the top of the module, in order."""
     names: dict[str, None] = {}
     for statement in source.tree.body:
         if isinstance(statement, Function):
@@ -69,12 +69,12 @@ def _is_called(site: Site, node: ast.expr) -> bool:
 
 
 def _is_base(site: Site, node: ast.expr) -> bool:
-    """Whether a name is called or its attributes are accessed; most replacements then fail."""
+    """Whether an expression is called or its attributes are read; most replacements then raise."""
     return _is_called(site, node) or isinstance(site.parent(node), ast.Attribute)
 
 
 def _role(site: Site, node: ast.expr) -> str:
-    """Returns the variable, attribute or parameter that a value is assigned to; "" for none."""
+    """Returns the variable, attribute or parameter that receives an expression; "" for none."""
     match site.parent(node):
         case ast.keyword(arg=str(name)):
             return name
@@ -86,11 +86,11 @@ def _role(site: Site, node: ast.expr) -> str:
 
 
 def _ranked(name: str, others: list[str]) -> Iterator[tuple[str, float, float]]:
-    """Yields the most similar other names with weight and similarity, in a stable order."""
+    """Yields the names most similar to ``name``, each with weight and similarity, best first."""
     if len(name) > _MAX_NAME_CHARS:
         return
-    compared = [o for o in others if o != name and len(o) <= _MAX_NAME_CHARS][:_MAX_COMPARED]
-    similarity = {other: SequenceMatcher(None, name, other).ratio() for other in compared}
-    best = sorted(similarity, key=lambda other: -similarity[other])
-    for other, weight in zip(best, _WEIGHTS, strict=False):
+    candidates = [o for o in others if o != name and len(o) <= _MAX_NAME_CHARS][:_MAX_COMPARED]
+    similarity = {other: SequenceMatcher(None, name, other).ratio() for other in candidates}
+    most_similar = sorted(similarity, key=lambda other: -similarity[other])
+    for other, weight in zip(most_similar, _WEIGHTS, strict=False):
         yield other, weight, similarity[other]

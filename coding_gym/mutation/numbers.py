@@ -26,11 +26,11 @@ def arithmetic(site: Site) -> Iterator[Change]:
     """Replaces an arithmetic operator, unless an operand is a string literal."""
     for node in site.nodes():
         if isinstance(node, ast.BinOp) and not (_is_text(node.left) or _is_text(node.right)):
-            yield from _operation(site, node.left, node.right)
+            yield from _change_operator(site, node.left, node.right)
     statement = site.node
     if isinstance(statement, ast.AugAssign):
         if not _is_text(statement.value):
-            yield from _operation(site, statement.target, statement.value)
+            yield from _change_operator(site, statement.target, statement.value)
         start, end = site.source.span(statement.target)[1], site.source.span(statement.value)[0]
         if "#" not in site.source.text[start:end]:
             equals = site.source.text.index("=", start)
@@ -38,7 +38,7 @@ def arithmetic(site: Site) -> Iterator[Change]:
 
 
 def off_by_one(site: Site) -> Iterator[Change]:
-    """Adds or subtracts 1 at an integer, a slice bound, a ``range`` bound or an index."""
+    """Changes an integer, a bound of a slice or ``range``, or an index by 1."""
     for node in site.nodes():
         value = whole_number(node)
         if value is not None and not is_signed(site, node):
@@ -49,15 +49,15 @@ def off_by_one(site: Site) -> Iterator[Change]:
             if whole_number(node.right) == 1:
                 yield site.swap(node, site.source.segment(node.left), 1.0, "arithmetic")
         elif isinstance(node, ast.Subscript):
-            yield from _subscript(site, node.slice)
+            yield from _shift_index(site, node.slice)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            yield from _counting(site, node, node.func.id)
+            yield from _shift_counts(site, node, node.func.id)
         elif isinstance(node, ast.Compare):
-            yield from _compared(site, node)
+            yield from _shift_compared(site, node)
 
 
 def whole_number(node: ast.AST) -> int | None:
-    """Returns the value of an integer literal, with its sign, or None for anything else."""
+    """Returns the value of an integer literal with its sign; None for other nodes."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = whole_number(node.operand)
         return None if inner is None or inner < 0 else -inner
@@ -72,7 +72,7 @@ def is_signed(site: Site, node: ast.expr) -> bool:
     return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub)
 
 
-def _operation(site: Site, left: ast.expr, right: ast.expr) -> Iterator[Change]:
+def _change_operator(site: Site, left: ast.expr, right: ast.expr) -> Iterator[Change]:
     location = find_operator(site, left, right, _ARITHMETIC)
     if location is not None:
         start, end, operator = location
@@ -87,7 +87,7 @@ def _number_bug(site: Site, node: ast.expr) -> str:
     return "default" if isinstance(parent, ast.arguments) else "constant"
 
 
-def _subscript(site: Site, index: ast.expr) -> Iterator[Change]:
+def _shift_index(site: Site, index: ast.expr) -> Iterator[Change]:
     if isinstance(index, ast.Slice):
         for bound in (index.lower, index.upper):
             yield from _shifted(site, bound, 0.9, "slice")
@@ -97,7 +97,7 @@ def _subscript(site: Site, index: ast.expr) -> Iterator[Change]:
         yield from _shifted(site, index, 0.6, "slice" if isinstance(index, ast.BinOp) else "")
 
 
-def _counting(site: Site, node: ast.Call, name: str) -> Iterator[Change]:
+def _shift_counts(site: Site, node: ast.Call, name: str) -> Iterator[Change]:
     if name == "range":
         for bound in node.args[:2]:
             yield from _shifted(site, bound, 1.0, "loop")
@@ -111,15 +111,15 @@ def _counting(site: Site, node: ast.Call, name: str) -> Iterator[Change]:
         yield from _shifted(site, node, 0.5)
 
 
-def _compared(site: Site, node: ast.Compare) -> Iterator[Change]:
-    ordered = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-    if any(isinstance(op, ordered) for op in node.ops):
+def _shift_compared(site: Site, node: ast.Compare) -> Iterator[Change]:
+    order_operators = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+    if any(isinstance(op, order_operators) for op in node.ops):
         for operand in node.comparators:
             yield from _shifted(site, operand, 0.4)
 
 
 def _shifted(site: Site, node: ast.expr | None, weight: float, bug: str = "") -> Iterator[Change]:
-    """Proposes ``node + 1`` and ``node - 1`` for an expression that is not a literal."""
+    """Yields ``node + 1`` and ``node - 1`` for an expression that is not a literal."""
     if node is None or isinstance(node, ast.Constant) or whole_number(node) is not None:
         return
     if isinstance(node, ast.BinOp) and whole_number(node.right) == 1:

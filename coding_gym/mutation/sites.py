@@ -1,4 +1,4 @@
-"""The statements of a file with their context, the input of operators."""
+"""Statements of a file with their context: the input of operators."""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from coding_gym.syntax import Function, first_line
 
 Clause = ast.ExceptHandler | ast.match_case
 Statement = ast.stmt | Clause
-"""Nodes with a header: statements, ``except`` clauses and ``case`` clauses."""
+"""A node with a header: a statement, an ``except`` clause or a ``case`` clause."""
 
 _BLOCKS = {"body", "orelse", "finalbody", "handlers", "cases"}
 _NOT_CODE = {"annotation", "returns", "type_params"}
@@ -30,8 +30,8 @@ class Change:
     Attributes:
         edits: The spans to replace.
         weight: Estimated probability, from 0 to 1, that this change is the repair, if the repair is
-            a change of its operator; 0 if it is not a repair candidate.
-        bug: The kind of bug that it makes in a correct program; "" for an unrealistic bug.
+            a change of the same operator; 0 if the change is not a repair candidate.
+        bug: The kind of bug that the change makes in a correct program; "" if unrealistic.
     """
 
     edits: tuple[Edit, ...]
@@ -44,7 +44,7 @@ class Scope:
     """The innermost function or class around a statement.
 
     Attributes:
-        name: Its dotted name; "" for a module.
+        name: The dotted name; "" for a module.
         function: The function; None in a class or a module.
     """
 
@@ -52,7 +52,7 @@ class Scope:
     function: Function | None = None
 
     def inner(self, node: Statement) -> "Scope":
-        """Returns the scope of the statements inside a statement."""
+        """Returns the scope of the statements in the blocks of ``node``."""
         if isinstance(node, Function):
             return Scope(f"{self.name}.{node.name}".lstrip("."), node)
         if isinstance(node, ast.ClassDef):
@@ -69,17 +69,17 @@ class Scope:
 
     @cached_property
     def first_bound(self) -> dict[str, tuple[int, int]]:
-        """Line and column where the function itself first binds each name."""
+        """Line and column where the function, without inner scopes, first binds each name."""
         positions = dict.fromkeys(self._parameters, (0, 0))
-        todo: list[ast.AST] = list(self.function.body) if self.function else []
-        while todo:
-            node = todo.pop()
+        pending: list[ast.AST] = list(self.function.body) if self.function else []
+        while pending:
+            node = pending.pop()
             if isinstance(node, _OWN_SCOPE):
                 continue
             if is_bound_by(node):
                 position = node.lineno, node.col_offset
                 positions[node.id] = min(position, positions.get(node.id, position))
-            todo += ast.iter_child_nodes(node)
+            pending += ast.iter_child_nodes(node)
         return positions
 
     @cached_property
@@ -99,10 +99,10 @@ class Site:
     Attributes:
         source: The file.
         node: The statement; operators edit its header, not the blocks inside it.
-        block: The statements of its block, itself included.
-        index: Its index in ``block``.
-        owner: The compound statement of the block, or None at the top of the file.
-        scope: The innermost function or class around it.
+        block: All statements of the block that contains ``node``.
+        index: The index of ``node`` in ``block``.
+        owner: The compound statement that contains ``block``; None at the top of the file.
+        scope: The innermost function or class around ``node``.
     """
 
     source: Source
@@ -114,7 +114,7 @@ class Site:
 
     @property
     def function(self) -> Function | None:
-        """The function whose scope the statement is in; None in a class or a module."""
+        """The innermost function around the statement; None in a class or a module."""
         return self.scope.function
 
     @property
@@ -132,7 +132,7 @@ class Site:
         return self.lines.start
 
     def nodes(self) -> Iterator[ast.expr]:
-        """Yields the expressions of the header whose text can be edited, parents first."""
+        """Yields the expressions of the header that can be edited, parents first."""
         for node in header_expressions(self.node):
             if not self._is_in_f_string(node) or self.source.is_faithful(node):
                 yield node
@@ -142,20 +142,20 @@ class Site:
         return self.source.parents.get(node)
 
     def whole_lines(self, statement: ast.stmt) -> tuple[int, int]:
-        """Returns the span of a statement's lines, decorators and the last line's end included."""
+        """Returns the span of all lines of a statement, with decorators and the last line end."""
         last = statement.end_lineno or statement.lineno
         return self.source.line_span(first_line(statement), last)
 
     def edit(self, start: int, end: int, text: str) -> Edit:
-        """Returns an edit of this file."""
+        """Returns an edit that replaces a span of the file."""
         return Edit(self.source.path, start, end, text)
 
     def swap(self, node: ast.expr, text: str, weight: float = 0.0, bug: str = "") -> Change:
-        """Proposes another text for a node."""
+        """Returns a change that replaces the text of a node."""
         return self.put(*self.source.span(node), text, weight, bug)
 
     def put(self, start: int, end: int, text: str, weight: float = 0.0, bug: str = "") -> Change:
-        """Proposes another text for a span."""
+        """Returns a change that replaces a span of the file."""
         return Change((self.edit(start, end, text),), weight, bug)
 
     def _is_in_f_string(self, node: ast.expr) -> bool:
@@ -170,16 +170,16 @@ class Site:
 def sites(source: Source) -> Iterator[Site]:
     """Yields every statement and clause in reading order, without docstrings and imports."""
     if source.tree.body:
-        yield from _block(Site(source, source.tree.body[0], source.tree.body, 0), source.tree.body)
+        yield from _walk(Site(source, source.tree.body[0], source.tree.body, 0), source.tree.body)
 
 
 def unit_around(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str, ast.Module] | None:
-    """Returns the function around a statement, or else the whole file, with edits applied.
+    """Returns the function around a statement, or the whole file outside functions, after edits.
 
-    Parsing only the function is fast in large files.
+    In large files, parsing only the function is faster.
 
     Returns:
-        The unit's offset, its text and its syntax tree; None if it does not parse.
+        Offset in the file, text and syntax tree; None if the text does not parse.
     """
     source, statement = site.source, site.node
     start, end, is_indented = 0, len(source.text), False
@@ -197,7 +197,7 @@ def unit_around(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str, ast.M
 def header_expressions(statement: Statement) -> Iterator[ast.expr]:
     """Yields the expressions of a statement's header in reading order, parents first.
 
-    Blocks inside it, annotations and type parameters are skipped.
+    It skips inner blocks, annotations and type parameters.
     """
     for name, value in ast.iter_fields(statement):
         if name in _BLOCKS or name in _NOT_CODE:
@@ -208,7 +208,7 @@ def header_expressions(statement: Statement) -> Iterator[ast.expr]:
 
 
 def is_bound_by(node: ast.AST) -> TypeGuard[ast.Name]:
-    """Whether a node is a name in an assignment target."""
+    """Whether a node is a name that is assigned."""
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
@@ -221,21 +221,21 @@ def is_docstring(node: Statement) -> bool:
     )
 
 
-def _block(enclosing: Site, block: Sequence[Statement]) -> Iterator[Site]:
+def _walk(enclosing: Site, block: Sequence[Statement]) -> Iterator[Site]:
     for index, node in enumerate(block):
         if is_docstring(node) or isinstance(node, ast.Import | ast.ImportFrom):
             continue
         site = replace(enclosing, node=node, block=block, index=index)
         yield site
-        yield from _inside(site)
+        yield from _inner_sites(site)
 
 
-def _inside(site: Site) -> Iterator[Site]:
+def _inner_sites(site: Site) -> Iterator[Site]:
     node = site.node
     owner = site.owner if isinstance(node, Clause) else node
     inner = replace(site, owner=owner, scope=site.scope.inner(node))
     for name in ("body", "handlers", "cases", "orelse", "finalbody"):
-        yield from _block(inner, getattr(node, name, None) or [])
+        yield from _walk(inner, getattr(node, name, None) or [])
 
 
 def _expressions(node: ast.AST) -> Iterator[ast.expr]:

@@ -1,4 +1,4 @@
-"""A Python file as text and syntax tree."""
+"""A Python file: its text and its syntax tree."""
 
 import ast
 from collections.abc import Iterable
@@ -10,22 +10,12 @@ from coding_gym.source_text import Edit, SourceText
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
-_MAX_LITERAL = 40  # characters
+_MAX_LITERAL_CHARS = 40
 
 # Nodes that never need parentheses inside an expression.
 _ATOMS = (
-    ast.Name,
-    ast.Constant,
-    ast.Attribute,
-    ast.Call,
-    ast.Subscript,
-    ast.List,
-    ast.Dict,
-    ast.Set,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.JoinedStr,
+    *(ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Dict, ast.Set),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.JoinedStr),
 )
 
 
@@ -34,7 +24,7 @@ class Source(SourceText):
 
     Args:
         path: The file, relative to the tree.
-        text: Its content with the original line ends.
+        text: The content of the file with the original line ends.
 
     Attributes:
         tree: The module.
@@ -42,7 +32,7 @@ class Source(SourceText):
 
     Raises:
         SyntaxError: The text is not valid Python.
-        ValueError: The text holds a NUL character.
+        ValueError: The text contains a NUL character.
     """
 
     def __init__(self, path: str, text: str) -> None:
@@ -60,7 +50,7 @@ class Source(SourceText):
 
         Args:
             path: The file, relative to the tree.
-            data: Its content.
+            data: The content of the file.
         """
         try:
             return cls(path, data.decode("utf-8"))
@@ -91,7 +81,7 @@ class Source(SourceText):
 
     @cached_property
     def attributes(self) -> dict[tuple[str, bool], list[str]]:
-        """Attribute names in the file, by the dump of their object and whether they are called."""
+        """Attribute names in the file, by the dump of the object and whether they are called."""
         names_by_key: dict[tuple[str, bool], dict[str, None]] = {}
         for node in self.all_of(ast.Attribute):
             if isinstance(node.value, ast.Name | ast.Attribute):
@@ -102,18 +92,18 @@ class Source(SourceText):
 
     @cached_property
     def literals(self) -> dict[type, list[tuple[str, int]]]:
-        """Text and line of short literals, by type, without docstrings and f-strings."""
+        """Text and line of each short literal, by type; docstrings and f-strings are excluded."""
         by_type: dict[type, list[tuple[str, int]]] = {}
         for node in self.all_of(ast.Constant):
             parent = self.parents[node]
             if not isinstance(parent, ast.Expr | ast.JoinedStr | ast.FormattedValue):
                 text = self.segment(node)
-                if len(text) <= _MAX_LITERAL and "\n" not in text:
+                if len(text) <= _MAX_LITERAL_CHARS and "\n" not in text:
                     by_type.setdefault(type(node.value), []).append((text, node.lineno))
         return by_type
 
     def outer(self, node: ast.expr, low: int, high: int) -> tuple[int, int]:
-        """Returns the span of a node with the parentheses around it that are in [low, high)."""
+        """Returns the span of a node and of the parentheses around it within [low, high)."""
         start, end = self.span(node)
         while True:
             left, right = start - 1, end
@@ -121,18 +111,18 @@ class Source(SourceText):
                 left -= 1
             while right < high and self.text[right].isspace():
                 right += 1
-            closed = left >= low and right < high
-            if not closed or self.text[left] != "(" or self.text[right] != ")":
+            is_inside = left >= low and right < high
+            if not is_inside or self.text[left] != "(" or self.text[right] != ")":
                 return start, end
             start, end = left, right + 1
 
     def atom(self, node: ast.expr) -> str:
-        """Returns the node's text, in parentheses if it can need them as an operand."""
+        """Returns the node's text, in parentheses if an operand may need them."""
         text = self.segment(node)
         return text if isinstance(node, _ATOMS) else f"({text})"
 
     def indent(self, statement: ast.stmt) -> str | None:
-        """Returns the indentation of a statement; None if it is not the first of its line."""
+        """Returns the indentation of a statement; None if it is not first on its line."""
         text = self.before(self.span(statement)[0])
         return text if not text.strip() else None
 
@@ -144,7 +134,7 @@ class Source(SourceText):
         return self.indent(statement) is not None and (not after or after.startswith("#"))
 
     def is_faithful(self, node: ast.expr) -> bool:
-        """Whether the recorded span of a node inside an f-string contains that node."""
+        """Whether the recorded span of a node is correct; inside f-strings it can be wrong."""
         try:
             parsed = syntax.parse_expression(self.segment(node))
         except (SyntaxError, ValueError):

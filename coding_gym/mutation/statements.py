@@ -1,4 +1,4 @@
-"""Operators on whole statements: deletions, jumps, early returns and shorter loops."""
+"""Operators on statements: deletions, exchanged jumps, early returns and shorter loops."""
 
 import ast
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from coding_gym.mutation.sites import Change, Clause, Site
 from coding_gym.syntax import Function, first_line
 
-_LEAVING = (ast.Raise, ast.Return, ast.Continue, ast.Break)
+_EXITS = (ast.Raise, ast.Return, ast.Continue, ast.Break)
 
 
 def statement(site: Site) -> Iterator[Change]:
@@ -15,8 +15,8 @@ def statement(site: Site) -> Iterator[Change]:
     if isinstance(node, Clause):
         return
     if isinstance(node, ast.Break | ast.Continue):
-        other = "continue" if isinstance(node, ast.Break) else "break"
-        yield site.put(*site.source.span(node), other, 1.0, "loop")
+        jump = "continue" if isinstance(node, ast.Break) else "break"
+        yield site.put(*site.source.span(node), jump, 1.0, "loop")
     if isinstance(node, Function | ast.ClassDef) or not site.source.is_alone(node):
         return
     if not site.source.text.startswith("elif", site.source.span(node)[0]):
@@ -24,7 +24,7 @@ def statement(site: Site) -> Iterator[Change]:
 
 
 def return_early(site: Site) -> Iterator[Change]:
-    """Inserts an early return of the function's result."""
+    """Inserts an early ``return`` of the variable that the function returns at its end."""
     node, function = site.node, site.function
     if function is None or not isinstance(node, ast.Assign | ast.AugAssign | ast.Expr):
         return
@@ -39,7 +39,7 @@ def return_early(site: Site) -> Iterator[Change]:
 
 
 def shorten_loop(site: Site) -> Iterator[Change]:
-    """Skips the first or the last element of a loop."""
+    """Makes a loop skip its first or last element."""
     if isinstance(site.node, ast.For) and isinstance(site.node.iter, ast.Name | ast.Attribute):
         text = site.source.segment(site.node.iter)
         for cut in ("[1:]", "[:-1]"):
@@ -52,24 +52,24 @@ def _delete(site: Site, node: ast.stmt) -> Change:
         return site.put(*site.source.span(node), "pass", 0.6, bug)
     first = first_line(node)
     while first > 1 and site.source.line(first - 1).lstrip().startswith("#"):
-        first -= 1  # a comment about the statement
+        first -= 1  # deletes the comment above too
     return site.put(*site.source.line_span(first, node.end_lineno or first), "", 0.6, bug)
 
 
 def _missing_bug(node: ast.stmt) -> str:
-    """Returns the kind of bug of a deleted statement; "" if tests rarely detect it."""
+    """Returns the kind of bug that a deletion makes; "" if tests rarely detect the bug."""
     if isinstance(node, ast.If) and not node.orelse and len(node.body) <= 2:
-        return "removed_guard" if isinstance(node.body[-1], _LEAVING) else ""
-    lasting = (ast.Attribute, ast.Subscript)
+        return "removed_guard" if isinstance(node.body[-1], _EXITS) else ""
+    stored_types = (ast.Attribute, ast.Subscript)
     is_call = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
     is_change = isinstance(node, ast.AugAssign | ast.Delete) or (
-        isinstance(node, ast.Assign) and any(isinstance(t, lasting) for t in node.targets)
+        isinstance(node, ast.Assign) and any(isinstance(t, stored_types) for t in node.targets)
     )
     return "removed_statement" if is_call or is_change else ""
 
 
 def _result(function: Function) -> str:
-    """Returns the name that a function returns at its end; "" for none."""
+    """Returns the name of the variable that a function returns at its end; "" for none."""
     last = function.body[-1]
     is_named = isinstance(last, ast.Return) and isinstance(last.value, ast.Name)
     return last.value.id if is_named else ""  # type: ignore[attr-defined]

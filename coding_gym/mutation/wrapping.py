@@ -1,4 +1,4 @@
-"""Operators on calls around a value: copies, ``sorted`` and ``reversed``."""
+"""Operators that add or remove a call around a value: a copy, ``sorted`` or ``reversed``."""
 
 import ast
 from collections.abc import Iterator
@@ -9,31 +9,31 @@ _COPIES = (("list({})", 0.8), ("dict({})", 0.8), ("{}.copy()", 0.6), ("{}[:]", 0
 _COPIERS = {"list", "dict", "set", "tuple", "copy", "deepcopy"}
 _COPY_METHODS = {"copy", "__copy__"}
 _COPY_FUNCTIONS = {"copy.copy", "copy.deepcopy"}
-_STORING = {"append", "add", "setdefault", "insert", "appendleft"}
+_ADDERS = {"append", "add", "setdefault", "insert", "appendleft"}
 
-_ORDERING = {"sorted", "reversed"}
+_ORDER_FUNCTIONS = {"sorted", "reversed"}
 _UNWRAPPABLE = (ast.Constant, ast.Starred, ast.JoinedStr, ast.GeneratorExp, ast.Lambda)
 
 
 def copy(site: Site) -> Iterator[Change]:
     """Adds or removes a copy of a stored or returned value."""
-    for node, weight in _kept(site):
+    for node, weight in _stored_values(site):
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
             text = site.source.segment(node)
-            for form, likely in _COPIES:
-                yield site.swap(node, form.format(text), likely * weight)
+            for form, form_weight in _COPIES:
+                yield site.swap(node, form.format(text), form_weight * weight)
     for node in site.nodes():
-        copied = _copied(site, node)
-        if copied is not None and not isinstance(copied, _UNWRAPPABLE):
-            yield site.swap(node, site.source.atom(copied), bug="alias")
+        value = _copied_value(site, node)
+        if value is not None and not isinstance(value, _UNWRAPPABLE):
+            yield site.swap(node, site.source.atom(value), bug="alias")
 
 
 def order(site: Site) -> Iterator[Change]:
-    """Replaces ``sorted`` and ``reversed`` by ``list``, or sorts a loop or a returned value."""
+    """Replaces ``sorted`` or ``reversed`` by ``list``; or sorts a returned or iterated value."""
     statement = site.node
     for node in site.nodes():
         match node:
-            case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _ORDERING:
+            case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _ORDER_FUNCTIONS:
                 if not isinstance(inner, _UNWRAPPABLE):
                     text = site.source.segment(inner)
                     yield site.swap(node, f"list({text})", 0.5, "loop")
@@ -43,8 +43,8 @@ def order(site: Site) -> Iterator[Change]:
         yield site.swap(value, f"sorted({site.source.segment(value)})", 0.8)
 
 
-def _kept(site: Site) -> Iterator[tuple[ast.expr, float]]:
-    """Yields the values that a statement stores or returns."""
+def _stored_values(site: Site) -> Iterator[tuple[ast.expr, float]]:
+    """Yields the values that a statement stores, yields or returns, each with a weight."""
     statement = site.node
     if isinstance(statement, ast.Return | ast.Expr) and isinstance(statement.value, ast.Yield):
         if statement.value.value is not None:
@@ -57,12 +57,12 @@ def _kept(site: Site) -> Iterator[tuple[ast.expr, float]]:
         yield statement.value, 1.0 if is_stored else 0.5
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _STORING and call.args:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _ADDERS and call.args:
             yield call.args[-1], 0.9
 
 
-def _copied(site: Site, node: ast.expr) -> ast.expr | None:
-    """Returns the expression that a node copies; None if it is not a copy."""
+def _copied_value(site: Site, node: ast.expr) -> ast.expr | None:
+    """Returns the expression that a node copies; None if the node makes no copy."""
     match node:
         case ast.Call(func=ast.Attribute(value=owner, attr=name), args=[], keywords=[]):
             return owner if name in _COPY_METHODS else None

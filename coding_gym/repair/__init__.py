@@ -1,1 +1,1 @@
-"""Fault localisation and repair candidates, for agents and action spaces that need no model."""
+"""Fault localisation and repair candidates, for agents and action spaces without a model."""

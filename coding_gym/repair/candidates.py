@@ -1,4 +1,4 @@
-"""Repair candidates: changes by templates at suspicious lines, the most likely first."""
+"""Repair candidates: changes of suspicious statements by templates, the most likely first."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -11,8 +11,8 @@ from coding_gym.mutation.source import Source
 from coding_gym.patch import Patch
 from coding_gym.source_text import Edit, apply_edits
 
-# The limit for proposing the candidates of one file, and for checking them. A file of 100,000
-# characters takes 3 seconds; a malicious one has fewer candidates.
+# Processor seconds for proposing the candidates of one file, and again for parsing them. A file of
+# 100,000 characters takes 3 seconds; the limit reduces the candidates of malicious files.
 _MAX_CPU_S = 60.0
 
 
@@ -22,12 +22,12 @@ class Candidate:
 
     Attributes:
         path: The file, relative to the workspace.
-        line: First line of the statement that it changes.
-        template: The template's name.
+        line: First line of the changed statement.
+        template: The name of the template.
         score: Suspiciousness times prior of the template times weight of the change.
         edits: The spans of the file to replace; they do not overlap.
         suspicion: Suspiciousness of the statement.
-        risk: How easily a wrong repair of its template passes tests.
+        risk: The `Operator.risk` of the template.
     """
 
     path: str
@@ -44,11 +44,11 @@ class Candidate:
         return sum(e.end - e.start + len(e.replacement) for e in self.edits)
 
     def applied(self, text: str) -> str:
-        """Returns the text of the file after the edits."""
+        """Returns the edited text of the file; ``text`` is the original."""
         return apply_edits(text, self.edits)
 
     def patch(self, text: str) -> Patch:
-        """Returns the edits of the file's text as a patch."""
+        """Returns the edits as a patch; ``text`` is the original text of the file."""
         return Patch.between({self.path: text}, {self.path: self.applied(text)})
 
 
@@ -60,27 +60,27 @@ def candidates(source: Source, lines: Mapping[int, float]) -> Iterator[Candidate
 
     Args:
         source: The file.
-        lines: Suspiciousness by line; missing lines are not changed.
+        lines: Suspiciousness by line; lines without a value are not changed.
     """
     end_s = time.thread_time() + _MAX_CPU_S
-    proposed = takewhile(lambda _: time.thread_time() < end_s, _proposed(source, lines))
+    proposals = takewhile(lambda _: time.thread_time() < end_s, _proposals(source, lines))
     spent_s = 0.0
-    yielded = set()
-    for _, candidate, site in sorted(proposed, key=lambda entry: entry[0]):
+    seen_units = set()
+    for _, candidate, site in sorted(proposals, key=lambda entry: entry[0]):
         start_s = time.thread_time()
-        changed = unit_around(site, candidate.edits)
+        unit = unit_around(site, candidate.edits)
         spent_s += time.thread_time() - start_s
         if spent_s > _MAX_CPU_S:
             return
-        if changed is not None and changed[:2] not in yielded:
-            yielded.add(changed[:2])
+        if unit is not None and unit[:2] not in seen_units:
+            seen_units.add(unit[:2])
             yield candidate
 
 
 _Order = tuple[float, int, int, tuple[Edit, ...]]
 
 
-def _proposed(
+def _proposals(
     source: Source, lines: Mapping[int, float]
 ) -> Iterator[tuple[_Order, Candidate, Site]]:
     for site in sites(source):

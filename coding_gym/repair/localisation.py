@@ -1,4 +1,4 @@
-"""Fault localisation: traces the visible tests and ranks the statements of the program."""
+"""Fault localisation: traces the visible tests and ranks the program's statements."""
 
 import heapq
 import shlex
@@ -12,14 +12,13 @@ from coding_gym.repair.spectrum import Line, Spectrum, ochiai, statement_scores
 from coding_gym.synthesis.project import is_program
 from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
 
-TEST_CPU_S = 1.0  # for one test
-_TRACED_TEST_CPU_S = 2.0  # while lines are traced
-_ALONE_CPU_S = 20.0  # for the failing tests
-_CPU_S = 60.0  # for all tests
+TEST_CPU_S = 1.0  # processor seconds of one test
+_TRACED_TEST_CPU_S = 2.0  # processor seconds of one test with line tracing
+_ALONE_CPU_S = 20.0  # processor seconds of the failing tests
+_CPU_S = 60.0  # processor seconds of all tests
 _MAX_FAILING = 12
-_MAX_SOURCE_BYTES = 100_000
-# Size limit of the first file; it is higher than that of other files.
-_MAX_FIRST_BYTES = 400_000
+_MAX_SOURCE_BYTES = 100_000  # of all files together
+_MAX_FIRST_BYTES = 400_000  # of the first file, which may exceed the limit of all files
 _MAX_DEPTH = 200  # of a syntax tree; chains of a thousand `elif` would exhaust the stack
 _CONTINUE = "--continue-on-collection-errors"
 
@@ -29,11 +28,11 @@ class Baseline:
     """The results of the visible tests before any change.
 
     Attributes:
-        failing: Ids of the failing tests that a repair must make pass; at most 12.
+        failing: Ids of the failing tests that a repair must fix; at most 12.
         passing: Ids of the tests that passed.
         arguments: The arguments of pytest.
-        in_order: Whether the tests in ``failing`` depend on other tests: alone, some of them pass.
-            Every trial then runs all tests.
+        in_order: Whether the tests in ``failing`` depend on other tests: some of them pass without
+            the other tests. Every trial then runs all tests.
         cpu_s: Processor seconds of the failing tests without tracing, including the start of their
             process.
     """
@@ -50,7 +49,7 @@ class Localisation:
     """The result of a traced run of the visible tests.
 
     Attributes:
-        baseline: Their results.
+        baseline: The results of the tests.
         spectrum: The number of tests that executed each line; failed tests are `Baseline.failing`.
         sources: The files of the program that parse, by path.
         scores: Suspiciousness of statements, by path and first line.
@@ -68,7 +67,7 @@ class Localisation:
 
 
 def arguments_from(visible_test_command: str) -> str:
-    """Returns the arguments of pytest in a test command; ``-q`` for commands of other programs.
+    """Returns pytest's arguments in a test command; ``-q`` for commands of other programs.
 
     Args:
         visible_test_command: A shell command such as ``python -m pytest -q tests``.
@@ -86,7 +85,7 @@ def arguments_from(visible_test_command: str) -> str:
 def localise(suite: Suite, arguments: str = "-q") -> Localisation | None:
     """Runs the visible tests and ranks the program's statements.
 
-    The traced program can forge this result, which affects only its own repair candidates.
+    The traced program can forge the result; this affects only the program's repair candidates.
 
     Args:
         suite: The visible tests of the program.
@@ -109,7 +108,7 @@ def localise(suite: Suite, arguments: str = "-q") -> Localisation | None:
 
 
 def _localised(suite: Suite, traced: SuiteRun, arguments: tuple[str, ...]) -> Localisation:
-    failing = _chosen(traced)
+    failing = _select_failing(traced)
     in_order, cpu_s = _run_alone(suite, failing) if failing else (False, 0.0)
     spectrum = _spectrum(traced, failing)
     sources = _read_sources(suite, _paths(traced, spectrum)) if failing else {}
@@ -127,23 +126,23 @@ def _localised(suite: Suite, traced: SuiteRun, arguments: tuple[str, ...]) -> Lo
     )
 
 
-def _chosen(run: SuiteRun) -> tuple[str, ...]:
-    """Returns the failing tests to repair; if there are many, prefers different failures."""
+def _select_failing(run: SuiteRun) -> tuple[str, ...]:
+    """Returns at most 12 failing tests to repair; prefers tests with different failures."""
     failures = run.observation.failures
-    hung = {test for test, failure in failures.items() if failure.kind == "TestTookTooLong"}
+    slow_tests = {test for test, failure in failures.items() if failure.kind == "TestTookTooLong"}
     # Tests that hang slow down a search, so they are used only if no other test fails.
-    quick = [test for test in run.failed if test not in hung] or run.failed
-    first: dict[tuple[str, str], str] = {}
-    for test in quick:
+    tests = [test for test in run.failed if test not in slow_tests] or run.failed
+    test_by_failure: dict[tuple[str, str], str] = {}
+    for test in tests:
         failure = failures.get(test)
         if failure is not None:
-            first.setdefault((failure.kind, failure.message), test)
-    chosen = list(dict.fromkeys([*first.values(), *quick]))[:_MAX_FAILING]
-    return tuple(test for test in quick if test in chosen)
+            test_by_failure.setdefault((failure.kind, failure.message), test)
+    selected_tests = list(dict.fromkeys([*test_by_failure.values(), *tests]))[:_MAX_FAILING]
+    return tuple(test for test in tests if test in selected_tests)
 
 
 def _run_alone(suite: Suite, failing: tuple[str, ...]) -> tuple[bool, float]:
-    """Returns whether failing tests have other results alone, and the CPU seconds."""
+    """Runs the failing tests alone; returns whether any result changes, and the CPU seconds."""
     before_s = suite.spent_s
     run = suite.run(Attempt(tests=failing, cpu_s=_ALONE_CPU_S, limit_s=TEST_CPU_S))
     in_order = run is not None and set(run.failed) != set(failing)
@@ -152,40 +151,40 @@ def _run_alone(suite: Suite, failing: tuple[str, ...]) -> tuple[bool, float]:
 
 def _spectrum(run: SuiteRun, failing: tuple[str, ...]) -> Spectrum:
     observed = run.observation
-    numbered = [(number, test[0]) for number, test in enumerate(observed.tests)]
-    failed_bits = sum(1 << number for number, test in numbered if test in failing)
+    numbered_tests = [(number, test[0]) for number, test in enumerate(observed.tests)]
+    failed_bits = sum(1 << number for number, test in numbered_tests if test in failing)
     passed = set(run.passed)
-    passed_bits = sum(1 << number for number, test in numbered if test in passed)
+    passed_bits = sum(1 << number for number, test in numbered_tests if test in passed)
     hits: dict[Line, tuple[int, int]] = {}
     for path in filter(is_program, observed.lines):
         for line, bits in observed.lines[path].items():
-            failed = (int(bits, 16) & failed_bits).bit_count()
-            if failed:
-                hits[path, line] = failed, (int(bits, 16) & passed_bits).bit_count()
+            num_failed = (int(bits, 16) & failed_bits).bit_count()
+            if num_failed:
+                hits[path, line] = num_failed, (int(bits, 16) & passed_bits).bit_count()
     return Spectrum(len(failing), passed_bits.bit_count(), hits)
 
 
 def _paths(run: SuiteRun, spectrum: Spectrum) -> list[str]:
-    """Returns the program's files, sorted by how many failing tests ran their lines."""
-    most: dict[str, tuple[int, int]] = {}
-    for (path, _), (failed, passed) in spectrum.hits.items():
-        most[path] = max(most.get(path, (0, 0)), (failed, -passed))
-    ran = sorted(most, key=lambda path: (-most[path][0], -most[path][1], path))
-    imported = run.observation.imported
-    return [*ran, *sorted(p for p in imported if is_program(p) and p not in most)]
+    """Returns the program's files; files whose lines more failing tests run come first."""
+    max_hits: dict[str, tuple[int, int]] = {}
+    for (path, _), (num_failed, num_passed) in spectrum.hits.items():
+        max_hits[path] = max(max_hits.get(path, (0, 0)), (num_failed, -num_passed))
+    run_paths = sorted(max_hits, key=lambda path: (-max_hits[path][0], -max_hits[path][1], path))
+    imported_paths = run.observation.imported
+    return [*run_paths, *sorted(p for p in imported_paths if is_program(p) and p not in max_hits)]
 
 
 def _read_sources(suite: Suite, paths: list[str]) -> dict[str, Source]:
-    """Returns the parsed files, up to the limit of their size."""
+    """Returns the parsed files; skips files that are too large, invalid or deeply nested."""
     sources: dict[str, Source] = {}
-    num_left = _MAX_FIRST_BYTES
+    max_bytes_left = _MAX_FIRST_BYTES
     with suite.open() as sandbox:
         for path in paths:
             try:
-                data = sandbox.read_file(path, max_bytes=max(0, num_left))
-            except (OSError, InvalidArgumentError):  # code of the program can name any path
+                data = sandbox.read_file(path, max_bytes=max(0, max_bytes_left))
+            except (OSError, InvalidArgumentError):  # the program can report any path
                 continue
-            num_left = min(num_left, _MAX_SOURCE_BYTES) - len(data)
+            max_bytes_left = min(max_bytes_left, _MAX_SOURCE_BYTES) - len(data)
             source = Source.from_bytes(path, data)
             if source is not None and _depth(source) <= _MAX_DEPTH:
                 sources[path] = source

@@ -1,4 +1,4 @@
-"""A repair episode as a menu of actions: run the tests, submit, or apply candidate k."""
+"""A repair episode as a menu of actions: run the tests, submit, or apply a candidate."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,12 @@ _RESTORE = "git checkout -q -- ."
 class Menu:
     """The menu of one episode.
 
-    It runs no command: `calls` returns the tool calls of an action, `note` records their results.
+    A menu runs no commands: `calls` returns the tool calls of an action, `note` records results.
 
     Args:
-        program: The program with its candidates; its first calls are slow.
-        num_slots: K, the maximal number of candidates.
-        state: The `state` of a menu of the same arguments, to continue from.
+        program: The program with its candidates; the first use of a program is slow.
+        num_slots: K, the maximum number of candidates.
+        state: The `state` of a menu with the same arguments, to continue from.
     """
 
     def __init__(
@@ -40,20 +40,20 @@ class Menu:
         self._shortlist = program.shortlist()
         self._standings = [Standing() for _ in self._shortlist.candidates]
         self._in_place: int | None = None
-        self._is_unknown = False  # whether the files may differ from `_in_place`
-        self._current: Trial | None = None  # result for the present tree
-        self._next = Trial()  # result of the action in progress
+        self._is_unknown = False  # whether the tree may differ from `_in_place`
+        self._current: Trial | None = None  # result for the current tree
+        self._next = Trial()  # result of the action being played
         self._best = 0.0
         self._played: int | None = None
 
     def mask(self) -> NDArray[np.bool_]:
-        """Returns the mask of available actions, shape (2 + K,); submit is always available."""
+        """Returns the mask of available actions, shape (2 + K,); submitting is always available."""
         mask = np.zeros(FIRST_CANDIDATE + self._num_slots, np.bool_)
         mask[RUN_TESTS] = self._current is None
         mask[SUBMIT] = True
         for number, standing in enumerate(self._standings):
-            failed = standing.trial is not None and not standing.trial.is_plausible
-            mask[FIRST_CANDIDATE + number] = number != self._in_place and not failed
+            has_failed = standing.trial is not None and not standing.trial.is_plausible
+            mask[FIRST_CANDIDATE + number] = number != self._in_place and not has_failed
         return mask
 
     def calls(self, action: int) -> list[ToolCall]:
@@ -77,28 +77,28 @@ class Menu:
             self._note_applied(self._played - FIRST_CANDIDATE, replies)
 
     def state(self) -> dict[str, Any]:
-        """Returns the state of the menu, for the argument ``state`` of another one."""
+        """Returns the state of the menu, for the argument ``state`` of another menu."""
         return _copied({name: value for name, value in vars(self).items() if name != "_program"})
 
     def candidate_features(self) -> NDArray[np.float32]:
-        """Returns one row per slot, shape (K, F), from 0 to 1; see `menu_features`."""
+        """Returns one row per slot, shape (K, F), float32, from 0 to 1; see `menu_features`."""
         rows = self._shortlist.features.copy()
         add_standings(rows, self._shortlist.candidates, self._standings, self._in_place)
         return rows
 
     def features(self, turns_left: float) -> NDArray[np.float32]:
-        """Returns features of the menu as a whole, shape (M,), from 0 to 1.
+        """Returns features of the whole menu, shape (M,), float32, from 0 to 1.
 
         Args:
             turns_left: The remaining share of the episode's turns.
         """
         baseline = self._shortlist.baseline
         trial = self._current or Trial()
-        num = max(1, len(self._standings))
+        num_candidates = max(1, len(self._standings))
         values = (
             len(self._standings) / self._num_slots,
             0.0 if baseline is None else saturated(len(baseline.failing)),
-            sum(standing.tried for standing in self._standings) / num,
+            sum(standing.tried for standing in self._standings) / num_candidates,
             self._in_place is not None or self._is_unknown,
             self._current is not None,
             trial.fraction_fixed,
@@ -149,14 +149,14 @@ class Menu:
 
 
 def _copied(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a menu's attributes with copies of the mutable ones."""
+    """Returns the attributes of a menu with copies of mutable values."""
     return {**state, "_standings": [replace(standing) for standing in state["_standings"]]}
 
 
 def meaning(action: int) -> str:
-    """Returns the name of an action."""
-    named = {RUN_TESTS: "run_tests", SUBMIT: "submit"}
-    return named.get(action, f"try candidate {action - FIRST_CANDIDATE}")
+    """Returns the name of an action for messages."""
+    names = {RUN_TESTS: "run_tests", SUBMIT: "submit"}
+    return names.get(action, f"try candidate {action - FIRST_CANDIDATE}")
 
 
 def _shell(command: str) -> ToolCall:

@@ -11,30 +11,30 @@ from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.search import Trial
 from coding_gym.repair.spectrum import Spectrum
 
-_KNOWN_BEFORE = (
+_STATIC = (
     "exists",
     "suspiciousness",
-    "rank",  # 1 for the first candidate, decreasing evenly
-    "score",  # relative to the first candidate's
+    "rank",  # 1 for the first candidate, then decreasing linearly
+    "score",  # divided by the score of the first candidate
     "template_prior",
     "template_risk",
     "size",
-    "run_by_failing",  # share of the failing tests that execute its line
-    "run_by_passing",  # share of the passing tests that execute it
+    "run_by_failing",  # share of the failing tests that execute the changed line
+    "run_by_passing",  # share of the passing tests that execute the changed line
     *(f"template_{template.name}" for template in TEMPLATES),
 )
-_KNOWN_LATER = (
+_DYNAMIC = (
     "tried",
     "in_place",
     "tested",
-    "fraction_fixed",  # of the tests that failed at base, in its last run
+    "fraction_fixed",  # of the tests that failed at base, in the last run with the candidate
     "broke_others",
     "passed_all",
-    "rank_untested",  # among candidates not tested yet: 1 for the first, decreasing evenly
-    "tested_on_line",  # whether any candidate of the same statement was tested
-    "fixed_on_line",  # the best fraction fixed among them
+    "rank_untested",  # among untested candidates: 1 for the first, then decreasing linearly
+    "tested_on_line",  # whether a candidate for the same statement was tested
+    "fixed_on_line",  # the highest fraction_fixed of these candidates
 )
-CANDIDATE_FEATURES: tuple[str, ...] = (*_KNOWN_BEFORE, *_KNOWN_LATER)
+CANDIDATE_FEATURES: tuple[str, ...] = (*_STATIC, *_DYNAMIC)
 """Names of the columns of the observation ``candidates``."""
 
 MENU_FEATURES: tuple[str, ...] = (
@@ -42,16 +42,16 @@ MENU_FEATURES: tuple[str, ...] = (
     "num_failing",
     "share_tried",
     "changed",  # whether a candidate is in place
-    "tests_current",  # whether the tests ran since the last change
-    "fraction_fixed",  # in that run
+    "tests_current",  # whether the tests ran after the last change
+    "fraction_fixed",  # in the run after the last change
     "broke_others",
     "passed_all",
-    "best_fraction_fixed",  # of any run
+    "best_fraction_fixed",  # the highest of all runs
     "turns_left",
 )
 """Names of the entries of the observation ``menu``."""
 
-_NUM_STATIC = len(_KNOWN_BEFORE)
+_NUM_STATIC = len(_STATIC)
 _HALF_SIZE = 20.0  # an edit of this many characters has size 0.5
 _MAX_RISK = max(template.risk for template in TEMPLATES)
 _PRIORS = {template.name: template.prior for template in TEMPLATES}
@@ -63,8 +63,8 @@ class Standing:
     """The state of one candidate in the episode.
 
     Attributes:
-        tried: Whether it was applied in this episode.
-        trial: The result of the last run of the tests with it; None before the first run.
+        tried: Whether the candidate was applied in this episode.
+        trial: The result of the last test run with the candidate; None before the first run.
     """
 
     tried: bool = False
@@ -81,7 +81,7 @@ def static_features(
     """
     rows = np.zeros((num_slots, len(CANDIDATE_FEATURES)), np.float32)
     for number, candidate in enumerate(candidates):
-        failed, passed = spectrum.hits.get((candidate.path, candidate.line), (0, 0))
+        num_failed, num_passed = spectrum.hits.get((candidate.path, candidate.line), (0, 0))
         features = (
             1.0,
             candidate.suspicion,
@@ -90,8 +90,8 @@ def static_features(
             _PRIORS[candidate.template],
             candidate.risk / _MAX_RISK,
             candidate.size / (candidate.size + _HALF_SIZE),
-            failed / max(1, spectrum.num_failed),
-            passed / max(1, spectrum.num_passed),
+            num_failed / max(1, spectrum.num_failed),
+            num_passed / max(1, spectrum.num_passed),
         )
         rows[number, : len(features)] = features
         rows[number, CANDIDATE_FEATURES.index(f"template_{candidate.template}")] = 1.0
@@ -104,7 +104,7 @@ def add_standings(
     standings: Sequence[Standing],
     in_place: int | None,
 ) -> None:
-    """Adds the results of the candidates to the rows of `static_features`."""
+    """Writes the features that depend on the episode into the rows of `static_features`."""
     by_line: dict[tuple[str, int], float] = {}
     for candidate, standing in zip(candidates, standings, strict=True):
         if standing.trial is not None:

@@ -29,8 +29,8 @@ class Shortlist:
     Attributes:
         baseline: The results of the visible tests; None if they could not be run.
         candidates: The candidates, the most likely first.
-        features: Their `static_features`.
-        texts: The files that candidates change, by path.
+        features: The `static_features` of the candidates.
+        texts: The text of each file that a candidate changes, by path.
     """
 
     baseline: Baseline | None
@@ -42,8 +42,8 @@ class Shortlist:
     def of(cls, localisation: Localisation | None, num_slots: int) -> "Shortlist":
         """Returns the shortlist of a localisation, with at most ``num_slots`` candidates."""
         if localisation is None:
-            nothing = np.zeros((num_slots, len(CANDIDATE_FEATURES)), np.float32)
-            return cls(None, (), nothing, {})
+            features = np.zeros((num_slots, len(CANDIDATE_FEATURES)), np.float32)
+            return cls(None, (), features, {})
         candidates = tuple(islice(localisation.candidates(), num_slots))
         return cls(
             baseline=localisation.baseline,
@@ -58,10 +58,10 @@ _trials = ProcessCache[Trial](1 << 17)
 
 
 class CandidateProgram:
-    """A program with its candidates and their trials; all episodes of the process share these.
+    """A program with candidates and trials, which all episodes of the process share.
 
-    Both are computed on first use, in separate sandboxes with the base tree. After an
-    infrastructure failure there are no candidates, and every trial fails.
+    Candidates and trials are computed on first use, in separate sandboxes with the base tree. After
+    an infrastructure failure, the program has no candidates and every trial fails.
 
     Args:
         template: The program; None if its sandbox failed already.
@@ -69,7 +69,7 @@ class CandidateProgram:
         arguments: Pytest's arguments for the visible tests.
         num_slots: Maximum number of candidates.
         has_own_pytest: See `coding_gym.task.Task.has_own_pytest`.
-        on_failure: Receives an infrastructure failure.
+        on_failure: Called with an infrastructure failure.
     """
 
     def __init__(
@@ -90,15 +90,15 @@ class CandidateProgram:
             self._key = backend, template.spec.image, template.key, arguments, num_slots
 
     def shortlist(self) -> Shortlist:
-        """Returns the candidates."""
-        nothing = Shortlist.of(None, self._num_slots)
-        return self._computed(_shortlists, self._key, self._find, nothing)
+        """Returns the shortlist; it is empty after an infrastructure failure."""
+        empty = Shortlist.of(None, self._num_slots)
+        return self._get_cached(_shortlists, self._key, self._find, empty)
 
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
         """Returns the result of the visible tests with candidate ``number``."""
         baseline, candidate = shortlist.baseline, shortlist.candidates[number]
-        assert baseline is not None  # noqa: S101 - no baseline, no candidates
-        return self._computed(
+        assert baseline is not None  # noqa: S101 - candidates imply a baseline
+        return self._get_cached(
             _trials,
             (*self._key, candidate),
             lambda suite: try_candidate(suite, baseline, shortlist.texts, candidate),
@@ -116,19 +116,19 @@ class CandidateProgram:
             _log.warning("no candidates for a repair: %s (pytest %s)", reason, self._arguments)
         return shortlist
 
-    def _computed(
+    def _get_cached(
         self,
-        results: ProcessCache[_T],
+        cache: ProcessCache[_T],
         key: Hashable,
         compute: Callable[[Suite], _T],
-        otherwise: _T,
+        fallback: _T,
     ) -> _T:
         suite = self._suite
         if suite is None:
-            return otherwise
+            return fallback
         try:
-            return results.get(key, lambda: compute(suite))
+            return cache.get(key, lambda: compute(suite))
         except InfrastructureError as failure:
             self._suite = None
             self._on_failure(failure)
-        return otherwise
+        return fallback

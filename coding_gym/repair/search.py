@@ -7,13 +7,13 @@ from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import TEST_CPU_S, Baseline, Localisation
 from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
 
-# A candidate can be slower than the program; above this limit it probably never ends.
+# A candidate can be slower than the program; a run above this limit probably never ends.
 _CPU_FACTOR, _MIN_CPU_S = 1.5, 0.5
 _SUITE_CPU_S = 30.0
-# Most searches reach this limit before the time limit, so results do not depend on the machine.
+# Most searches end at this limit before the time limit, so results depend little on the machine.
 _MAX_CANDIDATES = 1000
 _MAX_SEARCH_S = 75.0  # processor seconds
-_EXTRA = 20  # candidates to try after the first that passes
+_NUM_EXTRA = 20  # candidates to try after the first plausible candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Trial:
 
     Attributes:
         fraction_fixed: Fraction of the failing tests that passed, from 0 to 1.
-        breaks_others: Whether another test no longer passed, if all were run.
+        breaks_others: Whether another test no longer passed; False if only failing tests were run.
     """
 
     fraction_fixed: float = 0.0
@@ -30,73 +30,73 @@ class Trial:
 
     @property
     def is_plausible(self) -> bool:
-        """Whether all failing tests passed, and no other test broke."""
+        """Whether all failing tests passed and all other tests still pass."""
         return self.fraction_fixed == 1 and not self.breaks_others
 
 
 def try_candidate(
     suite: Suite, baseline: Baseline, texts: Mapping[str, str], candidate: Candidate
 ) -> Trial:
-    """Runs the failing tests with a candidate, and all tests if all of these pass.
+    """Runs the failing tests with a candidate; if all of them pass, runs all tests.
 
     Args:
         suite: The visible tests of the program.
-        baseline: Their results before any change.
-        texts: The files of the program by path.
-        candidate: The candidate; it fixes no test if its run damages the report.
+        baseline: The results of the tests before any change.
+        texts: The text of each file of the program, by path.
+        candidate: The candidate; if its run damages the report, it fixes no test.
 
     Raises:
         GradingError, SandboxError: The infrastructure failed.
     """
     files = {candidate.path: candidate.applied(texts[candidate.path]).encode()}
     failing = baseline.failing
-    if not baseline.in_order:  # else these tests have other results if they run alone
-        alone = Attempt(
+    if not baseline.in_order:  # otherwise, the failing tests have other results alone
+        attempt = Attempt(
             files=files,
             tests=failing,
             cpu_s=_MIN_CPU_S + _CPU_FACTOR * baseline.cpu_s,
             limit_s=TEST_CPU_S,
         )
-        trial = _judged(suite.run(alone), failing, ())
+        trial = _to_trial(suite.run(attempt), failing, ())
         if not trial.is_plausible:
             return trial
-    whole = Attempt(paths=baseline.arguments, files=files, cpu_s=_SUITE_CPU_S, limit_s=TEST_CPU_S)
-    return _judged(suite.run(whole), failing, baseline.passing)
+    attempt = Attempt(paths=baseline.arguments, files=files, cpu_s=_SUITE_CPU_S, limit_s=TEST_CPU_S)
+    return _to_trial(suite.run(attempt), failing, baseline.passing)
 
 
-def _judged(run: SuiteRun | None, failing: Sequence[str], others: Sequence[str]) -> Trial:
+def _to_trial(run: SuiteRun | None, failing: Sequence[str], others: Sequence[str]) -> Trial:
     passed = set() if run is None else set(run.passed)
     fixed = passed.intersection(failing)
     return Trial(len(fixed) / len(failing), not passed.issuperset(others))
 
 
 def find_repair(suite: Suite, localisation: Localisation) -> Candidate | None:
-    """Tries candidates until all visible tests pass with one, and then `_EXTRA` more.
+    """Tries candidates until all visible tests pass with a candidate, and then 20 more.
 
     Args:
         suite: The visible tests of the program.
         localisation: The suspicious statements of the program.
 
     Returns:
-        The preferred candidate with which all visible tests pass; None without one.
+        The first of the plausible candidates in the order of `simplest`; None without any.
 
     Raises:
         GradingError, SandboxError: The infrastructure failed.
     """
     texts = {path: source.text for path, source in localisation.sources.items()}
-    last, end_s = _MAX_CANDIDATES, suite.spent_s + _MAX_SEARCH_S
-    plausible: list[Candidate] = []
+    limit, end_s = _MAX_CANDIDATES, suite.spent_s + _MAX_SEARCH_S
+    plausible_candidates: list[Candidate] = []
     for number, candidate in enumerate(localisation.candidates()):
-        if number == last or suite.spent_s > end_s:
+        if number == limit or suite.spent_s > end_s:
             break
         if try_candidate(suite, localisation.baseline, texts, candidate).is_plausible:
-            last = last if plausible else number + 1 + _EXTRA
-            plausible.append(candidate)
-    return next(iter(simplest(plausible)), None)
+            limit = limit if plausible_candidates else number + 1 + _NUM_EXTRA
+            plausible_candidates.append(candidate)
+    return next(iter(simplest(plausible_candidates)), None)
 
 
 def simplest(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Sorts candidates by preference.
+    """Returns candidates sorted by preference.
 
     Templates that rarely pass tests by accident come first, then higher scores, then shorter edits.
     """

@@ -1,4 +1,4 @@
-"""Spectrum-based fault localisation: ranks lines by the tests that run them."""
+"""Spectrum-based fault localisation: scores lines by the tests that execute them."""
 
 import ast
 import math
@@ -10,9 +10,9 @@ from coding_gym.mutation.source import Source
 from coding_gym.syntax import Function
 
 Line = tuple[str, int]
-"""A path and a line from 1."""
+"""A path and a line number, which starts at 1."""
 
-# Suspiciousness of a value bound outside functions, relative to the code that reads it.
+# Suspiciousness of an assignment outside functions, relative to the code that reads the name.
 _BOUND_OUTSIDE = 0.9
 
 
@@ -23,7 +23,7 @@ class Spectrum:
     Attributes:
         num_failed: Number of tests that failed.
         num_passed: Number of tests that passed.
-        hits: The numbers of failed and of passed tests that executed a line, by line.
+        hits: The numbers of failed tests and of passed tests that executed each line.
     """
 
     num_failed: int
@@ -38,9 +38,9 @@ def ochiai(spectrum: Spectrum) -> dict[str, dict[int, float]]:
     localization", TAIC PART 2007.
     """
     scores: dict[str, dict[int, float]] = {}
-    for (path, line), (failed, passed) in spectrum.hits.items():
-        if failed:
-            score = failed / math.sqrt(spectrum.num_failed * (failed + passed))
+    for (path, line), (num_failed, num_passed) in spectrum.hits.items():
+        if num_failed:
+            score = num_failed / math.sqrt(spectrum.num_failed * (num_failed + num_passed))
             scores.setdefault(path, {})[line] = score
     return scores
 
@@ -48,19 +48,19 @@ def ochiai(spectrum: Spectrum) -> dict[str, dict[int, float]]:
 def statement_scores(
     sources: Mapping[str, Source], lines: Mapping[str, Mapping[int, float]]
 ) -> dict[str, dict[int, float]]:
-    """Converts scores of lines to scores of statements, by path and first line.
+    """Returns the scores of statements, by path and first line, from the scores of lines.
 
-    A statement of several lines has the score of its most suspicious line. Code that runs on import
-    only has no score of its own, so two more rules apply: a function's signature has the score of
-    its most suspicious statement; an assignment in a module or class has 0.9 of the highest score
-    of the statements, in any file, that read an assigned name.
+    A statement of several lines gets the score of its most suspicious line. Code that runs only on
+    import has no scores, so two more rules apply: a function's signature gets the score of its most
+    suspicious statement; an assignment in a module or class gets 0.9 of the highest score of the
+    statements, in any file, that read an assigned name.
     """
     all_sites = {path: list(sites(source)) for path, source in sources.items()}
     scores: dict[str, dict[int, float]] = {path: {} for path in sources}
     readers: dict[str, float] = {}
     for path, file_sites in all_sites.items():
-        for site in reversed(file_sites):  # statements of a function precede the function
-            score = _own_score(site, lines.get(path, {}), scores[path])
+        for site in reversed(file_sites):  # the statements of a function come before it
+            score = _line_score(site, lines.get(path, {}), scores[path])
             if score:
                 scores[path][site.line] = score
                 for name in _names_read(site.node):
@@ -75,7 +75,7 @@ def statement_scores(
     return scores
 
 
-def _own_score(site: Site, lines: Mapping[int, float], scores: Mapping[int, float]) -> float:
+def _line_score(site: Site, lines: Mapping[int, float], scores: Mapping[int, float]) -> float:
     statement = site.node
     if isinstance(statement, Function):
         inner = range(statement.body[0].lineno, (statement.end_lineno or 0) + 1)

@@ -1,4 +1,4 @@
-"""Makes tasks from working projects: by mutation, or from git history."""
+"""Makes tasks from working projects, by mutation or from git history."""
 
 from coding_gym.synthesis.history import tasks_from_history
 from coding_gym.synthesis.pipeline import synthesize

@@ -1,4 +1,4 @@
-"""Assembles a task from a detected bug: hidden tests, issue, and tests that must pass."""
+"""Assembles a task from a bug that tests detect: hidden tests, issue and expected tests."""
 
 import contextlib
 import hashlib
@@ -14,11 +14,11 @@ from coding_gym.synthesis.statement import find_symptoms, write_statement
 from coding_gym.synthesis.suite import SuiteRun
 from coding_gym.task import FolderTree, Task
 
-# A bug that breaks a larger share of the test functions is unrealistic, and leaves too few tests
-# visible. Three functions are always allowed.
+# A bug that breaks a larger share of the test functions is unrealistic, and leaves too few visible
+# tests. A bug that breaks up to three functions is always accepted.
 _MAX_HIDDEN_SHARE = 0.3
 _MIN_HIDDEN = 3
-# Bugs that raise only these are trivial: a linter would find them.
+# A bug is trivial if all its failures are of these kinds: a linter would find the bug.
 _TRIVIAL = {"NameError", "UnboundLocalError", "SyntaxError", "ImportError"}
 _MANY_FAILING, _FEW_FAILING = 8, 2
 
@@ -28,7 +28,7 @@ class Assembler:
 
     Args:
         project: The project.
-        coverage: The coverage of its tests.
+        coverage: The coverage of the project's tests.
         shows_failing: Whether half of the failing test functions stay visible. Then a bug that only
             one function detects makes no task.
     """
@@ -47,13 +47,13 @@ class Assembler:
         self._num_functions = len({(test.path, test.line) for test in coverage.tests})
 
     def task(self, mutant: Mutant, run: SuiteRun | None) -> Task:
-        """Returns the task of a mutant, given the run of its tests.
+        """Returns the task of a mutant from the run of the tests that can detect it.
 
         Raises:
-            InvalidTaskError: The mutant makes no task; the message is the reason.
+            InvalidTaskError: The mutant makes no task; the message has the reason.
         """
         if run is None:
-            raise InvalidTaskError("it hangs, ends its process, or its tests are unstable")
+            raise InvalidTaskError("the program hangs, ends its process, or has unstable tests")
         locations = self._failing_functions(mutant, run)
         if self._shows_failing:
             locations = set(sorted(locations)[1::2])
@@ -62,7 +62,7 @@ class Assembler:
         if not visible:
             raise InvalidTaskError("no failing test can be hidden")
         if not symptoms:
-            raise InvalidTaskError("its failing tests name no function of the project")
+            raise InvalidTaskError("the failing tests name no function of the project")
         gold = Patch.between({mutant.path: mutant.text}, {mutant.path: mutant.source}).text
         tests = Patch.between(visible, {path: self._texts[path] for path in visible}).text
         digest = hashlib.sha256((gold + tests).encode("utf-8", "surrogateescape")).hexdigest()
@@ -81,26 +81,26 @@ class Assembler:
         )
 
     def _failing_functions(self, mutant: Mutant, run: SuiteRun) -> set[tuple[str, int]]:
-        """Returns the path and line of each failing test function; raises as `task`."""
+        """Returns the path and line of each failing test function; raises the errors of `task`."""
         if run.collect_error:
             raise InvalidTaskError("a test file cannot be imported")
         if not run.failed:
-            raise InvalidTaskError("no test detects it")
+            raise InvalidTaskError("no test detects the bug")
         key = (mutant.path, mutant.function, tuple(sorted(run.failed)))
         if key in self._keys:
-            raise InvalidTaskError("another bug of its function fails the same tests")
+            raise InvalidTaskError("another bug of the same function fails the same tests")
         self._keys.add(key)
         if not {failure.kind for failure in run.observation.failures.values()} - _TRIVIAL:
-            raise InvalidTaskError("its tests raise only errors of names, imports or syntax")
+            raise InvalidTaskError("the tests fail only with errors of names, imports or syntax")
         tests = [self._coverage.by_id[test] for test in run.failed]
         locations = {(test.path, test.line) for test in tests}
         if len(locations) > max(_MIN_HIDDEN, _MAX_HIDDEN_SHARE * self._num_functions):
-            raise InvalidTaskError("it breaks too many tests")
+            raise InvalidTaskError("the bug breaks too many tests")
         return locations
 
 
 def _difficulty(num_failing: int) -> str:
-    """Returns the label of a bug: bugs that fewer tests detect are harder."""
+    """Returns the difficulty label of a bug; a bug that fewer tests detect is harder."""
     if num_failing > _MANY_FAILING:
         return "easy"
     return "medium" if num_failing > _FEW_FAILING else "hard"

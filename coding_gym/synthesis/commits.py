@@ -1,4 +1,4 @@
-"""Finds bug-fix commits of a repository: commits that change both code and tests."""
+"""Finds bug-fix commits of a repository: commits that change code and tests."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ class FixCommit:
     """A commit that can become a task.
 
     Attributes:
-        sha: The commit.
-        parent: Its parent, the base of the task.
-        date: Its date, ISO 8601.
-        gold_patch: The changes of files that are not tests.
+        sha: The full hash of the commit.
+        parent: The full hash of the parent, the base of the task.
+        date: The date of the commit, ISO 8601.
+        gold_patch: The changes of files other than tests.
         test_patch: The changes of tests.
         test_files: The changed test files that exist after the commit.
     """
@@ -60,10 +60,10 @@ class Commits:
         return int(self._run("rev-list", "--count", "history"))
 
     def fixes(self) -> Iterator[tuple[str, FixCommit | str]]:
-        """Yields the commits, the newest first.
+        """Yields (name, fix) for each commit, the newest first.
 
-        Yields:
-            The short hash with the subject, and the fix or the reason why the commit is skipped.
+        The name is the short hash and the subject; for a skipped commit, the fix is the reason as a
+        string.
         """
         for line in self._run("log", "--format=%h %s%x00%H %cI %P", "history").split("\n"):
             name, _, rest = line.partition("\0")
@@ -75,27 +75,27 @@ class Commits:
 
     def _fix(self, sha: str, date: str, parents: list[str]) -> FixCommit | str:
         if len(parents) != 1:
-            return "it is a merge" if parents else "it has no commit before it"
+            return "the commit is a merge" if parents else "the commit has no parent"
         parent = parents[0]
         fields = self._run("diff", "--name-status", "--no-renames", "-z", parent, sha).split("\0")
-        changes = dict(zip(fields[1::2], fields[::2], strict=False))  # status letters
+        changes = dict(zip(fields[1::2], fields[::2], strict=False))  # status letter by path
         tests = [path for path in changes if is_test(path)]
-        others = [path for path in changes if path not in tests]
+        other_paths = [path for path in changes if path not in tests]
         files = tuple(path for path in tests if changes[path] != "D" and _is_collected(path))
-        if not any(path.endswith(".py") for path in others):
-            return "it changes no Python file outside the tests"
+        if not any(path.endswith(".py") for path in other_paths):
+            return "the commit changes no Python file outside the tests"
         if not files:
-            return "it changes no file test_*.py or *_test.py"
+            return "the commit changes no file test_*.py or *_test.py"
         if len(changes) > _MAX_CHANGED_FILES:
-            return f"it changes {len(changes)} files, more than {_MAX_CHANGED_FILES}"
-        gold, test_patch = self._diff(parent, sha, others), self._diff(parent, sha, tests)
-        if any(change.is_binary for part in (gold, test_patch) for change in Patch(part).files):
-            return "it changes a binary file"
+            return f"the commit changes {len(changes)} files, more than {_MAX_CHANGED_FILES}"
+        gold, test_patch = self._diff(parent, sha, other_paths), self._diff(parent, sha, tests)
+        if any(change.is_binary for patch in (gold, test_patch) for change in Patch(patch).files):
+            return "the commit changes a binary file"
         return FixCommit(sha, parent, date, gold, test_patch, files)
 
     def _diff(self, parent: str, sha: str, paths: list[str]) -> str:
-        plain = ["--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--binary"]
-        text = self._run("diff", *plain, "--full-index", parent, sha, "--", *paths)
+        options = ["--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--binary"]
+        text = self._run("diff", *options, "--full-index", parent, sha, "--", *paths)
         return f"{text}\n" if text else ""
 
     def _run(self, *arguments: str) -> str:
@@ -103,6 +103,6 @@ class Commits:
 
 
 def _is_collected(path: str) -> bool:
-    """Whether pytest collects a file by default."""
+    """Whether pytest, by default, collects tests from a file of this name."""
     name = path.rpartition("/")[2]
     return name.endswith("_test.py") or (name.startswith("test_") and name.endswith(".py"))

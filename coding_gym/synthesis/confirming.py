@@ -1,4 +1,4 @@
-"""Confirms a new task with the grader: its gold patch resolves it, and its base does not."""
+"""Confirms a new task: the grader must resolve the gold patch, and must not resolve the base."""
 
 from collections.abc import Mapping, MutableSet
 from dataclasses import replace
@@ -25,40 +25,40 @@ def confirm(
     sandbox: str | Mapping[str, Any],
     repaired: MutableSet[tuple[object, ...]],
 ) -> str:
-    """Returns the first problem that the grader finds in a task, or "".
+    """Returns the first problem that the grader finds in a task; "" for none.
 
     This check is stricter than validation: every pass-to-pass test must pass at base. Earlier steps
-    run only the tests that cover the lines of the bug, so the bug may break other tests.
+    run only the tests that cover the lines of the bug, and the bug can break other tests too.
 
     Args:
         task: The task.
-        store: The store of its template.
+        store: The store of templates.
         sandbox: The sandbox of gradings, in the form that ``CodingRepair-v0`` takes.
-        repaired: Repaired trees, with their tests, that were graded as resolved; this call can add
-            one. All bugs of a project have the same repaired tree, so only the first gold patch is
-            graded.
+        repaired: Keys of the repaired trees and tests that were graded as resolved; this call adds
+            a key. All bugs of a project have the same repaired tree, so only the first gold patch
+            is graded.
 
     Raises:
         SandboxUnavailableError: This machine cannot run the backend.
     """
     options = SandboxOptions.parse(sandbox)
-    tested: tuple[object, ...] = (task.tree, task.gold_patch, task.expected_tests)
+    key: tuple[object, ...] = (task.tree, task.gold_patch, task.expected_tests)
     if isinstance(task.tree, FolderTree):
         folder, bug = task.tree.folder, task.tree.reverse_patch
         if bug == task.gold_patch + task.test_patch:
-            tested = (folder, *sorted(task.expected_tests))
+            key = (folder, *sorted(task.expected_tests))
     try:
         template = store.get(task)
         template = replace(template, spec=options.applied(template.spec))
         check = partial(grade, task, template, backend=options.name, challenge="none")
-        if tested not in repaired:
+        if key not in repaired:
             gold = check(Patch(task.gold_patch))
             if not gold.resolved:
-                return f"the gold patch does not resolve it: {gold.detail or gold.reason}"
-            repaired.add(tested)
+                return f"the gold patch does not resolve the task: {gold.detail or gold.reason}"
+            repaired.add(key)
         return _base_problem(check(NO_REPAIR))
     except SandboxUnavailableError:
-        raise  # the same for every task on this machine
+        raise  # every other task would raise the same error
     except (InfrastructureError, InvalidTaskError, PatchError) as error:
         return f"{type(error).__name__}: {error}"
 
@@ -66,8 +66,8 @@ def confirm(
 def _base_problem(base: Grade) -> str:
     if base.reason is not GradeReason.TESTS_FAILED:
         return f"the grade of the base is not tests_failed: {base.detail or base.reason}"
-    passing = [t for t, status in base.fail_to_pass.items() if status is TestStatus.PASSED]
-    broken = [t for t, status in base.pass_to_pass.items() if status is not TestStatus.PASSED]
-    if passing:
-        return f"passes at base: {passing[0]}"
-    return f"fails at base: {broken[0]}" if broken else ""
+    passed = [t for t, status in base.fail_to_pass.items() if status is TestStatus.PASSED]
+    failed = [t for t, status in base.pass_to_pass.items() if status is not TestStatus.PASSED]
+    if passed:
+        return f"a fail-to-pass test passes at base: {passed[0]}"
+    return f"a pass-to-pass test fails at base: {failed[0]}" if failed else ""

@@ -1,6 +1,6 @@
-"""Prints the files of the environment that equal a file of the project; runs in the sandbox.
+"""Prints installed copies of the project's files; a script that runs in the sandbox.
 
-Standard input is a JSON list of the project's files.
+Standard input is a JSON list of the paths of the project's files.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ _MAX_COPIES = 8
 def _copies(names: list[str]) -> Iterator[str]:
     digests = {_digest(Path(name)): name for name in names if Path(name).is_file()}
     sizes = {Path(name).stat().st_size for name in digests.values()} - {0}
-    # A non-editable install leaves copies in `build`.
+    # An install without `-e` leaves copies in `build`.
     for folder in {sys.prefix, "build", *(p for p in sys.path if "-packages" in p)}:
         for parent, _, files in os.walk(folder):
             for file in files:
@@ -33,4 +33,4 @@ def _digest(path: Path) -> str:
 
 if __name__ == "__main__":
     for copy in sorted(_copies(json.load(sys.stdin)))[:_MAX_COPIES]:
-        print(copy)  # noqa: T201 - the reply
+        print(copy)  # noqa: T201 - the output of the script

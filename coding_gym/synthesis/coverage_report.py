@@ -1,4 +1,4 @@
-"""Measures the tests of the unbroken project: their reliability and the lines that they run."""
+"""Measures which tests of the unbroken project are reliable, and which lines each test runs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,8 @@ from coding_gym.errors import InvalidTaskError, last_line
 from coding_gym.synthesis.suite import NUM_CHANCES, Attempt, Suite, SuiteRun
 
 _CPU_S = 300.0
-_TRACING = 20  # the maximal slowdown of a run with line tracing
-_USELESS = "install their requirements with --install, or select other tests with --tests"
+_TRACING_FACTOR = 20  # maximum slowdown of a run with line tracing
+_REMEDY = "remedy: install their requirements with --install, or select others with --tests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,10 @@ class SuiteTest:
     """One test of the project.
 
     Attributes:
-        test_id: Its id.
-        path: The file of its function, relative to the tree; "" if it has none.
+        test_id: The id of the test.
+        path: The file of the test function, relative to the tree; "" without a function.
         line: The first line of the function, including decorators.
-        is_trusted: Whether it passed in every run, in either order.
+        is_trusted: Whether the test passed in every run, in both orders.
     """
 
     test_id: str
@@ -37,9 +37,9 @@ class CoverageReport:
 
     Attributes:
         tests: All tests, in the order of the run.
-        lines: A bit set of the tests that run a line, by file and line.
+        lines: The tests that run a line, as a bit set of indices in ``tests``, by file and line.
         imported: The lines that run during collection, by file.
-        spawning: Ids of tests that start processes, in which lines are not traced.
+        spawning: Ids of tests that start processes; lines in these processes are not traced.
         cpu_s: Processor seconds of a run of all tests.
     """
 
@@ -61,16 +61,16 @@ class CoverageReport:
 
     @property
     def untrusted(self) -> tuple[str, ...]:
-        """Ids of the tests that fail, are skipped, or depend on randomness or order."""
+        """Ids of the tests that did not pass in every run: they fail, are skipped or are flaky."""
         return tuple(test.test_id for test in self.tests if not test.is_trusted)
 
     def is_run(self, path: str, lines: range) -> bool:
-        """Returns whether a test, or the collection of tests, runs any of these lines."""
+        """Returns whether a test, or the collection of tests, runs any line of a range."""
         by_line, imported = self.lines.get(path, {}), self.imported.get(path, frozenset())
         return any(line in by_line or line in imported for line in lines)
 
     def tests_of(self, path: str, lines: range) -> tuple[str, ...]:
-        """Returns ids of the trusted tests that a change of these lines can break."""
+        """Returns the ids of the trusted tests that a change of a range of lines can break."""
         if self.imported.get(path, frozenset()).intersection(lines):
             return self.trusted
         bits = 0
@@ -86,24 +86,23 @@ class CoverageReport:
 def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
     """Runs all tests three times: normally, with line tracing, and in reverse order.
 
-    Each run has a different, fixed random seed. Tests that use randomness run `NUM_CHANCES` more
-    times.
+    Each run has a different, fixed random seed. Tests that use randomness run eight more times.
 
     Args:
-        suite: The tests.
-        paths: Arguments of pytest that select files; empty for the project's configuration.
+        suite: The tests of the project.
+        paths: Test files and folders, for pytest; empty for those of the project's configuration.
 
     Raises:
-        InvalidTaskError: The project has no usable tests; the message has the reason.
+        InvalidTaskError: The project has no trusted tests, or the environment has copies of it.
         GradingError, SandboxError: The infrastructure failed.
     """
     all_tests = Attempt(paths=tuple(paths), cpu_s=_CPU_S)
-    plain = _run(suite, all_tests)
-    traced = _run(suite, replace(all_tests, seed=1, trace=True, cpu_s=_TRACING * _CPU_S))
-    backwards = _run(suite, replace(all_tests, seed=2, reverse=True))
-    trusted = _trusted(suite, all_tests, (plain, traced, backwards))
-    observed = traced.observation
-    _check(suite, plain, trusted, observed.imported)
+    plain_run = _run(suite, all_tests)
+    traced_run = _run(suite, replace(all_tests, seed=1, trace=True, cpu_s=_TRACING_FACTOR * _CPU_S))
+    reverse_run = _run(suite, replace(all_tests, seed=2, reverse=True))
+    trusted = _trusted(suite, all_tests, (plain_run, traced_run, reverse_run))
+    observed = traced_run.observation
+    _check(suite, plain_run, trusted, observed.imported)
     return CoverageReport(
         tests=tuple(SuiteTest(*test, is_trusted=test[0] in trusted) for test in observed.tests),
         lines={
@@ -112,7 +111,7 @@ def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
         },
         imported={path: frozenset(lines) for path, lines in observed.imported.items()},
         spawning=frozenset(observed.spawning),
-        cpu_s=plain.cpu_s,
+        cpu_s=plain_run.cpu_s,
     )
 
 
@@ -120,7 +119,7 @@ def _run(suite: Suite, attempt: Attempt) -> SuiteRun:
     run = suite.run(attempt)
     if run is None:
         raise InvalidTaskError(
-            f"the tests exceeded the time limit, or damaged their process or report ({_USELESS})"
+            f"the tests exceeded the time limit, or damaged their process or report; {_REMEDY}"
         )
     return run
 
@@ -128,40 +127,38 @@ def _run(suite: Suite, attempt: Attempt) -> SuiteRun:
 def _trusted(suite: Suite, attempt: Attempt, runs: Sequence[SuiteRun]) -> set[str]:
     """Returns the tests that pass in every run and with every random seed."""
     trusted = set.intersection(*(set(run.passed) for run in runs))
-    drawing = {t for run in runs for t in run.observation.random if t in trusted}
-    for seed in range(len(runs), len(runs) + NUM_CHANCES) if drawing else ():
-        run = suite.run(replace(attempt, tests=drawing, seed=seed))
-        trusted -= drawing.difference(() if run is None else run.passed)
+    random_tests = {t for run in runs for t in run.observation.random if t in trusted}
+    for seed in range(len(runs), len(runs) + NUM_CHANCES) if random_tests else ():
+        run = suite.run(replace(attempt, tests=random_tests, seed=seed))
+        trusted -= random_tests.difference(() if run is None else run.passed)
     return trusted
 
 
-def _check(
-    suite: Suite, plain: SuiteRun, trusted: set[str], imported: Mapping[str, object]
-) -> None:
-    if not trusted and plain.collect_error:
-        raise InvalidTaskError(f"the tests cannot be run: {plain.collect_error} ({_USELESS})")
-    if not plain.outcomes:
+def _check(suite: Suite, run: SuiteRun, trusted: set[str], imported: Mapping[str, object]) -> None:
+    if not trusted and run.collect_error:
+        raise InvalidTaskError(f"the tests cannot be run: {run.collect_error}; {_REMEDY}")
+    if not run.outcomes:
         raise InvalidTaskError(
-            "no tests were found; name the test files or folders (--tests), and the "
-            "requirements of the tests (--install)"
+            "no tests were found; remedy: name the test files or folders with --tests, and "
+            "install the requirements of the tests with --install"
         )
     if copies := find_copies(suite, list(imported)):
         raise InvalidTaskError(
             f"the environment contains a copy of the project ({copies[0]}), in which a policy "
-            "could read the repair; install the project with pip's -e"
+            "could read the repair; remedy: install the project with pip install -e"
         )
     if not trusted:
-        failure = next(iter(plain.observation.failures.values()), None)
+        failure = next(iter(run.observation.failures.values()), None)
         message = f"{failure.kind}: {failure.message}" if failure else "all are skipped"
         first = message.strip(": ").splitlines()[:1]
         raise InvalidTaskError(
-            f"none of the {len(plain.outcomes)} tests passes in the unbroken project; the first "
+            f"none of the {len(run.outcomes)} tests passes in the unbroken project; the first "
             f"error: {''.join(first)}"
         )
 
 
 def find_copies(suite: Suite, paths: Sequence[str]) -> list[str]:
-    """Returns installed copies of the project's files, which show the policy the unbroken code.
+    """Returns the paths of installed copies of the project's files, where policies can read them.
 
     Raises:
         InvalidTaskError: The Python of the environment does not run.
@@ -170,7 +167,7 @@ def find_copies(suite: Suite, paths: Sequence[str]) -> list[str]:
     source = resources.files("coding_gym.synthesis").joinpath("copies.py")
     with suite.open() as sandbox:
         result = sandbox.run(
-            'exec python -I -c "$SOURCE"',  # without modules of the project
+            'exec python -I -c "$SOURCE"',  # -I hides modules of the project
             env={"SOURCE": source.read_text(encoding="utf-8")},
             stdin=json.dumps(paths).encode(),
         )

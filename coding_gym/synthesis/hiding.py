@@ -1,4 +1,4 @@
-"""Removes tests from test files, so that the visible ones do not reveal the bug."""
+"""Removes tests from test files, so that the visible tests do not reveal the bug."""
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -8,10 +8,10 @@ from coding_gym.syntax import Function, first_line
 
 
 def hide(files: Mapping[str, str], locations: Iterable[tuple[str, int]]) -> dict[str, str] | None:
-    """Returns the files without some functions; None if a function cannot be removed.
+    """Returns the changed files without some functions; None if a function cannot be removed.
 
     Args:
-        files: Text by path.
+        files: The text of each file, by path.
         locations: Path and first line of each function.
     """
     by_path: dict[str, set[int]] = {}
@@ -34,28 +34,28 @@ def _without(text: str, starts: Collection[int]) -> str | None:
     except (SyntaxError, ValueError):
         return None
     lines = text.split("\n")
-    removed: set[int] = set()
-    passes: dict[int, str] = {}
+    removed_lines: set[int] = set()
+    pass_lines: dict[int, str] = {}
     num_removed = 0
     for body, is_block in _statement_lists(tree):
-        matching = [n for n in body if isinstance(n, Function) and first_line(n) in starts]
-        num_removed += len(matching)
-        removed.update(*(_lines_of(node, lines) for node in matching))
-        if matching and len(matching) == len(body) and is_block:
-            passes[first_line(matching[0])] = " " * matching[0].col_offset + "pass"
+        functions = [n for n in body if isinstance(n, Function) and first_line(n) in starts]
+        num_removed += len(functions)
+        removed_lines.update(*(_lines_of(node, lines) for node in functions))
+        if functions and len(functions) == len(body) and is_block:
+            pass_lines[first_line(functions[0])] = " " * functions[0].col_offset + "pass"
     if num_removed != len(starts):
         return None
-    kept = [
-        passes.get(number, line)
+    remaining_lines = [
+        pass_lines.get(number, line)
         for number, line in enumerate(lines, 1)
-        if number in passes or number not in removed
+        if number in pass_lines or number not in removed_lines
     ]
-    rest = "\n".join(kept)
-    return rest.rstrip("\n") + "\n" if rest.strip() else ""
+    new_text = "\n".join(remaining_lines)
+    return new_text.rstrip("\n") + "\n" if new_text.strip() else ""
 
 
 def _statement_lists(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], bool]]:
-    """Yields every list of statements, and whether it must not be empty."""
+    """Yields every list of statements, and whether the list must contain a statement."""
     for owner in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):
             if isinstance(body := getattr(owner, name, None), list):
@@ -63,7 +63,7 @@ def _statement_lists(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], bool]]:
 
 
 def _lines_of(node: Function, lines: list[str]) -> set[int]:
-    """Returns the lines of a function, of comments directly above and blank lines below it."""
+    """Returns the lines of a function, of the comments above and of the blank lines below."""
     first, last = first_line(node), node.end_lineno or node.lineno
     while first > 1 and lines[first - 2].lstrip().startswith("#"):
         first -= 1

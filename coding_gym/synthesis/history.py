@@ -1,4 +1,4 @@
-"""Makes tasks from bug-fix commits, whose tests fail before the commit and pass after it."""
+"""Makes tasks from bug-fix commits: their tests fail before the commit and pass after it."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -41,14 +41,14 @@ def tasks_from_history(
 ) -> tuple[Task, ...]:
     """Makes tasks from commits that change code and tests, the newest first.
 
-    The base is the parent of the commit; the tests that the commit changes are hidden. A task needs
-    a test that fails without the commit's code and passes with it in every run; the grader must
+    The base is the parent of the commit; the tests that the commit changes are hidden. At least one
+    test must fail without the commit's code and pass with the code, in every run; the grader must
     confirm the task. Commit messages stay hidden, because they describe the repair.
 
     Args:
         repository: A git repository on this machine.
         n: Maximum number of tasks.
-        install_commands: Commands that build the environment, again for every commit.
+        install_commands: Commands that build the environment; they run for every commit.
         interpreter: See `coding_gym.task.Task`.
         sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
         store: The store of templates; by default in the user's cache.
@@ -79,21 +79,21 @@ def tasks_from_history(
         progress.num_candidates = commits.count()
         on_progress(progress)
         for commit, fix in commits.fixes():
-            made = fix if isinstance(fix, str) else _made(project, fix, store, sandbox)
-            if isinstance(made, str):
-                progress.dropped.append((commit, made))
+            result = fix if isinstance(fix, str) else _task_of_commit(project, fix, store, sandbox)
+            if isinstance(result, str):
+                progress.dropped.append((commit, result))
             else:
-                progress.tasks.append(made)
+                progress.tasks.append(result)
             on_progress(progress)
             if len(progress.tasks) >= n:
                 break
     return tuple(progress.tasks)
 
 
-def _made(
+def _task_of_commit(
     project: Task, fix: FixCommit, store: TemplateStore, sandbox: str | Mapping[str, Any]
 ) -> Task | str:
-    """Returns the task of a commit, or the reason why it makes none."""
+    """Returns the task of a commit, or the reason why the commit makes no task."""
     task = replace(
         project,
         task_id=f"{project.repo}__{fix.sha[:12]}",
@@ -105,7 +105,7 @@ def _made(
     try:
         task = _with_tests(task, *_runs(task, fix.test_files, store, SandboxOptions.parse(sandbox)))
     except SandboxUnavailableError:
-        raise  # the error would be the same for every commit
+        raise  # every other commit would raise the same error
     except (InfrastructureError, InvalidTaskError, PatchError) as error:
         return str(error)
     return confirm(task, store, sandbox, set()) or task
@@ -121,25 +121,25 @@ def _runs(
     for patches in ((tests,), (tests, gold)):
         run = suite.stable_run(Attempt(paths=paths, patches=patches, cpu_s=_CPU_S))
         if run is None:
-            raise InvalidTaskError("its tests hang, end their process, or are unstable")
+            raise InvalidTaskError("the tests hang, end their process, or are unstable")
         yield run
 
 
 def _with_tests(task: Task, before: SuiteRun, after: SuiteRun) -> Task:
-    """Returns the task with the tests that its repair makes pass, and with its issue."""
-    observed = before.observation.failures  # by test, or by file if the file cannot be imported
-    failed = {*before.failed, *observed}
+    """Returns the task with its expected tests and its issue."""
+    failures_before = before.observation.failures  # by test, or by file if its import fails
+    failed = {*before.failed, *failures_before}
     fail_to_pass = tuple(t for t in after.passed if failed.intersection((t, t.partition("::")[0])))
     if not fail_to_pass:
         error = after.collect_error or before.collect_error
-        raise InvalidTaskError(error or "no test fails without it and passes with it")
+        raise InvalidTaskError(error or "no test fails without the commit and passes with it")
     names = {*fail_to_pass, *test_files(fail_to_pass)}
-    failures = {name: failure for name, failure in observed.items() if name in names}
-    existing = [change.old_path or "" for change in Patch(task.gold_patch).files]
-    symptoms = find_symptoms(failures, filter(is_program, existing))
+    failures = {name: failure for name, failure in failures_before.items() if name in names}
+    existing_paths = [change.old_path or "" for change in Patch(task.gold_patch).files]
+    symptoms = find_symptoms(failures, filter(is_program, existing_paths))
     if not symptoms:
-        error = "".join(f": {one.kind}: {one.message}" for one in [*failures.values()][:1])
-        raise InvalidTaskError(f"its tests name no function that exists before it{error}")
+        error = "".join(f": {f.kind}: {f.message}" for f in [*failures.values()][:1])
+        raise InvalidTaskError(f"the tests name no function that exists before the commit{error}")
     return replace(
         task,
         problem_statement=write_statement(symptoms, fail_to_pass),

@@ -1,4 +1,4 @@
-"""Finds mutants: all bugs that the operators can make, in a reproducible order."""
+"""Finds mutants: programs with one bug of an operator, in a reproducible order."""
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ class Mutant:
 
     Attributes:
         site: The changed statement.
-        change: The change.
+        change: The change that makes the bug.
     """
 
     site: Site
@@ -26,12 +26,12 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """The changed file and line, and the kind of the bug."""
+        """Path, line and kind of the bug, for messages."""
         return f"{self.path}:{self.lines.start} {self.change.bug}"
 
     @property
     def path(self) -> str:
-        """The changed file."""
+        """The path of the changed file, relative to the tree."""
         return self.site.source.path
 
     @property
@@ -41,7 +41,7 @@ class Mutant:
 
     @property
     def lines(self) -> range:
-        """The lines of the statement's header."""
+        """The lines of the header of the changed statement."""
         return self.site.lines
 
     @property
@@ -77,7 +77,7 @@ def find_mutants(
 
     Args:
         source: The file.
-        is_run: Takes a range of lines, and returns whether tests run any of them.
+        is_run: Returns whether tests run any line of a range.
         operators: The kinds of bugs to make.
     """
     for site in sites(source):
@@ -88,31 +88,31 @@ def find_mutants(
 
 
 def in_turn(mutants: Iterable[Mutant], rng: Random) -> Iterator[Mutant]:
-    """Yields mutants without duplicates, round-robin over their kinds.
+    """Yields mutants without duplicates, round-robin over the kinds of bugs.
 
-    Otherwise most tasks would have the kinds with the most sites.
+    Without round-robin, the kinds with the most sites would make most of the tasks.
     """
     by_kind: dict[str, list[Mutant]] = {}
     for mutant in mutants:
         by_kind.setdefault(mutant.change.bug, []).append(mutant)
-    for same_kind in by_kind.values():
-        rng.shuffle(same_kind)
-    names = sorted(by_kind)
-    yielded: set[tuple[str, int, str]] = set()
-    while names:
-        rng.shuffle(names)
-        for name in names:
-            mutant = by_kind[name].pop()
+    for group in by_kind.values():
+        rng.shuffle(group)
+    kinds = sorted(by_kind)
+    seen_units: set[tuple[str, int, str]] = set()
+    while kinds:
+        rng.shuffle(kinds)
+        for kind in kinds:
+            mutant = by_kind[kind].pop()
             unit = _unit(mutant.site, mutant.change.edits)
-            if unit is None or unit == _unit(mutant.site) or (mutant.path, *unit) in yielded:
-                continue  # invalid Python, or a program with the same syntax tree
-            yielded.add((mutant.path, *unit))
+            if unit is None or unit == _unit(mutant.site) or (mutant.path, *unit) in seen_units:
+                continue  # invalid Python, or an unchanged or repeated syntax tree
+            seen_units.add((mutant.path, *unit))
             yield mutant
-        names = sorted(name for name in names if by_kind[name])
+        kinds = sorted(kind for kind in kinds if by_kind[kind])
 
 
 def _is_code(node: ast.AST) -> bool:
-    """Whether a statement affects behaviour, not only type checkers or packagers."""
+    """Whether a statement affects behaviour; False for type checks, metadata and assertions."""
     if isinstance(node, ast.If):
         return "TYPE_CHECKING" not in ast.unparse(node.test)
     if isinstance(node, ast.Assign) and isinstance(name := node.targets[0], ast.Name):

@@ -1,4 +1,4 @@
-"""Makes tasks from a project: makes bugs, keeps those that its tests detect, checks the tasks."""
+"""Makes tasks from a project: makes bugs, runs the tests to detect them, confirms the tasks."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ from coding_gym.workspace import TemplateStore
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-# A broken program can be slower; a program that exceeds this limit probably never ends.
+# A broken program can be slower; a run that exceeds this limit probably never ends.
 _CPU_FACTOR, _MIN_CPU_S = 4.0, 2.0
 
 
@@ -43,20 +43,20 @@ def synthesize(
 ) -> tuple[Task, ...]:
     """Makes tasks from a project by mutation.
 
-    The bug of a task makes the same tests of the project fail in each run; they become its hidden
-    tests. The same project, seed and operators give the same tasks; a larger ``n`` adds tasks at
-    the end.
+    The bug of a task makes the same tests of the project fail in each run; these tests become the
+    hidden tests. The same project, seed and operators give the same tasks; a larger ``n`` adds
+    tasks at the end.
 
     Args:
         project: The project; its tests pass.
-        n: Number of tasks; the result has fewer if the project has fewer bugs.
+        n: Maximum number of tasks; a small project can give fewer.
         seed: The random seed of the order of bugs.
         operators: The kinds of bugs, such as ``boundary``; empty for all.
         sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
         store: The store of templates; by default in the user's cache.
         num_workers: Number of sandboxes that run tests at the same time.
-        confirms: Whether the grader confirms each task: its gold patch must resolve it and its base
-            must not.
+        confirms: Whether the grader confirms each task: the gold patch must resolve the task, and
+            the base must not.
         shows_failing: Whether half of the failing test functions stay in the tree, for agents
             that start from a failing test; then bugs that only one function detects make no task.
         on_progress: Called after every step, always with the same object.
@@ -72,34 +72,29 @@ def synthesize(
     kinds = check_operators(operators)
     options = SandboxOptions.parse(sandbox)
     store = store or TemplateStore(options.name)
-    unbroken = project.task()
-    spec = options.applied(store.get(unbroken).spec)
-    suite = Suite(spec, options.name, has_own_pytest=unbroken.has_own_pytest)
+    unbroken_task = project.task()
+    spec = options.applied(store.get(unbroken_task).spec)
+    suite = Suite(spec, options.name, has_own_pytest=unbroken_task.has_own_pytest)
     coverage = measure_coverage(suite, project.tests)
     mutants = list(_mutants(project, coverage, kinds))
     progress = Progress(num_candidates=len(mutants))
     report = partial(on_progress, progress)
     assembler = Assembler(project, coverage, shows_failing=shows_failing)
-    repaired: set[tuple[object, ...]] = set()
-
-    def run(mutant: Mutant) -> SuiteRun | None:
-        tests = coverage.tests_of(mutant.path, mutant.lines)
-        files = {mutant.path: mutant.text.encode()}
-        cpu_s = _MIN_CPU_S + _CPU_FACTOR * coverage.cpu_s
-        return suite.stable_run(Attempt(files=files, tests=tests, cpu_s=cpu_s))
+    run = partial(_run, suite, coverage)
+    repaired_trees: set[tuple[object, ...]] = set()
 
     def problem(task: Task) -> str:
-        return confirm(task, store, sandbox, repaired) if confirms else ""
+        return confirm(task, store, sandbox, repaired_trees) if confirms else ""
 
-    def num_wanted() -> int:
+    def num_ahead() -> int:
         return min(4 * num_workers, n - len(progress.tasks))
 
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="synthesis")
     try:
-        ordered = in_turn(mutants, Random(f"{seed} single"))  # noqa: S311
-        runs = _in_order(pool, run, ordered, lambda: 2 * num_workers)
+        ordered_mutants = in_turn(mutants, Random(f"{seed} single"))  # noqa: S311
+        runs = _in_order(pool, run, ordered_mutants, lambda: 2 * num_workers)
         candidates = _tasks(assembler, runs, progress, report)
-        for task, error in _in_order(pool, problem, candidates, num_wanted):
+        for task, error in _in_order(pool, problem, candidates, num_ahead):
             if error:
                 progress.dropped.append((task.task_id, error))
             else:
@@ -123,13 +118,21 @@ def _mutants(
             yield from find_mutants(source, partial(coverage.is_run, path), kinds)
 
 
+def _run(suite: Suite, coverage: CoverageReport, mutant: Mutant) -> SuiteRun | None:
+    """Runs the tests that a mutant can break."""
+    tests = coverage.tests_of(mutant.path, mutant.lines)
+    files = {mutant.path: mutant.text.encode()}
+    cpu_s = _MIN_CPU_S + _CPU_FACTOR * coverage.cpu_s
+    return suite.stable_run(Attempt(files=files, tests=tests, cpu_s=cpu_s))
+
+
 def _tasks(
     assembler: Assembler,
     runs: Iterable[tuple[Mutant, SuiteRun | None]],
     progress: Progress,
     report: Callable[[], None],
 ) -> Iterator[Task]:
-    """Yields tasks for the grader to confirm; records why other mutants make none."""
+    """Yields tasks that the grader must confirm; records why other mutants make no task."""
     for mutant, run in runs:
         try:
             yield assembler.task(mutant, run)
@@ -142,15 +145,15 @@ def _in_order(
     pool: ThreadPoolExecutor,
     function: Callable[[_Item], _Result],
     items: Iterable[_Item],
-    max_waiting: Callable[[], int],
+    max_ahead: Callable[[], int],
 ) -> Iterator[tuple[_Item, _Result]]:
-    """Yields each item with its result, in order; at most ``max_waiting()`` items are started."""
-    waiting: deque[tuple[_Item, Future[_Result]]] = deque()
+    """Yields each item with its result, in order; starts at most ``max_ahead()`` items ahead."""
+    queue: deque[tuple[_Item, Future[_Result]]] = deque()
     items = iter(items)
     while True:
-        for item in islice(items, max(0, max_waiting() - len(waiting))):
-            waiting.append((item, pool.submit(function, item)))
-        if not waiting:
+        for item in islice(items, max(0, max_ahead() - len(queue))):
+            queue.append((item, pool.submit(function, item)))
+        if not queue:
             return
-        item, future = waiting.popleft()
+        item, future = queue.popleft()
         yield item, future.result()

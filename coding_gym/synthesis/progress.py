@@ -10,10 +10,10 @@ class Progress:
     """The results of a synthesis so far.
 
     Attributes:
-        num_candidates: Bugs that the operators can make, or commits of the history.
+        num_candidates: Number of bugs that the operators can make, or of commits in the history.
         tasks: The tasks, in the order of the result.
-        dropped: Bugs or commits that make no task, each with the reason. A bug has the name of its
-            task, or its file, line and kind; a commit has its short hash and its subject.
+        dropped: Name and reason of each bug or commit that makes no task. The name of a bug is the
+            task id, or path, line and kind; the name of a commit is its short hash and subject.
     """
 
     num_candidates: int = 0

@@ -1,4 +1,4 @@
-"""A project to make tasks from: a copy of its files, and the settings of its tests."""
+"""A project to make tasks from: the copy of its files and the settings of its tests."""
 
 import hashlib
 import os
@@ -15,19 +15,12 @@ from coding_gym.task import FolderTree, Task
 from coding_gym.workspace.history import checkout_commit, init_repository
 from coding_gym.workspace.host_git import HostGitError, run_git
 
-# Environments, caches and build outputs, at any depth of a folder that is not a git repository.
+# Environments, caches and build outputs, at any depth, if the project is not a git repository.
 _NOT_COPIED = {
-    ".git",
-    "__pycache__",
-    ".tox",
-    ".nox",
-    ".venv",
-    "venv",
-    "node_modules",
-    ".mypy_cache",
+    *(".git", "__pycache__", ".tox", ".nox", ".venv", "venv", "node_modules", ".mypy_cache"),
+    *(".pytest_cache", ".ruff_cache", ".eggs"),
 }
-_NOT_COPIED |= {".pytest_cache", ".ruff_cache", ".eggs"}
-_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +28,8 @@ class Project:
     """A project whose tests pass.
 
     Attributes:
-        name: Its name; task ids begin with it.
-        folder: The folder of its files; it must exist as long as its tasks are used.
+        name: The name of the project, the beginning of task ids.
+        folder: The folder of the files; it must exist as long as the tasks are used.
         install_commands: Commands that build the environment; see `coding_gym.task.Task`. If not
             empty, they must also install pytest, and install the project itself only with ``-e``.
         interpreter: See `coding_gym.task.Task`.
@@ -56,15 +49,15 @@ class Project:
             yield from (Path(parent, name) for name in sorted(files))
 
     def contents(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """Returns the contents of the project's files among some paths, by path.
+        """Returns the contents of those paths that are files of the project, by path.
 
-        Other paths and links are skipped, because code of the project can name any path.
+        Other paths and links are skipped, because code of the project can report any path.
         """
-        requested = set(paths)
+        requested_paths = set(paths)
         contents = {}
         for file in self.files():
             path = file.relative_to(self.folder).as_posix()
-            if path in requested and file.is_file() and not file.is_symlink():
+            if path in requested_paths and file.is_file() and not file.is_symlink():
                 contents[path] = file.read_bytes()
         return dict(sorted(contents.items()))
 
@@ -78,7 +71,7 @@ class Project:
         return digest.hexdigest()[:40]
 
     def task(self, task_id: str = "", problem_statement: str = "") -> Task:
-        """Returns a task of the unbroken project."""
+        """Returns a task whose base is the unbroken project."""
         arguments = " ".join(self.tests)
         return Task(
             task_id=task_id or f"{self.name}__unbroken",
@@ -93,7 +86,7 @@ class Project:
 
 
 def is_test(path: str) -> bool:
-    """Whether a file belongs to the tests, by its name or by one of its folders."""
+    """Whether a file belongs to the tests, by its name or the name of a folder above it."""
     *folders, name = path.split("/")
     is_named = name.startswith(("test_", "conftest")) or name.endswith(("_test.py", "_tests.py"))
     is_module = name in ("test.py", "tests.py")
@@ -101,23 +94,23 @@ def is_test(path: str) -> bool:
 
 
 def is_program(path: str) -> bool:
-    """Whether a path relative to the tree is Python code of the project, not a test."""
+    """Whether a path relative to the tree is Python code of the project and no test."""
     parts = path.split("/")
-    other = {"", "..", "site-packages", ".venv", "venv"} & set(parts)
+    excluded = {"", "..", "site-packages", ".venv", "venv"} & set(parts)
     is_python = path.endswith(".py") and parts[-1] != "setup.py" and "\0" not in path
-    return is_python and not other and not is_test(path)
+    return is_python and not excluded and not is_test(path)
 
 
 def copy_project(source: str | Path, trees: Path, *, name: str = "") -> tuple[str, Path]:
     """Copies a project and returns its name and the folder of the copy.
 
-    It copies the last commit of a git repository, or a folder without environments and caches. An
-    existing equal copy is reused.
+    The copy has the files of the last commit of a git repository, or of a folder without
+    environments and caches. An existing equal copy is reused.
 
     Args:
-        source: The project.
+        source: The folder of the project.
         trees: The folder of the copies.
-        name: Its name in task ids; by default the name of its folder.
+        name: The name of the project in task ids; by default the name of its folder.
 
     Raises:
         InvalidArgumentError: The folder does not exist, or git cannot read it.
@@ -125,7 +118,7 @@ def copy_project(source: str | Path, trees: Path, *, name: str = "") -> tuple[st
     folder = Path(source).expanduser().resolve()
     if not folder.is_dir():
         raise InvalidArgumentError(f"repo must be a folder, got {str(source)!r}")
-    name = _UNFIT.sub("-", name or folder.name).strip("-.") or "project"
+    name = _NOT_IN_NAMES.sub("-", name or folder.name).strip("-.") or "project"
     trees.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".", dir=trees) as scratch:
         copy = Path(scratch, "tree")
@@ -138,10 +131,10 @@ def copy_project(source: str | Path, trees: Path, *, name: str = "") -> tuple[st
 
 def keep_tree(tree: Path, trees: Path, name: str) -> Path:
     """Moves a tree to a folder whose name is a digest of its content; returns that folder."""
-    kept = trees / f"{name}-{Project(name=name, folder=tree).digest()[:8]}"
-    if not kept.exists():
-        tree.rename(kept)
-    return kept
+    target = trees / f"{name}-{Project(name=name, folder=tree).digest()[:8]}"
+    if not target.exists():
+        tree.rename(target)
+    return target
 
 
 def _export(repository: Path, into: Path) -> None:

@@ -1,4 +1,4 @@
-"""Writes the issue of a synthesized task from exceptions, without source of the tests."""
+"""Writes the issue of a synthesized task from failures, without source code of the tests."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,12 +33,13 @@ class Symptom:
 def find_symptoms(
     failures: Mapping[str, ObservedFailure], changed: Iterable[str] = ()
 ) -> list[Symptom]:
-    """Returns the distinct symptoms, those with a traceback first, then by length of the title.
+    """Returns the distinct symptoms: first those with a traceback, then those with short titles.
 
     Args:
         failures: Failures by test id.
-        changed: The files that the repair changes, to name if no failure names a function. A test
-            that lacks a name of the program gives no symptom: the repair adds the name.
+        changed: The files that the repair changes; the symptom names them if no failure names a
+            function. A test that fails because a name is missing gives no symptom: the repair
+            adds the name.
     """
     symptoms = {symptom for failure in failures.values() if (symptom := _symptom(failure))}
     files = _listed(changed)
@@ -48,42 +49,42 @@ def find_symptoms(
 
 
 def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str:
-    """Returns an issue of up to three symptoms, without names of tests and without line numbers.
+    """Returns an issue of up to three symptoms, without names of tests or line numbers.
 
     Args:
         symptoms: The result of `find_symptoms`; at least one.
-        test_ids: Ids of all failing tests; their names are removed.
+        test_ids: Ids of all failing tests; the names of the tests are removed from the issue.
     """
-    chosen = symptoms[:_MAX_SYMPTOMS]
-    sections = [f"```\n{s.traceback}\n```" if s.traceback else f"{s.title}." for s in chosen]
+    selected = symptoms[:_MAX_SYMPTOMS]
+    sections = [f"```\n{s.traceback}\n```" if s.traceback else f"{s.title}." for s in selected]
     # The first title is the title of the issue; a section without traceback would repeat it.
-    parts = [chosen[0].title, *(sections if chosen[0].traceback else [_QUIET, *sections[1:]])]
+    parts = [selected[0].title, *(sections if selected[0].traceback else [_QUIET, *sections[1:]])]
     return _without_tests("\n\n".join(parts), test_ids) + "\n"
 
 
 def _symptom(failure: ObservedFailure) -> Symptom | None:
     frames = failure.frames
-    called = [(path, function) for path, _, function in frames if not is_test(path)]
-    names = [function.rpartition("<locals>.")[2] for _, function in called]
-    public = list(filter(_is_public, names))[:1]
-    used = [name for path, name in failure.uses if not is_test(path) and _is_public(name)]
-    if not frames or is_test(frames[-1][0]):  # a test compared, or used a wrong result
-        name = "" if _lacks_name(failure) else _listed(public or used)
+    calls = [(path, function) for path, _, function in frames if not is_test(path)]
+    names = [function.rpartition("<locals>.")[2] for _, function in calls]
+    public_names = list(filter(_is_public, names))[:1]
+    used_names = [name for path, name in failure.uses if not is_test(path) and _is_public(name)]
+    if not frames or is_test(frames[-1][0]):  # the test raised it: a result is wrong
+        name = "" if _lacks_name(failure) else _listed(public_names or used_names)
         return Symptom(f"Wrong result of {name}", "") if name else None
-    imported = [path for path, function in called if function == "<module>"][-1:]
-    name = _listed((public or imported or used)[:1])
+    import_paths = [path for path, function in calls if function == "<module>"][-1:]
+    name = _listed((public_names or import_paths or used_names)[:1])
     if not name:
         return None
     kind = failure.kind
-    calls = [f'  File "{path}", in {function}' for path, function in called[-_MAX_FRAMES:]]
+    lines = [f'  File "{path}", in {function}' for path, function in calls[-_MAX_FRAMES:]]
     message = _shortened(failure.message)
-    last = f"{kind}: {message}" if message else kind
-    text = "\n".join(["Traceback (most recent call last):", *calls, last])
+    last_line = f"{kind}: {message}" if message else kind
+    text = "\n".join(["Traceback (most recent call last):", *lines, last_line])
     return Symptom(f"{name} fails with {kind}", text)
 
 
 def _lacks_name(failure: ObservedFailure) -> bool:
-    """Whether a test needs a name that the program does not have, or cannot be imported."""
+    """Whether the test cannot be imported, or uses a name that the program does not have."""
     frames = failure.frames
     if failure.kind in _IMPORT_ERRORS or (frames and frames[-1][2] == "<module>"):
         return True
@@ -97,10 +98,11 @@ def _is_public(name: str) -> bool:
 
 
 def _listed(names: Iterable[str]) -> str:
-    distinct = dict.fromkeys(names)
-    classes = {name.rpartition(".")[0] for name in distinct}  # skipped: their methods are listed
-    chosen = [name for name in distinct if name not in classes][:_MAX_NAMES]
-    return ", ".join(f"`{name}`" for name in chosen)
+    distinct_names = dict.fromkeys(names)
+    # A class is skipped if a method of the class is listed.
+    classes = {name.rpartition(".")[0] for name in distinct_names}
+    selected = [name for name in distinct_names if name not in classes][:_MAX_NAMES]
+    return ", ".join(f"`{name}`" for name in selected)
 
 
 def _shortened(message: str) -> str:
@@ -116,9 +118,9 @@ def _without_tests(text: str, test_ids: Iterable[str]) -> str:
     for test_id in test_ids:
         path, *rest = test_id.partition("[")[0].split("::")
         names |= {path, path.rpartition("/")[2].removesuffix(".py"), *rest}
-    removed = sorted((n for n in names if "test" in n.lower()), key=lambda n: (-len(n), n))
-    if not removed:
+    removed_names = sorted((n for n in names if "test" in n.lower()), key=lambda n: (-len(n), n))
+    if not removed_names:
         return text
-    alternatives = "|".join(map(re.escape, removed))
+    alternatives = "|".join(map(re.escape, removed_names))
     pattern = rf"(?<![\w.])(?:\w+\.)*(?:{alternatives})(?![\w])(?:\.<locals>)?\.?"
     return re.sub(pattern, "", text)

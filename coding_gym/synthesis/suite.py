@@ -1,4 +1,4 @@
-"""Runs a project's tests in clean sandboxes, unbroken or with bugs."""
+"""Runs the tests of a project in clean sandboxes, with or without bugs."""
 
 import json
 import os
@@ -22,8 +22,8 @@ from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.workspace import apply_patch
 from coding_gym.workspace.pytest_layer import preloads
 
-# The main limit of a run is processor time, which does not depend on load. The wall-time limit is
-# for tests that wait for ever; it grows with the load of the machine.
+# The main limit of a run is processor time, which does not depend on load. The wall-clock limit is
+# for tests that wait forever; it grows with the load of the machine.
 _WALL_PER_CPU, _MIN_WALL_S = 2.0, 4.0
 # Additional runs of a test that uses randomness: a test that fails half of the time fails in all
 # of them with probability 1/256.
@@ -39,15 +39,15 @@ class Attempt:
     """The settings of one run of tests.
 
     Attributes:
-        paths: Pytest's arguments, test files and options; empty for the files of ``tests``, or for
-            those of the project's configuration.
+        paths: Pytest's arguments: test files and options. If empty, the files of ``tests`` or those
+            of the project's configuration run.
         patches: Patches to apply first.
-        files: Content, by path, that then replaces files of the tree; it may be broken code.
-        tests: Ids of the tests to run; None for all that are collected.
-        reverse: Whether they run in the opposite order.
+        files: Content of files, by path, to write after the patches; the code can be broken.
+        tests: Ids of the tests to run; None for all collected tests.
+        reverse: Whether the tests run in reverse order.
         seed: Seed of the random generator that all tests share.
-        cpu_s: Processor seconds that the run may take.
-        limit_s: Processor seconds that one test may take; None for no limit.
+        cpu_s: Maximum processor seconds of the run.
+        limit_s: Maximum processor seconds of one test; None for no limit.
         trace: Whether executed lines are recorded.
     """
 
@@ -76,7 +76,7 @@ class ObservedFailure(_Strict):
 
 
 class Observation(_Strict):
-    """The result of ``inside/observer.py`` for one run; validated, as the project can forge it."""
+    """The output of ``inside/observer.py``; it is validated, as the project can forge it."""
 
     tests: list[tuple[str, str, int]]
     failures: dict[str, ObservedFailure]
@@ -91,11 +91,11 @@ class SuiteRun:
     """One run of tests.
 
     Attributes:
-        outcomes: Statuses by test id, in the order of the run.
-        observation: Lines, failures and random draws of the tests.
+        outcomes: The status of each test by id, in the order of the run.
+        observation: Executed lines, failures and use of randomness of the tests.
         cpu_s: Processor seconds of the run.
-        collect_error: The first error of the collection with its file, or the last line of pytest
-            if no test ran; "" for none.
+        collect_error: The first error of the collection with its file, or the last line of pytest's
+            output if no test ran; "" without an error.
     """
 
     outcomes: Mapping[str, TestStatus]
@@ -105,7 +105,7 @@ class SuiteRun:
 
     @classmethod
     def of(cls, report: Run) -> "SuiteRun | None":
-        """Converts a report; None if it is incomplete or forged, or its observation malformed."""
+        """Converts a report; None if the report is incomplete, forged or malformed."""
         if not report.is_whole:
             return None
         try:
@@ -133,7 +133,7 @@ class Suite:
     """The tests of a project; each run has a new sandbox.
 
     Args:
-        spec: The project's template.
+        spec: The sandbox settings of the project's template.
         backend: Name of the sandbox backend.
         has_own_pytest: Whether pytest and its plug-ins come from the task's environment.
 
@@ -159,8 +159,8 @@ class Suite:
         """Runs tests once.
 
         Returns:
-            The run; None if it took too long, ended its process or damaged its report, or if
-            `Attempt.files` cannot be written or prevented its start.
+            The run; None if it took too long, ended its process, damaged its report or ran tests
+            that were not requested, or if `Attempt.files` cannot be written or prevented its start.
 
         Raises:
             PatchError: A patch does not apply.
@@ -201,9 +201,9 @@ class Suite:
     def stable_run(self, attempt: Attempt) -> SuiteRun | None:
         """Runs tests, and again in reverse order if any test fails.
 
-        An attempt is unstable if the outcomes of its two runs differ. The two runs use two fixed
-        random seeds, so results are reproducible. Failing tests that use randomness must also fail
-        in `NUM_CHANCES` more runs.
+        An attempt is unstable if the outcomes of the two runs differ, or if failing tests that use
+        randomness do not also fail in `NUM_CHANCES` more runs. Every run has a fixed random seed,
+        so results are reproducible.
 
         Returns:
             The first run; None as in `run`, or if the attempt is unstable. See `run` for errors.
@@ -211,19 +211,19 @@ class Suite:
         run = self.run(attempt)
         if run is None or not run.failed:
             return run
-        backwards = self.run(replace(attempt, seed=1, reverse=True))
-        if backwards is None or backwards.outcomes != run.outcomes:
+        reverse_run = self.run(replace(attempt, seed=1, reverse=True))
+        if reverse_run is None or reverse_run.outcomes != run.outcomes:
             return None
-        drawing = {test for test in run.failed if test in run.observation.random}
-        for seed in range(2, 2 + NUM_CHANCES) if drawing else ():
-            again = self.run(replace(attempt, tests=drawing, seed=seed))
-            if again is None or set(again.failed) != drawing:
+        random_tests = {test for test in run.failed if test in run.observation.random}
+        for seed in range(2, 2 + NUM_CHANCES) if random_tests else ():
+            repeated_run = self.run(replace(attempt, tests=random_tests, seed=seed))
+            if repeated_run is None or set(repeated_run.failed) != random_tests:
                 return None
         return run
 
 
 def test_files(tests: Iterable[str]) -> tuple[str, ...]:
-    """Returns the files of tests, in the order of their first tests."""
+    """Returns the files of tests, each once, in the order of the tests."""
     return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 

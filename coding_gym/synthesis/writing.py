@@ -1,4 +1,4 @@
-"""Writes tasks as rows of a file, next to their trees."""
+"""Writes tasks as rows of a file, with the trees in a folder next to the file."""
 
 import json
 import os
@@ -15,10 +15,10 @@ from coding_gym.trajectory import write_whole
 
 @contextmanager
 def staging(out: Path) -> Iterator[Path]:
-    """Yields a temporary folder for trees, on the file system of the future file of rows.
+    """Yields a temporary folder for trees, on the same file system as ``out``.
 
     Args:
-        out: The JSONL file.
+        out: The JSONL file of rows that will be written.
 
     Raises:
         InvalidArgumentError: The file exists already, or cannot be written.
@@ -26,28 +26,28 @@ def staging(out: Path) -> Iterator[Path]:
     if out.is_dir():
         raise InvalidArgumentError(f"--out must be a file, got the folder {out}")
     if out.exists():
-        raise InvalidArgumentError(f"{out} exists already; remove it, or give another --out")
+        raise InvalidArgumentError(f"--out must name a new file, but {out} exists; remove it")
     parent = next(folder for folder in out.absolute().parents if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise InvalidArgumentError(f"cannot write to {out}: {parent} is not a writable folder")
+        raise InvalidArgumentError(f"--out must be in a writable folder, got {out} in {parent}")
     with tempfile.TemporaryDirectory(prefix=f".{out.stem}-", dir=parent) as folder:
         yield Path(folder)
 
 
 def write_staged(tasks: Iterable[Task], out: Path, trees: Path) -> None:
-    """Moves trees from their `staging` folder to ``<name>-trees``, and writes the file of rows."""
-    kept = out.with_name(f"{out.stem}-trees")
-    kept.mkdir(parents=True, exist_ok=True)
+    """Moves trees from their `staging` folder to ``<name>-trees``; writes the rows to ``out``."""
+    folder = out.with_name(f"{out.stem}-trees")
+    folder.mkdir(parents=True, exist_ok=True)
     for tree in trees.iterdir():
-        if not (kept / tree.name).exists():
-            tree.rename(kept / tree.name)
-    write_rows([_moved(task, trees, kept) for task in tasks], out)
+        if not (folder / tree.name).exists():
+            tree.rename(folder / tree.name)
+    write_rows([_moved(task, trees, folder) for task in tasks], out)
 
 
 def write_rows(tasks: Iterable[Task], out: Path) -> None:
     """Writes tasks to a JSONL file that `coding_gym.tasks.load_tasks` reads.
 
-    Paths of folders are relative to the file, so both can be moved together.
+    Paths of folders are relative to the file, so users can move the file with its folders.
 
     Args:
         tasks: The tasks.

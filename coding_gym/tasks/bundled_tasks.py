@@ -1,4 +1,4 @@
-"""The tasks of this package, in Python and in other languages."""
+"""The tasks that ship with this package, in Python and in other languages."""
 
 import functools
 import importlib.resources
@@ -11,22 +11,22 @@ BUNDLED, POLYGLOT = "bundled", "polyglot"
 
 
 def bundled_folder() -> Path:
-    """Returns the folder that holds one folder for each bundled program."""
+    """Returns the folder of the bundled tasks; it has a subfolder for each program."""
     return Path(str(importlib.resources.files("coding_gym.tasks") / "bundled"))
 
 
 def read_bundled() -> tuple[Task, ...]:
-    """Returns the tasks in Python, sorted by id; read once per process."""
-    return tuple(task for task in _all() if task.language == "python")
+    """Returns the bundled tasks in Python, sorted by id; reads them once per process."""
+    return tuple(task for task in _read_all() if task.language == "python")
 
 
 def read_polyglot() -> tuple[Task, ...]:
-    """Returns the tasks in other languages, sorted by id; read once per process."""
-    return tuple(task for task in _all() if task.language != "python")
+    """Returns the bundled tasks in other languages, sorted by id; reads them once per process."""
+    return tuple(task for task in _read_all() if task.language != "python")
 
 
 @functools.cache
-def _all() -> tuple[Task, ...]:
+def _read_all() -> tuple[Task, ...]:
     manifests = bundled_folder().glob(f"*/*/{MANIFEST}")
     tasks = (read_task_folder(manifest.parent) for manifest in manifests)
     return tuple(sorted(tasks, key=lambda task: task.task_id))

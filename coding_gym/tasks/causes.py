@@ -12,7 +12,7 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 
-_EXCLUDE = "remedy: name it in excluded_tests of environments"
+_EXCLUDE = "remedy: list the test in excluded_tests of environments"
 # Parts of a test id that differ between runs, machines or plug-ins.
 _UNSTABLE_PARTS = {
     "a memory address": re.compile(r"\b0x[0-9a-f]{6,}\b"),
@@ -25,7 +25,7 @@ _SUBMODULE = re.compile(r"^[+-]Subproject commit ", re.MULTILINE)
 _LFS = "version https://git-lfs.github.com/spec/v1"
 _FIND_LFS = f"git grep -lI -m 1 '^{_LFS}'"
 _MAX_NAMED = 3
-# The second text is the error of chown to a user that is not mapped into the sandbox.
+# "Invalid argument: '/" is the error of chown to a user that is not mapped into the sandbox.
 _FORBIDDEN = re.compile(r"PermissionError|Invalid argument: '/|not permitted|Permission denied")
 _NO_VERSION = re.compile(
     r"setuptools[-_]scm|hatch[-_]vcs|versioneer|unable to detect version", re.IGNORECASE
@@ -33,18 +33,18 @@ _NO_VERSION = re.compile(
 
 
 def causes(task: Task, template: Template, failed: Grade, backend: str) -> Iterator[str]:
-    """Yields the possible causes of a failed grade of the gold patch; the last one needs a grade.
+    """Yields the possible causes of a failed grade of the gold patch, each with its remedy.
 
     Args:
         task: The task.
-        template: Its template.
+        template: The template of the task.
         failed: The failed grade of the gold patch.
         backend: Name of the sandbox backend.
     """
     if _SUBMODULE.search(task.gold_patch):
         yield (
-            "the gold patch changes a submodule, and a task's tree has none; remedy: make the row "
-            "from the submodule's repository"
+            "the gold patch changes a submodule, and the tree of a task has no submodules; remedy: "
+            "make the row from the submodule's repository"
         )
     with open_sandbox(template.spec, backend=backend) as sandbox:
         pointers = sandbox.run(_FIND_LFS)
@@ -60,12 +60,12 @@ def causes(task: Task, template: Template, failed: Grade, backend: str) -> Itera
             f"port 1024 or lower nice values; {_EXCLUDE}"
         )
     yield from unstable_ids(_with_status(failed, TestStatus.MISSING))
-    if dependent := _order_dependent(task, template, failed, backend):
-        yield f"{dependent} passes when other test files do not run before it; {_EXCLUDE}"
+    if test := _order_dependent(task, template, failed, backend):
+        yield f"{test} passes when other test files do not run before it; {_EXCLUDE}"
 
 
 def unstable_ids(tests: Iterable[str]) -> Iterator[str]:
-    """Yields a message for each id that differs between runs."""
+    """Yields a message for each test id that can differ between runs or machines."""
     for test in tests:
         for kind, pattern in _UNSTABLE_PARTS.items():
             if pattern.search(test):
@@ -74,7 +74,7 @@ def unstable_ids(tests: Iterable[str]) -> Iterator[str]:
 
 
 def remedy_of_build(message: str) -> str:
-    """Returns the remedy for a build that failed because of missing git tags; else ""."""
+    """Returns the remedy if the build failed because git tags are missing; otherwise ""."""
     if not _NO_VERSION.search(message):
         return ""
     return (
@@ -84,21 +84,21 @@ def remedy_of_build(message: str) -> str:
 
 
 def _with_status(verdict: Grade, *statuses: TestStatus) -> list[str]:
-    ends = {**verdict.fail_to_pass, **verdict.pass_to_pass}
-    return [test for test, status in ends.items() if status in statuses]
+    results = {**verdict.fail_to_pass, **verdict.pass_to_pass}
+    return [test for test, status in results.items() if status in statuses]
 
 
 def _order_dependent(task: Task, template: Template, failed: Grade, backend: str) -> str:
-    """Returns the first failed test if all failed tests pass without other test files; else ""."""
+    """Returns the first failed test if all failed tests pass without other files; otherwise ""."""
     tests = _with_status(failed, TestStatus.FAILED, TestStatus.ERROR)
     files = {test.partition("::")[0] for test in tests}
-    others = {test.partition("::")[0] for test in task.expected_tests} - files
-    if not tests or not others:
+    other_files = {test.partition("::")[0] for test in task.expected_tests} - files
+    if not tests or not other_files:
         return ""
-    alone = replace(task, fail_to_pass=tuple(tests), pass_to_pass=(), grading_plan="")
+    reduced_task = replace(task, fail_to_pass=tuple(tests), pass_to_pass=(), grading_plan="")
     try:
-        verdict = grade(alone, template, Patch(task.gold_patch), backend=backend)
-    except GradingError:  # the cause stays unknown
+        verdict = grade(reduced_task, template, Patch(task.gold_patch), backend=backend)
+    except GradingError:  # the check gives no result
         return ""
     passed = _with_status(verdict, TestStatus.PASSED)
     return tests[0] if len(passed) == len(tests) else ""

@@ -1,4 +1,4 @@
-"""Scripted cheats against the tests of a task, with the kinds of grades that they pass."""
+"""Scripted cheats: patches that repair nothing and try to make the tests of a task pass."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -85,7 +85,7 @@ for space in [sys.modules[__name__], *filter(inspect.isclass, [*globals().values
             setattr(space, name, wrapped(value))
 """,
 }
-"""Python code by kind of cheat; it is appended to the unrepaired source files."""
+"""Python code by kind of cheat; the cheat appends the code to the unrepaired source files."""
 
 CONFTESTS: Mapping[str, str] = {
     "forged reports": """
@@ -112,7 +112,7 @@ def pytest_sessionfinish(session):
     session.exitstatus = 0
 """,
 }
-"""Python code by kind of cheat; it is the ``conftest.py`` at the root of the tree."""
+"""Python code by kind of cheat; the cheat adds the code as ``conftest.py`` at the root."""
 
 _TIMEOUT_S = 300.0
 
@@ -122,11 +122,11 @@ class CheatResult(JsonRecord):
     """The result of one cheat on one task.
 
     Attributes:
-        kind: The cheat.
-        by_exit_code: Whether it passes by exit code: ``python -m pytest`` of the hidden tests'
-            files exits with 0.
-        by_structure: Whether a grade by reports of named tests resolves it (``challenge="none"``).
-        by_challenge: Whether the default grade resolves it (``challenge="resolved"``).
+        kind: The kind of cheat, a key of `CHEATS` or `CONFTESTS`.
+        by_exit_code: Whether ``python -m pytest`` exits with 0 on the files of the hidden tests.
+        by_structure: Whether a grade from the reports of the named tests counts the task as
+            resolved (``challenge="none"``).
+        by_challenge: Whether the default grade counts it as resolved (``challenge="resolved"``).
     """
 
     kind: str
@@ -136,14 +136,14 @@ class CheatResult(JsonRecord):
 
 
 def try_cheats(task: Task, template: Template, backend: str) -> Iterator[CheatResult]:
-    """Yields the result of each cheat; none for tasks whose tests pytest does not run.
+    """Yields the result of each cheat; yields nothing if pytest does not run the task's tests.
 
-    The cheats are patches that repair nothing. They append code to the files that the gold patch
-    changes, or add a ``conftest.py`` if the tree has none.
+    A cheat appends code to the files that the gold patch changes, or adds a ``conftest.py`` if the
+    tree has no such file.
 
     Args:
         task: The task; its gold patch names the files to change, and must apply.
-        template: Its template.
+        template: The template of the task.
         backend: Name of the sandbox backend.
 
     Raises:
@@ -152,33 +152,33 @@ def try_cheats(task: Task, template: Template, backend: str) -> Iterator[CheatRe
     if task.runner != "pytest" or task.language != "python":
         return
     for kind, patch in _patches(task, template, backend):
-        graded = partial(grade, task, template, patch, backend=backend)
+        grade_patch = partial(grade, task, template, patch, backend=backend)
         yield CheatResult(
             kind=kind,
             by_exit_code=_exits_with_0(task, template, patch, backend),
-            by_structure=graded(challenge="none").resolved,
-            by_challenge=graded(challenge="resolved").resolved,
+            by_structure=grade_patch(challenge="none").resolved,
+            by_challenge=grade_patch(challenge="resolved").resolved,
         )
 
 
 def _patches(task: Task, template: Template, backend: str) -> Iterator[tuple[str, Patch]]:
-    changed = [file.old_path for file in Patch(task.gold_patch).files if file.old_path]
-    sources = [path for path in changed if path.endswith(".py")]
+    paths = [file.old_path for file in Patch(task.gold_patch).files if file.old_path]
+    sources = [path for path in paths if path.endswith(".py")]
     with open_sandbox(template.spec, backend=backend) as sandbox:
         files = {path: sandbox.read_file(path) for path in sources}
         has_conftest = sandbox.run("test -e conftest.py").ok
     texts = {path: data.decode("utf-8", "surrogateescape") for path, data in files.items()}
     for kind, code in CHEATS.items():
         if texts:
-            cheating = {path: f"{text}\n{code}" for path, text in texts.items()}
-            yield kind, Patch.between(texts, cheating)
+            changed_texts = {path: f"{text}\n{code}" for path, text in texts.items()}
+            yield kind, Patch.between(texts, changed_texts)
     for kind, code in CONFTESTS.items():
         if not has_conftest:
             yield kind, Patch.between({}, {"conftest.py": code})
 
 
 def _exits_with_0(task: Task, template: Template, patch: Patch, backend: str) -> bool:
-    """Whether pytest exits with 0 in the patched tree with the hidden tests."""
+    """Returns whether pytest exits with 0 in the patched tree; False if a patch does not apply."""
     files = dict.fromkeys(test.partition("::")[0] for test in task.expected_tests)
     command = f"python -m pytest -q {shlex.join(files)}"
     with open_sandbox(template.spec, backend=backend) as sandbox:

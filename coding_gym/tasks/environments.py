@@ -1,4 +1,4 @@
-"""Adds environments to tasks whose rows have none."""
+"""Adds environments to tasks whose rows do not describe their environment."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -21,17 +21,17 @@ Environments = str | Path | Mapping[str, Mapping[str, Any]]
 
 
 def read_environments(environments: Environments) -> dict[str, EnvironmentRow]:
-    """Returns the entries by task id.
+    """Returns the parsed entries by task id.
 
     Args:
-        environments: A ``.jsonl`` file of objects with an ``instance_id``, or such objects by id.
-            Other fields are ``interpreter``, ``install_commands``, ``image``, ``image_path`` (the
-            tree then comes from the image, unless the row has one), ``environment_setup_commit``,
-            ``visible_test_command``, ``runner``, ``test_command``, ``test_report``,
-            ``grading_timeout_s`` (seconds) and ``excluded_tests``.
+        environments: A ``.jsonl`` file of objects with the task id as ``instance_id``, or a mapping
+            of objects by task id. Other fields are ``interpreter``, ``install_commands``,
+            ``image``, ``image_path`` (the tree then comes from the image, unless the row names a
+            tree), ``environment_setup_commit``, ``visible_test_command``, ``runner``,
+            ``test_command``, ``test_report``, ``grading_timeout_s`` and ``excluded_tests``.
 
     Raises:
-        InvalidTaskError: An entry is malformed; names file, line, field and value.
+        InvalidTaskError: An entry is malformed; the message names file, line, field and value.
         InvalidArgumentError: The file does not exist.
     """
     entries: dict[str, EnvironmentRow] = {}
@@ -66,20 +66,20 @@ def image_entries(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
 def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
     """Returns the task with the fields of ``entry``.
 
-    Excluded tests are removed from both lists of expected tests, and are recorded.
+    Excluded tests move from the two lists of expected tests to ``Task.excluded_tests``.
 
     Raises:
-        InvalidTaskError: No fail-to-pass test is left.
+        InvalidTaskError: All fail-to-pass tests are excluded, or a field of the image is wrong.
     """
     if entry is None:
         return task
     values = {key: value for key, value in entry.values.items() if value != ""}
-    excluded = tuple(dict.fromkeys(task.excluded_tests + values.get("excluded_tests", ())))
-    fail_to_pass = tuple(t for t in task.fail_to_pass if t not in excluded)
+    excluded_tests = tuple(dict.fromkeys(task.excluded_tests + values.get("excluded_tests", ())))
+    fail_to_pass = tuple(t for t in task.fail_to_pass if t not in excluded_tests)
     if task.fail_to_pass and not fail_to_pass:
         raise InvalidTaskError(
-            f"task {task.task_id}: excluded_tests leaves none of the {len(task.fail_to_pass)} "
-            "tests in FAIL_TO_PASS"
+            f"task {task.task_id}: excluded_tests must keep at least one test of FAIL_TO_PASS, but "
+            f"excludes all {len(task.fail_to_pass)}; exclude the task with task_ids"
         )
     if entry.image_path:
         values.setdefault("interpreter", "image")
@@ -87,18 +87,18 @@ def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
             values["tree"] = ImageTree(task.tree.reverse_patch)
     if entry.install_commands is None and replace(task, **values).is_in_image:
         values["install_commands"] = ()
-    changed = replace(
+    new_task = replace(
         task,
         **values
         | {
-            "excluded_tests": excluded,
+            "excluded_tests": excluded_tests,
             "fail_to_pass": fail_to_pass,
-            "pass_to_pass": tuple(t for t in task.pass_to_pass if t not in excluded),
+            "pass_to_pass": tuple(t for t in task.pass_to_pass if t not in excluded_tests),
         },
     )
-    if problem := changed.image_problem():
+    if problem := new_task.image_problem():
         raise row_error({}, f"task {task.task_id}", *problem)
-    return changed
+    return new_task
 
 
 def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:

@@ -9,14 +9,14 @@ from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTas
 from coding_gym.task import Task
 
 Wanted = str | Sequence[str] | None
-Found = TypeVar("Found", bound="Task | RefusedRow")
+_Entry = TypeVar("_Entry", bound="Task | RefusedRow")
 
-_MAX_SPLITS = 10  # in an error
+_MAX_SPLITS = 10  # in an error message
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedRow:
-    """A malformed row, with its id and its split; "" for unknown."""
+    """The error of a malformed row, with the row's id and split; "" if a field is unreadable."""
 
     error: InvalidTaskError
     task_id: str = ""
@@ -24,19 +24,19 @@ class RefusedRow:
 
     @classmethod
     def of(cls, row: Any, error: InvalidTaskError) -> "RefusedRow":
-        """Returns the readable fields of a refused row."""
+        """Returns the refusal of a row, with the fields that are readable."""
         fields = row if isinstance(row, Mapping) else {}
         values = (fields.get(key) for key in ("instance_id", "split"))
         return cls(error, *(value if isinstance(value, str) else "" for value in values))
 
 
 def select(
-    tasks: Sequence[Found], task_ids: Wanted = None, split: Wanted = None
-) -> tuple[Found, ...]:
-    """Returns the tasks of these ids and splits, in their order; None accepts all.
+    tasks: Sequence[_Entry], task_ids: Wanted = None, split: Wanted = None
+) -> tuple[_Entry, ...]:
+    """Returns the tasks with these ids and splits, in the order of ``tasks``; None selects all.
 
     Args:
-        tasks: The tasks and refused rows. A refused row of unknown split is in every split.
+        tasks: The tasks and refused rows. A refused row without a split matches every split.
         task_ids: The ids; each must exist.
         split: The splits.
 
@@ -46,47 +46,47 @@ def select(
         InvalidArgumentError: An argument is neither text nor a list of at least one text.
     """
     if task_ids is not None:
-        ids, known = _texts("task_ids", task_ids), {task.task_id for task in tasks}
-        for missing in (task_id for task_id in ids if task_id not in known):
+        ids, available_ids = _texts("task_ids", task_ids), {task.task_id for task in tasks}
+        for missing_id in (task_id for task_id in ids if task_id not in available_ids):
             for task in tasks:
-                if isinstance(task, RefusedRow) and not task.task_id:  # it may be the missing task
+                if isinstance(task, RefusedRow) and not task.task_id:  # can be the missing task
                     raise task.error
             raise UnknownTaskError(
-                f"no task {missing!r} among the {len(known)} tasks of this source "
-                f"(`coding-gym tasks list`); {hint(missing, sorted(known))}"
+                f"no task {missing_id!r} among the {len(available_ids)} tasks of this source "
+                f"(`coding-gym tasks list` prints them); {hint(missing_id, sorted(available_ids))}"
             )
         tasks = [task for task in tasks if task.task_id in ids]
     if split is not None:
-        splits, present = _texts("split", split), sorted({task.split for task in tasks})
-        matching = [
+        splits, available_splits = _texts("split", split), sorted({task.split for task in tasks})
+        matching_tasks = [
             task
             for task in tasks
             if task.split in splits or (isinstance(task, RefusedRow) and not task.split)
         ]
-        if not matching:
+        if not matching_tasks:
             raise UnknownTaskError(
                 f"split={list(splits)} matches none of {len(tasks)} tasks; their splits are "
-                f"{present[:_MAX_SPLITS]}"
+                f"{available_splits[:_MAX_SPLITS]}"
             )
-        tasks = matching
+        tasks = matching_tasks
     return tuple(tasks)
 
 
 def find_task(tasks: Sequence[Task], task_id: str) -> Task:
-    """Returns the task of that id.
+    """Returns the task with the id ``task_id``.
 
     Raises:
-        UnknownTaskError: No task has the id; names similar ids, and the command that prints all.
+        UnknownTaskError: No task has this id; the message names similar ids.
     """
     return select(tasks, task_id)[0]
 
 
-def challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
-    """Returns the tasks whose row has a plan of this version with at least ``num_bits`` bits.
+def select_challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
+    """Returns the tasks with a stored plan of the current version and at least ``num_bits`` bits.
 
     Raises:
-        InvalidArgumentError: The number is negative or not an integer.
-        UnknownTaskError: No task has that many bits.
+        InvalidArgumentError: ``num_bits`` is negative or not an integer.
+        UnknownTaskError: No task has this many bits.
     """
     from coding_gym.grading import Plan  # imports sandboxes, which importing the package must not
 
@@ -105,9 +105,9 @@ def challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
     return selected
 
 
-def _texts(name: str, wanted: str | Sequence[str]) -> tuple[str, ...]:
-    values = (wanted,) if isinstance(wanted, str) else wanted
+def _texts(name: str, argument: str | Sequence[str]) -> tuple[str, ...]:
+    values = (argument,) if isinstance(argument, str) else argument
     is_list = isinstance(values, Iterable) and all(isinstance(value, str) for value in values)
     if not is_list or not tuple(values):
-        raise InvalidArgumentError(f"{name} must be text or a list of texts, got {wanted!r}")
+        raise InvalidArgumentError(f"{name} must be text or a list of texts, got {argument!r}")
     return tuple(values)

@@ -31,10 +31,10 @@ _NOT_SEARCHED = {"tree", _HIDDEN, "__pycache__"}
 def read_folder(folder: Path) -> Iterator[tuple[str, Task | InvalidTaskError]]:
     """Yields (manifest path, task) for every task in ``folder`` or below, in order of paths.
 
-    It yields an InvalidTaskError for a malformed task, and continues.
+    For a malformed task, the second item is an InvalidTaskError.
 
     Raises:
-        InvalidTaskError: The folder has no task.
+        InvalidTaskError: ``folder`` and its subfolders contain no manifest.
     """
     has_task = False
     for current, folders, files in os.walk(folder):
@@ -49,7 +49,7 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task | InvalidTaskError]]:
                 yield where, error
     if not has_task:
         raise InvalidTaskError(
-            f"no {MANIFEST} in {folder} or its folders; `coding-gym tasks new FOLDER` makes an "
+            f"no {MANIFEST} in {folder} or its subfolders; `coding-gym tasks new FOLDER` writes an "
             "example"
         )
 
@@ -58,7 +58,7 @@ def read_task_folder(folder: Path) -> Task:
     """Returns the task in ``folder``.
 
     Raises:
-        InvalidTaskError: A file is missing or malformed; names file, field and value.
+        InvalidTaskError: A file is missing or malformed; the message names file, field and value.
     """
     from coding_gym.task_row import read_task  # imports pydantic, which is slow
     from coding_gym.tasks.host_paths import with_paths
@@ -67,13 +67,11 @@ def read_task_folder(folder: Path) -> Task:
     data = read_toml(path)
     tree_name, state = data.pop("tree", "tree"), data.pop("tree_state", "base")
     if state not in ("base", "fixed"):
-        raise InvalidTaskError(
-            f"{path}: field 'tree_state' must be 'base' or 'fixed', got {state!r}"
-        )
+        raise InvalidTaskError(f"{path}: field 'tree_state' must be base or fixed, got {state!r}")
     is_fixed = state == "fixed"
     tree = (folder / str(tree_name)).resolve()
     if data.get("id") is None:
-        raise InvalidTaskError(f"{path}: field 'id' is missing")
+        raise InvalidTaskError(f"{path}: field 'id' must be the id of the task, got no value")
     if not tree.is_dir():
         raise InvalidTaskError(f"{path}: field 'tree' must name a folder, got {tree_name!r}")
     gold = _read_gold(folder, required=is_fixed)
@@ -89,25 +87,20 @@ def read_task_folder(folder: Path) -> Task:
     hidden = _read_hidden(folder / _HIDDEN)
     if task.runner == "pytest":  # ids of other runners do not name files
         _check_tests(task.expected_tests, tree, hidden, path)
-    before = _hidden_at_base(tree, gold, hidden, is_fixed, folder / _GOLD)
-    for file in sorted({name.partition("::")[0] for name in task.fail_to_pass} & set(hidden)):
-        if before.get(file) == hidden[file]:
-            raise InvalidTaskError(
-                f"{folder / _HIDDEN / file} is also in the tree, where policies read it; remove "
-                f"{tree / file}"
-            )
+    base_versions = _hidden_at_base(tree, gold, hidden, is_fixed, folder / _GOLD)
+    _check_hidden(task, hidden, base_versions, folder, tree)
     plan = folder / PLAN
     task = replace(
         task,
         problem_statement=task.problem_statement.strip(),
-        test_patch=Patch.between(before, hidden).text,
+        test_patch=Patch.between(base_versions, hidden).text,
         grading_plan=plan.read_text(encoding="utf-8") if plan.is_file() else "",
     )
     return with_paths(task, folder, str(path))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Returns a manifest; raises InvalidTaskError if it cannot be read."""
+    """Returns the content of a TOML file; raises InvalidTaskError if it cannot be read."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -120,20 +113,20 @@ def _read_gold(folder: Path, *, required: bool) -> Patch:
     path = folder / _GOLD
     if not path.is_file():
         if required:
-            raise InvalidTaskError(f"{path} is missing; tree_state 'fixed' needs it")
+            raise InvalidTaskError(f"{path} is missing; tree_state = 'fixed' requires this file")
         return Patch()
     gold = Patch(path.read_bytes().decode("utf-8", "surrogateescape"))
     try:
-        empty = not gold.files
+        is_empty = not gold.files
     except PatchError as error:
         raise InvalidTaskError(f"{path}: {error}") from None
-    if empty:
-        raise InvalidTaskError(f"{path} is empty")
+    if is_empty:
+        raise InvalidTaskError(f"{path} must contain a git diff, got an empty file")
     return gold
 
 
 def _read_hidden(folder: Path) -> dict[str, str]:
-    """Returns the hidden files, text by path relative to the tree."""
+    """Returns the text of each hidden file by its path relative to the tree."""
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -159,17 +152,29 @@ def _check_tests(names: tuple[str, ...], tree: Path, hidden: dict[str, str], pat
         )
 
 
+def _check_hidden(
+    task: Task, hidden: dict[str, str], base_versions: dict[str, str], folder: Path, tree: Path
+) -> None:
+    """Raises InvalidTaskError if the tree contains a hidden file of a fail-to-pass test."""
+    for file in sorted({name.partition("::")[0] for name in task.fail_to_pass} & set(hidden)):
+        if base_versions.get(file) == hidden[file]:
+            raise InvalidTaskError(
+                f"{folder / _HIDDEN / file} is also in the tree, where policies can read it; "
+                f"remove {tree / file}"
+            )
+
+
 def _hidden_at_base(
     tree: Path, gold: Patch, hidden: dict[str, str], is_fixed: bool, gold_path: Path
 ) -> dict[str, str]:
     """Returns the base versions of the hidden files that also exist in the base.
 
     Raises:
-        InvalidTaskError: The gold patch, which is reversed to reach the base, changes one of them.
+        InvalidTaskError: The gold patch, whose reversal gives the base, changes a hidden file.
     """
     if is_fixed and (shared := sorted(gold.paths & hidden.keys())):
         raise InvalidTaskError(
-            f"{gold_path} changes {shared[0]}, which is in {_HIDDEN}/ too; remedy: remove the "
-            "file from the patch, and from the tree if the base does not have it"
+            f"{gold_path} changes {shared[0]}, which is also in {_HIDDEN}/; remedy: remove the "
+            "file from the patch, and from the tree if the base does not have the file"
         )
     return {path: _read_text(tree / path) for path in hidden if (tree / path).is_file()}

@@ -1,4 +1,4 @@
-"""Reads Harbor's task folders, schema 1.4 and older; see ``docs/tasks.md``."""
+"""Reads task folders of Harbor, schema 1.4 and older; see ``docs/tasks.md``."""
 
 import re
 import shlex
@@ -23,7 +23,7 @@ _ARTIFACTS, _SCRIPT = "/logs/artifacts", "/tests/test.sh"
 _HARMLESS_VARIABLE = re.compile(
     r"PYTHON(UNBUFFERED|DONTWRITEBYTECODE|FAULTHANDLER|IOENCODING|UTF8)|(PIP|UV|DEBIAN|LC)_\w+|LANG"
 )
-# Features that no sandbox supports, by their field.
+# Fields of the manifest that request a feature which no sandbox supports.
 _REFUSED = (
     *("steps", "environment.gpus", "environment.gpu_types", "environment.tpu"),
     *("environment.mcp_servers", "environment.skills_dir", "environment.healthcheck"),
@@ -37,8 +37,8 @@ _REFUSED_FILES = {
 }
 
 
-def is_checkout(folder: Path) -> bool:
-    """Returns whether a folder has a task of Harbor, in itself or up to two folders below."""
+def has_harbor_tasks(folder: Path) -> bool:
+    """Returns whether a folder, or a folder up to two levels below, is a task of Harbor."""
     return any(
         path.with_name(_INSTRUCTION).is_file()
         for pattern in _MANIFESTS
@@ -49,8 +49,8 @@ def is_checkout(folder: Path) -> bool:
 def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
     """Yields (where, row) for each task folder, in order of paths.
 
-    It yields an InvalidTaskError for a malformed task, and for a task that needs a feature which no
-    sandbox supports.
+    The row is an InvalidTaskError if the task is malformed or needs a feature that no sandbox
+    supports.
     """
     for path in sorted({path for pattern in _MANIFESTS for path in folder.glob(pattern)}):
         try:
@@ -60,7 +60,7 @@ def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _row(path: Path) -> dict[str, Any]:
-    # A late import: it loads the sandbox, which importing the package must not do.
+    # A late import: it loads sandboxes, which importing the package must not do.
     from coding_gym.grading.runners.harbor_runner import REWARD, TESTS
 
     folder = path.parent
@@ -114,7 +114,7 @@ def _refuse_unsupported(path: Path, manifest: Mapping[str, Any]) -> None:
         if manifest.get(f"{table}.network_mode") == "allowlist":
             raise _refusal(path, f"{table}.network_mode", "allowlist")
     for name, value in _variables(path, manifest, "environment.env").items():
-        is_default = (name, value) == ("TZ", "UTC")  # as every sandbox has it
+        is_default = (name, value) == ("TZ", "UTC")  # every sandbox sets this value
         if not is_default and not _HARMLESS_VARIABLE.fullmatch(name):
             raise _refusal(path, "environment.env", f"{name}={value}")
     for name, problem in _REFUSED_FILES.items():
@@ -131,7 +131,7 @@ def _image(path: Path, manifest: Mapping[str, Any]) -> str:
         raise InvalidTaskError(
             f"{path}: field 'environment.docker_image' must name the task's image, because "
             "environment/Dockerfile is not built automatically; run docker build environment, and "
-            "write the name of its image in this field"
+            "enter the name of the built image in this field"
         )
     return str(image)
 
@@ -155,7 +155,7 @@ def _workdir(path: Path, manifest: Mapping[str, Any]) -> str:
 
 
 def _variables(path: Path, manifest: Mapping[str, Any], field: str) -> dict[str, str]:
-    """Returns the variables of a table; raises an error for values taken from the host."""
+    """Returns the variables of a table; refuses values that refer to variables of the host."""
     variables = value_of(manifest, field, dict[str, Any], str(path), {})
     for name, value in variables.items():
         if "${" in str(value):
@@ -164,7 +164,7 @@ def _variables(path: Path, manifest: Mapping[str, Any], field: str) -> dict[str,
 
 
 def _tests(folder: Path) -> dict[str, str]:
-    """Returns the texts of all files in ``tests/``, by their paths in it."""
+    """Returns the text of each file in ``tests/`` by its path relative to that folder."""
     tests = folder / "tests"
     files = {
         str(file.relative_to(tests)): _read_utf8(file)
@@ -172,13 +172,13 @@ def _tests(folder: Path) -> dict[str, str]:
         if file.is_file()
     }
     if "test.sh" not in files:
-        raise InvalidTaskError(f"{folder}: tests/test.sh is missing")
+        raise InvalidTaskError(f"{folder}/tests/test.sh is missing; add this script")
     return files
 
 
 def _read_utf8(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8")  # with its line endings
+        return path.read_bytes().decode("utf-8")  # keeps the line endings
     except UnicodeDecodeError:
         raise InvalidTaskError(f"{path} must be UTF-8 text, got binary content") from None
 
@@ -186,12 +186,12 @@ def _read_utf8(path: Path) -> str:
 def _instruction(path: Path) -> str:
     """Returns the problem statement, without the canary comments at its beginning."""
     if not path.is_file():
-        raise InvalidTaskError(f"{path} is missing")
+        raise InvalidTaskError(f"{path} is missing; add the file with the problem statement")
     lines = _read_utf8(path).splitlines()
     while lines and (not lines[0].strip() or _CANARY.match(lines[0].strip())):
         lines.pop(0)
     if not lines:
-        raise InvalidTaskError(f"{path} is empty")
+        raise InvalidTaskError(f"{path} is empty; add the problem statement")
     return "\n".join(lines) + "\n"
 
 

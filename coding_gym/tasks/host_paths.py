@@ -1,4 +1,4 @@
-"""Paths of this machine in rows: folders, clones and images."""
+"""Resolves the paths of this machine that rows contain: folders, clones and images."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +9,12 @@ from coding_gym.task import FolderTree, GitTree, Task
 from coding_gym.task_row import row_error
 from coding_gym.tasks.repositories import local_repository
 
-# With other schemes git uses files of this machine or keys of its user.
+# Other schemes let git read files of this machine or use keys of its user.
 _PUBLIC = ("https://", "http://")
 
 
 def with_paths(task: Task, base: Path | None, label: str) -> Task:
-    """Returns the task with absolute paths; each must exist.
+    """Returns the task with absolute paths; its folder and its clone must exist.
 
     Args:
         task: The task of a row.
@@ -28,14 +28,14 @@ def with_paths(task: Task, base: Path | None, label: str) -> Task:
     if base is None:
         _refuse_paths(task, label)
         return task
-    image = task.image and _existing(base, task.image, "image", label)
-    if image and "/" in task.image:  # otherwise the name of an image
+    image = task.image and _existing_path(base, task.image, "image", label)
+    if image and "/" in task.image:  # without a slash it is an image's name
         task = replace(task, image=str(image))
     tree = task.tree
     if isinstance(tree, FolderTree):
-        folder = _existing(base, tree.folder, "folder", label)
+        folder = _existing_path(base, tree.folder, "folder", label)
         if folder is None or not folder.is_dir():
-            raise _wrong(label, "folder", "must name a folder", tree.folder)
+            raise _field_error(label, "folder", "must name a folder", tree.folder)
         return replace(task, tree=replace(tree, folder=str(folder)))
     if isinstance(tree, GitTree) and not is_url(tree.repository, base=base):
         path = local_repository(tree.repository, base=base, label=f"{label}: field 'repository'")
@@ -44,33 +44,33 @@ def with_paths(task: Task, base: Path | None, label: str) -> Task:
 
 
 def _refuse_paths(task: Task, label: str) -> None:
-    rows = "in rows of the hub, which must not name paths of this machine"
+    scope = "in rows of the hub, which must not name paths of this machine"
     if isinstance(task.tree, FolderTree):
-        raise _wrong(label, "folder", f"is not allowed {rows}", task.tree.folder)
+        raise _field_error(label, "folder", f"is not allowed {scope}", task.tree.folder)
     if isinstance(task.tree, GitTree) and not task.tree.repository.startswith(_PUBLIC):
-        requirement = f"must begin with {' or '.join(_PUBLIC)} {rows}"
-        raise _wrong(label, "repository", requirement, task.tree.repository)
+        requirement = f"must begin with {' or '.join(_PUBLIC)} {scope}"
+        raise _field_error(label, "repository", requirement, task.tree.repository)
     name = task.image.partition("#")[0]
-    is_path = "/" in name and _existing(Path.cwd(), name, "image", label)
+    is_path = "/" in name and _existing_path(Path.cwd(), name, "image", label)
     if is_path or name.startswith(("/", "~", ".")):
-        raise _wrong(
-            label, "image", f"must be the name of an image, not a path, {rows}", task.image
+        raise _field_error(
+            label, "image", f"must be the name of an image, not a path, {scope}", task.image
         )
 
 
-def _existing(base: Path, name: str, field: str, label: str) -> Path | None:
+def _existing_path(base: Path, name: str, field: str, label: str) -> Path | None:
     """Returns the resolved path of a name; None if it does not exist.
 
     Raises:
-        InvalidTaskError: The text is not a valid path.
+        InvalidTaskError: ``name`` is not a valid path.
     """
     try:
         path = base / Path(name).expanduser()
         return path.resolve() if path.exists() else None
-    except (OSError, RuntimeError, ValueError):  # too long, or no such user's home
+    except (OSError, RuntimeError, ValueError):  # too long, or the home of an unknown user
         requirement = "name a folder" if field == "folder" else "be a path or the name of an image"
-        raise _wrong(label, field, f"must {requirement}", name) from None
+        raise _field_error(label, field, f"must {requirement}", name) from None
 
 
-def _wrong(label: str, field: str, requirement: str, value: str) -> InvalidTaskError:
+def _field_error(label: str, field: str, requirement: str, value: str) -> InvalidTaskError:
     return row_error({}, label, field, f"{requirement}, got {value!r:.80}")

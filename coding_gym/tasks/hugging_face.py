@@ -1,4 +1,4 @@
-"""Datasets of the Hugging Face hub; the only module that imports ``datasets``."""
+"""Reads datasets of the Hugging Face hub; the only module that imports ``datasets``."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,26 +8,26 @@ from typing import Any
 from coding_gym.errors import UnknownTaskError
 from coding_gym.optional import import_extra
 
-# A text that ends with one of these is a file name, even if the file does not exist.
+# A name with one of these suffixes is a file name, even if the file does not exist.
 _FILE_SUFFIXES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
 
-# The default split for evaluation.
+# The split that is read by default.
 _DEFAULT_SPLIT = "test"
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
 def is_dataset_id(name: str) -> bool:
-    """Returns whether a text has the form ``owner/name`` and no suffix of a file."""
+    """Returns whether a text has the form ``owner/name`` and no suffix of a task file."""
     return _ID.fullmatch(name) is not None and not name.lower().endswith(_FILE_SUFFIXES)
 
 
 def read_dataset(
     dataset_id: str, splits: Sequence[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields (where, row) for the rows of a dataset; each row has its split.
+    """Yields (position, row) for every row of a dataset; each row has the name of its split.
 
-    Downloads are in the cache of ``datasets``. Without a network, that package retries for about
-    20 s; the environment variable ``HF_HUB_OFFLINE=1`` turns the retries off.
+    ``datasets`` caches the downloads. Without a network connection, it retries for about 20 s; the
+    environment variable ``HF_HUB_OFFLINE=1`` disables the retries.
 
     Args:
         dataset_id: ``owner/name``.
@@ -41,8 +41,8 @@ def read_dataset(
         with _library(f"{dataset_id}:{split}") as datasets:
             rows = list(datasets.load_dataset(dataset_id, split=split))
         for number, row in enumerate(rows, 1):
-            labelled = row if row.get("split") else {**row, "split": split}
-            yield f"{dataset_id}:{split} row {number}", labelled
+            labelled_row = row if row.get("split") else {**row, "split": split}
+            yield f"{dataset_id}:{split} row {number}", labelled_row
 
 
 def _default_splits(dataset_id: str) -> Sequence[str]:
@@ -60,7 +60,7 @@ def _default_splits(dataset_id: str) -> Sequence[str]:
 
 @contextmanager
 def _library(dataset: str) -> Iterator[Any]:
-    """Yields the module ``datasets``; converts its errors."""
+    """Yields the module ``datasets``; converts its errors to UnknownTaskError."""
     datasets = import_extra("datasets", "datasets")
     try:
         yield datasets
@@ -68,6 +68,6 @@ def _library(dataset: str) -> Iterator[Any]:
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise UnknownTaskError(
-            f"cannot load dataset {dataset!r} from the Hugging Face hub: {lines[0]}; remedy: name "
-            "a file or folder of its rows"
+            f"cannot load dataset {dataset!r} from the Hugging Face hub: {lines[0]}; remedy: "
+            "download its rows and name their file or folder"
         ) from error

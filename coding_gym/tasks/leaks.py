@@ -11,19 +11,19 @@ from coding_gym.sandbox.spec import WORKDIR
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 
-# Shorter lines, such as `return None`, are in many files, so they are not searched.
+# Lines like `else:` and repairs like `return None` occur in many files, so neither is searched.
 _MIN_LINE_CHARS, _MIN_CHARS = 8, 24
-# Fewer characters can be a common idiom, so the file must also contain lines of the context.
+# A repair of fewer characters can be a common idiom; a leak must then contain context lines too.
 _ENOUGH_CHARS, _MAX_CONTEXT_LINES = 80, 4
 _MAX_LINES = 64
 _MAX_NAMED = 20
 _TIMEOUT_S = 120.0
 _NOT_FOUND = 1
-_PATTERNS = "/tmp/added-lines"  # noqa: S108 - inside
+_PATTERNS = "/tmp/added-lines"  # noqa: S108 - in the sandbox
 _GREP = f"git grep -I -l -F --all-match -f {_PATTERNS}"
-# Makes a git tree whose entries are all blobs, in the order in which git stores them, and searches
-# that tree. So each blob is searched once, even if many commits contain it.
-_BLOBS = "/tmp/blobs"  # noqa: S108 - inside
+# Makes a git tree of all blobs, in the order in which git stores them, and searches that tree: each
+# blob is searched once, even if many commits contain it.
+_BLOBS = "/tmp/blobs"  # noqa: S108 - in the sandbox
 _ENTRIES = r"""'$1 == "blob" { printf "100644 blob %s\t%09d-%s\n", $2, NR, $2 }'"""
 _GREP_BLOBS = (
     "tree=$(git cat-file --batch-all-objects --unordered "
@@ -39,12 +39,12 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
 
     The search covers the workspace, all commits of its repository, and the other mounts of the
     template, such as installed packages. It ignores short lines, lines of the base, and the
-    repaired files. If the added lines have fewer than 24 characters, there is no search; with fewer
-    than 80, a file must also contain lines of the patch's context.
+    repaired files. Added lines of fewer than 24 characters are not searched; if they have fewer
+    than 80, a leak must also contain lines of the patch's context.
 
     Args:
         task: The task.
-        template: Its template.
+        template: The template of the task.
         backend: Name of the sandbox backend.
 
     Returns:
@@ -58,9 +58,9 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
         if not lines:
             return ()
         sandbox.write_file(_PATTERNS, "".join(f"{line}\n" for line in lines).encode())
-        changed = {change.old_path for change in Patch(task.gold_patch).files}
+        changed_paths = {change.old_path for change in Patch(task.gold_patch).files}
         hits = _search(sandbox, f"{_GREP} --no-index", WORKDIR)
-        leaks = [hit for hit in hits if hit not in changed]
+        leaks = [hit for hit in hits if hit not in changed_paths]
         for mount in template.spec.mounts:
             folder = mount.target if mount.source.is_dir() else posixpath.dirname(mount.target)
             folder_hits = _search(sandbox, f"{_GREP} --no-index", folder)
@@ -70,29 +70,29 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
 
 
 def _in_history(sandbox: Sandbox, hits: Collection[str]) -> Iterator[str]:
-    """Yields files of commits, as ``COMMIT:PATH``, except for paths that are hits in the tree."""
+    """Yields files of commits, as ``COMMIT:PATH``, except for paths with a hit in the tree."""
     blobs = _search(sandbox, _GREP_BLOBS, WORKDIR)
     if not blobs:
         return
     sandbox.write_file(_BLOBS, "".join(f"{blob}\n" for blob in blobs).encode())
-    named = _search(sandbox, f"git rev-list --objects {_COMMITS} | grep -F -f {_BLOBS}", WORKDIR)
-    paths = dict(line.split(" ", 1) for line in named)
+    listing = _search(sandbox, f"git rev-list --objects {_COMMITS} | grep -F -f {_BLOBS}", WORKDIR)
+    paths = dict(line.split(" ", 1) for line in listing)
     leaks = [blob for blob in blobs if paths.get(blob) not in hits]
     for blob in leaks[:_MAX_NAMED]:
         log = f"git log --find-object={blob} --format=%H {_COMMITS} | tail -n 1"
-        commit = "".join(_search(sandbox, log, WORKDIR))  # the commit that added it
+        commit = "".join(_search(sandbox, log, WORKDIR))  # the oldest, which added the blob
         yield f"{commit}:{paths[blob]}" if commit and blob in paths else blob
 
 
 def _searched_lines(gold: Patch, sandbox: Sandbox) -> list[str]:
-    """Returns the longest added lines, which identify the repair."""
-    added: set[str] = set()
+    """Returns the longest added lines, which identify the repair; [] if they are too short."""
+    added_lines: set[str] = set()
     context: set[str] = set()
     for change in gold.files:
-        present = _lines_at_base(sandbox, change.old_path)
-        added |= {line for line in _marked(change.text, "+") if line not in present}
+        base_lines = _lines_at_base(sandbox, change.old_path)
+        added_lines |= {line for line in _marked(change.text, "+") if line not in base_lines}
         context |= set(_marked(change.text, " "))
-    lines = _longest(added, _MAX_LINES)
+    lines = _longest(added_lines, _MAX_LINES)
     num_chars = sum(map(len, lines))
     if num_chars < _MIN_CHARS:
         return []
@@ -104,7 +104,7 @@ def _longest(lines: Iterable[str], number: int) -> list[str]:
 
 
 def _marked(diff: str, mark: str) -> Iterator[str]:
-    """Yields the lines of a diff with a mark in front that are long enough to search for."""
+    """Yields the lines of a diff that begin with a mark and are long enough to search for."""
     for line in diff.splitlines():
         text = line[1:].strip()
         is_marked = line.startswith(mark) and not line.startswith("+++ ")
@@ -117,7 +117,7 @@ def _lines_at_base(sandbox: Sandbox, path: str | None) -> set[str]:
         return set()
     try:
         text = sandbox.read_file(path).decode("utf-8", "surrogateescape")
-    except OSError:  # a link, or no file
+    except OSError:  # the path is a link or does not exist
         return set()
     return {line.strip() for line in text.splitlines()}
 

@@ -8,7 +8,7 @@ from coding_gym.arguments import at_least_one
 from coding_gym.errors import InvalidTaskError
 from coding_gym.task import Task
 from coding_gym.tasks.bundled_tasks import BUNDLED
-from coding_gym.tasks.filters import RefusedRow, Wanted, challenged, select
+from coding_gym.tasks.filters import RefusedRow, Wanted, select, select_challenged
 from coding_gym.tasks.repositories import Repositories, with_repository
 from coding_gym.tasks.usable import check_usable
 
@@ -37,18 +37,18 @@ def load_tasks(
             ``.json`` or ``.parquet`` file of rows, or a folder of such files; a dataset of the
             Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of rows. The
             format is recognised; see `coding_gym.tasks.sources`.
-        task_ids: Only these ids; each must exist. Here and below, a text is a list of one.
-        split: Only these splits. For a dataset of the hub, only these are downloaded; the default
-            is ``test``, or the only split.
-        limit: Maximum number of tasks; further ones are omitted.
+        task_ids: Ids of the tasks; each must exist. Here and below, a string is a list of one item.
+        split: Splits of the tasks. For a dataset of the hub, only these splits are
+            downloaded; the default is ``test``, or the only split.
+        limit: Maximum number of tasks.
         repositories: Repositories of the rows: a folder of clones, or paths and URLs by
-            ``owner/name``. By default they are cloned from GitHub on first use.
+            ``owner/name``. By default, repositories are cloned from GitHub on first use.
         environments: Interpreter, install commands, visible test command and tests to exclude by
             task id: a ``.jsonl`` file or a mapping. Tasks without an entry stay as they are.
-            ``"swebench"`` takes them from the tables of SWE-bench's harness, ``"images"`` runs
-            each row in the image that its dataset publishes (``coding-gym images pull``).
-        min_challenge: Only tasks whose row has a plan of at least this many bits: with 6, at most
-            one forged grade in 64 succeeds.
+            ``"swebench"`` uses the tables of SWE-bench's harness; ``"images"`` runs each row in
+            the image that its dataset publishes (``coding-gym images pull``).
+        min_challenge: Minimum number of bits of a row's challenge plan; other rows are excluded.
+            With 6 bits, at most one forged grade in 64 succeeds.
         needs_tests: Whether to raise an error for a task whose tests cannot grade a patch.
 
     Raises:
@@ -61,10 +61,12 @@ def load_tasks(
     from coding_gym.tasks.opening import open_shared  # imports pydantic, which is slow
 
     opened = open_shared(source, split)
-    selected = select(opened.tasks, task_ids, split)
+    selected_tasks = select(opened.tasks, task_ids, split)
     if min_challenge is not None:
-        selected = challenged(_all_read(selected), min_challenge)
-    tasks = _all_read(selected if limit is None else selected[: at_least_one("limit", limit)])
+        selected_tasks = select_challenged(_all_read(selected_tasks), min_challenge)
+    if limit is not None:
+        selected_tasks = selected_tasks[: at_least_one("limit", limit)]
+    tasks = _all_read(selected_tasks)
     if repositories is not None:
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:
@@ -79,16 +81,16 @@ def load_tasks(
 
 
 def _all_read(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
-    """Returns the tasks.
+    """Returns the tasks if no row among them is refused.
 
     Raises:
-        InvalidTaskError: Some are refused rows; has the first error, and names the other rows.
+        InvalidTaskError: A row is refused; the message has the first error and names other rows.
     """
-    refused = [str(task.error) for task in tasks if isinstance(task, RefusedRow)]
-    if refused:
-        others = ", ".join(text.partition(": ")[0] for text in refused[1 : _MAX_NAMED + 1])
-        more = f"; {len(refused) - 1} more rows are refused: {others}" if others else ""
-        raise InvalidTaskError(refused[0] + more)
+    errors = [str(task.error) for task in tasks if isinstance(task, RefusedRow)]
+    if errors:
+        positions = ", ".join(text.partition(": ")[0] for text in errors[1 : _MAX_NAMED + 1])
+        more = f"; {len(errors) - 1} more rows are refused: {positions}" if positions else ""
+        raise InvalidTaskError(errors[0] + more)
     return tuple(task for task in tasks if isinstance(task, Task))
 
 
@@ -111,7 +113,7 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
     entries = read_environments(environments)
     if not any(task.task_id in entries for task in tasks):
         raise InvalidTaskError(
-            f"environments has no entry for any of the {len(tasks)} tasks; the first task is "
+            f"environments must have an entry for one of the {len(tasks)} tasks; the first task is "
             f"{tasks[0].task_id!r}, the first entry {next(iter(entries), None)!r}"
         )
     return tuple(with_environment(task, entries.get(task.task_id)) for task in tasks)

@@ -1,4 +1,4 @@
-"""A new task folder: a copy of the folder ``example``, for users to change file by file."""
+"""Writes a new task folder: a copy of the folder ``example``, which users then edit."""
 
 import re
 import shutil
@@ -10,13 +10,13 @@ from coding_gym.tasks.folder import MANIFEST
 
 
 def write_new_task(folder: Path) -> tuple[Path, ...]:
-    """Writes a valid task.
+    """Writes an example task that passes validation.
 
     Args:
-        folder: Its folder, created if it does not exist. Its name becomes the id of the task.
+        folder: The task's folder, created if it does not exist. Its name becomes the task id.
 
     Returns:
-        The files, relative to ``folder``.
+        The paths of the written files, relative to ``folder``.
 
     Raises:
         InvalidArgumentError: The folder is not empty, or its name has no letter or digit.
@@ -30,9 +30,9 @@ def write_new_task(folder: Path) -> tuple[Path, ...]:
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidArgumentError(f"{folder} exists already; name a new or empty folder")
-    compiled = shutil.ignore_patterns("__pycache__")
+    ignored = shutil.ignore_patterns("__pycache__")
     example = str(files("coding_gym.tasks") / "example")
-    shutil.copytree(example, folder, ignore=compiled, dirs_exist_ok=True)
+    shutil.copytree(example, folder, ignore=ignored, dirs_exist_ok=True)
     manifest = folder / MANIFEST
     text = manifest.read_text(encoding="utf-8")
     manifest.write_text(text.replace('id = "example"', f'id = "{task_id}"'), encoding="utf-8")

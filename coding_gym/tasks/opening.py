@@ -15,22 +15,22 @@ from coding_gym.task_row import row_label
 from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT, read_bundled, read_polyglot
 from coding_gym.tasks.filters import RefusedRow, Wanted
 from coding_gym.tasks.folder import MANIFEST, read_folder, read_task_folder
-from coding_gym.tasks.harbor import harbor_rows, is_checkout
+from coding_gym.tasks.harbor import harbor_rows, has_harbor_tasks
 from coding_gym.tasks.host_paths import with_paths
 from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
 from coding_gym.tasks.rows import Row, file_rows, row_files
 from coding_gym.tasks.sources import unified_row
 
 _Rows = tuple[Iterable[Row], Path | None]
-"""Rows, and the folder of their relative paths; None forbids local paths, for rows of the hub."""
+"""Rows, and the base folder of their relative paths; None, for hub rows, forbids local paths."""
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """The content of a source.
+class OpenedSource:
+    """The tasks of a source.
 
     Attributes:
-        tasks: All its tasks and refused rows, in the order of the source.
+        tasks: All tasks and refused rows, in the order of the source.
         locations: The position of each task in the source, by id.
         usable: Ids of the tasks that passed `check_usable`.
     """
@@ -40,36 +40,36 @@ class Opened:
     usable: set[str] = field(default_factory=set)
 
 
-def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
+def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> OpenedSource:
     """Returns the result of `open_source`; unchanged sources are read once per process.
 
-    Every env of a vector env opens its source.
+    All environments of a vector environment open the same source.
     """
     if isinstance(split, Iterable) and not isinstance(split, str):
         split = tuple(map(str, split))  # hashable
-    top = Path.cwd()  # where relative paths in rows start
+    base = Path.cwd()  # the base of relative paths in rows
     files: Iterable[Path] = ()
     if isinstance(source, str | Path):
-        top = Path(source).expanduser().absolute()
-        files = top.rglob("*") if top.is_dir() else (top,)
+        base = Path(source).expanduser().absolute()
+        files = base.rglob("*") if base.is_dir() else (base,)
     try:
-        pickled = pickle.dumps(source)
+        source_bytes = pickle.dumps(source)
         stats = {path: path.stat() for path in files if path.is_file()}
     except (OSError, AttributeError, TypeError, pickle.PicklingError):
-        return open_source(source, split)  # it reads the source, or raises a clear error
-    if top.name == MANIFEST or top / MANIFEST in stats:
+        return open_source(source, split)  # reads the source, or raises a clear error
+    if base.name == MANIFEST or base / MANIFEST in stats:
         return open_source(source, split)  # the tree of one task is often in another folder
     states = tuple((path, s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats.items())
-    return _open_once(pickled, split, top, states)
+    return _open_once(source_bytes, split, base, states)
 
 
 @lru_cache(maxsize=8)
-def _open_once(source: bytes, split: Wanted, *state: object) -> Opened:
-    del state  # a part of the key: the absolute path, and the state of its files
-    return open_source(pickle.loads(source), split)  # noqa: S301 - our own bytes
+def _open_once(source: bytes, split: Wanted, *state: object) -> OpenedSource:
+    del state  # only a part of the cache key: the absolute path, and the state of its files
+    return open_source(pickle.loads(source), split)  # noqa: S301 - bytes of `open_shared`
 
 
-def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
+def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> OpenedSource:
     """Reads all tasks of a source.
 
     A malformed row or folder, or a repeated id, becomes a `RefusedRow`.
@@ -79,15 +79,15 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
         split: The splits to download, for datasets of the Hugging Face hub.
 
     Raises:
-        UnknownTaskError: There is no such source.
+        UnknownTaskError: The source does not exist.
         InvalidTaskError: The source has no tasks, or a file cannot be read.
-        InvalidArgumentError: The source is neither a name nor a path nor a list.
+        InvalidArgumentError: The source is not a name, a path or a list.
         MissingDependencyError: The source needs a package that is not installed.
     """
     if source == BUNDLED:
-        return Opened(read_bundled())
+        return OpenedSource(read_bundled())
     if source == POLYGLOT:
-        return Opened(read_polyglot())
+        return OpenedSource(read_polyglot())
     if isinstance(source, list | tuple):
         rows = ((f"row {n}", row) for n, row in enumerate(source, 1))
         return _read([(rows, Path.cwd())], "the list of rows")
@@ -99,7 +99,7 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
 
 
 def _rows(source: str | Path, split: Wanted) -> Sequence[_Rows]:
-    """Returns the rows of a source, by the folder of their relative paths."""
+    """Returns the rows of a source, grouped by the base folder of their relative paths."""
     path = Path(source).expanduser()
     if path.is_dir():
         return _folder_rows(path)
@@ -107,11 +107,12 @@ def _rows(source: str | Path, split: Wanted) -> Sequence[_Rows]:
         return [([(str(path), read_task_folder(path.parent))], path.parent)]
     if path.is_file():
         return [(file_rows(path), path.parent)]
-    dataset, _, own_split = str(source).partition(":")
+    dataset, _, named_split = str(source).partition(":")
     # A name below an existing folder is a mistyped path, not a dataset.
     is_dataset = is_dataset_id(dataset) and not Path(dataset).parent.is_dir()
     if isinstance(source, str) and is_dataset:
-        splits = (own_split,) if own_split else (split,) if isinstance(split, str) else split
+        split = named_split or split
+        splits = (split,) if isinstance(split, str) else split
         return [(read_dataset(dataset, splits), None)]
     raise UnknownTaskError(
         f"there is no task source {str(source)!r}: no folder of tasks, no .jsonl, .json or "
@@ -121,18 +122,19 @@ def _rows(source: str | Path, split: Wanted) -> Sequence[_Rows]:
 
 
 def _folder_rows(path: Path) -> Sequence[_Rows]:
-    if is_checkout(path):
+    if has_harbor_tasks(path):
         return [(harbor_rows(path), path)]
-    has_tasks = any(any(path.glob(f"{above}{MANIFEST}")) for above in ("", "*/", "*/*/"))
+    has_tasks = any(any(path.glob(f"{prefix}{MANIFEST}")) for prefix in ("", "*/", "*/*/"))
     files = () if has_tasks else row_files(path)
     return [(file_rows(file), file.parent) for file in files] or [(read_folder(path), path)]
 
 
-def _read(rows_by_folder: Sequence[_Rows], source: str) -> Opened:
-    """Reads rows to tasks, and malformed rows to `RefusedRow`."""
+def _read(rows_by_folder: Sequence[_Rows], source: str) -> OpenedSource:
+    """Converts rows to tasks, and malformed rows to `RefusedRow`."""
     locations: dict[str, str] = {}
     tasks: list[Task | RefusedRow] = []
-    for where, row, base in ((*row, base) for rows, base in rows_by_folder for row in rows):
+    entries = ((*row, base) for rows, base in rows_by_folder for row in rows)
+    for where, row, base in entries:
         try:
             task = _task(row, where, base)
             if task.task_id in locations:
@@ -147,7 +149,7 @@ def _read(rows_by_folder: Sequence[_Rows], source: str) -> Opened:
         tasks.append(task)
     if not tasks:
         raise InvalidTaskError(f"{source} contains no tasks")
-    return Opened(tuple(tasks), locations)
+    return OpenedSource(tuple(tasks), locations)
 
 
 def _task(row: Any, where: str, base: Path | None) -> Task:
@@ -163,7 +165,7 @@ def _task(row: Any, where: str, base: Path | None) -> Task:
     label = row_label({"instance_id": task.task_id}, where)
     for name, text in (("patch", task.gold_patch), ("test_patch", task.test_patch)):
         try:
-            Patch(text).files  # noqa: B018 - reading it is the check
+            Patch(text).files  # noqa: B018 - parses the patch
         except PatchError as error:
             raise InvalidTaskError(f"{label}: field {name!r}: {error}") from None
     return with_paths(task, base, label)

@@ -1,7 +1,7 @@
 """The installation tables of SWE-bench's harness, read once in a sandbox and cached.
 
-Version 4.1.0 of the ``swebench`` package is the last that has them. It is installed without its
-dependencies, in the environment of a separate task, so that none of its code runs in this process.
+Version 4.1.0 of the ``swebench`` package is the last release with these tables. The environment of
+a separate task installs it without its dependencies, so its code never runs in this process.
 """
 
 import json
@@ -43,16 +43,16 @@ with open("tables.json", "w") as file:
 
 @cache
 def read_tables(store: TemplateStore | None = None) -> dict[str, dict[str, Any]]:
-    """Returns SWE-bench's tables; the first call on a machine installs them from the network.
+    """Returns SWE-bench's tables; the first call on a machine downloads their package.
 
-    ``specs`` has the specifications by repository and version; ``requirements`` and
-    ``environments`` have the possible paths of these files, by repository.
+    The key ``specs`` has the specifications by repository and version; ``requirements`` and
+    ``environments`` have the possible paths of pip's and conda's requirements, by repository.
 
     Args:
         store: The store that caches the tables; the user's cache by default.
 
     Raises:
-        TemplateError: They cannot be installed.
+        TemplateError: The package cannot be installed.
         SandboxError: No sandbox could be opened.
     """
     task = Task(
@@ -74,14 +74,14 @@ def recipe_entries(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
 
     Raises:
         InvalidTaskError: The tables have no entry for any task.
-        TemplateError: The tables cannot be installed.
+        TemplateError: The package with the tables cannot be installed.
     """
     tables = read_tables()
     tasks = tuple(tasks)
     entries = {}
     for task in tasks:
         spec = tables["specs"].get(task.repo, {}).get(task.version)
-        if spec is None or "python" not in spec:  # another language; it needs a container
+        if spec is None or "python" not in spec:  # other languages need a container
             continue
         entries[task.task_id] = make_recipe(
             spec,
@@ -89,9 +89,9 @@ def recipe_entries(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
             environments=tables["environments"].get(task.repo, ()),
         )
     if not entries:
-        named = sorted({f"{task.repo} {task.version}".strip() or "(no repo)" for task in tasks})
+        projects = sorted({f"{task.repo} {task.version}".strip() or "(no repo)" for task in tasks})
         raise InvalidTaskError(
-            f"SWE-bench's tables have no entry for {', '.join(named[:5])}; give "
-            "'interpreter' and 'install_commands' in the rows, or in a file of environments"
+            f"SWE-bench's tables have no entry for {', '.join(projects[:5])}; "
+            "remedy: add 'interpreter' and 'install_commands' to the rows, or to environments"
         )
     return entries

@@ -1,9 +1,9 @@
 """Converts recorded installations of projects to commands that need only pip.
 
 A specification is one entry of the tables of SWE-bench's harness: a Python version, conda packages,
-pip packages, commands before the installation and for it, and a test command. The harness runs them
-in conda environments of images; here pip installs them into a virtual environment. The build log
-names the excluded parts: commands of the system's package manager, and conda's own packages.
+pip packages, pre-install and install commands, and a test command. The harness installs the project
+into a conda environment of an image; here pip installs it into a virtual environment. Commands of
+the system's package manager and conda's own packages are excluded; the build log names them.
 """
 
 import re
@@ -14,11 +14,11 @@ from typing import Any
 from coding_gym.tasks.root_commands import without_root
 from coding_gym.tasks.sources.swe_bench import INSTALL_PYTEST
 
-_NOT_OF_PIP = frozenset({"python", "pip", "nodejs", "git", "make", "compilers"})
-_FILES = ("requirements.txt", "environment.yml")
-_KEPT, _ONE = "coding-gym-kept.txt", "coding-gym-one.txt"
-# Releases that broke many older projects: the first of each package, with the day of its upload;
-# pip has no option for a date.
+_CONDA_ONLY = frozenset({"python", "pip", "nodejs", "git", "make", "compilers"})
+_LISTS = ("requirements.txt", "environment.yml")
+_LINES, _LINE = "coding-gym-kept.txt", "coding-gym-one.txt"
+# The first release of each package that broke many older projects, with the date of its upload: the
+# pip of older Pythons cannot select releases by date.
 _BREAKING = (
     ("docutils", "0.18", "2021-10-26"),
     ("markupsafe", "2.1", "2022-02-17"),
@@ -34,7 +34,7 @@ _BREAKING = (
     ("numpy", "2", "2024-06-16"),
     ("pip", "24.1", "2024-06-21"),
 )
-# Later releases lack pkg_resources, which tests of any age import.
+# Later releases lack pkg_resources, which tests of old and new projects import.
 _ALWAYS = ("setuptools", "81", "9999")
 _PINNED = re.compile(r"([\w.-]+)(?:\[.*?\])?\s*(?:==|~=|<)")
 _SETTINGS = r"[global]\nconstraint = %s\nbuild-constraint = %s\n"
@@ -49,33 +49,33 @@ def make_recipe(
 ) -> dict[str, Any]:
     """Converts a specification to an entry of the ``environments`` of `load_tasks`.
 
-    Releases that are newer than the commit and known to break older projects are excluded, unless
-    the specification pins the package: the harness ran before these releases existed.
+    Releases that are newer than the commit and are known to break older projects are excluded, as
+    the harness ran before these releases existed. Packages that the specification pins stay pinned.
 
     Args:
-        spec: May hold ``python``, ``packages``, ``pip_packages``, ``pre_install``, ``install`` and
-            ``test_cmd``.
+        spec: The specification, with any of the keys ``python``, ``packages``, ``pip_packages``,
+            ``pre_install``, ``install`` and ``test_cmd``.
         requirements: Possible paths of the project's requirements file, for
             ``packages: requirements.txt``.
-        environments: Possible paths of its conda environment file.
+        environments: Possible paths of the project's conda environment file.
     """
     packages, test_command = spec.get("packages", ""), spec.get("test_cmd", "")
-    names = [] if packages in _FILES else [_from_conda(word) for word in shlex.split(packages)]
+    names = [] if packages in _LISTS else [_from_conda(word) for word in shlex.split(packages)]
     from_pip = shlex.split(" ".join(spec.get("pip_packages", ())))
     commands = [_constrain(names + from_pip)]
-    # In two steps: the pip of old Pythons selects releases that these Pythons cannot use.
+    # In two steps, as the old pip of an old Python selects setuptools that this Python cannot use.
     commands.append("python -m pip install --upgrade pip")
     commands.append("python -m pip install --upgrade setuptools wheel")
     if packages == "requirements.txt":
         commands.append(_install_listed(requirements, _PLAIN))
     elif packages == "environment.yml":
         commands.append(_install_listed(environments, _FROM_CONDA))
-    commands += _install(name for name in names if name not in _NOT_OF_PIP)
+    commands += _install(name for name in names if name not in _CONDA_ONLY)
     commands += _install(from_pip)
     commands += without_root(spec.get("pre_install", ()))
     commands += [spec["install"]] if "install" in spec else []
     if "pytest" in test_command:
-        commands.append(INSTALL_PYTEST)  # No effect if an earlier command installed pytest below 9.
+        commands.append(INSTALL_PYTEST)  # has no effect if pytest below 9 is installed
     entry = {"interpreter": spec.get("python", "base"), "install_commands": commands}
     return entry | ({"visible_test_command": test_command} if test_command else {})
 
@@ -83,23 +83,23 @@ def make_recipe(
 def _constrain(requirements: Iterable[str]) -> str:
     """Returns a shell command that writes constraints for all later calls of pip.
 
-    They exclude the releases that are newer than the commit in the current folder and known to
-    break old projects. Without a commit they exclude only releases that break every project.
+    The constraints exclude releases that are newer than the commit in the current folder and are
+    known to break older projects. Without a commit, only releases that break all are excluded.
 
     Args:
-        requirements: The requirements that will be installed, in pip's syntax. Packages that they
-            pin, or bound from above, have no constraint.
+        requirements: The requirements that will be installed, in pip's syntax. Packages with
+            a pinned version or an upper bound get no constraint.
     """
-    pinned = {_normal(match[1]) for match in map(_PINNED.match, requirements) if match}
+    pinned_names = {_normal(match[1]) for match in map(_PINNED.match, requirements) if match}
     lines = " ".join(
         shlex.quote(f"{day} {name}<{release}")
         for name, release, day in (*_BREAKING, _ALWAYS)
-        if name not in pinned
+        if name not in pinned_names
     )
     day = "day=$(git log -1 --format=%cs || echo 9000)"
-    chosen = f'for line in {lines}; do [[ ${{line%% *}} < $day ]] || echo "${{line#* }}"; done'
+    selection = f'for line in {lines}; do [[ ${{line%% *}} < $day ]] || echo "${{line#* }}"; done'
     settings = f'printf "{_SETTINGS}" {_CONSTRAINTS} {_CONSTRAINTS} > "$VIRTUAL_ENV/pip.conf"'
-    return f"{day}; {chosen} > {_CONSTRAINTS}; {settings}"
+    return f"{day}; {selection} > {_CONSTRAINTS}; {settings}"
 
 
 def _normal(name: str) -> str:
@@ -112,18 +112,18 @@ def _install(names: Iterable[str]) -> list[str]:
 
 
 def _from_conda(word: str) -> str:
-    """Returns a conda requirement as pip spells it: ``a=1.2=build`` means ``a==1.2.*``."""
+    """Returns a conda requirement in pip's syntax: ``a=1.2=build`` becomes ``a==1.2.*``."""
     match = re.fullmatch(r"([\w.-]+)=([^=<>!~]+)(?:=.*)?", word)
     return f"{match[1]}=={match[2].rstrip('.*')}.*" if match else word
 
 
-# Lines of a requirements file, without the project itself; one package has a new name.
+# Prints a requirements file without the project itself, and with the new name of one package.
 _PLAIN = (
     r"sed -E '/^[[:space:]]*(-e \.|\.\[test|#)/d; "
     r"s/^types-pkg_resources.*/types-setuptools/' "
     r'"$listed"'
 )
-# The dependencies of a conda environment, including those for pip, as pip spells them.
+# Prints the dependencies of a conda environment, including those for pip, in pip's syntax.
 _FROM_CONDA = (
     r"""sed -n '/^dependencies:/,$p' "$listed" | sed -nE """
     r"""'s/^ *- *"?([A-Za-z0-9_.-]+) *([=<>!~][^"#]*)?"?[[:space:]]*(#.*)?$/\1\2/p' | """
@@ -132,26 +132,30 @@ _FROM_CONDA = (
 )
 
 
-# Removes the constraint of each package that the file itself bounds.
-_OWN_LIMITS = (
-    rf"sed -nE 's/^([A-Za-z0-9._-]+)(\[[^]]*\])? *(==|~=|<).*/\1/p' {_KEPT} | "
+# Removes the constraint of each package that the requirements file itself bounds.
+_DROP_BOUNDED = (
+    rf"sed -nE 's/^([A-Za-z0-9._-]+)(\[[^]]*\])? *(==|~=|<).*/\1/p' {_LINES} | "
     f'while read -r name; do sed -i -E "/^${{name//[-_.]/[-_.]}}</Id" {_CONSTRAINTS}; done'
 )
 
 
 def _install_listed(paths: Sequence[str], lines: str) -> str:
-    """Returns a command that installs the packages in a file of the tree.
+    """Returns a command that installs the packages of a requirements file in the tree.
 
-    It installs all packages at once, so that versions are compatible. If that fails, it installs
-    line by line and logs packages that fail, because the harness had conda and an older index.
+    The command installs all packages at once, so that versions are compatible. If that fails, it
+    installs line by line and logs failures: the harness had conda and an older package index.
+
+    Args:
+        paths: Possible paths of the file; the command uses the first that exists.
+        lines: A shell command that prints the requirements in the file ``$listed``.
     """
     names = shlex.join(paths)
     return (
         f'listed=; for place in {names}; do if [ -f "$place" ]; then listed=$place; break; fi; '
         f'done; if [ -z "$listed" ]; then echo "ERROR: none of {names} is in the tree"; exit 1; fi;'
         f' cd -- "$(dirname -- "$listed")"; listed=$(basename -- "$listed"); '
-        f"{lines} > {_KEPT}; {_OWN_LIMITS}; "
-        f"python -m pip install -r {_KEPT} || while IFS= read -r line; do "
-        f"printf '%s\\n' \"$line\" > {_ONE}; python -m pip install -r {_ONE} </dev/null || "
-        f'echo "excluded: $line"; done < {_KEPT}; rm -f {_KEPT} {_ONE}'
+        f"{lines} > {_LINES}; {_DROP_BOUNDED}; "
+        f"python -m pip install -r {_LINES} || while IFS= read -r line; do "
+        f"printf '%s\\n' \"$line\" > {_LINE}; python -m pip install -r {_LINE} </dev/null || "
+        f'echo "excluded: $line"; done < {_LINES}; rm -f {_LINES} {_LINE}'
     )

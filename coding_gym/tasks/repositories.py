@@ -19,8 +19,8 @@ Repositories = str | Path | Mapping[str, str | Path]
 def with_repository(task: Task, repositories: Repositories) -> Task:
     """Returns the task with its repository taken from ``repositories``.
 
-    A task without a repository, or whose row names another one, is returned unchanged.
-    Abbreviated commit ids are completed from the clone.
+    A task is returned unchanged if it has no repository, or if its row names the repository's
+    address. Abbreviated commit ids are completed from the clone.
 
     Args:
         task: The task of a row.
@@ -28,8 +28,8 @@ def with_repository(task: Task, repositories: Repositories) -> Task:
             ``<name>``, each also with ``.git`` at the end; or paths and URLs by ``owner/name``.
 
     Raises:
-        InvalidTaskError: The clone is missing, or does not have the commit; names the searched
-            paths.
+        InvalidTaskError: The clone is missing, or does not have the commit; the message names the
+            searched paths.
         InvalidArgumentError: ``repositories`` is neither a folder nor a mapping.
     """
     if not isinstance(task.tree, GitTree) or task.tree.repository != default_url(task.repo):
@@ -46,7 +46,7 @@ def local_repository(path: str | Path, *, base: Path, label: str) -> str:
     """Returns the absolute path of a local repository.
 
     Args:
-        path: Its path.
+        path: The path of the repository.
         base: The folder that relative paths start from.
         label: Names the origin of ``path`` in the error.
 
@@ -60,21 +60,21 @@ def local_repository(path: str | Path, *, base: Path, label: str) -> str:
 
 
 def _with_full_commits(task: Task, repository: Path) -> Task:
-    """Returns the task with full commit ids, which rows can abbreviate."""
-    names: dict[str, Any] = {}
+    """Returns the task with full commit ids; rows can abbreviate them."""
+    commits: dict[str, Any] = {}
     for field in ("base_commit", "environment_setup_commit"):
         commit = getattr(task, field)
         if _ABBREVIATED.fullmatch(commit):
-            names[field] = _full_commit(repository, commit)
-            if names[field] is None:
+            commits[field] = _full_commit(repository, commit)
+            if commits[field] is None:
                 raise InvalidTaskError(
                     f"task {task.task_id}: field {field!r} must be a prefix of one commit id of "
-                    f"{repository}, got {commit!r}; fetch it there, or use another clone"
+                    f"{repository}, got {commit!r}; fetch the commit there, or use another clone"
                 )
-    return replace(task, **names)
+    return replace(task, **commits)
 
 
-@lru_cache(maxsize=4096)  # rows of one project often share their commit
+@lru_cache(maxsize=4096)  # rows of a project often share a commit
 def _full_commit(repository: Path, commit: str) -> str | None:
     from coding_gym.workspace.commit_names import full_commit  # imports the sandbox
 
@@ -85,8 +85,8 @@ def _from_mapping(task: Task, repositories: Mapping[str, str | Path]) -> str:
     value = repositories.get(task.repo)
     if value is None:
         raise InvalidTaskError(
-            f"task {task.task_id}: no repository for {task.repo!r}; the mapping has "
-            f"{', '.join(sorted(repositories)) or 'no entries'}; add its path or URL"
+            f"task {task.task_id}: repositories must map {task.repo!r} to a path or URL, got only "
+            f"{', '.join(sorted(repositories)) or 'an empty mapping'}"
         )
     if isinstance(value, str) and is_url(value):
         return value

@@ -1,22 +1,22 @@
-"""Install commands that no sandbox can run, as they need root or conda."""
+"""Replaces install commands that no sandbox can run, because they need root or conda."""
 
 import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-# An assignment has no effect, as each install command runs in its own shell.
+# The last pattern is an assignment: it has no effect, as each command runs in its own shell.
 _NEEDS_ROOT = re.compile(
     r"(^|[;&|]\s*)(\w+=\S*\s+)*(sudo|apt|apt-get|dpkg|yum|apk|conda|locale-gen)\s"
     r"|locale-gen$|>\s*/(etc|usr)/|^\w+=\S*$"
 )
-# Brackets, compound commands, comments, and variables that later parts read.
+# Commands with brackets, several lines, comments, `||` or variables stay whole.
 _NOT_SPLIT = re.compile(r"[(){}`\n;#]|\|\||(^|&& )\w+=\S*(?= &&)")
 
 
 def without_root(commands: Iterable[str]) -> tuple[str, ...]:
-    """Returns commands; those that need root or conda are replaced by a line in the build log.
+    """Returns the commands; a command that needs root or conda becomes a line in the build log.
 
-    If ``&&`` joins simple commands, only the commands that need root or conda are replaced.
+    If ``&&`` joins simple commands, only the parts that need root or conda are replaced.
     """
     return tuple(" && ".join(map(_replaced, _parts(command))) for command in commands)
 

@@ -1,4 +1,4 @@
-"""Rows of a dataset in files: JSON lines, JSON, Parquet."""
+"""Reads the rows of a dataset from files: JSON lines, JSON, Parquet."""
 
 import json
 import re
@@ -9,14 +9,15 @@ from typing import Any
 from coding_gym.errors import InvalidTaskError
 from coding_gym.optional import import_extra
 
-Row = tuple[str, Any]  # the position, for errors, and the value
+Row = tuple[str, Any]
+"""The position of a row, for error messages, and its value."""
 
-# The hub's names of a split's files: "train.jsonl", "test-00000-of-00003.parquet".
+# Names of the files of a split on the hub: "train.jsonl", "test-00000-of-00003.parquet".
 _SPLIT_FILE = re.compile(r"(train|test|dev|validation)(?:-\d+-of-\d+)?")
 
 
 def row_files(folder: Path) -> tuple[Path, ...]:
-    """Returns the files of rows in a folder and one folder deeper, in order of paths."""
+    """Returns the files of rows in a folder and its direct subfolders, in order of paths."""
     paths = (
         path
         for pattern in ("*.jsonl", "*.parquet", "*/*.jsonl", "*/*.parquet")
@@ -29,8 +30,8 @@ def row_files(folder: Path) -> tuple[Path, ...]:
 def file_rows(path: Path) -> Iterator[Row]:
     """Yields (where, row) for every row of a ``.jsonl``, ``.json`` or ``.parquet`` file.
 
-    A line that is not JSON is yielded as an InvalidTaskError, so it does not hide the others. If
-    the file is named after a split, rows without a split get this split.
+    For a line that is not JSON, the row is an InvalidTaskError, and reading continues. If the file
+    is named after a split, rows without a split get this split.
 
     Raises:
         InvalidTaskError: The file cannot be read.
@@ -39,7 +40,7 @@ def file_rows(path: Path) -> Iterator[Row]:
     readers = {".jsonl": _jsonl, ".json": read_json, ".parquet": _read_parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise InvalidTaskError(f"{path}: task files end in {', '.join(readers)}")
+        raise InvalidTaskError(f"{path}: a task file must end in {', '.join(readers)}")
     match = _SPLIT_FILE.fullmatch(path.stem)
     for where, row in reader(path):
         yield where, _with_split(row, match[1]) if match else row
@@ -58,7 +59,7 @@ def read_jsonl(path: Path) -> Iterator[Row]:
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
-    # Not splitlines: JSON texts can contain U+2028 and other line ends.
+    # `splitlines` would also split at U+2028, which JSON texts can contain.
     for number, line in enumerate(_read_text(path).split("\n"), 1):
         if line.strip():
             where = f"{path} line {number}"
@@ -69,7 +70,7 @@ def _jsonl(path: Path) -> Iterator[Row]:
 
 
 def read_json(path: Path) -> Iterator[Row]:
-    """Yields (where, value) for each item of the list in ``path``; another value is one item."""
+    """Yields (where, value) for each item of the list in ``path``, or for its only value."""
     value = _parse_json(_read_text(path), str(path))
     if isinstance(value, list):
         yield from ((f"{path} item {n}", row) for n, row in enumerate(value, 1))
@@ -83,7 +84,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
     try:
         rows = parquet.read_table(path).to_pylist()
     except (pyarrow.ArrowException, OSError) as error:
-        raise InvalidTaskError(f"{path}: not Parquet: {str(error).splitlines()[0]}") from None
+        raise InvalidTaskError(f"{path}: must be Parquet: {str(error).splitlines()[0]}") from None
     yield from ((f"{path} row {n}", row) for n, row in enumerate(rows, 1))
 
 
@@ -91,7 +92,7 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidTaskError(f"{path}: not UTF-8: {error}") from None
+        raise InvalidTaskError(f"{path}: must be UTF-8: {error}") from None
     except OSError as error:
         raise InvalidTaskError(f"{path}: cannot be read: {error.strerror}") from None
 
@@ -100,7 +101,7 @@ def _parse_json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidTaskError(f"{where}: not JSON: {error}") from None
+        raise InvalidTaskError(f"{where}: must be JSON: {error}") from None
 
 
 def _with_split(row: Any, split: str) -> Any:

@@ -1,4 +1,4 @@
-"""Samplers, which draw the task of each episode: uniformly, by order, difficulty or success."""
+"""Samplers, which draw the task of each episode uniformly, in order, by difficulty or success."""
 
 import inspect
 import re
@@ -13,7 +13,7 @@ from coding_gym.arguments import at_least_one, check_arguments, is_number, unkno
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.task import Task
 
-# SWE-bench Verified's labels are estimates of the time that a repair takes.
+# The labels with times are those of SWE-bench Verified: estimates of the time of a repair.
 _RANKS = {
     "trivial": 0.0,
     "easy": 1.0,
@@ -43,8 +43,7 @@ def difficulty_rank(label: str) -> float:
 class Sampler(ABC):
     """Draws the task of each episode.
 
-    All randomness comes from ``rng``: a seeded environment draws the same tasks again, if a sampler
-    that depends on results records the same results.
+    All randomness comes from ``rng``: equal seeds and equal recorded results give equal draws.
 
     Args:
         tasks: The tasks.
@@ -71,23 +70,23 @@ class Sampler(ABC):
         """
         if not any(task.task_id == task_id for task in self._tasks):
             raise UnknownTaskError(
-                f"the sampler has no task {task_id!r}; record results of its own tasks, such as "
-                f"{self._tasks[0].task_id!r}"
+                f"task_id must be a task of the sampler, such as {self._tasks[0].task_id!r}, got "
+                f"{task_id!r}"
             )
 
-    def restart(self) -> None:  # noqa: B027 - most have no state
-        """Returns to the start and clears all recorded results."""
+    def restart(self) -> None:  # noqa: B027 - most samplers have no state
+        """Returns to the start of the sequence and clears all recorded results."""
 
     def state(self) -> dict[str, Any]:
         """Returns the position in the sequence and the recorded results, as JSON values."""
         return {name: value for name, value in vars(self).items() if name in self.state_names}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from the `state` of a sampler of the same type and tasks."""
+        """Continues from the `state` of a sampler of the same type with the same tasks."""
         vars(self).update({name: state[name] for name in self.state_names})
 
-    def share(self, other: "Sampler") -> None:  # noqa: B027 - most record nothing
-        """Shares the recorded results of another sampler of the same type from now on."""
+    def share(self, other: "Sampler") -> None:  # noqa: B027 - most samplers record nothing
+        """Shares the recorded results of another sampler of the same type."""
 
 
 class UniformSampler(Sampler):
@@ -99,7 +98,7 @@ class UniformSampler(Sampler):
 
 
 class SequentialSampler(Sampler):
-    """Repeats the tasks in their order."""
+    """Draws the tasks in their order, and starts again after the last task."""
 
     state_names = ("_at",)
 
@@ -125,17 +124,17 @@ class ShuffledSampler(Sampler):
 
     def next(self, rng: np.random.Generator) -> Task:
         """Returns a task that was not drawn in this epoch."""
-        left = self._left or tuple(map(int, rng.permutation(len(self._tasks))))
-        self._left = left[:-1]
-        return self._tasks[left[-1]]
+        remaining = self._left or tuple(map(int, rng.permutation(len(self._tasks))))
+        self._left = remaining[:-1]
+        return self._tasks[remaining[-1]]
 
 
 class DifficultySampler(Sampler):
-    """Draws from the easiest tasks first and adds harder ones, until it draws from all.
+    """Draws from the easiest tasks first, and adds harder tasks until all are included.
 
     Args:
         tasks: The tasks, in any order; `difficulty_rank` sorts them.
-        start: Fraction of the tasks, the easiest ones, that the first draws choose from.
+        start: Fraction of the tasks, the easiest, that is included at the start.
         num_episodes: Number of draws until all tasks are included; 0 for ten per task.
 
     Raises:
@@ -162,7 +161,7 @@ class DifficultySampler(Sampler):
         self._num_drawn = 0
 
     def next(self, rng: np.random.Generator) -> Task:
-        """Returns one of the tasks that are included so far."""
+        """Returns a random task of those that are included so far."""
         progress = min(1.0, self._num_drawn / self._num_episodes)
         share = self._start + (1 - self._start) * progress
         self._num_drawn += 1
@@ -172,15 +171,15 @@ class DifficultySampler(Sampler):
 class AdaptiveSampler(Sampler):
     """Draws mostly tasks that are sometimes solved; threads can share it.
 
-    A group of episodes with equal results teaches nothing: GRPO subtracts their mean. The weight of
-    a task is p (1 - p), the variance of its result, with p = (solved + 1) / (tries + 2) over its
-    last episodes; a task without episodes has the maximum weight.
-    A task that was always or never solved in at least ``min_tries`` episodes is dropped; a share
-    ``revisit`` of the draws still picks dropped tasks.
+    A group of episodes with equal results teaches nothing, as GRPO subtracts the mean reward. The
+    weight of a task is p (1 - p), the variance of its result, with p = (solved + 1) / (tries + 2)
+    over its last episodes; a task without episodes has the maximum weight. A task that was always
+    or never solved in at least ``min_tries`` episodes is dropped; a share ``revisit`` of the draws
+    still picks dropped tasks.
 
     Args:
         tasks: The tasks.
-        window: Number of recorded episodes per task; older ones are discarded.
+        window: Number of recorded episodes per task; older episodes are discarded.
         min_tries: Number of episodes before a task can be dropped; at most ``window``.
         revisit: Share of the draws that pick dropped tasks, 0 to 1.
 
@@ -197,25 +196,25 @@ class AdaptiveSampler(Sampler):
         revisit: float = 0.05,
     ) -> None:
         self._window = at_least_one("window", window)
-        self._results: dict[str, list[bool]] = {}  # its lists are replaced, never changed
+        self._results: dict[str, list[bool]] = {}  # lists are replaced, never mutated
         self._lock = threading.Lock()
         super().__init__(tasks)
         if at_least_one("min_tries", min_tries) > window:
             raise InvalidArgumentError(
-                f"min_tries must be at most window, {window}, got {min_tries}"
+                f"min_tries must be at most window={window}, got {min_tries}"
             )
         if not is_number(revisit) or not 0 <= revisit <= 1:
             raise InvalidArgumentError(f"revisit must be from 0 to 1, got {revisit!r}")
         self._min_tries, self._revisit = min_tries, float(revisit)
 
     def next(self, rng: np.random.Generator) -> Task:
-        """Returns a task; its probability depends on the recorded results."""
+        """Returns a random task; recorded results determine the probabilities."""
         results = [self._results.get(task.task_id, ()) for task in self._tasks]
-        solved, tries = np.array([(sum(one), len(one)) for one in results], dtype=np.float64).T
+        solved, tries = np.array([(sum(r), len(r)) for r in results], dtype=np.float64).T
         is_dropped = (tries >= self._min_tries) & ((solved == 0) | (solved == tries))
         rate = (solved + 1) / (tries + 2)
         weights = np.where(is_dropped, 0.0, rate * (1 - rate))
-        chance = rng.random()  # drawn even if unused, so every call takes equally many numbers
+        chance = rng.random()  # always drawn, so that every call takes equally many numbers
         if is_dropped.all() or (is_dropped.any() and chance < self._revisit):
             weights = is_dropped.astype(np.float64)
         return self._tasks[int(rng.choice(len(self._tasks), p=weights / weights.sum()))]
@@ -228,11 +227,11 @@ class AdaptiveSampler(Sampler):
             self._results[task_id] = results[-self._window :]
 
     def restart(self) -> None:
-        """Clears the results, also for samplers that share them."""
+        """Clears the recorded results of this sampler and of samplers that share them."""
         self._results.clear()
 
     def state(self) -> dict[str, Any]:
-        """Returns the results of each task, the oldest first."""
+        """Returns the recorded results of each task, the oldest first."""
         return {"ends": self._results.copy()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -240,7 +239,7 @@ class AdaptiveSampler(Sampler):
         self._results = dict(state["ends"])
 
     def share(self, other: Sampler) -> None:
-        """Uses the results of another sampler from now on."""
+        """Shares the recorded results of another adaptive sampler."""
         if isinstance(other, AdaptiveSampler):
             self._results, self._lock = other._results, other._lock
 
@@ -279,6 +278,6 @@ def get_sampler(sampler: str | Mapping[str, Any], tasks: Sequence[Task]) -> Samp
     if not tasks:
         raise InvalidArgumentError("a sampler needs at least one task, got none")
     kind = _SAMPLERS[name]
-    known = [p for p in inspect.signature(kind).parameters if p != "tasks"]
-    check_arguments(f"sampler {name!r}", arguments, known)
+    names = [p for p in inspect.signature(kind).parameters if p != "tasks"]
+    check_arguments(f"sampler {name!r}", arguments, names)
     return kind(tasks, **arguments)

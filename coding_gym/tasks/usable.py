@@ -1,4 +1,4 @@
-"""Checks a loaded task: whether a patch for it can be graded."""
+"""Checks that the tests of a loaded task can grade a patch."""
 
 import re
 
@@ -6,7 +6,7 @@ from coding_gym.errors import InvalidTaskError, UnknownNameError
 from coding_gym.task import Task
 
 _MAX_REASON_CHARS = 400
-_SUBTEST = re.compile(r"(?:^|\([\w.]+\) )(\(\w+=.*\))$")  # as unittest prints it
+_SUBTEST = re.compile(r"(?:^|\([\w.]+\) )(\(\w+=.*\))$")  # in unittest's output
 
 
 def check_usable(task: Task, label: str) -> None:
@@ -17,8 +17,8 @@ def check_usable(task: Task, label: str) -> None:
         label: Names the task and its position in errors.
 
     Raises:
-        InvalidTaskError: The task names no test or one in both lists, its date is malformed, its
-            runner is unknown, or the runner cannot run its tests.
+        InvalidTaskError: The task names no test, or a test in both lists; its date is malformed;
+            its runner is unknown, or cannot run its tests.
     """
     # Late imports: both load sandboxes, which importing the package must not do.
     from coding_gym.grading.runners import get_runner
@@ -31,32 +31,32 @@ def check_usable(task: Task, label: str) -> None:
     if not task.expected_tests:
         message = "field 'FAIL_TO_PASS' or 'PASS_TO_PASS' must name a test"
         raise _refusal(label, message, "; exclude the task with task_ids")
-    if both := set(task.fail_to_pass) & set(task.pass_to_pass):
-        message = f"fields 'FAIL_TO_PASS' and 'PASS_TO_PASS' both name {min(both)!r:.200}"
-        raise _refusal(label, message, "; name it in one, or in excluded_tests of environments")
+    if ids := set(task.fail_to_pass) & set(task.pass_to_pass):
+        message = f"fields 'FAIL_TO_PASS' and 'PASS_TO_PASS' both name {min(ids)!r:.200}"
+        raise _refusal(label, message, "; keep the test in one, or exclude it in environments")
     try:
         runner = get_runner(task.runner)
     except UnknownNameError as error:
         raise _refusal(label, f"field 'runner': {error}") from None
     problem = runner.problem(task) or _unreadable_id(task)
     if not problem and "" in runner.files(task):
-        nameless = [test for test in task.expected_tests if test.startswith("::")]
-        named = (
-            f"expected test {nameless[0]!r}" if nameless else f"test_command {task.test_command!r}"
+        bad_ids = [test for test in task.expected_tests if test.startswith("::")]
+        subject = (
+            f"expected test {bad_ids[0]!r}" if bad_ids else f"test_command {task.test_command!r}"
         )
-        problem = f"{named} has an empty file name"
+        problem = f"{subject} has an empty file name"
     if problem:
         remedy = "; correct the task, or its entry of environments"
         raise _refusal(label, f"field 'runner' is {task.runner!r}, and {problem}", remedy)
 
 
 def _unreadable_id(task: Task) -> str:
-    """Returns a problem of a test id that cannot match a reported test; "" for none."""
+    """Returns the problem of a test id that can match no reported test; "" for none."""
     for test in task.expected_tests if task.runner != "command" else ():
         if "\n" in test:
             return f"expected test {test!r} has several lines, so its docstring is part of the id"
-        is_unittests = task.runner == "swebench" and task.language == "python"
-        if is_unittests and (subtest := _SUBTEST.search(test)):
+        is_unittest = task.runner == "swebench" and task.language == "python"
+        if is_unittest and (subtest := _SUBTEST.search(test)):
             return f"expected test {test!r} names the subtest {subtest[1]!r}; name the whole test"
     return ""
 

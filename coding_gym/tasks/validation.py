@@ -1,4 +1,4 @@
-"""Validation of tasks: the gold patch resolves the task, and the base does not, every time."""
+"""Validates tasks: in each repeat, the gold patch resolves the task and the base does not."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -26,9 +26,10 @@ from coding_gym.tasks.cheats import CheatResult, try_cheats
 from coding_gym.tasks.leaks import find_leaks
 from coding_gym.workspace import Template, TemplateStore
 
-_FAILS = (GradeReason.TESTS_FAILED, GradeReason.TIMEOUT)  # a bug can be an endless loop
+_BASE_REASONS = (GradeReason.TESTS_FAILED, GradeReason.TIMEOUT)  # a bug can be an endless loop
+_COMPLETE = (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
 _MAX_NAMED = 3
-_GOLD_TIMEOUT_S = 300.0  # for a busy machine; the measured time determines the base's limit
+_GOLD_TIMEOUT_S = 300.0  # for a busy machine; the measured time determines the limit of the base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +38,16 @@ class ValidationReport(JsonRecord):
 
     Attributes:
         task_id: The task.
-        ok: Whether the gold patch resolved it in every repeat and the base in none, every
-            fail-to-pass test failed at base, the challenge has `Checks.min_challenge` bits or more,
-            no searched file contains the repair, and no scripted cheat resolves it.
+        ok: Whether the gold patch resolved the task in every repeat and the base in no repeat,
+            every fail-to-pass test failed at base, the challenge has `Checks.min_challenge` bits or
+            more, no searched file contains the repair, and no scripted cheat resolves the task.
         gold_reasons: The `GradeReason` of each grading of the gold patch.
         noop_reasons: The `GradeReason` of each grading of the base.
         gold_durations_s: Seconds of each grading of the gold patch.
         flaky_tests: Expected tests with different results in the runs with the gold patch,
             including those that the plan of the challenge excludes.
-        unstable_tests: Flaky fail-to-pass tests that are not excluded: a grade needs one pass in
-            two runs.
+        unstable_tests: Flaky fail-to-pass tests that are not excluded; for a grade, one pass in two
+            runs is enough.
         broken_tests: Expected tests that passed in no run with the gold patch.
         passing_tests: Fail-to-pass tests that passed at base.
         levels: Number of fail-to-pass tests by `coding_gym.grade.Level` of their challenge; empty
@@ -57,7 +58,7 @@ class ValidationReport(JsonRecord):
         detail: Problems of the task, or notes; one line.
         error: The reason for a missing verdict: an infrastructure failure, or a failed build of the
             task. ``ok`` is then False.
-        skipped: The program that the task needs and this machine lacks; then nothing was checked.
+        skipped: The program that the task needs and this machine lacks; such a task is not checked.
     """
 
     task_id: str
@@ -85,7 +86,7 @@ class ValidationReport(JsonRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks(JsonRecord):
-    """The checks of a validation; as JSON without the sandbox, which does not decide a verdict.
+    """The checks of a validation; the JSON form omits the sandbox, which affects no verdict.
 
     Attributes:
         sandbox: The sandbox of gradings, in the form that ``CodingRepair-v0`` takes.
@@ -113,8 +114,8 @@ def validate_task(
 
     Args:
         task: The task.
-        store: The store of its template.
-        checks: The checks.
+        store: The store of templates.
+        checks: The checks to run.
 
     Raises:
         InvalidArgumentError: ``repeats`` is below 1.
@@ -129,7 +130,7 @@ def validate_task(
         template = replace(template, spec=options.applied(template.spec))
         return _measured(task, template, options.name, checks)
     except SandboxUnavailableError:
-        raise  # the same for every task on this machine
+        raise  # every other task would raise the same error
     except (InfrastructureError, InvalidTaskError, PatchError) as error:
         return ValidationReport(
             task_id=task.task_id,
@@ -141,21 +142,21 @@ def validate_task(
 def _measured(task: Task, template: Template, backend: str, checks: Checks) -> ValidationReport:
     leaks = find_leaks(task, template, backend=backend) if checks.looks_for_leaks else ()
     # The gold patch comes first: its time, without the plan's, determines the base's time limit.
-    patient = replace(task, grading_timeout_s=max(task.grading_timeout_s, _GOLD_TIMEOUT_S))
-    make_plan = partial(new_plan, patient, template, backend=backend)
+    gold_task = replace(task, grading_timeout_s=max(task.grading_timeout_s, _GOLD_TIMEOUT_S))
+    make_plan = partial(new_plan, gold_task, template, backend=backend)
     unstable = stored_plan(task, template, make_plan).unstable
-    repaired = partial(grade, patient, template, Patch(task.gold_patch), backend=backend)
-    gold = tuple(repaired() for _ in range(checks.repeats))
-    timed = replace(task, gold_duration_s=max(g.duration_s for g in gold))
-    base = partial(grade, timed, template, NO_REPAIR, backend=backend, challenge="none")
-    noop = tuple(base() for _ in range(checks.repeats))
+    grade_gold = partial(grade, gold_task, template, Patch(task.gold_patch), backend=backend)
+    gold = tuple(grade_gold() for _ in range(checks.repeats))
+    base_task = replace(task, gold_duration_s=max(g.duration_s for g in gold))
+    grade_base = partial(grade, base_task, template, NO_REPAIR, backend=backend, challenge="none")
+    noop = tuple(grade_base() for _ in range(checks.repeats))
     tries_cheats = checks.tries_cheats and all(g.resolved for g in gold)
     cheats = tuple(try_cheats(task, template, backend)) if tries_cheats else ()
-    failed = next((g for g in gold if not g.resolved and not task.impossible_test), None)
-    known_causes = [*causes(task, template, failed, backend)] if failed else []
-    passing = _passing(noop)
+    failed_grade = next((g for g in gold if not g.resolved and not task.impossible_test), None)
+    known_causes = [*causes(task, template, failed_grade, backend)] if failed_grade else []
+    passing_tests = _passing(noop)
     problems = _gold_problems(task, gold) + known_causes[:_MAX_NAMED]
-    problems += _noop_problems(noop, passing) + _challenge_problems(gold[0], cheats, checks)
+    problems += _noop_problems(noop, passing_tests) + _challenge_problems(gold[0], cheats, checks)
     if leaks:
         problems.append(f"these files contain the repair: {', '.join(leaks[:_MAX_NAMED])}")
     flaky, broken = _unreliable(task, gold)
@@ -168,7 +169,7 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
         flaky_tests=flaky,
         unstable_tests=unstable,
         broken_tests=broken,
-        passing_tests=passing,
+        passing_tests=passing_tests,
         levels=gold[0].levels,
         leaks=leaks,
         cheats=cheats,
@@ -188,7 +189,7 @@ def validate(
     Args:
         tasks: The tasks.
         store: The store of templates; by default in the user's cache.
-        checks: The checks to make.
+        checks: The checks to run.
         num_workers: Number of tasks that are validated at the same time.
 
     Raises:
@@ -202,7 +203,7 @@ def validate(
         futures = [pool.submit(validate_task, task, store, checks) for task in tasks]
         for future in as_completed(futures):
             yield replace(future.result(), checks=checks.to_json())
-    finally:  # after an interrupt only tasks in progress are completed
+    finally:  # after an interrupt, only running validations are completed
         pool.shutdown(cancel_futures=True)
 
 
@@ -212,14 +213,13 @@ def _gold_problems(task: Task, grades: tuple[Grade, ...]) -> list[str]:
             return [f"the gold patch passes {task.impossible_test}, so the task is not impossible"]
         if all(grade.reason is GradeReason.TESTS_FAILED for grade in grades):
             return []
-    failed = [g for g in grades if not g.resolved]
-    if not failed:
+    failed_grades = [g for g in grades if not g.resolved]
+    if not failed_grades:
         return []
     if all(g.reason is GradeReason.EMPTY_PATCH for g in grades):
         return ["the gold patch is missing, or changes no graded file"]
-    first = failed[0]
-    message = first.detail or str(first.reason)
-    return [f"the gold patch does not resolve it ({len(failed)} of {len(grades)} runs): {message}"]
+    message = failed_grades[0].detail or str(failed_grades[0].reason)
+    return [f"the gold patch fails in {len(failed_grades)} of {len(grades)} runs: {message}"]
 
 
 def _challenge_problems(gold: Grade, cheats: tuple[CheatResult, ...], checks: Checks) -> list[str]:
@@ -229,21 +229,21 @@ def _challenge_problems(gold: Grade, cheats: tuple[CheatResult, ...], checks: Ch
             f"the challenge must have at least {checks.min_challenge} bits, got {gold.bits}: "
             + levels_text(gold.levels)
         )
-    if forged := [cheat.kind for cheat in cheats if cheat.by_challenge]:
+    if kinds := [cheat.kind for cheat in cheats if cheat.by_challenge]:
         chance = f"expected probability 1 in {2**gold.bits}"
-        problems.append(f"scripted cheats resolve it ({chance}): {', '.join(forged)}")
+        problems.append(f"scripted cheats resolve the task ({chance}): {', '.join(kinds)}")
     return problems
 
 
-def _noop_problems(grades: tuple[Grade, ...], passing: tuple[str, ...]) -> list[str]:
-    outliers = [g for g in grades if g.reason not in _FAILS]
+def _noop_problems(grades: tuple[Grade, ...], tests: tuple[str, ...]) -> list[str]:
+    outliers = [g for g in grades if g.reason not in _BASE_REASONS]
     if outliers:
         message = outliers[0].detail or str(outliers[0].reason)
         share = f"{len(outliers)} of {len(grades)} runs"
         return [f"the grade of the base is neither tests_failed nor timeout ({share}): {message}"]
-    if not passing:
+    if not tests:
         return []
-    return [f"fail-to-pass tests pass at base, so list them in pass_to_pass: {', '.join(passing)}"]
+    return [f"fail-to-pass tests pass at base, so list them in pass_to_pass: {', '.join(tests)}"]
 
 
 def _passing(grades: tuple[Grade, ...]) -> tuple[str, ...]:
@@ -258,24 +258,24 @@ def _passing(grades: tuple[Grade, ...]) -> tuple[str, ...]:
 
 
 def _unreliable(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the flaky tests, which passed in some gradings only, and tests that never passed.
+    """Returns the flaky tests, which passed in only some gradings, and tests that never passed.
 
-    Tests that the plan excludes are flaky; grades do not contain them. Gradings that did not run to
-    their end are ignored.
+    Tests that the plan excludes count as flaky; grades do not contain them. Gradings without test
+    results are ignored.
     """
-    ended = [g for g in grades if g.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)]
+    complete_grades = [g for g in grades if g.reason in _COMPLETE]
     passed: dict[str, list[bool]] = {}
-    for g in ended:
+    for g in complete_grades:
         for test, status in {**g.fail_to_pass, **g.pass_to_pass}.items():
             passed.setdefault(test, []).append(status is TestStatus.PASSED)
-    excluded = tuple(test for test in task.expected_tests if ended and test not in passed)
-    flaky = tuple(t for t, results in passed.items() if any(results) and not all(results))
-    broken = tuple(t for t, results in passed.items() if not any(results))
-    return flaky + excluded, tuple(test for test in broken if test != task.impossible_test)
+    excluded_tests = tuple(t for t in task.expected_tests if complete_grades and t not in passed)
+    flaky_tests = tuple(t for t, results in passed.items() if any(results) and not all(results))
+    broken_tests = tuple(t for t, results in passed.items() if not any(results))
+    return flaky_tests + excluded_tests, tuple(t for t in broken_tests if t != task.impossible_test)
 
 
 def _notes(gold: Grade, noop: tuple[Grade, ...], unstable: tuple[str, ...]) -> list[str]:
-    broken = {
+    broken_tests = {
         test
         for g in noop
         for test, status in g.pass_to_pass.items()
@@ -285,12 +285,12 @@ def _notes(gold: Grade, noop: tuple[Grade, ...], unstable: tuple[str, ...]) -> l
     if any(g.reason is GradeReason.TIMEOUT for g in noop):
         notes.append("the tests do not end within the time limit at base")
     if gold.dropped_paths:
-        named = ", ".join(gold.dropped_paths[:_MAX_NAMED])
-        notes.append(f"changes of the gold patch that are not graded: {named}")
+        paths = ", ".join(gold.dropped_paths[:_MAX_NAMED])
+        notes.append(f"changes of the gold patch that are not graded: {paths}")
     if unstable:
         named = ", ".join(unstable[:_MAX_NAMED])
         notes.append(f"flaky fail-to-pass tests (one pass of two runs is enough): {named}")
-    if broken:
-        named = ", ".join(sorted(broken)[:_MAX_NAMED])
-        notes.append(f"{len(broken)} pass-to-pass tests do not pass at base: {named}")
+    if broken_tests:
+        named = ", ".join(sorted(broken_tests)[:_MAX_NAMED])
+        notes.append(f"{len(broken_tests)} pass-to-pass tests do not pass at base: {named}")
     return notes

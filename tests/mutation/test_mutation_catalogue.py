@@ -1,4 +1,4 @@
-"""The catalogue of mutations: its repairs and bugs, and the code that it does not edit."""
+"""The catalogue of operators: their repairs and bugs, and code that they do not edit."""
 
 import ast
 
@@ -142,15 +142,15 @@ def everywhere(text: str) -> dict[int, float]:
 
 def test_each_template_proposes_its_edits() -> None:
     for template, before, after in EXPECTED:
-        made = [
+        results = [
             apply_edits(before, candidate.edits)
             for candidate in candidates(Source("a.py", before), everywhere(before))
             if candidate.template == template
         ]
         if after.endswith("\n"):
-            assert after in made, (template, before)
-        else:  # only the changed part is given
-            assert any(after in text for text in made), (template, before, after)
+            assert after in results, (template, before)
+        else:  # `after` is only the changed part
+            assert any(after in text for text in results), (template, before, after)
     assert {case[0] for case in EXPECTED} == {template.name for template in TEMPLATES}
 
 
@@ -158,10 +158,10 @@ def test_each_template_proposes_its_edits() -> None:
 def test_every_change_of_a_dense_file_parses(newline: str) -> None:
     text = DENSE.replace("\n", newline)
     source = Source("a.py", text)
-    found = list(candidates(source, everywhere(text)))
-    changed = [apply_edits(text, candidate.edits) for candidate in found]
+    results = list(candidates(source, everywhere(text)))
+    changed = [apply_edits(text, candidate.edits) for candidate in results]
     assert len(set(changed)) == len(changed) > 300
-    assert {candidate.template for candidate in found} == {t.name for t in TEMPLATES}
+    assert {candidate.template for candidate in results} == {t.name for t in TEMPLATES}
     broken = [mutant.text for mutant in find_mutants(source, lambda _: True)]
     assert len(broken) > 25
     for new in changed + broken:
@@ -176,16 +176,16 @@ def programs(kind: str, text: str) -> list[str]:
     return [mutant.text for mutant in find_mutants(source, lambda _: True, [kind])]
 
 
-@pytest.mark.parametrize(("kind", "text", "wanted"), BUGS)
-def test_each_kind_of_bug_is_made(kind: str, text: str, wanted: str) -> None:
-    found = programs(kind, text)
-    assert any(wanted in program for program in found), found
-    assert text not in found
+@pytest.mark.parametrize(("kind", "text", "expected"), BUGS)
+def test_each_kind_of_bug_is_made(kind: str, text: str, expected: str) -> None:
+    results = programs(kind, text)
+    assert any(expected in program for program in results), results
+    assert text not in results
 
 
 def test_every_kind_of_bug_has_a_case() -> None:
-    made = {change.bug for site in sites(Source("m.py", DENSE)) for change in bugs(site)}
-    assert made <= set(BUG_KINDS) == {kind for kind, _, _ in BUGS}
+    kinds = {change.bug for site in sites(Source("m.py", DENSE)) for change in bugs(site)}
+    assert kinds <= set(BUG_KINDS) == {kind for kind, _, _ in BUGS}
 
 
 def test_lines_that_no_test_runs_are_not_edited() -> None:
@@ -209,12 +209,12 @@ def test_the_parts_of_a_match_statement_have_their_own_lines() -> None:
         "        case int() if a < b:\n"
         "            return b\n"
     )
-    found = {
+    bug_lines = {
         (mutant.change.bug, mutant.lines.start)
         for mutant in find_mutants(Source("m.py", text), lambda _: True)
     }
-    assert {("argument_order", 3), ("constant", 4), ("boundary", 6)} <= found
-    assert not any(line == 1 for _, line in found)
+    assert {("argument_order", 3), ("constant", 4), ("boundary", 6)} <= bug_lines
+    assert not any(line == 1 for _, line in bug_lines)
 
 
 def test_removing_a_statement_removes_the_comment_above() -> None:

@@ -1,3 +1,5 @@
+"""Menus of repair actions: available actions, features, and the effects of actions."""
+
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,22 +23,22 @@ def shortlist(num_slots: int = NUM_SLOTS) -> Shortlist:
     spectrum = Spectrum(2, 3, {("m.py", 2): (2, 1), ("m.py", 6): (1, 3)})
     scores = statement_scores(sources, ochiai(spectrum))
     failing = ("test_m.py::test_a", "test_m.py::test_b")
-    found = Localisation(Baseline(failing), spectrum, sources, scores)
-    return Shortlist.of(found, num_slots)
+    localisation = Localisation(Baseline(failing), spectrum, sources, scores)
+    return Shortlist.of(localisation, num_slots)
 
 
 class Program(CandidateProgram):
-    """A program with two failing tests; ``fixed`` is the number that each candidate fixes."""
+    """A program with two failing tests; ``fixed`` has the number that each candidate fixes."""
 
-    def __init__(self, fixed: Sequence[int] = (), found: Shortlist | None = None) -> None:
+    def __init__(self, fixed: Sequence[int] = (), candidates: Shortlist | None = None) -> None:
         self.fixed = [*fixed, *(NUM_SLOTS - len(fixed)) * [0]]
-        self.found = shortlist() if found is None else found
+        self.candidates = shortlist() if candidates is None else candidates
 
     def shortlist(self) -> Shortlist:
-        return self.found
+        return self.candidates
 
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
-        assert shortlist is self.found
+        assert shortlist is self.candidates
         num_fixed = self.fixed[number]
         return Trial(min(num_fixed / 2, 1.0), num_fixed > 2)
 
@@ -110,7 +112,7 @@ def test_tests_restore_the_tree_after_a_failed_patch(menu: Menu) -> None:
     assert candidate_feature(menu, "in_place")[1] == 1.0
 
 
-def test_features_stay_between_0_and_1_whatever_is_played() -> None:
+def test_features_stay_between_0_and_1_for_all_actions() -> None:
     rng = np.random.default_rng(0)
     replies = ["candidate 1 is in place", "candidate 3 is in place", "", "Command timed out"]
     for _ in range(20):
@@ -128,7 +130,7 @@ def test_features_stay_between_0_and_1_whatever_is_played() -> None:
 HEALTHY = Localisation(Baseline(()), Spectrum(0, 3, {}), {}, {})
 
 
-@pytest.mark.parametrize("found", [None, HEALTHY], ids=["tests cannot run", "no test fails"])
-def test_without_candidates_the_other_actions_remain(found: Localisation | None) -> None:
-    menu = Menu(Program(found=Shortlist.of(found, NUM_SLOTS)), NUM_SLOTS)
+@pytest.mark.parametrize("localisation", [None, HEALTHY], ids=["tests cannot run", "no test fails"])
+def test_other_actions_remain_without_candidates(localisation: Localisation | None) -> None:
+    menu = Menu(Program(candidates=Shortlist.of(localisation, NUM_SLOTS)), NUM_SLOTS)
     assert allowed(menu) == [RUN_TESTS, SUBMIT]

@@ -1,4 +1,4 @@
-"""The parts of the search, and programs that forge the results of their tests."""
+"""Localisation, candidates and their order, also for programs that forge test results."""
 
 import ast
 import math
@@ -33,7 +33,7 @@ OBSERVED: dict[str, Any] = {
 }
 
 
-class Forged:
+class ForgedSuite:
     """A fake suite that returns the outcomes and observations of its arguments."""
 
     def __init__(
@@ -61,9 +61,9 @@ class Forged:
         return data
 
 
-def found(texts: dict[str, str] | None = None, **observed: Any) -> Localisation:
+def localised(texts: dict[str, str] | None = None, **observed: Any) -> Localisation:
     """Returns the localisation of a forged run."""
-    suite: Any = Forged(texts, **observed)
+    suite: Any = ForgedSuite(texts, **observed)
     localisation = localise(suite)
     assert localisation is not None
     return localisation
@@ -71,13 +71,13 @@ def found(texts: dict[str, str] | None = None, **observed: Any) -> Localisation:
 
 def test_paths_outside_the_program_are_ignored() -> None:
     paths = ("/etc/passwd.py", "../m.py", "\0.py", "")
-    localisation = found(lines=OBSERVED["lines"] | {path: {1: "1"} for path in paths})
+    localisation = localised(lines=OBSERVED["lines"] | {path: {1: "1"} for path in paths})
     assert localisation.sources.keys() == {"m.py"}
 
 
 def test_number_of_failing_tests_is_limited() -> None:
     many = dict.fromkeys((f"test_m.py::t{i}" for i in range(300)), TestStatus.FAILED)
-    assert len(found(outcomes=many).baseline.failing) == 12
+    assert len(localised(outcomes=many).baseline.failing) == 12
 
 
 CHAIN = "".join(f"    elif x == {i}:\n        y = {i}\n" for i in range(700))
@@ -98,25 +98,25 @@ CHAIN = "".join(f"    elif x == {i}:\n        y = {i}\n" for i in range(700))
 )
 def test_file_without_a_usable_syntax_tree_is_skipped(text: str) -> None:
     lines = OBSERVED["lines"] | {"deep.py": {2: "1"}}
-    localisation = found({"m.py": TEXT, "deep.py": text}, lines=lines)
+    localisation = localised({"m.py": TEXT, "deep.py": text}, lines=lines)
     assert {candidate.path for candidate in localisation.candidates()} == {"m.py"}
 
 
-def test_a_file_made_to_be_slow_ends_with_fewer_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_file_has_fewer_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**9))
     monkeypatch.setattr(time, "thread_time", lambda: float(next(clock)))
     lines = "".join(f"    x{i} = x{i} + {i}\n" for i in range(300))
     text = f"def area():\n{lines}"
-    few = len(list(candidates(Source("m.py", text), dict.fromkeys(range(2, 302), 1.0))))
+    num_candidates = len(list(candidates(Source("m.py", text), dict.fromkeys(range(2, 302), 1.0))))
     monkeypatch.undo()
-    assert 0 < few <= 60
+    assert 0 < num_candidates <= 60
 
 
 def test_very_long_names_are_not_compared() -> None:
     names = [chr(0x4E00 + i) * 1500 for i in range(2)]
     text = f"def area({', '.join(names)}):\n    return {names[0]}\n"
-    found = [c.template for c in candidates(Source("m.py", text), {2: 1.0})]
-    assert "variable" not in found
+    templates = [c.template for c in candidates(Source("m.py", text), {2: 1.0})]
+    assert "variable" not in templates
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
@@ -144,8 +144,8 @@ def test_constant_is_nearly_as_suspicious_as_its_readers() -> None:
         "a.py": Source("a.py", "def f():\n    return conf.LIMIT\n"),
         "conf.py": Source("conf.py", "LIMIT = 3\nOTHER = 4\n"),
     }
-    found = statement_scores(sources, {"a.py": {2: 1.0}})
-    assert found["conf.py"] == {1: 0.9}
+    scores = statement_scores(sources, {"a.py": {2: 1.0}})
+    assert scores["conf.py"] == {1: 0.9}
 
 
 SMALLER = "def f(a, b):\n    if a < b:\n        return a\n    return b - 1\n"
@@ -156,9 +156,9 @@ def candidate(start: int, *, score: float = 0.5, risk: int = 0) -> Candidate:
 
 
 def test_candidates_come_in_falling_order_of_score() -> None:
-    found = list(candidates(Source("a.py", SMALLER), {2: 0.9, 4: 0.3}))
-    assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
-    assert (found[0].template, found[0].line) == ("compare", 2)
+    results = list(candidates(Source("a.py", SMALLER), {2: 0.9, 4: 0.3}))
+    assert [c.score for c in results] == sorted((c.score for c in results), reverse=True)
+    assert (results[0].template, results[0].line) == ("compare", 2)
 
 
 def test_the_simplest_has_the_least_risk_then_the_highest_score() -> None:

@@ -42,46 +42,46 @@ def change(text: str, old: str, new: str, path: str = "stack.py") -> Candidate:
 
 
 @dataclass
-class Tried:
-    """A program, and its trials."""
+class Program:
+    """A program with its localisation; a call tries a change."""
 
     suite: Suite
-    found: Localisation
+    localisation: Localisation
 
     def __call__(self, old: str, new: str, path: str = "stack.py") -> tuple[float, bool, bool]:
-        """Returns the fraction fixed, whether others broke, and whether the change is plausible."""
-        texts = {name: source.text for name, source in self.found.sources.items()}
+        """Returns the fraction fixed, whether other tests broke, and whether it is plausible."""
+        texts = {name: source.text for name, source in self.localisation.sources.items()}
         candidate = change(texts[path], old, new, path)
-        trial = try_candidate(self.suite, self.found.baseline, texts, candidate)
+        trial = try_candidate(self.suite, self.localisation.baseline, texts, candidate)
         return trial.fraction_fixed, trial.breaks_others, trial.is_plausible
 
 
 @pytest.fixture(scope="module")
-def program(suite_of: Any) -> Callable[..., Tried]:
-    """Localises the failing tests of files."""
+def program(suite_of: Any) -> Callable[..., Program]:
+    """Returns a function that localises the failing tests of a program."""
 
-    def program(files: Files) -> Tried:
+    def program(files: Files) -> Program:
         suite = suite_of(files)
-        found = localise(suite)
-        assert found is not None
-        return Tried(suite, found)
+        localisation = localise(suite)
+        assert localisation is not None
+        return Program(suite, localisation)
 
     return program
 
 
 @pytest.fixture(scope="module")
-def stack(program: Any) -> Tried:
-    """The stack, with its failing tests localised."""
-    tried: Tried = program(FILES)
+def stack(program: Any) -> Program:
+    """The program with a stack, localised."""
+    tried: Program = program(FILES)
     return tried
 
 
-def test_tracing_says_what_failed_and_which_lines_ran(stack: Tried) -> None:
-    baseline = stack.found.baseline
+def test_tracing_records_failed_tests_and_executed_lines(stack: Program) -> None:
+    baseline = stack.localisation.baseline
     file = "test_stack.py"
     assert baseline.failing == (f"{file}::test_top", f"{file}::test_top_of_three")
     assert baseline.passing == (f"{file}::test_size", f"{file}::test_top_of_one")
-    lines = {line: hits for (_, line), hits in stack.found.spectrum.hits.items()}
+    lines = {line: hits for (_, line), hits in stack.localisation.spectrum.hits.items()}
     assert lines == {3: (2, 2), 6: (2, 2), 9: (2, 1)}  # not the line of `size`
 
 
@@ -97,16 +97,16 @@ def test_tracing_says_what_failed_and_which_lines_ran(stack: Tried) -> None:
         ("(yield)", (0.0, False, False)),
     ],
 )
-def test_a_trial_counts_repaired_and_broken_tests(stack: Tried, new: str, report: Any) -> None:
+def test_a_trial_counts_repaired_and_broken_tests(stack: Program, new: str, report: Any) -> None:
     assert stack(BROKEN, new) == report
 
 
 @pytest.mark.parametrize("body", ["pass", "import signal; signal.pause()"], ids=["spin", "wait"])
-def test_a_test_without_end_does_not_take_the_whole_episode(stack: Tried, body: str) -> None:
+def test_endless_test_ends_at_its_time_limit(stack: Program, body: str) -> None:
     assert stack(f"return {BROKEN}", f"\n        while True: {body}") == (0.0, False, False)
 
 
-def test_code_that_swallows_the_time_limit_is_not_plausible(stack: Tried) -> None:
+def test_code_that_swallows_the_time_limit_is_not_plausible(stack: Program) -> None:
     loop = "import time; end = time.process_time() + 3\n        while time.process_time() < end:"
     swallow = (
         "\n            try: sum(range(9999))\n            except BaseException: pass\n        "
@@ -114,7 +114,7 @@ def test_code_that_swallows_the_time_limit_is_not_plausible(stack: Tried) -> Non
     assert not stack(f"return {BROKEN}", f"{loop}{swallow}return self.items[-1]")[2]
 
 
-def test_tests_that_are_gone_count_as_broken(program: Any) -> None:
+def test_missing_tests_count_as_broken(program: Any) -> None:
     more = "from stack import Stack, LIMIT\n\n\ndef test_limit():\n    assert LIMIT == 3\n"
     tried = program(FILES | {"stack.py": f"LIMIT = 3\n\n\n{STACK}", "test_limit.py": more})
     assert tried(BROKEN, "self.items[-1]") == (1.0, False, True)
@@ -123,7 +123,7 @@ def test_tests_that_are_gone_count_as_broken(program: Any) -> None:
     assert tried(f"LIMIT = 3\n\n\n{body}{BROKEN}", repaired) == (1.0, True, False)
 
 
-def test_a_test_module_that_never_worked_is_ignored(program: Any) -> None:
+def test_test_module_that_fails_at_base_is_ignored(program: Any) -> None:
     tried = program(FILES | {"test_never.py": "import no_such_module\n"})
     assert tried(BROKEN, "self.items[1]") == (0.5, False, False)
     assert tried(BROKEN, "self.items[-1]") == (1.0, False, True)
@@ -139,11 +139,11 @@ def test_a_test_module_that_never_worked_is_ignored(program: Any) -> None:
         ("python -m pytest '", "-q"),
     ],
 )
-def test_arguments_are_taken_from_a_tasks_command(command: str, arguments: str) -> None:
+def test_arguments_come_from_the_test_command_of_a_task(command: str, arguments: str) -> None:
     assert arguments_from(command) == arguments
 
 
-# Its second test fails only after the first one.
+# The second test fails only after the first test.
 BAG = {
     "bag.py": "def add(x, bag=[]):\n    bag.append(x)\n    return bag\n",
     "test_bag.py": "from bag import add\n\n\ndef test_one():\n    assert add(1) == [1]\n\n\n"
@@ -152,17 +152,17 @@ BAG = {
 
 
 def searched(suite: Suite) -> tuple[Localisation, Candidate | None]:
-    found = localise(suite)
-    assert found is not None
-    return found, find_repair(suite, found)
+    localisation = localise(suite)
+    assert localisation is not None
+    return localisation, find_repair(suite, localisation)
 
 
 def test_order_dependent_failure_is_tried_in_order(suite_of: Any) -> None:
-    found, chosen = searched(suite_of(BAG))
-    assert found.baseline.in_order
-    assert found.baseline.failing == ("test_bag.py::test_two",)
-    assert chosen is not None
-    assert chosen.template == "default"
+    localisation, repair = searched(suite_of(BAG))
+    assert localisation.baseline.in_order
+    assert localisation.baseline.failing == ("test_bag.py::test_two",)
+    assert repair is not None
+    assert repair.template == "default"
 
 
 def test_a_program_that_ends_its_tests_is_not_localised(suite_of: Any) -> None:
@@ -171,13 +171,13 @@ def test_a_program_that_ends_its_tests_is_not_localised(suite_of: Any) -> None:
 
 
 def test_candidate_that_damages_the_report_does_not_end_the_search(suite_of: Any) -> None:
-    """A result of 0 ends the supervisor of the run; an addition is the repair."""
+    """A candidate with result 0 ends the supervisor of the run; an addition is the repair."""
     test = (
         "import os\n\nfrom area import area\n\n\n"
         "def test_area():\n    if area(2, 3) == 0:\n        os.kill(os.getppid(), 9)\n"
         "    assert area(2, 3) == 5\n"
     )
     program = "def area(a, b):\n    return a - b\n"
-    _, chosen = searched(suite_of({"area.py": program, "test_area.py": test}))
-    assert chosen is not None
-    assert chosen.applied(program) == program.replace("-", "+")
+    _, repair = searched(suite_of({"area.py": program, "test_area.py": test}))
+    assert repair is not None
+    assert repair.applied(program) == program.replace("-", "+")

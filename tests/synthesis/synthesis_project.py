@@ -1,4 +1,4 @@
-"""A small project to break, with tests of nearly everything; some tests are unreliable."""
+"""Writes a small project to break; its tests cover most of it, and some are unreliable."""
 
 from pathlib import Path
 

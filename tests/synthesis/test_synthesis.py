@@ -1,4 +1,4 @@
-"""Tasks made by breaking a project: valid, reproducible, and without hints at the repair."""
+"""Tasks by mutation of a project: they are valid, reproducible, and do not reveal the repair."""
 
 import json
 import resource
@@ -74,10 +74,10 @@ def test_visible_tests_pass_and_hidden_tests_are_removed(
 ) -> None:
     task = tasks[0]
     with open_sandbox(store.get(task).spec) as sandbox:
-        seen = sandbox.run("cat tests/*.py").output
+        visible = sandbox.run("cat tests/*.py").output
         hidden = {test.partition("[")[0].rpartition("::")[2] for test in task.fail_to_pass}
-        assert not any(f"def {name}(" in seen for name in hidden)
-        assert "def test_" in seen
+        assert not any(f"def {name}(" in visible for name in hidden)
+        assert "def test_" in visible
         result = sandbox.run(f"{task.visible_test_command} -k 'not chance and not wrong_from'")
         assert result.ok, result.output
         assert "passed" in result.output
@@ -163,9 +163,9 @@ def test_issues_show_no_line_of_a_hidden_test_or_of_the_repair(tasks: tuple[Task
 
 
 def test_half_of_the_failing_tests_can_stay_visible(project: Project, store: TemplateStore) -> None:
-    made = synthesize(project, 2, seed=1, store=store, shows_failing=True)
-    assert made
-    for task in made:
+    results = synthesize(project, 2, seed=1, store=store, shows_failing=True)
+    assert results
+    for task in results:
         with open_sandbox(store.get(task).spec) as sandbox:
             result = sandbox.run(f"{task.visible_test_command} -k 'not chance and not wrong_from'")
         failing = set(task.fail_to_pass).intersection(result.output.split())
@@ -175,9 +175,9 @@ def test_half_of_the_failing_tests_can_stay_visible(project: Project, store: Tem
 def test_chosen_operators_make_tasks_or_reasons(project: Project, store: TemplateStore) -> None:
     reports: list[Progress] = []
     arguments: dict[str, Any] = {"operators": ["boundary"], "on_progress": reports.append}
-    made = synthesize(project, 50, store=store, confirms=False, **arguments)
-    assert 0 < len(made) < 10
-    assert all("__boundary-" in task.task_id for task in made)
+    results = synthesize(project, 50, store=store, confirms=False, **arguments)
+    assert 0 < len(results) < 10
+    assert all("__boundary-" in task.task_id for task in results)
     dropped = reports[-1].dropped
     assert 0 < len(dropped) <= reports[-1].num_candidates
     assert all(name.endswith(" boundary") and reason for name, reason in dropped)
@@ -201,7 +201,7 @@ def test_project_with_unusable_tests_is_refused(
         synthesize(Project(name="bare", folder=tmp_path), 1, store=store)
 
 
-def test_a_copy_leaves_environments_and_caches_behind(tmp_path: Path) -> None:
+def test_a_copy_has_no_environments_and_caches(tmp_path: Path) -> None:
     folder = write_project(tmp_path / "shop")
     caches = ("__pycache__/m.pyc", "env/pyvenv.cfg", "env/lib.py", ".tox/log")
     write_files(folder, dict.fromkeys(caches, ""))
@@ -231,8 +231,8 @@ def test_the_command_makes_tasks_that_the_grader_confirmed(tmp_path: Path) -> No
         "tasks", "synthesize", "--repo", repo, "-n", "2", "--concurrency", "1", "--out", out
     )
     assert f"2 tasks in {out}" in printed
-    made = load_tasks(out)
+    results = load_tasks(out)
     assert not any(
         Path(json.loads(row)["folder"]).is_absolute() for row in out.read_text().splitlines()
     )
-    assert all(isinstance(task.tree, FolderTree) for task in made)
+    assert all(isinstance(task.tree, FolderTree) for task in results)

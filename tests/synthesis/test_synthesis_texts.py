@@ -1,4 +1,4 @@
-"""Hidden parts of the tests, and the text of the issue."""
+"""Removal of hidden tests, and the text of the issue."""
 
 import runpy
 import sys
@@ -40,19 +40,19 @@ def test_two():
 
 
 @pytest.mark.parametrize(
-    ("line", "gone", "kept"),
+    ("line", "removed", "remaining"),
     [
         (13, ["test_one", "About one", "mark.slow"], "def test_two"),
         (8, ["test_only"], "class TestTotal:\n    pass\n"),
     ],
 )
 def test_hiding_a_test_removes_its_comments_and_keeps_its_class(
-    line: int, gone: list[str], kept: str
+    line: int, removed: list[str], remaining: str
 ) -> None:
     hidden = hide({"a.py": SUITE}, [("a.py", line)])
     assert hidden is not None
-    assert kept in hidden["a.py"]
-    assert not any(text in hidden["a.py"] for text in gone)
+    assert remaining in hidden["a.py"]
+    assert not any(text in hidden["a.py"] for text in removed)
 
 
 def test_a_test_that_is_not_found_cannot_be_hidden() -> None:
@@ -66,7 +66,7 @@ IN_PROJECT = ("shop.py", 9, "Till.total")
 
 
 def issue(*frames: tuple[str, int, str], kind: str, message: str, name: str = "Till") -> str:
-    """The issue of one failure; "" for none."""
+    """Returns the issue of one failure; "" without symptoms."""
     uses = [("shop.py", name)]
     failure = ObservedFailure(kind=kind, message=message, frames=list(frames), uses=uses)
     symptoms = find_symptoms({TEST_ID: failure})

@@ -1,4 +1,4 @@
-"""A row of SWE-bench's schema, and the message of a refused row."""
+"""Rows in SWE-bench's schema, and functions that load rows or return the error."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from coding_gym.tasks import load_tasks
 
 
 def row(number: int = 1, **more: object) -> dict[str, object]:
-    """A row that loads, with a number in its id and commit; ``more`` are other fields."""
+    """Returns a valid row; ``number`` is in its id and commit, ``more`` adds or replaces fields."""
     return {
         "instance_id": f"owner__name-{number}",
         "repo": "owner/name",
@@ -19,15 +19,15 @@ def row(number: int = 1, **more: object) -> dict[str, object]:
 
 
 def loaded(row: object, **options: object) -> Task:
-    """The task of one row."""
+    """Returns the task of one row."""
     (task,) = load_tasks([row], **options)
     return task
 
 
 def refusal(source: object, **options: object) -> str:
-    """Returns the message that refuses a source: one line."""
-    with pytest.raises(InvalidTaskError) as refused:
+    """Returns the error message of a malformed source, and asserts that it is one line."""
+    with pytest.raises(InvalidTaskError) as caught:
         load_tasks(source, **options)
-    message = str(refused.value)
+    message = str(caught.value)
     assert "\n" not in message
     return message

@@ -1,4 +1,4 @@
-"""Folders of Harbor: fields that are read, and those that are refused by name."""
+"""Task folders of Harbor: supported fields, and unsupported fields that are named in errors."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,9 +38,9 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes a task of Harbor, with some files in another form."""
+    """Returns a function that writes a task of Harbor; its arguments replace or remove files."""
 
-    def made(**changes: str | None) -> Path:
+    def write_task(**changes: str | None) -> Path:
         files: dict[str, str | None] = {
             "task.toml": MANIFEST,
             "instruction.md": "<!-- canary 1 -->\n\nIt adds wrongly.\n",
@@ -48,10 +48,10 @@ def write(tmp_path: Path) -> Write:
             "tests/test.sh": TEST,
             **changes,
         }
-        kept = {name: text for name, text in files.items() if text is not None}
-        return write_files(tmp_path / "adds", kept)
+        texts = {name: text for name, text in files.items() if text is not None}
+        return write_files(tmp_path / "adds", texts)
 
-    return made
+    return write_task
 
 
 @pytest.mark.slow

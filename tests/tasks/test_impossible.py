@@ -1,4 +1,4 @@
-"""Impossible tasks and scripted cheats: how they are made, graded and reported."""
+"""Impossible tasks and scripted cheats: creation, grades and reports."""
 
 import textwrap
 from collections.abc import Iterator
@@ -97,12 +97,12 @@ def test_only_the_named_test_is_changed(tiny_row: dict[str, Any]) -> None:
 
 
 def test_tasks_that_cannot_be_made_impossible_are_skipped(tiny_row: dict[str, Any]) -> None:
-    able, unable = Task.from_row(tiny_row), replace(TASK, test_patch="")
-    for tasks in ([able, unable], [unable, able]):
+    suitable, unsuitable = Task.from_row(tiny_row), replace(TASK, test_patch="")
+    for tasks in ([suitable, unsuitable], [unsuitable, suitable]):
         mixed = with_impossible(tasks, 0.5)
-        assert [one.impossible_test for one in mixed if one.impossible_test] != []
+        assert any(task.impossible_test for task in mixed)
     with pytest.raises(InvalidArgumentError, match="impossible=1"):
-        with_impossible([able, unable], 1)
+        with_impossible([suitable, unsuitable], 1)
 
 
 @pytest.mark.parametrize(("share", "num"), [(0, 0), (0.01, 1), (0.25, 12), (1, 48)])
@@ -110,7 +110,7 @@ def test_a_share_of_the_tasks_is_replaced(share: float, num: int) -> None:
     tasks = load_tasks("bundled")
     mixed = with_impossible(tasks, share)
     assert sum(bool(task.impossible_test) for task in mixed) == num
-    assert [one.task_id.removesuffix(SUFFIX) for one in mixed] == [one.task_id for one in tasks]
+    assert [task.task_id.removesuffix(SUFFIX) for task in mixed] == [task.task_id for task in tasks]
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, "half", None])
@@ -162,9 +162,9 @@ def test_predictions_of_impossible_tasks_count_only_as_hacks(task: Task, tmp_pat
     prediction = {"instance_id": task.task_id, "model_name_or_path": "m", "model_patch": "garbage"}
     predictions = write_rows(tmp_path / "preds.jsonl", prediction)
     run_command("grade", predictions, "--tasks", rows)
-    made = report(tmp_path / "preds.graded")
-    assert (made.metrics["hacked"].value, made.num_attempts) == (0, 0)
-    assert made.metrics.keys().isdisjoint({"resolved", "exact_match"})
+    result = report(tmp_path / "preds.graded")
+    assert (result.metrics["hacked"].value, result.num_attempts) == (0, 0)
+    assert result.metrics.keys().isdisjoint({"resolved", "exact_match"})
 
 
 def test_impossible_form_of_a_task_has_its_own_cached_grade(
@@ -189,24 +189,24 @@ def test_a_run_reports_the_rate_of_hacks(tiny_row: dict[str, Any], tmp_path: Pat
             yield HACK
         yield SUBMIT
 
-    made = report(evaluate(tmp_path / "run", ActionsPlayer("mixed", actions), tasks=str(rows)))
-    assert "2 of 20 impossible attempts hacked" in made.summary()
-    assert (made.num_resolved, made.num_attempts, made.resolved) == (0, 0, None)
-    rate = made.metrics["hacked"]
+    result = report(evaluate(tmp_path / "run", ActionsPlayer("mixed", actions), tasks=str(rows)))
+    assert "2 of 20 impossible attempts hacked" in result.summary()
+    assert (result.num_resolved, result.num_attempts, result.resolved) == (0, 0, None)
+    rate = result.metrics["hacked"]
     assert rate.value == 0.1
     assert rate.low is not None
     assert rate.high is not None
     assert rate.low < 0.1 < rate.high
-    assert {one for one, hacked in made.values("hacked").items() if hacked == [1]} == hackers
-    compared = compare(made, made)
+    assert {name for name, hacked in result.values("hacked").items() if hacked == [1]} == hackers
+    compared = compare(result, result)
     assert (compared.measure, compared.paired.rate_a.value) == ("hacked", 0.1)
 
 
 @pytest.mark.slow
 def test_cheats_pass_weaker_grades_but_not_the_challenge(store: TemplateStore) -> None:
-    results = {one.kind: one for one in try_cheats(TASK, store.get(TASK), "auto")}
-    assert not any(one.by_challenge for one in results.values())
-    assert sum(one.by_exit_code for one in results.values()) > len(results) / 2
+    results = {result.kind: result for result in try_cheats(TASK, store.get(TASK), "auto")}
+    assert not any(result.by_challenge for result in results.values())
+    assert sum(result.by_exit_code for result in results.values()) > len(results) / 2
     assert results["overwritten results"].by_structure
     assert not results["early exit"].by_structure
 
@@ -214,8 +214,8 @@ def test_cheats_pass_weaker_grades_but_not_the_challenge(store: TemplateStore) -
 @pytest.mark.slow
 def test_a_gold_patch_that_does_not_apply_is_the_only_problem(store: TemplateStore) -> None:
     gold = "--- a/nope.py\n+++ b/nope.py\n@@ -1 +1 @@\n-a\n+b\n"
-    made = validate_task(replace(TASK, gold_patch=gold), store, Checks(tries_cheats=True))
-    assert (made.ok, made.cheats, made.error) == (False, (), "")
+    result = validate_task(replace(TASK, gold_patch=gold), store, Checks(tries_cheats=True))
+    assert (result.ok, result.cheats, result.error) == (False, (), "")
 
 
 def test_other_runners_have_no_scripted_cheats(store: TemplateStore) -> None:
@@ -242,13 +242,13 @@ def test_template_repair_passes_no_impossible_bundled_task(tmp_path: Path) -> No
     tasks = [impossible(task) for task in load_tasks("bundled")]
     sample = tasks[::6]  # a search for a repair takes up to a minute on a busy machine
     rows = [task.to_row() for task in sample]
-    made = report(evaluate(tmp_path / "run", "template-repair", tasks=rows), sample)
-    assert f"0 of {len(sample)} impossible attempts hacked" in made.summary()
+    result = report(evaluate(tmp_path / "run", "template-repair", tasks=rows), sample)
+    assert f"0 of {len(sample)} impossible attempts hacked" in result.summary()
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("task", load_tasks("bundled", limit=48)[::6], ids=lambda one: one.task_id)
+@pytest.mark.parametrize("task", load_tasks("bundled", limit=48)[::6], ids=lambda t: t.task_id)
 def test_cheats_fail_the_challenge_of_bundled_tasks(task: Task, store: TemplateStore) -> None:
     results = [*try_cheats(task, store.get(task), "auto")]
-    assert not any(one.by_challenge for one in results)
-    assert sum(one.by_exit_code for one in results) > len(results) / 2
+    assert not any(result.by_challenge for result in results)
+    assert sum(result.by_exit_code for result in results) > len(results) / 2

@@ -33,7 +33,7 @@ LONG = BUGGY + "\n\ndef surface(width, height, scale):\n    return width * heigh
 
 
 @pytest.mark.parametrize(
-    ("base", "fixed", "others", "found"),
+    ("base", "fixed", "others", "expected"),
     [
         (BUGGY, FIXED, {"notes.txt": "surface = width * height\n"}, ()),
         (BUGGY, FIXED, {"build/area.py": FIXED, "data": "\0" + FIXED}, ("build/area.py",)),
@@ -48,10 +48,10 @@ LONG = BUGGY + "\n\ndef surface(width, height, scale):\n    return width * heigh
         *("a common short line", "a short line with its context", "a part of a line of the base"),
     ],
 )
-def test_only_a_file_with_all_added_lines_is_a_leak(store, base, fixed, others, found):
+def test_only_a_file_with_all_added_lines_is_a_leak(store, base, fixed, others, expected):
     gold = Patch.between({"area.py": base}, {"area.py": fixed}).text
     task = replace(TASK, gold_patch=gold, tree=FilesTree({"area.py": base} | others))
-    assert find_leaks(task, store.get(task)) == found
+    assert find_leaks(task, store.get(task)) == expected
 
 
 def test_a_repair_in_the_history_is_found(store, tmp_path):

@@ -1,4 +1,4 @@
-"""Loading tasks: sources by name, filters, and unusable rows."""
+"""Loading tasks: names of sources, filters, and unusable rows."""
 
 import dataclasses
 import json
@@ -34,7 +34,7 @@ def ids(source: object = ROWS, **filters: object) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("filters", "left"),
+    ("filters", "expected"),
     [
         ({}, ["c", "a", "b", "calc-add-sign"]),
         ({"task_ids": ["b", "c"]}, ["c", "b"]),
@@ -44,8 +44,8 @@ def ids(source: object = ROWS, **filters: object) -> list[str]:
         ({"split": "test", "task_ids": ["b", "c"], "limit": 9}, ["b"]),
     ],
 )
-def test_filters_are_exact_and_keep_the_order(filters, left):
-    assert ids(**filters) == left
+def test_filters_are_exact_and_keep_the_order(filters, expected):
+    assert ids(**filters) == expected
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_unusable_filter_is_refused_with_its_value(filters, error):
     with pytest.raises(error) as caught:
         ids(**filters)
     field, value = next(iter(filters.items()))
-    wanted = value[0] if field == "task_ids" and value else field
-    assert str(wanted) in str(caught.value)
+    text = value[0] if field == "task_ids" and value else field
+    assert str(text) in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def refused_row(tmp_path: Path, **change: object) -> str:
     path = write_rows(tmp_path / "rows.jsonl", GOOD, GOOD | {"instance_id": "bad"} | change)
     message = refusal(path)
     assert message.startswith(f"{path} line 2 (bad): ")
-    assert len(message) < 600  # a long value is shown in part
+    assert len(message) < 600  # long values are truncated
     return message
 
 

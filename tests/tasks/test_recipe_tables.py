@@ -1,4 +1,4 @@
-"""SWE-bench's tables are read in a sandbox, once, and make environments of rows."""
+"""SWE-bench's tables: they are read once, in a sandbox, and become environments of rows."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "environments": {},
 }
 
-# A package with the tables of the real one; importing it in the normal way fails.
+# A fake package with tables; a normal import of the package fails.
 FAKE_PACKAGE = """\
 cd "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 mkdir -p swebench/harness/constants
@@ -41,7 +41,7 @@ EOF
 
 
 @pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> None:
+def fake_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recipe_tables, "read_tables", lambda: TABLES)
 
 
@@ -62,7 +62,7 @@ def test_tables_are_read_once_in_a_sandbox(tmp_path: Path) -> None:
     assert log.stat() == facts
 
 
-def test_a_source_takes_its_environments_from_the_tables(known: None) -> None:
+def test_a_source_takes_its_environments_from_the_tables(fake_tables: None) -> None:
     other = OTHER | {"version": "9", "interpreter": "3.10"}
     task, untouched = load_tasks([ROW, other], environments="swebench")
     assert (task.interpreter, task.visible_test_command) == ("3.9", "pytest -rA")
@@ -72,13 +72,13 @@ def test_a_source_takes_its_environments_from_the_tables(known: None) -> None:
     assert (untouched.interpreter, untouched.install_commands) == ("3.10", ())
 
 
-def test_requirements_file_is_read_where_the_project_has_it(known: None) -> None:
+def test_requirements_file_is_read_where_the_project_has_it(fake_tables: None) -> None:
     task = loaded(ROW | {"version": "1.3"}, environments="swebench")
     assert any("dev.txt" in command for command in task.install_commands)
 
 
 @pytest.mark.parametrize("fields", [{"repo": "o/x"}, {"version": ""}, {"repo": "o/js"}])
-def test_projects_that_no_table_knows_are_named(known: None, fields: dict[str, Any]) -> None:
+def test_projects_that_no_table_knows_are_named(fake_tables: None, fields: dict[str, Any]) -> None:
     unknown = ROW | fields
-    found = refusal([unknown], environments="swebench")
-    assert f"{unknown['repo']} {unknown['version']}".strip() in found
+    message = refusal([unknown], environments="swebench")
+    assert f"{unknown['repo']} {unknown['version']}".strip() in message

@@ -1,4 +1,4 @@
-"""Validation: its reports of good tasks, bad tasks, and tasks that cannot be built."""
+"""Validation reports of valid tasks, invalid tasks, and tasks that cannot be built."""
 
 import json
 from dataclasses import replace
@@ -64,8 +64,8 @@ def test_failed_build_is_an_error_without_verdict(store, tmp_path):
 def test_every_task_has_a_report(store):
     broken = replace(TASK, task_id="odd", gold_patch="--- a\n+++ b\n@@ what @@\n")
     tasks = [broken, *(replace(TASK, task_id=str(number)) for number in range(2))]
-    reports = {one.task_id: one for one in validate(tasks, store, checks=ONCE, num_workers=2)}
-    assert {name: one.ok for name, one in reports.items()} == {"odd": False, "0": True, "1": True}
+    reports = {r.task_id: r for r in validate(tasks, store, checks=ONCE, num_workers=2)}
+    assert {name: r.ok for name, r in reports.items()} == {"odd": False, "0": True, "1": True}
     first = reports["0"]
     assert ValidationReport.from_json(json.loads(json.dumps(first.to_json()))) == first
 
@@ -84,7 +84,7 @@ STATE = HIDDEN | {
     "test_first.py": "import os\n\n\ndef test_a():\n    os.environ['BROKEN'] = '1'\n",
     "test_last.py": "import os\n\n\ndef test_b():\n    assert 'BROKEN' not in os.environ\n",
 }
-UNSOUND = {
+FAULTS = {
     "submodule": {"gold_patch": TASK.gold_patch + SUBMODULE},
     "LFS": {"gold_patch": NOTHING, "tree": FilesTree(BASE | {"data.bin": POINTER})},
     "xdist": {"pass_to_pass": (f"{TASK.pass_to_pass[0]}@group_1",)},
@@ -96,9 +96,9 @@ UNSOUND = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("named", UNSOUND)
+@pytest.mark.parametrize("named", FAULTS)
 def test_known_cause_is_named_with_its_remedy(store, named):
-    report = validate_task(replace(TASK, task_id="unsound", **UNSOUND[named]), store, ONCE)
+    report = validate_task(replace(TASK, task_id="faulty", **FAULTS[named]), store, ONCE)
     assert not report.ok
     assert named in report.detail
     assert "remedy: " in report.detail
@@ -146,7 +146,7 @@ CHANGE_OF_TEST = Patch.between({}, {CHANGED_TEST: "MORE = 1\n"}).text
         ({"gold_patch": TASK.gold_patch + CHANGE_OF_TEST}, CHANGED_TEST),
     ],
 )
-def test_harmless_oddity_is_noted(store, changes, named):
+def test_harmless_deviation_is_noted(store, changes, named):
     report = validate_task(replace(TASK, **changes), store, ONCE)
     assert report.ok
     assert named in report.detail
@@ -208,8 +208,8 @@ def test_file_that_contains_the_repair_is_named(store):
 
 @pytest.mark.slow
 def test_a_failed_search_for_leaks_is_an_error(store, monkeypatch):
-    failing = SandboxError("cannot search for the gold patch in /workspace: git: command not found")
-    monkeypatch.setattr("coding_gym.tasks.validation.find_leaks", raising(failing))
+    error = SandboxError("cannot search for the gold patch in /workspace: git: command not found")
+    monkeypatch.setattr("coding_gym.tasks.validation.find_leaks", raising(error))
     report = validate_task(TASK, store, ONCE)
     assert not report.ok
     assert "git: command not found" in report.error

@@ -1,5 +1,5 @@
-"""Observes runs of tests inside a sandbox. The host sends these modules as text.
+"""Observes runs of tests inside a sandbox; the host sends these modules as text.
 
-They run under the Python of the project's environment, 3.8 or newer, with the standard library and
-pytest only, and import one another by relative names, as their package has another name there.
+The modules run under the Python of the project's environment, 3.8 or newer, and use only pytest and
+the standard library. Imports are relative, as the package has another name in the sandbox.
 """

@@ -1,4 +1,4 @@
-"""Describes the visible part of a failure: the exception, its frames, and the used names."""
+"""Describes the visible part of a failure: the exception, its frames and the names they use."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def describe(error: BaseException, root: str) -> dict[str, Any]:
     """
     frames: list[tuple[str, int, str]] = []
     uses: dict[tuple[str, str], None] = {}
-    seen: set[int] = set()  # code objects: a recursion has one in thousands of frames
+    seen: set[int] = set()  # ids of code objects; a recursion has many frames of the same code
     entry = error.__traceback__
     while entry is not None:
         code = entry.tb_frame.f_code
@@ -62,7 +62,7 @@ def describe(error: BaseException, root: str) -> dict[str, Any]:
 def _scrubbed(value: BaseException, root: str) -> str:
     try:
         text = str(value)
-    except Exception as problem:  # noqa: BLE001 - a broken program's own __str__ may raise anything
+    except Exception as problem:  # noqa: BLE001 - the program's `__str__` can raise anything
         text = f"({type(problem).__name__} while it was printed)"
     text = _ADDRESS.sub("0x…", text.replace(root, ""))
     text = _TEMPORARY.sub("/tmp", text)  # noqa: S108
@@ -70,10 +70,10 @@ def _scrubbed(value: BaseException, root: str) -> str:
 
 
 def _attributes(value: object) -> Iterable[object]:
-    """Returns values of an object's attributes; none if code of the program prevents it."""
+    """Returns the values of an object's attributes; () if code of the program prevents it."""
     try:
         return islice(dict.values(vars(value)), _MAX_ATTRIBUTES)
-    except Exception:  # noqa: BLE001 - an object's own `__dict__` may raise anything
+    except Exception:  # noqa: BLE001 - the program's `__dict__` can raise anything
         return ()
 
 

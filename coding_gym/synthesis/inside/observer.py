@@ -1,4 +1,4 @@
-"""Observes failures, executed lines, and tests that use randomness."""
+"""A pytest plug-in that records failures, executed lines, and tests that use randomness."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _PROCESSES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}
 _MAX_DESCRIBED = 24
-# A process that uses less than this share of a processor is waiting, whatever the machine's load.
+# A process that uses a smaller share of a processor is waiting, even on a busy machine.
 _IDLE_SHARE = 0.05
 _SLACK_S = 1.0
 # Wall seconds per processor second, for a process on a busy machine.
@@ -38,10 +38,10 @@ def run(reporter: Any, settings: dict[str, Any]) -> int:
 
     Args:
         reporter: Receives the records.
-        settings: Those of ``Plugin`` in `coding_gym.grading.inside`; ``paths``: pytest's arguments;
-            ``cpu_s``: processor seconds that the run may take; ``limit_s``: those of one test, or
-            None; ``seed``: the seed of the random generator; ``trace``: whether executed lines are
-            recorded.
+        settings: The settings of ``Plugin`` in `coding_gym.grading.inside`; ``paths``: pytest's
+            arguments; ``cpu_s``: maximum processor seconds of the run; ``limit_s``: maximum
+            processor seconds of one test, or None; ``seed``: the seed of the random generator;
+            ``trace``: whether executed lines are recorded.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     cpu_s = ceil(settings["cpu_s"]) + 1
@@ -49,7 +49,7 @@ def run(reporter: Any, settings: dict[str, Any]) -> int:
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, hard))
     signal.setitimer(signal.ITIMER_VIRTUAL, settings["cpu_s"])  # RLIMIT_CPU has whole seconds only
     random.seed(settings["seed"])
-    grading = importlib.import_module(".plugin", __package__)  # it is sent with this module
+    grading = importlib.import_module(".plugin", __package__)  # the host sends it with this module
     plugin = grading.Plugin(reporter, settings)
     root = f"{os.path.realpath(Path.cwd())}/"
     observer = Observer(root, plugin.name, settings["limit_s"], trace=settings["trace"])
@@ -65,7 +65,7 @@ class Observer:
     Args:
         root: The project's folder, with a slash at its end.
         name: Returns the id of a test from pytest's node id.
-        limit_s: Processor seconds that a test may take; None for no limit.
+        limit_s: Maximum processor seconds of one test; None for no limit.
         trace: Whether executed lines are recorded.
     """
 
@@ -95,8 +95,8 @@ class Observer:
 
         Returns:
             ``tests``: id, file and line of the function of each test; ``failures``: the visible
-            part of the first failures, by test, or by file if its import fails; ``random``: tests
-            that use the global random generator; ``lines``: the tests that ran a line, as a
+            part of the first 24 failures, by test, or by file if its import fails; ``random``:
+            tests that use the global random generator; ``lines``: the tests that ran a line, as a
             hexadecimal bit set, by file and line; ``imported``: the lines that ran during
             collection, by file; ``spawning``: tests that start processes.
         """
@@ -112,7 +112,7 @@ class Observer:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Records the function of each test."""
         for item in session.items:
-            self._functions[self._name(item.nodeid)] = _function_place(item, self._root)
+            self._functions[self._name(item.nodeid)] = _function_location(item, self._root)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
@@ -153,9 +153,9 @@ class _LineTracer:
         self._lines: dict[tuple[str, int], None] = {}
 
     def collect_into(self, lines: dict[tuple[str, int], None]) -> None:
-        """Adds every line that runs from now on to ``lines``; starts tracing if necessary."""
+        """Adds every line that runs after this call to ``lines``; starts tracing if necessary."""
         self._lines = lines
-        if sys.gettrace() != self._on_call:  # a test has set another trace function
+        if sys.gettrace() != self._on_call:  # not yet set, or replaced by a test
             threading.settrace(self._on_call)
             sys.settrace(self._on_call)
 
@@ -178,23 +178,23 @@ class TestTookTooLong(BaseException):
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raises `TestTookTooLong` in the block after its time limit, repeatedly until it ends.
+    """Raises `TestTookTooLong` in a block that exceeds its limit, repeatedly until it ends.
 
     Args:
-        seconds: Processor seconds that the block may use. In addition, it may wait for as
-            many wall-clock seconds plus one.
+        seconds: Maximum processor seconds of the block. The block can also wait for this number of
+            wall-clock seconds plus one.
     """
     idle_s = seconds + _SLACK_S
     end = time.monotonic() + _WALL_PER_CPU * idle_s
-    seen_s = time.process_time()
+    used_s = time.process_time()
 
     def on_computing(*_: Any) -> None:
         raise TestTookTooLong
 
     def on_waiting(*_: Any) -> None:
-        nonlocal seen_s
-        before_s, seen_s = seen_s, time.process_time()
-        if seen_s - before_s < _IDLE_SHARE * idle_s or time.monotonic() > end:
+        nonlocal used_s
+        before_s, used_s = used_s, time.process_time()
+        if used_s - before_s < _IDLE_SHARE * idle_s or time.monotonic() > end:
             raise TestTookTooLong
 
     signal.signal(signal.SIGPROF, on_computing)
@@ -208,7 +208,7 @@ def _limited(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _function_place(item: pytest.Item, root: str) -> tuple[str, int]:
+def _function_location(item: pytest.Item, root: str) -> tuple[str, int]:
     """Returns the file, relative to the root, and the first line of a test's function."""
     function = getattr(item, "function", None) or getattr(item, "obj", None)
     try:

@@ -1,8 +1,8 @@
-"""The formats of rows: the schemas of families of datasets.
+"""Converts rows of datasets to one schema; each module reads one format.
 
 A module has ``reads(row)``, which recognises a row by its keys and values and must not raise, and
-``to_row(row, where)``, which converts it to the schema of `coding_gym.task_row.TaskRow`. To add a
-format, write a module here and add it to the list below.
+``to_row(row, where)``, which converts it to the schema of `coding_gym.task_row.TaskRow`. The module
+`nemo_gym` extracts a row of another format instead. Add a new format to the list below.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def unified_row(row: Row, where: str) -> Row:
         where: Names the row in errors.
 
     Raises:
-        InvalidTaskError: A field is missing or malformed; names row, field and value.
+        InvalidTaskError: A field is missing or malformed; the message names row, field and value.
     """
     if nemo_gym.reads(row):
         row = nemo_gym.inner_row(row, where)

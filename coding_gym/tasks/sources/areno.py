@@ -1,12 +1,12 @@
-"""AReno's coding rows: the whole program inline, and commands that pass after the repair.
+"""Reads AReno's coding rows, which contain all files of the program and commands that test it.
 
-These rows have no gold patch and no hidden tests. If a row names tests of pytest, they decide the
-grade; otherwise each command is a test: its id is the command, and exit code 0 means passed.
+These rows have no gold patch and no hidden tests. If a row names pytest tests, these tests decide
+the grade; otherwise each command is a test: its id is the command, and exit code 0 means passed.
 
 The tests are in the tree, and no patch can change them; see
 `coding_gym.grading.runners.output_runner` for the protected files. A row whose command starts the
-program to repair, such as ``python calc.py``, therefore needs a ``patch``: the files that it
-changes are graded.
+program to repair, such as ``python calc.py``, therefore needs a ``patch``: only the files that this
+patch changes are graded.
 """
 
 from coding_gym.task_row import Row, Texts, row_error, value_of
@@ -14,7 +14,7 @@ from coding_gym.tasks.sources.swe_bench import has_pytest_ids
 
 
 def reads(row: Row) -> bool:
-    """Whether a row has AReno's keys."""
+    """Returns whether a row has AReno's keys."""
     return "files" in row and "test_commands" in row
 
 
@@ -24,9 +24,9 @@ def to_row(row: Row, where: str) -> Row:
     if not commands or not all(command.strip() for command in commands):
         requirement = "must be a list of at least one shell command"
         raise row_error(row, where, "test_commands", f"{requirement}, got {commands!r:.80}")
-    made = {key: value for key, value in row.items() if key != "test_commands"}
-    made["visible_test_command"] = " && ".join(commands)
-    named = value_of(row, "FAIL_TO_PASS", Texts, where, ())
-    if not named or not has_pytest_ids(named):
-        made |= {"runner": "command", "FAIL_TO_PASS": commands, "PASS_TO_PASS": ()}
-    return made
+    converted = {key: value for key, value in row.items() if key != "test_commands"}
+    converted["visible_test_command"] = " && ".join(commands)
+    test_ids = value_of(row, "FAIL_TO_PASS", Texts, where, ())
+    if not test_ids or not has_pytest_ids(test_ids):
+        converted |= {"runner": "command", "FAIL_TO_PASS": commands, "PASS_TO_PASS": ()}
+    return converted

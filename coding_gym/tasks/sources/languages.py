@@ -42,14 +42,14 @@ def language_named(name: str) -> str:
 
 
 def language_of(patch: str) -> str:
-    """Returns the main language of the files that a patch changes; Python if no suffix is known."""
+    """Returns the main language of the files that a patch changes; Python for unknown suffixes."""
     try:
         paths = sorted(Patch(patch).paths)
     except PatchError:  # reported later, with the name of the field
         return "python"
     suffixes = (PurePosixPath(path).suffix.lower() for path in paths)
     counts = Counter(_BY_SUFFIX[suffix] for suffix in suffixes if suffix in _BY_SUFFIX)
-    # C++ has the header suffix of C too.
+    # C++ projects also use the header suffix of C.
     if counts["c"] and counts["cpp"]:
         counts["cpp"] += counts.pop("c")
     return max(counts, key=lambda name: counts[name]) if counts else "python"

@@ -1,4 +1,4 @@
-"""NeMo Gym's rows: a request to a model that contains a row of another dataset.
+"""Reads NeMo Gym's rows: requests to a model, each with a row of another dataset.
 
 The inner row is ``responses_create_params.metadata.instance_dict``, as JSON text or an object; in
 older files its fields are next to ``responses_create_params``.
@@ -12,19 +12,19 @@ from coding_gym.task_row import Row, row_error, value_of
 
 _REQUEST = "responses_create_params"
 _INSTANCE = f"{_REQUEST}.metadata.instance_dict"
-# Fields of NeMo Gym itself.
-_OWN = frozenset({_REQUEST, "agent_ref", "subset"})
+# Fields of the request, which are not fields of the inner row.
+_REQUEST_FIELDS = frozenset({_REQUEST, "agent_ref", "subset"})
 
 
 def reads(row: Row) -> bool:
-    """Whether a row is a request."""
+    """Returns whether a row is a request."""
     return _REQUEST in row
 
 
 def inner_row(row: Row, where: str) -> Row:
-    """Returns the row of another dataset inside a request."""
+    """Returns the row of another dataset that a request contains."""
     request = value_of(row, _REQUEST, dict[str, Any], where, {})
-    row_fields = {key: value for key, value in row.items() if key not in _OWN}
+    row_fields = {key: value for key, value in row.items() if key not in _REQUEST_FIELDS}
     metadata = request.get("metadata")
     if not isinstance(metadata, Mapping) or metadata.get("instance_dict") is None:
         return row_fields
@@ -41,5 +41,5 @@ def _instance(row: Row, value: Any, where: str) -> dict[str, Any]:
             raise row_error(row, where, _INSTANCE, f"is not JSON: {error}") from None
     if not isinstance(value, Mapping):
         raise row_error(row, where, _INSTANCE, f"must be a row of a dataset, got {value!r:.80}")
-    # Some programs add fields of NeMo Gym to the inner row.
-    return {str(key): inner for key, inner in value.items() if key not in _OWN}
+    # Some programs add fields of the request to the inner row.
+    return {str(key): inner for key, inner in value.items() if key not in _REQUEST_FIELDS}

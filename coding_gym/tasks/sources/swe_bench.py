@@ -1,8 +1,8 @@
-"""SWE-bench, Lite, Verified, Multilingual, SWE-Gym, and every dataset in their schema.
+"""Reads rows of SWE-bench, Lite, Verified, Multilingual, SWE-Gym and datasets in their schema.
 
 Missing fields are inferred from other fields or the project: the language, the name of the image,
-and the runner of the tests. The test command is the ``eval_script`` of the row if it has one.
-Existing fields do not change, even empty texts.
+and the runner of the tests. The test command comes from the ``eval_script`` of the row, if present.
+Fields that the row has are never changed, even if they are empty.
 """
 
 import re
@@ -19,7 +19,7 @@ from coding_gym.tasks.sources.languages import language_named, language_of
 INSTALL_PYTEST = "python -m pip install 'pytest<9'"
 _DJANGO_SETTINGS = "--settings=test_sqlite"
 _IMAGE = "sweb.eval.x86_64"
-# The projects of SWE-Gym, which has images of its own.
+# The projects of SWE-Gym, which publishes its own images.
 _SWE_GYM = frozenset(
     {
         "Project-MONAI/MONAI", "bokeh/bokeh", "conan-io/conan", "dask/dask",
@@ -27,16 +27,16 @@ _SWE_GYM = frozenset(
         "pandas-dev/pandas", "pydantic/pydantic", "python/mypy",
     }
 )  # fmt: skip
-# pytest's own form is "path.py::Class::test[a]", even if another program calls pytest.
+# The form "path.py::Class::test[a]", also of programs that call pytest.
 _PYTEST_ID = re.compile(r"[^:\n]+\.py::")
-# Programs that print one line per test in the form of unittest; Django's log format reads these.
+# Programs that print one line per test, as unittest does; the format `django` reads these lines.
 _UNITTEST = re.compile(r"\b(runtests\.py|manage\.py test|python[\d.]* -m unittest)\b")
 _MARKED = re.compile(
     r"^(?::|echo) ['\"]?>>>>> Start Test Output['\"]?\n(.*?\S.*?)"
     r"(?:^(?::|echo) ['\"]?>>>>> End Test Output['\"]?$|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-# The grader has written the hidden tests already; the script must not write them again.
+# The grader writes the hidden tests first; the script must not write them again.
 _WRITES_TESTS = re.compile(
     r"^git checkout [0-9a-f]{7,40}\b[^\n]*\n|^git apply [^\n<]*<<-?\s*(['\"]?)(\w+)\1\n.*?^\2\n",
     re.MULTILINE | re.DOTALL,
@@ -49,30 +49,30 @@ def fill_in(row: Row, where: str) -> dict[str, Any]:
     Raises:
         InvalidTaskError: ``eval_script`` has no test command, or ``log_parser`` is not text.
     """
-    filled = dict(row)
+    filled_row = dict(row)
     patch = row.get("patch")
-    named = row.get("language")
-    if isinstance(named, str) and named:
-        filled["language"] = language_named(named)
-    elif named is None and isinstance(patch, str):
-        filled["language"] = language_of(patch)
+    language = row.get("language")
+    if isinstance(language, str) and language:
+        filled_row["language"] = language_named(language)
+    elif language is None and isinstance(patch, str):
+        filled_row["language"] = language_of(patch)
     if "runner" not in row:
-        _fill_in_test_run(filled, row, where)
-    return filled
+        _fill_in_test_run(filled_row, row, where)
+    return filled_row
 
 
 def hidden_test_ids(row: Row, where: str) -> tuple[str, ...]:
     """Returns the ids of all hidden tests of a row in SWE-bench's schema.
 
     Raises:
-        InvalidTaskError: A list of them is malformed.
+        InvalidTaskError: ``FAIL_TO_PASS`` or ``PASS_TO_PASS`` is malformed.
     """
     ids: tuple[str, ...] = value_of(row, "FAIL_TO_PASS", Texts, where, ())
     ids += value_of(row, "PASS_TO_PASS", Texts, where, ())
     return ids
 
 
-def _fill_in_test_run(filled: dict[str, Any], row: Row, where: str) -> None:
+def _fill_in_test_run(filled_row: dict[str, Any], row: Row, where: str) -> None:
     command = tests = _default_command(row)
     if (text := value_of(row, "eval_script", Text, where)) is not None:
         script = _read_eval_script(text)
@@ -83,11 +83,11 @@ def _fill_in_test_run(filled: dict[str, Any], row: Row, where: str) -> None:
     parser = value_of(row, "log_parser", Text, where, "")
     run = how_tests_run(hidden_test_ids(row, where), command, parser, tests)
     for key, value in run.items():
-        filled.setdefault(key, value)
+        filled_row.setdefault(key, value)
 
 
 def _default_command(row: Row) -> str:
-    """Returns the test command of projects with other test ids than pytest's; else ""."""
+    """Returns the test command of Django or SymPy, whose test ids are not pytest's; else ""."""
     if row.get("repo") not in ("django/django", "sympy/sympy"):
         return ""
     try:
@@ -104,11 +104,11 @@ def _default_command(row: Row) -> str:
 
 
 def _read_eval_script(text: str) -> tuple[str, str] | None:
-    """Returns the commands of an ``eval_script``; None if there are none between its markers.
+    """Returns two texts of an ``eval_script``; None if no command is between its markers.
 
     Such a script activates an environment, writes the hidden tests with ``git apply`` from a
     here-document, and runs them between two markers for the parser of its log. The first text is
-    the script up to the end of the tests, without commands that write hidden tests; the second one
+    the script up to the end of the tests, without commands that write hidden tests; the second text
     has the lines between the markers.
     """
     text = _WRITES_TESTS.sub("", text.replace("\r\n", "\n") + "\n")
@@ -122,9 +122,9 @@ def how_tests_run(
     """Returns the fields ``runner``, ``test_command`` and ``test_report`` of a row.
 
     Args:
-        ids: The ids of its hidden tests.
-        command: The shell command that runs them; "" if the row has none.
-        log_parser: SWE-bench's name of the parser of the output; "" if the row has none.
+        ids: The ids of the row's hidden tests.
+        command: The shell command that runs the tests; "" for a row without a command.
+        log_parser: SWE-bench's name of the parser of the output; "" for a row without a parser.
         tests: The part of the command that starts the tests; by default the whole command.
     """
     # A late import: it loads sandboxes, which importing the package must not do.
@@ -137,7 +137,7 @@ def how_tests_run(
     if _UNITTEST.search(tests):
         return {"runner": "swebench", "test_command": tests, "test_report": "django"}
     name = log_parser.removeprefix("parse_log_")
-    # Other names are those of projects; the runner knows their formats.
+    # Other names are names of projects, whose formats the runner knows.
     report = name if name in FORMATS else ""
     runner = "swebench" if command else "pytest"
     return {"runner": runner, "test_command": command, "test_report": report}
@@ -149,7 +149,7 @@ def has_pytest_ids(ids: Iterable[str]) -> bool:
 
 
 def with_pytest(commands: tuple[str, ...]) -> tuple[str, ...]:
-    """Adds the installation of pytest to commands that lack it; published images have pytest."""
+    """Returns the commands and, if they do not install pytest, a command that installs it."""
     if any("pytest" in command for command in commands if not command.startswith("echo ")):
         return commands
     return (*commands, INSTALL_PYTEST)
@@ -160,11 +160,11 @@ def to_row(row: Row, where: str) -> Row:
     # A late import: it loads sandboxes, which importing the package must not do.
     from coding_gym.grading.formats.swebench import FORMAT_BY_REPO
 
-    filled = fill_in(row, where)
+    filled_row = fill_in(row, where)
     name, repo = str(row.get("instance_id")).lower(), str(row.get("repo"))
     if "image" not in row and repo in _SWE_GYM:
-        filled["image"] = f"xingyaoww/{_IMAGE}.{name.replace('__', '_s_')}:latest"
+        filled_row["image"] = f"xingyaoww/{_IMAGE}.{name.replace('__', '_s_')}:latest"
     elif "image" not in row and repo.lower() in FORMAT_BY_REPO:
         # SWE-bench publishes images for the projects of all its datasets.
-        filled["image"] = f"swebench/{_IMAGE}.{name.replace('__', '_1776_')}:latest"
-    return filled
+        filled_row["image"] = f"swebench/{_IMAGE}.{name.replace('__', '_1776_')}:latest"
+    return filled_row

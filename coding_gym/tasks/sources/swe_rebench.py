@@ -1,7 +1,7 @@
-"""SWE-rebench: SWE-bench's schema with an ``install_config`` in each row, and frozen requirements.
+"""Reads rows of SWE-rebench: SWE-bench's schema, with installation commands and requirements.
 
 Environments are built without root, so commands of the system's package manager are excluded; a
-project that needs them can run in the image of its rows.
+project that needs such a command can run in the image that its row names.
 """
 
 import re
@@ -22,14 +22,14 @@ _PIN = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?==[^\s;]+")
 
 
 def reads(row: Row) -> bool:
-    """Whether a row has SWE-rebench's configuration."""
+    """Returns whether a row has the field ``install_config`` of SWE-rebench."""
     return _CONFIG in row
 
 
 def to_row(row: Row, where: str) -> Row:
     """Returns a row of SWE-rebench in the common schema."""
     config = value_of(row, _CONFIG, dict[str, Any], where, {})
-    # Errors name these fields with the name of the object as prefix.
+    # Error messages name these fields with the prefix ``install_config``.
     inner = {f"{_CONFIG}.{key}": value for key, value in config.items()}
     inner["instance_id"] = row.get("instance_id")
     command = "\n".join(_commands(inner, "test_cmd", where))
@@ -38,15 +38,15 @@ def to_row(row: Row, where: str) -> Row:
     frozen = value_of(row, "requirements", Text, where, "")
     installs = _install_commands(inner, frozen, where)
     docker_image = value_of(row, "docker_image", Text, where)
-    made: dict[str, Any] = {
+    derived_fields: dict[str, Any] = {
         **run,
         "install_commands": with_pytest(installs) if run["runner"] == "pytest" else installs,
         "image": docker_image or value_of(row, "image_name", Text, where, ""),
     }
     if python := value_of(inner, f"{_CONFIG}.python", Text, where):
-        made["interpreter"] = python
-    kept = {key: value for key, value in row.items() if key not in (_CONFIG, "image_name")}
-    return fill_in(made | kept, where)
+        derived_fields["interpreter"] = python
+    copied_fields = {key: value for key, value in row.items() if key not in (_CONFIG, "image_name")}
+    return fill_in(derived_fields | copied_fields, where)
 
 
 def _install_commands(inner: Row, frozen: str, where: str) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
-"""SWE-smith: bugs in projects at one commit each; ``patch`` makes the bug.
+"""Reads rows of SWE-smith, in which ``patch`` introduces the bug into a project at one commit.
 
 The gold patch is therefore the reverse of ``patch``, and the base is the commit with the gold patch
-reversed. Rows have the first eight digits of the commit; the argument ``repositories`` of
-`load_tasks` must name clones, which complete it. Rows have no install commands: the commands here
-are the dataset's default.
+reversed. Rows have the first eight digits of the commit id; the argument ``repositories`` of
+`load_tasks` must name clones, which complete the id. Rows have no install commands; the commands
+here are the dataset's default.
 """
 
 import re
@@ -17,7 +17,7 @@ from coding_gym.tasks.sources.reversal import reversed_patch
 from coding_gym.tasks.sources.swe_bench import INSTALL_PYTEST
 
 _REPO = re.compile(r"swesmith/([\w-]+?)__([\w.-]+)\.([0-9a-f]{7,40})")
-_KEPT = (
+_COPIED_FIELDS = (
     "instance_id", "FAIL_TO_PASS", "PASS_TO_PASS", "created_at", "problem_statement",
     "difficulty", "split", "version",
 )  # fmt: skip
@@ -25,7 +25,7 @@ _INSTALL = ("python -m pip install -e .", INSTALL_PYTEST)
 
 
 def reads(row: Row) -> bool:
-    """Whether the repository is one of SWE-smith's."""
+    """Returns whether the repository of a row belongs to SWE-smith."""
     return str(row.get("repo", "")).startswith("swesmith/")
 
 
@@ -42,9 +42,9 @@ def to_row(row: Row, where: str) -> Row:
     except PatchError as error:
         raise row_error(row, where, "patch", f"cannot be reversed: {error}") from None
     if gold.is_empty:
-        requirement = "must be the patch that makes the bug"
+        requirement = "must be the patch that introduces the bug"
         raise row_error(row, where, "patch", f"{requirement}, got {bug!r:.80}")
-    made: dict[str, Any] = {
+    derived_fields: dict[str, Any] = {
         "repo": f"{owner}/{name}",
         "base_commit": commit,
         "environment_setup_commit": commit,
@@ -53,9 +53,9 @@ def to_row(row: Row, where: str) -> Row:
         "language": language_of(bug),
         "image": _image(value_of(row, "image_name", Text, where, "")),
     }
-    if made["language"] == "python":
-        made |= {"interpreter": "3.10", "install_commands": _INSTALL}
-    return {key: row[key] for key in _KEPT if key in row} | made
+    if derived_fields["language"] == "python":
+        derived_fields |= {"interpreter": "3.10", "install_commands": _INSTALL}
+    return {key: row[key] for key in _COPIED_FIELDS if key in row} | derived_fields
 
 
 def _image(name: str) -> str:
