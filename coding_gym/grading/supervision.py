@@ -14,13 +14,13 @@ from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
 from coding_gym.grading.report import Run
 from coding_gym.sandbox.protocol import Sandbox
 
-# Additional time for the supervisor: to start Python twice and to send the report.
+# Time limit of the supervisor beyond that of the run: it starts Python twice and sends the report.
 _MARGIN_S = 20.0
 _MAX_OUTPUT_BYTES = 256 << 20
 Modules = tuple[tuple[str, str], ...]
 """Names and texts of modules for the test process, each after those that it imports."""
-# Reads a program from standard input and runs it; the program reads the rest, its settings.
-# Neither is ever in a file, an argument or the environment.
+# Reads a program from standard input and runs it; the program reads its settings from the rest.
+# So program and settings are not in a file, an argument or the environment.
 _LOADER = (
     "import sys;"
     "i=sys.stdin.buffer;"
@@ -39,21 +39,21 @@ def run_tests(
     observer: Modules = (),
     observed: Mapping[str, object] = MappingProxyType({}),
 ) -> Run:
-    """Runs test files with pytest in a new process, as ``python -m pytest`` in the workspace would.
+    """Runs test files with pytest in a new process, like ``python -m pytest`` in the workspace.
 
     The project's configuration applies, except for options that would skip, repeat or distribute
     tests (``-x``, ``-n``, ``--lf``, ``--reruns`` …).
 
     Args:
         sandbox: The sandbox that holds the files.
-        paths: The files, relative to the workspace; those that do not exist are skipped.
-        tests: Ids of the tests to run, with or without parameters; None for all of the files.
+        paths: The files, relative to the workspace; missing files are skipped.
+        tests: Ids of the tests to run, with or without parameters; None for all tests of the files.
         has_own_pytest: Whether pytest and its plug-ins come from the task's environment: from its
             install commands or its image.
         timeout_s: Time limit in seconds, after which the run is killed.
         num_checks: The number of checks in the files.
         observer: Modules that run the tests instead of ``inside/plugin.py``, which they can
-            import: the last one has its function ``run``.
+            import; the function ``run`` of the last module runs them.
         observed: Further settings for this function.
 
     Raises:
@@ -89,7 +89,7 @@ def run_tests(
         return _without_verdict(frame, result)
     verdict = _read_verdict(lines[-1].removeprefix(f"{frame} "))
     run = Run.from_records(**verdict)
-    if not (verdict["records"] or run.timed_out or run.is_forged):  # not even "ready"
+    if not (verdict["records"] or run.timed_out or run.is_forged):  # the record "ready" is missing
         message = error_line(run.tail)
         is_missing = has_own_pytest and message.endswith("No module named 'pytest'")
         remedy = "; add it to install_commands" if is_missing else ""
@@ -120,7 +120,7 @@ def module_text(name: str, package: str = "coding_gym.grading.inside") -> str:
 
 
 def _read_verdict(text: str) -> dict[str, Any]:
-    """Reads the line of the supervisor; too deeply nested records count as forged."""
+    """Returns the JSON value in the supervisor's line; too deeply nested records are forged."""
     try:
         verdict: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError):
