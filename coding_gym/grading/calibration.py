@@ -134,7 +134,7 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
 
 
 def _check_first_run(run: Run) -> None:
-    """Raises an error for a failure that can be temporary, so that no uncalibrated plan is used."""
+    """Raises a `GradingError` if the tests did not run: an empty plan would challenge no patch."""
     if run.start_error:
         raise GradingError(f"the tests do not start with the gold patch: {run.start_error}")
     if run.timed_out or run.out_of_memory or run.is_lost:
