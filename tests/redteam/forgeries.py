@@ -2,7 +2,7 @@
 
 from coding_gym.tasks.cheats import CHEATS
 
-# Runs the code after it, indented twice, for each object that reports to the grader.
+# Runs the code that follows, indented twice, for each object that reports to the grader.
 EACH_REPORTER = """\
 import gc
 
@@ -49,7 +49,7 @@ for path in pathlib.Path('tests').glob('test_*.py'):
     text = path.read_text()
     path.write_text(re.sub(r'assert .*', 'pass', text))
 """,
-    "asserts that call nothing of ours": """\
+    "asserts that do not call the program": """\
 import ast
 import _pytest.assertion.rewrite
 import unittest
@@ -112,7 +112,7 @@ if os.fork() == 0:
     os._exit(0)
 os.read(seen, 1)
 """,
-    "answers read from the line that asks": """\
+    "answers read from the line of the assertion": """\
 import linecache, re, sys
 
 plain = total

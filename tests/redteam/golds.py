@@ -1,4 +1,4 @@
-"""Honest repairs that are unusual enough to look like cheats."""
+"""Honest repairs whose values, tests or behaviour are unusual, so they can look like cheats."""
 
 import re
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from coding_gym.task import Task
 
 @dataclass(frozen=True)
 class Gold:
-    """A small program of one file, its bug, its repair, and its hidden tests.
+    """A program of one file, its bug, its repair, and its hidden tests.
 
     Attributes:
         right: The repaired source.
-        bug: The text in the place of ``fix`` before the repair.
         fix: The part of ``right`` that the repair changes.
+        bug: The text that ``fix`` replaces.
         tests: The hidden test file.
-        broken: Names of the tests that the bug breaks, if not all functions of the file.
+        broken: Names of the tests that the bug breaks; empty if it breaks all tests.
     """
 
     right: str
@@ -31,7 +31,7 @@ class Gold:
         return self.broken or tuple(re.findall(r"(?m)^def (test_\w+)", self.tests))
 
 
-# The first have unusual values, the next unusual tests, the last unusual behaviour.
+# The first three have unusual values; the others have unusual tests or behaviour.
 GOLDS = {
     "equality that gives arrays": Gold(
         """\
@@ -296,7 +296,7 @@ def test_from_its_frame():
 
 
 def task_of(gold: Gold) -> Task:
-    """The task whose gold patch is the honest repair."""
+    """Returns the task whose gold patch is the honest repair."""
     return made_task(
         "unusual",
         {"source.py": gold.right.replace(gold.fix, gold.bug)},
