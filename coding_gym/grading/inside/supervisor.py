@@ -109,13 +109,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 class _Report:
-    """The records received over the pipe; its size is limited.
-
-    Attributes:
-        records: The records up to the record "end".
-        has_strays: Whether a line is not a record with the nonce.
-        ended: Whether the record "end" was received.
-    """
+    """The records received over the pipe up to the record "end", and whether there are strays."""
 
     def __init__(self, nonce: str) -> None:
         self._prefix = nonce.encode() + b" "

@@ -20,10 +20,7 @@ class PytestRunner:
     records = True
 
     def problem(self, task: Task) -> str:
-        """Returns the problem of an expected test's id, or "".
-
-        An id must be a relative node id. A doctest must not be in a file that patches may change.
-        """
+        """Returns the problem of an id: no relative node id, or a doctest in a source; else ""."""
         hidden = Patch(task.test_patch).paths
         for test in task.expected_tests:
             path, colons, name = test.partition("::")
