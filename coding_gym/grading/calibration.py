@@ -281,7 +281,7 @@ class _Calibration:
         return True
 
     def _broken_tests(self, run: Run) -> set[str]:
-        """Returns the tests that passed as written and do not pass in a run."""
+        """Returns the expected tests that passed in the first run and do not pass in ``run``."""
         return {
             test
             for test in self._task.expected_tests
@@ -549,7 +549,7 @@ class _Calibration:
 
     def _breaking_unit(self, run: Run, active: Sequence[int]) -> int:
         """Returns an active unit with which a run does not complete or changes the test files."""
-        if run.timed_out:  # the run reports that the test at its time limit began, without status
+        if run.timed_out:  # the report has the start of the test that ran then, and no end
             started = [t for t in self.reached if self.name(t, run) in run.statuses]
             unended = [t for t in started if run.status(self.name(t, run)) is TestStatus.MISSING]
             units = self.challenge.unit_numbers(unended)

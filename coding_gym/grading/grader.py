@@ -121,7 +121,7 @@ def grade(
 
 
 def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
-    """Returns a new plan of a task, from about twenty test runs; `grade` calls it without a plan.
+    """Returns a new plan of a task, from about twenty test runs; `grade` also makes missing plans.
 
     Raises:
         GradingError: The task cannot be graded.
@@ -190,7 +190,7 @@ def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grad
 
 
 def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
-    """Returns the plan of a task; an empty one if its tests cannot be challenged."""
+    """Returns the plan of a task; an empty plan if its tests cannot be challenged."""
     if not tree.is_negatable or task.impossible_test:
         return Plan()
     try:
@@ -349,8 +349,7 @@ class _PatchRuns:
     def _may_be_flaky(self, test: str, outcome: Outcome) -> bool:
         """Whether a failed test may run once more.
 
-        It may if it is a pass-to-pass test or `Plan.unstable`, and none of its negated checks
-        passed.
+        Pass-to-pass tests and unstable tests may, unless a negated check of the test passed.
         """
         can_rerun = test in self.plan.unstable or test not in self.task.fail_to_pass
         return can_rerun and not outcome.wrongly_passed

@@ -5,7 +5,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from coding_gym import syntax
 
@@ -148,17 +148,9 @@ def data_of_tests(
     parts |= {posixpath.splitext(part)[0] for part in parts}
     test_folders = {"", *map(posixpath.dirname, test_files)}
     parents = {parent for folder in test_folders for parent in _parents(folder)} - test_folders
-
-    def resolved(texts: Iterable[str]) -> Iterator[str]:
-        for name in {_relative_name(text) for text in texts}:
-            head, tail = posixpath.split(name)
-            # For speed: other names match none of the paths and of their folders.
-            if not parts.isdisjoint((posixpath.splitext(tail)[0], posixpath.basename(head))):
-                for folder in (*test_folders, *parents) if "/" in name else test_folders:
-                    yield posixpath.normpath(posixpath.join(folder, name))
-
-    named = set(resolved(path for names in all_names for path in names.paths | names.read))
-    read = set(resolved(path for names in all_names for path in names.read))
+    resolve = partial(_resolve, parts=parts, test_folders=test_folders, parents=parents)
+    named = set(resolve(path for names in all_names for path in names.paths | names.read))
+    read = set(resolve(path for names in all_names for path in names.read))
     stems = {posixpath.splitext(path)[0] for path in named if "/" in path}
     data_folders = {*test_folders, *read, *map(posixpath.dirname, read)} - {""}
     program = [(f"{module}/", "") for names in all_names for module in names.modules]
@@ -185,6 +177,18 @@ def data_of_tests(
         return is_file or any(p in names and not is_program(p, suffix) for p in _parents(path))
 
     return {path for path in paths if is_data(path)}
+
+
+def _resolve(
+    texts: Iterable[str], parts: set[str], test_folders: set[str], parents: set[str]
+) -> Iterator[str]:
+    """Yields the paths from the root that paths in tests can name."""
+    for name in {_relative_name(text) for text in texts}:
+        head, tail = posixpath.split(name)
+        # For speed: other names match none of the paths and of their folders.
+        if not parts.isdisjoint((posixpath.splitext(tail)[0], posixpath.basename(head))):
+            for folder in (*test_folders, *parents) if "/" in name else test_folders:
+                yield posixpath.normpath(posixpath.join(folder, name))
 
 
 def _relative_name(text: str) -> str:

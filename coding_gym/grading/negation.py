@@ -363,10 +363,10 @@ class TestFile:
                 text = f"not ({self.source.segment(test)})"
         return start_of(test), end_of(test), text
 
-    def _class(self, place: str) -> ast.Module | ast.ClassDef | None:
+    def _class(self, qualified_name: str) -> ast.Module | ast.ClassDef | None:
         """Returns the class of a qualified name; the module for ""; None if 0 or several match."""
         node: ast.Module | ast.ClassDef = self.tree
-        for name in filter(None, place.split("::")):
+        for name in filter(None, qualified_name.split("::")):
             classes = [n for n in node.body if isinstance(n, ast.ClassDef) and n.name == name]
             if len(classes) != 1:
                 return None

@@ -72,7 +72,7 @@ class Run:
 
     @classmethod
     def from_records(cls, records: Iterable[Any], **facts: Any) -> "Run":
-        """Returns the run in a reporter's records; malformed and unexpected records are forged.
+        """Returns the run that a reporter's records describe; other records set ``is_forged``.
 
         Args:
             records: JSON values that the modules in ``inside/`` send.

@@ -68,21 +68,12 @@ def run_tests(
         **observed,
     }
     frame = secrets.token_hex(16)
-    config = {
-        "frame": frame,
-        "timeout_s": timeout_s,
-        "child": {
-            "nonce": secrets.token_hex(16),
-            "lowest": 100 + secrets.randbelow(100),
-            "settings": settings,
-        },
-    }
     modules = (("plugin", module_text("plugin")), *observer)
     result = sandbox.run_python(
         module_text("supervisor"),
         timeout_s=timeout_s + _MARGIN_S,
         max_output_bytes=_MAX_OUTPUT_BYTES,
-        stdin=_beginning(modules, has_own_pytest) + json.dumps(config).encode(),
+        stdin=_beginning(modules, has_own_pytest) + _config(frame, timeout_s, settings),
     )
     lines = [line for line in result.output.splitlines() if line.startswith(f"{frame} {{")]
     if not lines:
@@ -111,6 +102,13 @@ def _beginning(modules: Modules, has_own_pytest: bool) -> bytes:
     }
     text = json.dumps(start).encode()
     return b"%010d" % len(text) + text
+
+
+def _config(frame: str, timeout_s: float, settings: Mapping[str, object]) -> bytes:
+    """Returns the second part of the supervisor's input, with the secrets of one run."""
+    secret = {"nonce": secrets.token_hex(16), "lowest": 100 + secrets.randbelow(100)}
+    child = {**secret, "settings": settings}
+    return json.dumps({"frame": frame, "timeout_s": timeout_s, "child": child}).encode()
 
 
 @cache

@@ -197,8 +197,8 @@ def read_maven(log: str) -> dict[str, str]:
     statuses = {}
     test = "---NO TEST NAME FOUND YET---"
     for line in map(str.strip, log.split("\n")):
-        if named := re.match(r".*-Dtest=(\S+)", line):
-            test = named[1]
+        if match := re.match(r".*-Dtest=(\S+)", line):
+            test = match[1]
         if line.endswith("BUILD SUCCESS"):
             statuses[test] = PASSED
         elif line.endswith("BUILD FAILURE"):

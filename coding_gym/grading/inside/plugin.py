@@ -37,7 +37,7 @@ _NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest
 
 
 class _Check:
-    """One check: counts passes and failures of an assertion, and lets its test continue."""
+    """A check: counts passes and failures of an assertion, and lets its test continue."""
 
     def __init__(self) -> None:
         self.counts = [0, 0]
