@@ -111,10 +111,9 @@ def explored(turns: Sequence[Turn]) -> Exploration:
 def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -> float:
     """Returns the share of examined files, or of calls, that hit gold files, from 0 to 1.
 
-    The score is the number of examined gold files, divided by the number of examined files or the
-    number of calls, whichever is larger (see `explored`). It is 1 if each call examined a different
-    gold file, and 0 if no call examined a gold file. An absolute path matches the gold file with
-    which it ends.
+    The score is the number of examined gold files, divided by the number of examined files or of
+    calls, whichever is larger (see `explored`). It is 1 if each call examined a different gold
+    file, and 0 if no gold file was examined. An absolute path matches the gold file at its end.
 
     Source: this project. CodeRepairRL evaluates exploration by the same two counts: examined files
     and commands.

@@ -137,7 +137,7 @@ def test_comparison_stops_at_its_work_budget(
     assert 0 <= score <= 1
     budget = WorkBudget(500_000)
     assert matching_blocks(gold, patch, budget) is None
-    assert budget.left < 0
+    assert budget.remaining < 0
 
 
 SOURCE = """import os
