@@ -111,6 +111,6 @@ def accuracy(pairs: list[Pair]) -> tuple[float, float]:
             errors = 1 / (1 + np.exp(train @ weights))
             weights += _RATE * (train.T @ errors / len(train) - _DECAY * weights)
         scores[held_out] = rows[held_out] @ weights
-    right = (scores > 0) + 0.5 * (scores == 0)
-    sums = [np.sum(right[tasks == task] - right.mean()) for task in set(tasks)]
-    return float(right.mean()), float(np.sqrt(np.sum(np.square(sums))) / len(pairs))
+    correct = (scores > 0) + 0.5 * (scores == 0)
+    sums = [np.sum(correct[tasks == task] - correct.mean()) for task in set(tasks)]
+    return float(correct.mean()), float(np.sqrt(np.sum(np.square(sums))) / len(pairs))
