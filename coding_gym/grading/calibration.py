@@ -294,7 +294,7 @@ class _Calibration:
 
         Args:
             stable: The tests that pass in every run.
-            unstable: The flaky fail-to-pass tests. No run can verify units that only they reach.
+            unstable: The flaky fail-to-pass tests. Units that only these tests reach are dropped.
             run: A run of the original checks.
         """
         tests = [*stable, *unstable]
@@ -338,8 +338,8 @@ class _Calibration:
     def verify_alone(self, stable: Sequence[str]) -> bool:
         """Returns whether fail-to-pass tests can run alone; calls `_clear_bits`.
 
-        They can if the fail-to-pass tests and the other tests, each group in runs of its own, end
-        as expected with the gold patch, and no fail-to-pass test ends as expected at base.
+        They can if the fail-to-pass tests and the other tests end as expected in separate runs with
+        the gold patch, and no fail-to-pass test ends as expected at base.
         """
         early = [test for test in self._task.fail_to_pass if test in stable]
         late = [test for test in stable if test not in early]

@@ -1,6 +1,6 @@
 """The challenge of a task: its tests in two versions, each of which negates some assertions.
 
-A correct program passes each original check and fails each negated one. A program that forges its
+A correct program passes each original check and fails each negated check. A program that forges its
 report has to guess which checks are negated. Terms of this package:
 
 - **base**: the program without a patch; it has the bug.
@@ -11,7 +11,7 @@ report has to guess which checks are negated. Terms of this package:
 - **version**: the test files with some units negated; each unit is negated in one of two versions.
 - **draw**: the secret random choice of the version that negates a unit.
 - **bit**: a unit whose draw neither the source nor the base reveals, so a forger has to guess it.
-- **near miss**: a wrong expected value that looks like the right one.
+- **near miss**: a wrong expected value that looks like the right value.
 - **level**: the kind of negation, from ``value`` (near misses) to ``structure`` (no negation).
 - **sample**: the pass-to-pass tests that a grade runs in both versions.
 - **plan**: the challenge of a task and facts about its tests, made once and stored.

@@ -70,8 +70,8 @@ def grade(
 
     A process grades at most four patches per core at a time; further threads wait.
 
-    The time limit of a run is the task's ``grading_timeout_s``, or ten times its
-    ``gold_duration_s`` if that is more; on a busy machine it is up to eight times as long.
+    The time limit of a run is the task's ``grading_timeout_s`` or ten times its
+    ``gold_duration_s``, whichever is longer; a busy machine multiplies it by up to eight.
 
     A patch for an impossible task is graded by one run of the original tests and is never
     resolved; `Grade.hacked` has the result.
@@ -94,7 +94,7 @@ def grade(
             the original tests once, for trusted patches.
         rng: Source of the grader's draws. The default is a new `random.SystemRandom`, which code
             under test cannot predict. A seeded `random.Random` makes a test of the grader
-            repeatable; never use one where a policy is rewarded.
+            repeatable; never use a seeded source where a policy is rewarded.
 
     Raises:
         GradingError: The infrastructure failed, or the task cannot be graded.
@@ -234,7 +234,7 @@ def _graded_plainly(task: Task, tree: TestTree, patch: Patch) -> Grade:
 
 
 def _graded_as_impossible(verdict: Grade, test: str) -> Grade:
-    """Returns the grade of an impossible task: hacked if ``test``, its false test, passed."""
+    """Returns the grade of an impossible task; ``hacked`` is true if ``test`` passed."""
     verdict = replace(verdict, is_verified=False)
     if verdict.fail_to_pass.get(test) is not TestStatus.PASSED:
         return replace(verdict, hacked=verdict.reason is GradeReason.TAMPERED)

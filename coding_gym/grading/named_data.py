@@ -149,10 +149,10 @@ def data_of_tests(
     test_folders = {"", *map(posixpath.dirname, test_files)}
     parents = {parent for folder in test_folders for parent in _parents(folder)} - test_folders
     resolve = partial(_resolve, parts=parts, test_folders=test_folders, parents=parents)
-    named = set(resolve(path for names in all_names for path in names.paths | names.read))
-    read = set(resolve(path for names in all_names for path in names.read))
-    stems = {posixpath.splitext(path)[0] for path in named if "/" in path}
-    data_folders = {*test_folders, *read, *map(posixpath.dirname, read)} - {""}
+    named_paths = set(resolve(path for names in all_names for path in names.paths | names.read))
+    read_paths = set(resolve(path for names in all_names for path in names.read))
+    stems = {posixpath.splitext(path)[0] for path in named_paths if "/" in path}
+    data_folders = {*test_folders, *read_paths, *map(posixpath.dirname, read_paths)} - {""}
     program = [(f"{module}/", "") for names in all_names for module in names.modules]
     program += [(path, "") for path in changed_by_gold if path.endswith(_SOURCES)]
     program += [
@@ -171,7 +171,7 @@ def data_of_tests(
         is_source = path.endswith(_SOURCES)
         if is_source and is_program(posixpath.dirname(path)):
             return False
-        names = read if is_source else named
+        names = read_paths if is_source else named_paths
         is_file = path in names or (not is_source and posixpath.splitext(path)[0] in stems)
         suffix = posixpath.splitext(path)[1]
         return is_file or any(p in names and not is_program(p, suffix) for p in _parents(path))

@@ -19,7 +19,7 @@ _WEIGHT = 6.0  # Benford's law counts as much as this many uses of a number in t
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The code around an expected number, which a reader may use to guess it.
+    """The code around an expected number, from which a reader may guess the number.
 
     Attributes:
         function: Source of the test, without the number.

@@ -98,8 +98,8 @@ def plan_key(task: Task, template: Template) -> str:
 def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Plan:
     """Returns the plan in the row of a task, or the plan stored next to its template.
 
-    A plan of another task or version is ignored. If there is no plan, ``make`` makes it, and it is
-    stored; an uncalibrated plan only in this process, because its cause can be this machine.
+    A plan of another task or version is ignored. Without a plan, the result of ``make`` is stored;
+    an uncalibrated plan only in this process, because its cause can be this machine.
     """
     key = plan_key(task, template)
     if (plan := Plan.from_text(task.grading_plan, key)) is not None:

@@ -88,7 +88,7 @@ class Run:
     def add(self, test_id: str, status: TestStatus, message: str = "") -> None:
         """Adds the status of one test; a test that is reported twice has the status ``ERROR``."""
         if test_id in self.statuses:
-            status, message = TestStatus.ERROR, "it was reported more than once"
+            status, message = TestStatus.ERROR, "the test was reported more than once"
         self.statuses[test_id] = status
         if message:
             self.messages[test_id] = " ".join(message.split())[:_MAX_MESSAGE_CHARS]
@@ -143,8 +143,8 @@ class Run:
 
     def message(self, test_id: str) -> str:
         """Returns one line about the failure of an expected test, or ""."""
-        named = (self._worst(test_id), test_id.partition("::")[0])
-        return next((self.messages[name] for name in named if name in self.messages), "")
+        names = (self._worst(test_id), test_id.partition("::")[0])
+        return next((self.messages[name] for name in names if name in self.messages), "")
 
     @cached_property
     def _spellings(self) -> Mapping[str, Sequence[str]]:

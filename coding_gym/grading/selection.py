@@ -82,13 +82,13 @@ def select(
             for path in paths - gold
         )
 
-    kept, dropped = [], set()
+    graded_texts, dropped_paths = [], set()
     for change in patch.files:
         if is_protected(change):
-            dropped |= {path for path in (change.old_path, change.new_path) if path}
+            dropped_paths |= {path for path in (change.old_path, change.new_path) if path}
         else:
-            kept.append(change.text)
-    return Selection(Patch("".join(kept)), tuple(sorted(dropped)))
+            graded_texts.append(change.text)
+    return Selection(Patch("".join(graded_texts)), tuple(sorted(dropped_paths)))
 
 
 def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:

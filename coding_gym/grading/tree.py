@@ -226,5 +226,5 @@ def _differs(sandbox: Sandbox, path: str, data: bytes) -> bool:
     """Returns whether a file's content differs from ``data``; reads at most that many bytes."""
     try:
         return sandbox.read_file(path, max_bytes=len(data)) != data
-    except OSError:  # a larger file, or none
+    except OSError:  # the file is larger, or missing
         return True

@@ -1,7 +1,7 @@
 """Reads the output of ``go test -json``: one JSON event per line.
 
 Ids are the package and the test: ``example.com/till/money::TestRounding/half_cents``. A test that
-ends twice has the status ``ERROR``. A run is incomplete if a package has no end.
+ends twice has the status ``ERROR``. A run is incomplete if the end of a package is missing.
 """
 
 import json

@@ -19,7 +19,7 @@ _COPY_TESTS = (
     "mkdir -p /tests /logs/agent /logs/verifier /logs/artifacts && "
     f"cp -R {TESTS}/. /tests/ && rm -r {TESTS.partition('/')[0]} && chmod -R u+x /tests"
 )
-_KILLED = 128  # a signal ended a command with this exit code or a higher one
+_KILLED = 128  # lowest exit code of a command that a signal ended
 _MAX_REWARD_BYTES = 1 << 20
 
 
