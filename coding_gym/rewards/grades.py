@@ -19,13 +19,13 @@ def net_fraction_fixed(grade: Grade) -> float:
     Source: this project.
 
     >>> from dataclasses import replace
-    >>> half = Grade(
+    >>> partial = Grade(
     ...     resolved=False,
     ...     reason=GradeReason.TESTS_FAILED,
     ...     fail_to_pass={"a": TestStatus.PASSED, "b": TestStatus.FAILED},
     ... )
-    >>> worse = replace(half, pass_to_pass={"c": TestStatus.FAILED})
-    >>> net_fraction_fixed(half), net_fraction_fixed(worse)
+    >>> worse = replace(partial, pass_to_pass={"c": TestStatus.FAILED})
+    >>> net_fraction_fixed(partial), net_fraction_fixed(worse)
     (0.5, 0.0)
     """
     if grade.reason not in _MEASURED:
@@ -48,14 +48,14 @@ def fraction_passed(grade: Grade) -> float:
     Source: this project.
 
     >>> passed, failed = TestStatus.PASSED, TestStatus.FAILED
-    >>> half = Grade(
+    >>> partial = Grade(
     ...     resolved=False,
     ...     reason=GradeReason.TESTS_FAILED,
     ...     fail_to_pass={"a": passed, "b": failed},
     ...     pass_to_pass={"c": passed, "d": passed},
     ...     is_verified=True,
     ... )
-    >>> fraction_passed(half), net_fraction_fixed(half)
+    >>> fraction_passed(partial), net_fraction_fixed(partial)
     (0.75, 0.5)
     """
     return grade.pass_fraction if grade.reason in _MEASURED else 0.0
