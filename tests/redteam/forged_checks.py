@@ -53,7 +53,7 @@ elif checks:
 # Two processes run and report all tests; shared memory lets them guess the opposite of each other.
 _FORKS = """
 shared = mmap.mmap(-1, len(checks or ()) + 1)
-reporter = next(one for one in gc.get_objects() if type(one).__name__ == 'Reporter')
+reporter = next(thing for thing in gc.get_objects() if type(thing).__name__ == 'Reporter')
 is_child = os.fork() == 0
 reporter._owner = os.getpid()
 

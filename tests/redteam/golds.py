@@ -41,7 +41,7 @@ class Array:
 
     def __eq__(self, other):
         others = other.values if isinstance(other, Array) else [other] * len(self.values)
-        return Array(*(one == two for one, two in zip(self.values, others)))
+        return Array(*(a == b for a, b in zip(self.values, others)))
 
     def __bool__(self):
         if len(self.values) > 1:
@@ -125,15 +125,15 @@ from source import Column, column
 
 
 def test_is_lower():
-    found = column("ID")
-    assert found.name == "id"
-    assert found == Column("id")
+    lower = column("ID")
+    assert lower.name == "id"
+    assert lower == Column("id")
 
 
 def test_is_stripped():
-    found = column(" Name ")
-    assert found.name == "name"
-    assert found == Column("name")
+    stripped = column(" Name ")
+    assert stripped.name == "name"
+    assert stripped == Column("name")
 """,
     ),
     "tests that skip, or end early": Gold(
@@ -193,10 +193,10 @@ def test_code():
 
 
 def test_in_another_process():
-    found = subprocess.run([sys.executable, "-c", "import source; print(source.child(7))"],
-                           capture_output=True, text=True)
-    assert found.stdout == "7\\n"
-    assert found.returncode == 0
+    result = subprocess.run([sys.executable, "-c", "import source; print(source.child(7))"],
+                            capture_output=True, text=True)
+    assert result.stdout == "7\\n"
+    assert result.returncode == 0
 """,
     ),
     "errors, warnings and output": Gold(
