@@ -679,14 +679,14 @@ def test_repair_resolves_if_pass_to_pass_tests_need_each_other(
     store: TemplateStore,
 ) -> None:
     hidden = "from cart import total\n\n\ndef test_bug():\n    assert total([9], 2) == 7\n"
-    kept = "SEEN = []\n\n\ndef test_a():\n    SEEN.append(7)\n    assert SEEN == [7]\n"
-    kept += "\n\ndef test_b():\n    assert SEEN == [7]\n"
-    kept += "".join(f"\n\ndef test_{n}():\n    assert {n} == 0 + {n}\n" for n in range(20))
+    source = "SEEN = []\n\n\ndef test_a():\n    SEEN.append(7)\n    assert SEEN == [7]\n"
+    source += "\n\ndef test_b():\n    assert SEEN == [7]\n"
+    source += "".join(f"\n\ndef test_{n}():\n    assert {n} == 0 + {n}\n" for n in range(20))
     names = ["a", "b", *map(str, range(20))]
     task = with_hidden(hidden, "test_bug")
     task = replace(
         task,
-        tree=FilesTree(BASE | {"tests/test_kept.py": kept}),
+        tree=FilesTree(BASE | {"tests/test_kept.py": source}),
         pass_to_pass=tuple(f"tests/test_kept.py::test_{name}" for name in names),
     )
     template = store.get(task)
