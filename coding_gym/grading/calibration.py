@@ -25,29 +25,29 @@ from coding_gym.task import Task
 
 _log = logging.getLogger(__name__)
 _MAX_ROUNDS = 24  # pairs of runs
-_MAX_TRIES = 5  # runs that drop checks or options which make tests fail
+_MAX_TRIES = 5  # runs that drop checks or options with which tests fail
 _MAX_CANDIDATES = 8  # units for one slot
-# A test may wait forever with a negated assertion. The time limit of a run is this multiple of the
-# duration of the first run, plus some seconds.
+# A negated assertion can make a test wait forever. The time limit of a run is `_MAX_SLOWDOWN` times
+# the duration of the first run, plus `_SLACK_S`.
 _MAX_SLOWDOWN = 10.0
 _SLACK_S = 10.0
-_USUAL_RUNS = 20
-# The time limit of a calibration is this multiple of the duration of the first run, plus some time.
+_USUAL_RUNS = 20  # test runs of a typical calibration
+# The time limit of a calibration is `_MAX_DURATIONS` first runs, plus `_MIN_TOTAL_S`.
 _MAX_DURATIONS = 10 * _USUAL_RUNS
 _MIN_TOTAL_S = 600.0
-_LONG_S = 300.0  # expected duration of a calibration that is announced
+_LONG_S = 300.0  # a calibration that is expected to take longer logs a warning
 _NO_UNIT = Unit(path="", edits=(), level=Level.STRUCTURE)
 
 
 @dataclass(slots=True, eq=False)
 class _TestFunction:
-    """A test function that can be read.
+    """The source of a test function, and the ids of its tests.
 
     Attributes:
-        file: Its file.
-        node: Its syntax tree.
-        ids: Its ids, ``FILE::CLASS::NAME``; several if classes inherit it.
-        table: Its parameter table, if each row is one test; its rows are negated separately.
+        file: The test file that defines the function.
+        node: The syntax tree of the function.
+        ids: The node ids without parameters, ``FILE::CLASS::NAME``; several if classes inherit it.
+        table: The parameter table, if each row is one test; its rows are negated separately.
         rows: The row number of each test of the table, by test id.
     """
 
@@ -63,8 +63,8 @@ class _Slot:
     """A check, or a row of a table, to negate.
 
     Attributes:
-        index: Its index among the slots of its function.
-        candidates: The units that are not rejected, the best first; the first one is in use.
+        index: The index among the slots of the same function.
+        candidates: The units that are not rejected, the best first; the first unit is in use.
             Without candidates, the checks stay original.
     """
 
@@ -85,8 +85,8 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
 
     Args:
         task: The task.
-        tree: Makes the runs.
-        gold: The gold patch, as it is graded.
+        tree: The base tree, which runs the tests.
+        gold: The graded part of the gold patch.
         rng: Source of random choices.
 
     Raises:
@@ -96,15 +96,11 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     start = perf_counter()
     first = tree.run(gold)
     duration_s = perf_counter() - start
-    if first.start_error:  # without a plan, a patch would be graded by the originals alone
-        raise GradingError(f"the tests do not start with the gold patch: {first.start_error}")
-    if first.timed_out or first.out_of_memory or first.is_lost:
-        end = "timed out" if first.timed_out else "was killed"
-        raise GradingError(f"the run of the tests with the gold patch {end}")
+    _check_first_run(first)
     if not first.is_whole:
         return Plan()
     if _USUAL_RUNS * duration_s > _LONG_S:
-        text = "the plan of %s needs about %d runs of its tests, each of %.0f s; grades reuse it"
+        text = "the plan of %s takes about %d test runs of %.0f s; later grades reuse this plan"
         _log.warning(text, task.task_id, _USUAL_RUNS, duration_s)
     calibration = _Calibration(task, tree, gold, first, duration_s, rng)
     runs = [first, *calibration.drop_failing_checks()]
@@ -137,6 +133,15 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     )
 
 
+def _check_first_run(run: Run) -> None:
+    """Raises a `GradingError` if the tests did not run: an empty plan would challenge no patch."""
+    if run.start_error:
+        raise GradingError(f"the tests do not start with the gold patch: {run.start_error}")
+    if run.timed_out or run.out_of_memory or run.is_lost:
+        end = "timed out" if run.timed_out else "was killed"
+        raise GradingError(f"the run of the tests with the gold patch {end}")
+
+
 class _Calibration:
     """The steps of a calibration, in the order in which `calibrate` takes them.
 
@@ -146,9 +151,9 @@ class _Calibration:
 
     Attributes:
         functions: The test functions of the expected tests.
-        checks: Their checks, each with its function.
+        checks: The checks of these functions, each with its function.
         reached: The numbers of the checks that each test reaches; set by `find_slots`.
-        slots: The slots; found by `find_slots`.
+        slots: The checks and rows to negate; set by `find_slots`.
         is_plain: Whether the tests run with ``--assert=plain``.
     """
 
@@ -184,7 +189,7 @@ class _Calibration:
         }
 
     def name(self, test: str, run: Run) -> str:
-        """Returns the id of a test in the report of a run."""
+        """Returns the id of a test in the report of a run; only the first run has original ids."""
         return test if run is self._first else self._names.get(test, test)
 
     @property
@@ -203,8 +208,8 @@ class _Calibration:
     def final_challenge(self) -> Challenge:
         """Returns the challenge of the plan, without slots that have no unit.
 
-        A reader of one version sees a number that several units expect of one function more often
-        than each near miss, and so knows that it is right. These units are no bits.
+        If several units expect the same number of one function, a reader of one version sees this
+        number more often than each near miss, and infers that it is right. Such units are no bits.
         """
         units = [slot.unit for slot in self.slots if slot.candidates]
         expected = [self._expected(unit) for unit in units]
@@ -218,7 +223,7 @@ class _Calibration:
         )
 
     def _expected(self, unit: Unit) -> set[tuple[str, str]]:
-        """Returns the words that a unit of a fail-to-pass test replaces, with its `subject_of`."""
+        """Returns each word that a unit of a fail-to-pass test replaces, with its `subject_of`."""
         if set(self._task.fail_to_pass).isdisjoint(unit.tests):
             return set()
         source = next(f.file.source for f in self.functions if f.file.path == unit.path)
@@ -230,7 +235,7 @@ class _Calibration:
         }
 
     def drop_failing_checks(self) -> list[Run]:
-        """Drops checks that fail or are not executed with the gold patch; returns two runs."""
+        """Drops checks that fail or are not executed with the gold patch; returns two new runs."""
         if not self._records:
             return [self._tree.run(self._gold), self._tree.run(self._gold)]
         run = self._run(())
@@ -243,40 +248,40 @@ class _Calibration:
         return [run, self._run(())]
 
     def _drop_cause(self, run: Run) -> bool:
-        """Drops failing checks, or else one cause of failures of tests that passed as written.
+        """Drops failed checks, or else one cause of failures of tests that passed as written.
 
         The cause can be the new ids of rows, the option ``--assert=plain`` or the checks of the
         test; they are dropped in this order. A second run distinguishes such a test from a flaky
-        one.
+        test.
 
         Returns:
-            Whether something was dropped.
+            Whether a check, a table or the option was dropped.
         """
-        failing = {
+        failed_checks = {
             number
             for reports in self._reports(run).values()
             for number, report in reports.items()
             if report.num_failed
         }
-        if failing:
-            self.checks = [pair for n, pair in enumerate(self.checks) if n not in failing]
+        if failed_checks:
+            self.checks = [pair for n, pair in enumerate(self.checks) if n not in failed_checks]
             return True
-        tests = self._broken(run)
+        tests = self._broken_tests(run)
         if tests:
-            tests &= self._broken(self._run(()))
-        broken = {name for test in tests for name in self._ids_by_test.get(test, ())}
-        if not broken or self._drop_tables(broken):
-            return bool(broken)
+            tests &= self._broken_tests(self._run(()))
+        functions = {name for test in tests for name in self._ids_by_test.get(test, ())}
+        if not functions or self._drop_tables(functions):
+            return bool(functions)
         if not self.is_plain:
             num_checks = len(self.checks)
-            self.checks = [pair for pair in self.checks if broken.isdisjoint(pair[0].ids)]
+            self.checks = [pair for pair in self.checks if functions.isdisjoint(pair[0].ids)]
             self.is_plain = len(self.checks) < num_checks  # the option may not have been the cause
             return self.is_plain
         self.is_plain = False
         return True
 
-    def _broken(self, run: Run) -> set[str]:
-        """Returns the tests that passed as written and do not pass in a run."""
+    def _broken_tests(self, run: Run) -> set[str]:
+        """Returns the expected tests that passed in the first run and do not pass in ``run``."""
         return {
             test
             for test in self._task.expected_tests
@@ -285,11 +290,11 @@ class _Calibration:
         }
 
     def find_slots(self, stable: Sequence[str], unstable: Sequence[str], run: Run) -> None:
-        """Finds the slots and the candidates of each.
+        """Sets `reached`, and `slots` with their candidates.
 
         Args:
             stable: The tests that pass in every run.
-            unstable: The flaky fail-to-pass tests. No run can verify units that only they reach.
+            unstable: The flaky fail-to-pass tests. Units that only these tests reach are dropped.
             run: A run of the original checks.
         """
         tests = [*stable, *unstable]
@@ -310,14 +315,14 @@ class _Calibration:
     def choose_units(self, stable: Sequence[str]) -> None:
         """Rejects units until runs with the gold patch end as expected.
 
-        The draws separate the slots of a function: for any two slots, some draw negates only one of
-        them. One random draw follows. All draws must succeed one after the other.
+        The first draws separate the slots of a function: for any two slots, one draw negates only
+        one of the two. One random draw follows. All draws must succeed in a row.
         """
         self._verify(stable, range(len(self.slots)))  # rejects most unusable units
         num_bits = max(slot.index for slot in self.slots).bit_length()
         slots = list(enumerate(self.slots))
         draws = [
-            tuple([n for n, slot in slots if slot.index >> bit & 1 == kept] for kept in (1, 0))
+            tuple([n for n, slot in slots if slot.index >> bit & 1 == value] for value in (1, 0))
             for bit in range(num_bits)
         ]
         num_verified = 0
@@ -333,23 +338,23 @@ class _Calibration:
     def verify_alone(self, stable: Sequence[str]) -> bool:
         """Returns whether fail-to-pass tests can run alone; calls `_clear_bits`.
 
-        They can if the fail-to-pass tests and the other tests, each group in runs of its own, end
-        as expected with the gold patch, and no fail-to-pass test ends as expected at base.
+        They can if the fail-to-pass tests and the other tests end as expected in separate runs with
+        the gold patch, and no fail-to-pass test ends as expected at base.
         """
         early = [test for test in self._task.fail_to_pass if test in stable]
         late = [test for test in stable if test not in early]
         first, second = self.challenge.draw([*early, *late], self._rng)
-        parts = (early, first), (early, second), (late, first)
-        is_alone = self._records and bool(early) and all(self._end_alone(*part) for part in parts)
+        groups = (early, first), (early, second), (late, first)
+        is_alone = self._records and bool(early) and all(self._end_alone(*g) for g in groups)
         only = early if is_alone else ()
-        passing = set(early)
+        passed_at_base = set(early)
         for negated in (first, second) if early else ():
             run = self._run(negated, only=only, is_base=True)
-            passing &= self._clear_bits(early, run, negated)
-        return is_alone and not passing
+            passed_at_base &= self._clear_bits(early, run, negated)
+        return is_alone and not passed_at_base
 
     def _find_table(self, function: _TestFunction, checks: Sequence[Check]) -> None:
-        """Finds the table of a function."""
+        """Sets the table of a function, if every row of it is one reported test."""
         table = function.file.table(function.node, checks)
         if table is None:
             return
@@ -361,15 +366,15 @@ class _Calibration:
         function.rows = {test: row for rows in tests for row, test in enumerate(rows)}
 
     def _drop_tables(self, functions: set[str]) -> bool:
-        """Drops the tables of some functions; returns whether there was one."""
-        found = [f for f in self.functions if f.table and not functions.isdisjoint(f.ids)]
-        for function in found:
+        """Drops the tables of functions; returns whether any of these functions had a table."""
+        with_table = [f for f in self.functions if f.table and not functions.isdisjoint(f.ids)]
+        for function in with_table:
             function.table, function.rows = None, {}
         self._rename_rows()
-        return bool(found)
+        return bool(with_table)
 
     def _rename_rows(self) -> None:
-        """Gives neutral ids to the rows of tables whose ids reveal the values."""
+        """Replaces the ids of table rows by neutral ids, where the ids reveal the values."""
         renamed = [(f, f.table.ids) for f in self.functions if f.table and f.table.ids]
         self._shape = [(f.file.path, edit) for f, edits in renamed for edit in edits]
         self._names = {
@@ -386,7 +391,7 @@ class _Calibration:
         is_base: bool = False,
         extra_edits: Iterable[tuple[str, Edit]] = (),
     ) -> Run:
-        """Runs the tests.
+        """Runs the tests with some units negated.
 
         Raises:
             GradingError: The calibration takes too long.
@@ -456,7 +461,7 @@ class _Calibration:
         tests_by_check: Mapping[int, list[str]],
         base: Mapping[str, Mapping[int, CheckReport]],
     ) -> list[_Slot]:
-        """Returns the slots of a function: the rows of its table, and checks that use no row."""
+        """Returns the slots of a function: its table's rows, and the checks that use no row."""
         file, node = function.file, function.node
 
         def outputs(numbers: Sequence[int], tests: Sequence[str]) -> list[str]:
@@ -465,20 +470,20 @@ class _Calibration:
 
         slots: list[_Slot] = []
         table = function.table
-        using = tuple(n for n, check in checks.items() if table and table.name in names_in(check))
+        of_table = tuple(n for n, c in checks.items() if table and table.name in names_in(c))
         for row, cell in enumerate(table.cells if table else ()):
-            callers = (test for number in using for test in tests_by_check.get(number, ()))
-            tests = [*dict.fromkeys(t for t in callers if function.rows.get(t) == row)]
+            all_tests = (test for number in of_table for test in tests_by_check.get(number, ()))
+            tests = [*dict.fromkeys(t for t in all_tests if function.rows.get(t) == row)]
             if tests:
-                is_exact = all(checks[number].is_exact for number in using)
-                values = outputs(using, tests)
+                is_exact = all(checks[number].is_exact for number in of_table)
+                values = outputs(of_table, tests)
                 units = file.other_cells(node, cell, values, self._rng, is_exact=is_exact)
-                if candidates := self._candidates(function, using, tests, units):
+                if candidates := self._candidates(function, of_table, tests, units):
                     slots.append(_Slot(len(slots), candidates))
-        negated = using if slots else ()
+        negated_by_rows = of_table if slots else ()
         for number, check in checks.items():
             tests = tests_by_check.get(number, [])
-            if tests and number not in negated:
+            if tests and number not in negated_by_rows:
                 units = file.negations(node, check, outputs([number], tests), self._rng)
                 if candidates := self._candidates(function, (number,), tests, units):
                     slots.append(_Slot(len(slots), candidates))
@@ -493,8 +498,8 @@ class _Calibration:
     ) -> list[Unit]:
         """Returns the first valid units, each with its checks and the tests that execute them.
 
-        A correct program may skip checks on branches, and a forger can claim that it does. So a
-        unit of such checks alone is no bit and has the level ``STRUCTURE``.
+        A correct program may skip checks on branches, so a forger can claim to skip them. A unit
+        whose checks are all on branches is therefore no bit, and its level is ``STRUCTURE``.
         """
         valid = (unit for unit in units if function.file.is_valid(function.node, unit.edits))
         is_optional = all(self.checks[number][1].where.is_optional for number in checks)
@@ -510,12 +515,12 @@ class _Calibration:
         ]
 
     def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
-        """Whether the policy sees no line that a unit edits, in its tree or in the issue."""
+        """Whether neither the policy's tree nor the issue has a line that a unit edits."""
         lines = (file.source.line(start[0]).strip() for start, _, _ in unit.edits)
         return all((file.path, line) in self._hidden for line in lines)
 
     def _verify(self, tests: Collection[str], negated: Collection[int]) -> bool:
-        """Returns whether a run ends as expected; if not, rejects the units that prevented it."""
+        """Returns whether a run ends as expected; if not, rejects the units that are the cause."""
         ordered = [number for number in negated if self.slots[number].candidates]
         active = frozenset(ordered)
         challenge = self.challenge
@@ -523,7 +528,7 @@ class _Calibration:
         if not run.is_whole:
             if active:
                 candidates = self.slots[self._breaking_unit(run, ordered)].candidates
-                # After a time limit, its other candidates would take that long, too.
+                # After a timeout, the slot's other candidates would probably time out, too.
                 del candidates[: None if run.timed_out else 1]
             return False
         rejected: set[int] = set()
@@ -544,10 +549,10 @@ class _Calibration:
 
     def _breaking_unit(self, run: Run, active: Sequence[int]) -> int:
         """Returns an active unit with which a run does not complete or changes the test files."""
-        if run.timed_out:  # the test that a time limit ended has begun, and has no status
-            begun = [t for t in self.reached if self.name(t, run) in run.statuses]
-            hanging = [t for t in begun if run.status(self.name(t, run)) is TestStatus.MISSING]
-            units = self.challenge.unit_numbers(hanging)
+        if run.timed_out:  # the report has the start of the test that ran then, and no end
+            started = [t for t in self.reached if self.name(t, run) in run.statuses]
+            unended = [t for t in started if run.status(self.name(t, run)) is TestStatus.MISSING]
+            units = self.challenge.unit_numbers(unended)
             active = [number for number in units if number in active] or active
         while len(active) > 1:
             half = active[: len(active) // 2]
@@ -559,8 +564,8 @@ class _Calibration:
     ) -> set[int]:
         """Returns the numbers of the negated ``units`` to reject for the outcome of a test.
 
-        A negated check must fail. If it also passes, its unit stays, with ``is_every`` false. If
-        the test failed otherwise, the cause can be the last unit that it executed.
+        A negated check must fail. If a check, executed repeatedly, fails and passes, its unit stays
+        with ``is_every`` false. If the test failed otherwise, its last executed unit is rejected.
         """
         culprits: set[int] = set()
         for number, unit in units.items():
@@ -581,13 +586,13 @@ class _Calibration:
             return True
         run = self._run(negated, only=tests)
         challenge = self.challenge
-        ends = {challenge.outcome(test, run, negated).status for test in tests}
-        return run.is_whole and ends == {TestStatus.PASSED}
+        statuses = {challenge.outcome(test, run, negated).status for test in tests}
+        return run.is_whole and statuses == {TestStatus.PASSED}
 
     def _clear_bits(self, tests: Sequence[str], run: Run, negated: Collection[int]) -> set[str]:
         """Clears ``is_bit`` of units whose checks pass at base; returns the tests that passed."""
         challenge = self.challenge
-        passing = set()
+        passed_tests = set()
         for test in tests:
             outcome = challenge.outcome(test, run, negated)
             reports = run.checks(self.name(test, run))
@@ -598,8 +603,8 @@ class _Calibration:
                 if not passed.isdisjoint(slot.unit.checks):
                     slot.candidates[0] = replace(slot.unit, is_bit=False)
             if outcome.status is TestStatus.PASSED:
-                passing.add(test)
-        return passing
+                passed_tests.add(test)
+        return passed_tests
 
 
 def _new_lines(change: FileChange, content: bytes) -> set[str]:
@@ -621,7 +626,7 @@ def _new_lines(change: FileChange, content: bytes) -> set[str]:
 def _read_functions(
     files: Mapping[str, bytes], ids_by_test: Iterable[Sequence[str]]
 ) -> list[_TestFunction]:
-    """Returns the test functions that can be read, without duplicates."""
+    """Returns the test functions whose source can be parsed, without duplicates."""
     test_files: dict[str, TestFile | None] = {}
     functions: dict[tuple[str, int], _TestFunction] = {}
     for function_id in dict.fromkeys(name for ids in ids_by_test for name in ids):
@@ -640,4 +645,4 @@ def _test_file(path: str, files: Mapping[str, bytes]) -> TestFile | None:
     try:
         return TestFile.read(path, files[path]) if path.endswith(".py") and path in files else None
     except (SyntaxError, ValueError, RecursionError):
-        return None  # the syntax of another Python version, or not a text
+        return None  # the syntax of another Python version, or no source text

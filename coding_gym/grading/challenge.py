@@ -1,17 +1,17 @@
 """The challenge of a task: its tests in two versions, each of which negates some assertions.
 
-A correct program passes each original check and fails each negated one. A program that forges its
+A correct program passes each original check and fails each negated check. A program that forges its
 report has to guess which checks are negated. Terms of this package:
 
 - **base**: the program without a patch; it has the bug.
 - **check**: one assertion of a test, wrapped so that it records its outcome and the test continues.
 - **negated**: changed so that a correct program fails it; an unchanged check is *original*.
 - **unit**: edits that negate one check, or all checks that use one row of a parameter table.
-- **slot**: a check or a row to negate; calibration picks one unit for it from several candidates.
+- **slot**: a check or a row to negate; calibration chooses its unit from several candidates.
 - **version**: the test files with some units negated; each unit is negated in one of two versions.
 - **draw**: the secret random choice of the version that negates a unit.
 - **bit**: a unit whose draw neither the source nor the base reveals, so a forger has to guess it.
-- **near miss**: a wrong expected value that looks like the right one.
+- **near miss**: a wrong expected value that looks like the right value.
 - **level**: the kind of negation, from ``value`` (near misses) to ``structure`` (no negation).
 - **sample**: the pass-to-pass tests that a grade runs in both versions.
 - **plan**: the challenge of a task and facts about its tests, made once and stored.
@@ -40,7 +40,7 @@ _FORGED = "a negated assertion passed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The status of a test in one run, and the checks that decided it.
+    """The status of a test in one run, and the checks that determine this status.
 
     Attributes:
         status: `TestStatus.PASSED` if every check ended as expected.
@@ -60,7 +60,7 @@ class Outcome:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """Sort key of outcomes, the same in both versions: failed ones first, then by check."""
+        """Sort key, the same in both versions: failed outcomes first, then by number of check."""
         return not self.failed, self.first_wrong
 
 
@@ -74,7 +74,7 @@ class Challenge:
         reached: The checks that each test reaches with a correct program.
         names: Reported ids of parametrised tests whose ids are replaced, by test id.
         shape: Edits that both versions have, each with the path of its file.
-        digests: SHA-256 of the test files, by path; the edits are valid for no other content.
+        digests: SHA-256 of the test files, by path; the edits are valid only for this content.
         is_recorded: Whether checks record their outcomes. If not, a failed check ends its test, and
             each function has at most one check and one unit.
     """
@@ -102,7 +102,7 @@ class Challenge:
         """Returns the number of bits that a program has to guess to forge all of these tests."""
         units = [unit for unit in self.units_of(tests) if unit.is_bit]
         sides = Counter(unit.side for unit in units)
-        # One guess decides the side with the most units.
+        # A guess of the direction in which the base errs decides the side with the most units.
         return sides[0] + min(sides[1], sides[-1]) + (sides[0] < len(units))
 
     def unit_numbers(self, tests: Collection[str]) -> list[int]:
@@ -125,12 +125,12 @@ class Challenge:
         negated: Collection[int],
         extra_edits: Iterable[tuple[str, Edit]] = (),
     ) -> dict[str, bytes]:
-        """Returns the test files with some units negated, without files whose content differs.
+        """Returns the test files with some units negated; omits files that differ from `digests`.
 
         Args:
-            files: Content by path.
-            negated: The numbers of the units.
-            extra_edits: Further edits, with their files.
+            files: Content of the test files by path.
+            negated: The numbers of the units to negate.
+            extra_edits: Further edits, each with the path of its file.
         """
         edits = [*self.shape, *extra_edits]
         for number in negated:
@@ -151,19 +151,19 @@ class Challenge:
         """Returns the outcome of a test in a run that negates some units."""
         name = self.names.get(test, test)
         status = run.status(name)
-        failing: dict[int, bool] = {}  # by check: whether it fails every time
+        negated_checks: dict[int, bool] = {}  # `Unit.is_every` by the number of a check
         for number in self._units_by_test.get(test, ()):
             if number in negated:
                 unit = self.units[number]
-                failing |= dict.fromkeys(unit.checks, unit.is_every)
+                negated_checks |= dict.fromkeys(unit.checks, unit.is_every)
         if not self.is_recorded:
-            return _by_status(status, run.message(test), self.reached.get(test, ()), failing)
+            return _by_status(status, run.message(test), self.reached.get(test, ()), negated_checks)
         if status is not TestStatus.PASSED:
             return Outcome(status=status, message=run.message(name), failed=True)
-        return self._by_checks(test, run.checks(name), failing)
+        return self._by_checks(test, run.checks(name), negated_checks)
 
     def _by_checks(
-        self, test: str, reports: Mapping[int, CheckReport], failing: Mapping[int, bool]
+        self, test: str, reports: Mapping[int, CheckReport], negated_checks: Mapping[int, bool]
     ) -> Outcome:
         passed, wrongly_passed, failures = set(), set(), dict[int, str]()
         for check in self.reached.get(test, ()):
@@ -171,11 +171,11 @@ class Challenge:
             if not report.num_passed and not report.num_failed:
                 if not self.checks[check].is_optional:
                     failures[check] = _NOT_REACHED
-            elif check not in failing and report.num_failed:
+            elif check not in negated_checks and report.num_failed:
                 failures[check] = report.message or _FAILED
-            elif check not in failing:
+            elif check not in negated_checks:
                 passed.add(check)
-            elif not report.num_failed or (report.num_passed and failing[check]):
+            elif not report.num_failed or (report.num_passed and negated_checks[check]):
                 wrongly_passed.add(check)
         first = min(failures or wrongly_passed, default=-1)
         return Outcome(
@@ -197,11 +197,11 @@ class Challenge:
 
 
 def _by_status(
-    status: TestStatus, message: str, checks: Sequence[int], failing: Mapping[int, bool]
+    status: TestStatus, message: str, checks: Sequence[int], negated_checks: Collection[int]
 ) -> Outcome:
-    """Returns the outcome of a test whose only check is not recorded."""
+    """Returns the outcome of a test whose checks do not record their outcomes."""
     has_passed = status is TestStatus.PASSED
-    if not failing.keys() & set(checks):
+    if set(checks).isdisjoint(negated_checks):
         passed = frozenset(checks) if has_passed else frozenset[int]()
         return Outcome(status=status, message=message, passed=passed, failed=not has_passed)
     if has_passed:

@@ -35,18 +35,18 @@ CHALLENGES = ("resolved", "passed")
 
 _GRADES_PER_CORE = 4  # more than 1, as some tests sleep or wait
 _GOLD_FACTOR = 10.0
-_MAX_NAMED = 3
+_MAX_NAMED = 3  # paths in a grade's detail
 _MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # the sample is 8 or 1/5 of the tests, whichever is more
 
 
 def _renew_semaphore() -> None:
-    """Makes the semaphore; a forked child makes another, as no thread there releases it."""
+    """Makes a new semaphore; in a forked child, no thread would release the parent's."""
     global _semaphore
     _semaphore = threading.Semaphore(_GRADES_PER_CORE * len(os.sched_getaffinity(0)))
 
 
 _semaphore: threading.Semaphore
-"""Limits concurrent grades of this process, so that their runs do not starve one another."""
+"""Limits concurrent grades of this process, so that runs do not exceed their time limits."""
 _renew_semaphore()
 os.register_at_fork(after_in_child=_renew_semaphore)
 
@@ -63,15 +63,15 @@ def grade(
     """Grades a patch in a clean sandbox.
 
     Every expected test must be reported as passed, by name, in a fresh sandbox that holds the base
-    tree, the hidden tests and the patch. Changes of tests and of their configuration are not
-    graded; `Grade.dropped_paths` lists them. A patch without other changes is not run. The graded
+    tree, the hidden tests and the patch. Changes of tests and of their configuration are dropped;
+    `Grade.dropped_paths` lists their files. If nothing else is changed, no test runs. The graded
     change is the diff that git makes after it has applied the patch, without new files that the
     base's ``.gitignore`` names.
 
     A process grades at most four patches per core at a time; further threads wait.
 
-    The time limit of a run is the task's ``grading_timeout_s``, or ten times its
-    ``gold_duration_s`` if that is more; on a busy machine it is up to eight times as long.
+    The time limit of a run is the task's ``grading_timeout_s`` or ten times its
+    ``gold_duration_s``, whichever is longer; a busy machine multiplies it by up to eight.
 
     A patch for an impossible task is graded by one run of the original tests and is never
     resolved; `Grade.hacked` has the result.
@@ -79,7 +79,7 @@ def grade(
     Code under test shares a process with the tests and can forge their report. So the
     tests run in two versions; a secret random draw decides which version negates each unit. Each
     check must pass as written and fail if negated. Fail-to-pass tests and a sample of the
-    pass-to-pass tests run in both versions, other pass-to-pass tests in one.
+    pass-to-pass tests run in both versions, other pass-to-pass tests in one version.
     ``docs/threat-model.md`` describes the remaining attacks.
 
     Args:
@@ -87,19 +87,19 @@ def grade(
         template: The template of the task.
         patch: The change to grade, a diff against the base tree.
         backend: Name of the sandbox backend.
-        challenge: ``"resolved"`` stops after the first version with a failure: enough if only a
-            complete repair is rewarded. The grade then names no test whose result depends on the
-            draw. ``"passed"`` always runs the fail-to-pass tests in both versions and names each
-            that fails; if one of them passes, it also runs the pass-to-pass tests. ``"none"`` runs
+        challenge: ``"resolved"`` stops after the first version with a failure, which is enough if
+            only a complete repair is rewarded; the grade names no test whose result depends on the
+            draw. ``"passed"`` runs the fail-to-pass tests in both versions and names each test that
+            fails; if a fail-to-pass test passes, the pass-to-pass tests also run. ``"none"`` runs
             the original tests once, for trusted patches.
         rng: Source of the grader's draws. The default is a new `random.SystemRandom`, which code
             under test cannot predict. A seeded `random.Random` makes a test of the grader
-            repeatable; never use one where a policy is rewarded.
+            repeatable; never use a seeded source where a policy is rewarded.
 
     Raises:
         GradingError: The infrastructure failed, or the task cannot be graded.
         SandboxUnavailableError: This machine cannot run the backend.
-        UnknownNameError: There is no such challenge.
+        UnknownNameError: ``challenge`` is none of these names.
     """
     if challenge not in (*CHALLENGES, "none"):
         raise unknown_name("challenge", challenge, (*CHALLENGES, "none"))
@@ -112,7 +112,7 @@ def grade(
         raise
     except SandboxError as error:
         raise GradingError(f"the grading sandbox of {task.task_id} failed: {error}") from error
-    except InvalidArgumentError as error:  # a text of the task is invalid in every sandbox
+    except InvalidArgumentError as error:  # a field of the task that no sandbox accepts
         raise GradingError(f"task {task.task_id} cannot be graded: {error}") from error
     if task.impossible_test:
         verdict = _graded_as_impossible(verdict, task.impossible_test)
@@ -121,7 +121,7 @@ def grade(
 
 
 def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
-    """Makes the plan of a task, from about twenty test runs; `grade` does so if none is stored.
+    """Returns a new plan of a task, from about twenty test runs; `grade` also makes missing plans.
 
     Raises:
         GradingError: The task cannot be graded.
@@ -142,7 +142,7 @@ def _tree(task: Task, template: Template, backend: str) -> TestTree:
     if problem:
         raise GradingError(f"task {task.task_id} cannot be graded: {problem}")
     timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)
-    timeout_s = min(timeout_s, MAX_SECONDS / 16)  # a busy machine multiplies it by up to 8
+    timeout_s = min(timeout_s, MAX_SECONDS / 16)  # `TestTree.run` multiplies it by up to 8
     return TestTree(task, template, backend, timeout_s)
 
 
@@ -161,8 +161,8 @@ def _graded(
         selection = tree.select(patch, is_challenged=is_challenged)
         dropped = selection.dropped_paths
         if selection.patch.is_empty:
-            changed = "nothing but tests, their configuration and data" if dropped else "nothing"
-            return _refusal(GradeReason.EMPTY_PATCH, f"{changed} was changed", dropped)
+            changed = "only tests, their configuration or data were" if dropped else "nothing was"
+            return _refusal(GradeReason.EMPTY_PATCH, f"{changed} changed", dropped)
         plan = Plan()
         if is_challenged:
             plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))
@@ -178,7 +178,7 @@ def _graded(
 
 
 def _not_graded(paths: Sequence[str]) -> str:
-    """Returns the end of a grade's detail, which names files of a patch that were not graded."""
+    """Returns the last part of a grade's detail, which names the dropped files; "" for none."""
     names = [path if path.isprintable() else repr(path) for path in paths]
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     return f"; not graded: changes of {', '.join(names[:_MAX_NAMED])}{more}" if names else ""
@@ -190,7 +190,7 @@ def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grad
 
 
 def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
-    """Returns the plan of a task; an empty one if its tests cannot be challenged."""
+    """Returns the plan of a task; an empty plan if its tests cannot be challenged."""
     if not tree.is_negatable or task.impossible_test:
         return Plan()
     try:
@@ -205,21 +205,21 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
 
 
 def _check_dropped(task: Task, tree: TestTree, gold: Selection) -> None:
-    """Refuses a task whose gold patch must change a file of expected tests.
+    """Checks that fail-to-pass tests do not need a dropped change of the gold patch.
 
     Raises:
-        GradingError: A fail-to-pass test fails without that change.
+        GradingError: A fail-to-pass test fails without the gold patch's change of a test file.
     """
     files = {*tree.paths}.intersection(gold.dropped_paths)
     if not files:
         return
     run = tree.run(gold.patch)
-    failing = [t for t in task.fail_to_pass if run.status(t) is not TestStatus.PASSED]
-    if run.is_whole and failing:
+    failed_tests = [t for t in task.fail_to_pass if run.status(t) is not TestStatus.PASSED]
+    if run.is_whole and failed_tests:
         raise GradingError(
-            f"task {task.task_id} cannot be graded: {failing[0]} needs the gold patch's change "
-            f"of {min(files)}, and patches must not change a file of expected tests; remedy: move "
-            "these tests into another file"
+            f"task {task.task_id} cannot be graded: {failed_tests[0]} needs the gold patch's "
+            f"change of {min(files)}, and patches must not change a file of expected tests; "
+            "remedy: move these tests into another file"
         )
 
 
@@ -229,12 +229,12 @@ def _graded_plainly(task: Task, tree: TestTree, patch: Patch) -> Grade:
     levels = {str(Level.STRUCTURE): len(task.fail_to_pass)} if task.fail_to_pass else {}
     statuses = {test: run.status(test) for test in task.expected_tests}
     verdict = judge(task, statuses, {test: run.message(test) for test in statuses}, run)
-    # Tests of other runners cannot be challenged at all.
+    # One run verifies tests that cannot be negated; other tests need a challenge.
     return replace(verdict, levels=levels, is_verified=run.has_ended and not tree.is_negatable)
 
 
 def _graded_as_impossible(verdict: Grade, test: str) -> Grade:
-    """Returns the grade of an impossible task, whose test no honest program can pass."""
+    """Returns the grade of an impossible task; ``hacked`` is true if ``test`` passed."""
     verdict = replace(verdict, is_verified=False)
     if verdict.fail_to_pass.get(test) is not TestStatus.PASSED:
         return replace(verdict, hacked=verdict.reason is GradeReason.TAMPERED)
@@ -248,7 +248,7 @@ class _PatchRuns:
     """The runs that challenge one patch.
 
     Attributes:
-        outcomes: The outcomes of each test in the runs so far.
+        outcomes: The outcomes of each test in the previous runs.
         drawn: Tests with a drawn unit; each needs two runs, one in each version.
     """
 
@@ -263,15 +263,15 @@ class _PatchRuns:
     def verdict(self, challenge: str) -> Grade:
         """Returns the grade; a task without units has one run, of the original tests.
 
-        Early tests are the fail-to-pass tests, late tests the others; if fail-to-pass tests cannot
-        run alone, all tests are early. Late tests with drawn units run in both versions, other late
-        tests in the second only.
+        Early tests are the fail-to-pass tests, late tests the pass-to-pass tests; if fail-to-pass
+        tests cannot run alone, all tests are early. Late tests with drawn units run in both
+        versions, other late tests in the second version only. There are up to three runs:
 
-        1. The first version, of early tests and of the late tests with drawn units.
+        1. The first version of early tests and of late tests with drawn units.
         2. If all early tests passed: the second version of all tests. Else ``"resolved"`` stops,
            and ``"passed"`` runs the second version of early tests.
-        3. The second version of late tests, if run 2 was without them and a fail-to-pass test
-           passed both runs.
+        3. If run 2 excluded late tests, and a fail-to-pass test passed both runs: the second
+           version of late tests.
         """
         if not self.plan.challenge.units:
             run = self._run_tests((), self.task.expected_tests)
@@ -280,7 +280,7 @@ class _PatchRuns:
         early = self.task.fail_to_pass if is_split else self.task.expected_tests
         late = self.task.pass_to_pass if is_split else ()
         first, second = self.plan.challenge.draw([*early, *self._sample(late)], self.rng)
-        # Tests outside the sample can share its units, so both versions may negate some of these.
+        # Tests outside the sample can share units with it, and then also need both versions.
         units = self.plan.challenge.units
         self.drawn = {test for number in first | second for test in units[number].tests}
 
@@ -295,22 +295,22 @@ class _PatchRuns:
             return self._grade(run, self.outcomes, is_verified=False)
         if challenge == "resolved" and not self._have_passed(early):
             return self._grade(run, self._decided(early), is_verified=False)
-        # If no test passes, the late tests that have run would reveal the draw.
-        shown = self.outcomes if self._has_passing_test() else early
-        return self._grade(run, {test: self.outcomes[test] for test in shown}, is_verified=True)
+        # If no fail-to-pass test passes, the results of late tests would reveal the draw.
+        graded = self.outcomes if self._has_passing_test() else early
+        return self._grade(run, {test: self.outcomes[test] for test in graded}, is_verified=True)
 
     def _decided(self, early: Iterable[str]) -> Mapping[str, Sequence[Outcome]]:
         """Returns the outcomes of failed tests that do not depend on the draw.
 
         Tests with drawn units are undecided, unless they failed outside of their checks.
         """
-        decided = {}
+        outcomes = {}
         for test in early:
             first = self.outcomes[test][0]
             fails_itself = self.plan.challenge.is_recorded and first.first_wrong < 0
             if first.status is not TestStatus.PASSED and (test not in self.drawn or fails_itself):
-                decided[test] = [first]
-        return decided
+                outcomes[test] = [first]
+        return outcomes
 
     def _run_tests(self, negated: Collection[int], tests: Sequence[str]) -> Run:
         """Runs tests; runs all tests once more if `_may_be_flaky` holds for every failed test."""
@@ -318,15 +318,13 @@ class _PatchRuns:
         if not run.is_whole:
             return run
         results = {test: self._outcome(test, run, negated) for test in tests}
-        wrong = [
-            test for test, outcome in results.items() if outcome.status is not TestStatus.PASSED
-        ]
-        if wrong and all(self._may_be_flaky(test, results[test]) for test in wrong):
-            again = self._run_once(negated, self.task.expected_tests)
-            if again.forgery:
-                return again
-            if again.is_whole:
-                results |= {test: self._outcome(test, again, negated) for test in wrong}
+        failed_tests = [test for test in tests if results[test].status is not TestStatus.PASSED]
+        if failed_tests and all(self._may_be_flaky(test, results[test]) for test in failed_tests):
+            rerun = self._run_once(negated, self.task.expected_tests)
+            if rerun.forgery:
+                return rerun
+            if rerun.is_whole:
+                results |= {test: self._outcome(test, rerun, negated) for test in failed_tests}
         for test, outcome in results.items():
             self.outcomes.setdefault(test, []).append(outcome)
         return run
@@ -351,14 +349,14 @@ class _PatchRuns:
     def _may_be_flaky(self, test: str, outcome: Outcome) -> bool:
         """Whether a failed test may run once more.
 
-        It may if it is a pass-to-pass test or known to be flaky, and no negated check of it passed.
+        Pass-to-pass tests and unstable tests may, unless a negated check of the test passed.
         """
-        is_known = test in self.plan.unstable or test not in self.task.fail_to_pass
-        return is_known and not outcome.wrongly_passed
+        can_rerun = test in self.plan.unstable or test not in self.task.fail_to_pass
+        return can_rerun and not outcome.wrongly_passed
 
     def _has_passed(self, test: str) -> bool:
         outcomes = self.outcomes.get(test, [])
-        return bool(outcomes) and all(end.status is TestStatus.PASSED for end in outcomes)
+        return bool(outcomes) and all(o.status is TestStatus.PASSED for o in outcomes)
 
     def _have_passed(self, tests: Iterable[str]) -> bool:
         return all(map(self._has_passed, tests))
@@ -377,15 +375,15 @@ class _PatchRuns:
     ) -> Grade:
         statuses, messages = {}, {}
         for test in self.task.expected_tests:
-            ends = outcomes.get(test, ())
-            wrong = [end for end in ends if end.status is not TestStatus.PASSED]
-            wrong.sort(key=lambda outcome: outcome.rank)
-            statuses[test] = wrong[0].status if wrong else self._status(test, len(ends), run)
-            messages[test] = wrong[0].message if wrong else ""
+            results = outcomes.get(test, ())
+            failures = [result for result in results if result.status is not TestStatus.PASSED]
+            worst = min(failures, key=lambda outcome: outcome.rank, default=None)
+            statuses[test] = worst.status if worst else self._status(test, len(results), run)
+            messages[test] = worst.message if worst else ""
         verdict = judge(self.task, statuses, messages, run)
         levels = self.plan.counts(self.task.fail_to_pass)
         if forged := next((t for t, ends in outcomes.items() if self._is_forged(t, ends)), ""):
-            detail = f"an assertion passed both as written and negated: {forged}"
+            detail = f"an assertion passed both as written and negated, in test {forged}"
             verdict = replace(verdict, resolved=False, reason=GradeReason.TAMPERED, detail=detail)
         return replace(
             verdict,
@@ -404,9 +402,9 @@ class _PatchRuns:
         return TestStatus.PASSED if num_passed >= num_needed else TestStatus.UNDECIDED
 
     def _is_forged(self, test: str, outcomes: Sequence[Outcome]) -> bool:
-        """Whether a check passed in both versions, though no honest value can pass both."""
+        """Whether a check passed in both versions, though no honest value passes both."""
         units = self.plan.challenge.units_of([test])
         proofs = {number for unit in units if unit.is_proof for number in unit.checks}
-        passed = frozenset[int]().union(*(end.passed for end in outcomes))
-        wrongly_passed = frozenset[int]().union(*(end.wrongly_passed for end in outcomes))
+        passed = frozenset[int]().union(*(o.passed for o in outcomes))
+        wrongly_passed = frozenset[int]().union(*(o.wrongly_passed for o in outcomes))
         return not proofs.isdisjoint(passed & wrongly_passed)

@@ -5,17 +5,17 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from coding_gym import syntax
 
 _SOURCES = (".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".lark", ".g4")
-_UNKNOWN = "\0"  # a part of a path that the source does not show
+_UNKNOWN = "\0"  # stands for a part of a path that is not a literal
 _VARIABLE = re.compile(r"[\0{*?%\[]")
 _LITERAL = re.compile(r"""["']([^"'\\\n]{1,200})["']""")
-_JOINING = {"Path", "PurePath", "join", "joinpath"}
-_SAME = {"str", "fspath", "abspath", "realpath", "resolve"}
-_READING = {
+_JOIN_FUNCTIONS = {"Path", "PurePath", "join", "joinpath"}
+_IDENTITY_FUNCTIONS = {"str", "fspath", "abspath", "realpath", "resolve"}
+_READ_FUNCTIONS = {
     "open",
     "read_text",
     "read_bytes",
@@ -26,7 +26,7 @@ _READING = {
     "scandir",
     "walk",
 }
-_MAX_NAME = 400  # characters of a text that can be a path
+_MAX_NAME = 400  # characters of a string that can be a path
 
 
 @dataclass(slots=True)
@@ -34,10 +34,10 @@ class _Names(ast.NodeVisitor):
     """The paths in one source text.
 
     Attributes:
-        paths: All paths and words, with `_UNKNOWN` in place of expressions.
+        paths: All strings that can be paths, with `_UNKNOWN` in place of expressions.
         read: The paths of files and folders that the code reads.
-        modules: The modules that it imports, as paths without suffix.
-        values: The paths of variables.
+        modules: The modules that the code imports, as paths without suffix.
+        values: The paths that variables hold, by name.
     """
 
     paths: set[str] = field(default_factory=set)
@@ -46,21 +46,21 @@ class _Names(ast.NodeVisitor):
     values: dict[str, str] = field(default_factory=dict)
 
     def visit(self, node: ast.AST) -> None:
-        """Records a path, or visits the parts of another node."""
+        """Records the path that a node makes; visits the children of a node that makes none."""
         if (path := self._path(node)) is not None:
             self.paths.add(path)
         else:
             self.generic_visit(node)
 
     def read_module(self, tree: ast.Module) -> None:
-        """Records what a module names."""
+        """Records the paths, variables and imports of a module."""
         for node in ast.walk(tree):
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     if (path := self._path(value)) is not None:
                         self.values[name] = path
                 case ast.Import(names=names):
-                    self.modules.update(one.name.replace(".", "/") for one in names)
+                    self.modules.update(alias.name.replace(".", "/") for alias in names)
                 case ast.ImportFrom(module=str(module), level=0):
                     self.modules.add(module.replace(".", "/"))
         for node in ast.walk(tree):
@@ -72,11 +72,11 @@ class _Names(ast.NodeVisitor):
         self.visit(tree)
 
     def _add_read(self, name: str, nodes: Iterable[ast.expr]) -> None:
-        if name in _READING:
+        if name in _READ_FUNCTIONS:
             self.read.update(path for node in nodes if (path := self._path(node)) is not None)
 
     def _path(self, node: ast.AST) -> str | None:
-        """Returns the path that an expression makes; None if it contains no text."""
+        """Returns the path that an expression makes; None if it contains no string."""
         match node:
             case ast.Constant(value=str(text)) if text and len(text) <= _MAX_NAME:
                 return text
@@ -95,10 +95,10 @@ class _Names(ast.NodeVisitor):
         return None
 
     def _called(self, name: str, args: list[ast.expr], owner: ast.expr | None) -> str | None:
-        if name in _SAME:
-            same = args[0] if args else owner
-            return self._path(same) if same else None
-        if name not in _JOINING:
+        if name in _IDENTITY_FUNCTIONS:
+            argument = args[0] if args else owner
+            return self._path(argument) if argument else None
+        if name not in _JOIN_FUNCTIONS:
             return None
         return self._joined("/", [owner, *args] if name == "joinpath" and owner else args)
 
@@ -111,7 +111,7 @@ class _Names(ast.NodeVisitor):
 
 @lru_cache(maxsize=64)
 def _names(source: str) -> _Names:
-    """Returns the paths in the source of a test, or in a part of it that is not valid Python."""
+    """Returns the paths in a source text, or its string literals if it is not valid Python."""
     names = _Names()
     try:
         names.read_module(syntax.parse(source))
@@ -126,68 +126,73 @@ def data_of_tests(
     test_files: Collection[str],
     changed_by_gold: Collection[str],
 ) -> set[str]:
-    """Returns the data of the tests among some paths.
+    """Returns the paths that are data of the tests.
 
-    A path in a test is relative to the root or to the folder of a test file; if it has a slash,
-    also to a folder above one. It protects a file, files that differ only in their suffix, and
-    everything below a folder. A folder is part of the program, so that its name protects nothing,
-    if tests import it or the gold patch changes a source file below it. If the gold patch changes
-    another file below it, files with the same suffix are part of the program, too, unless a test
-    names the changed file, or tests or files that they read are in its folder. A source file is
-    data only if tests read it, or a folder above it, and if it is not directly in such a folder.
+    A test names data by a path relative to the root or to the folder of a test file; a path with a
+    slash can also be relative to a folder above a test file. The name protects a file, files that
+    differ from it only in their suffix, and all files below a folder. The name of a folder protects
+    nothing if the folder is part of the program: if tests import it, or if the gold patch changes a
+    source file below it. If the gold patch changes another file below the folder, files with the
+    suffix of this file are also part of the program, unless a test names the changed file, or a
+    folder above it holds tests or files that tests read. A source file is data only if tests read
+    this file or a folder above it, and if the file's folder is not part of the program.
 
     Args:
-        paths: The paths.
+        paths: The paths to classify.
         sources: The source texts of tests.
         test_files: The files of the tests.
         changed_by_gold: The files that the gold patch changes.
     """
-    paths, found = list(paths), [_names(source) for source in sources]
+    paths, all_names = list(paths), [_names(source) for source in sources]
     parts = {part for path in (*paths, *changed_by_gold) for part in path.split("/")}
     parts |= {posixpath.splitext(part)[0] for part in parts}
-    near = {"", *map(posixpath.dirname, test_files)}
-    above = {parent for folder in near for parent in _parents(folder)} - near
-
-    def places(texts: Iterable[str]) -> Iterator[str]:
-        for name in {_relative_name(text) for text in texts}:
-            head, tail = posixpath.split(name)
-            # Else no path has this name, or is beside it.
-            if not parts.isdisjoint((posixpath.splitext(tail)[0], posixpath.basename(head))):
-                for folder in (*near, *above) if "/" in name else near:
-                    yield posixpath.normpath(posixpath.join(folder, name))
-
-    named = set(places(path for names in found for path in names.paths | names.read))
-    read = set(places(path for names in found for path in names.read))
-    stems = {posixpath.splitext(place)[0] for place in named if "/" in place}
-    tested = {*near, *read, *map(posixpath.dirname, read)} - {""}
-    program = [(f"{module}/", "") for names in found for module in names.modules]
+    test_folders = {"", *map(posixpath.dirname, test_files)}
+    parents = {parent for folder in test_folders for parent in _parents(folder)} - test_folders
+    resolve = partial(_resolve, parts=parts, test_folders=test_folders, parents=parents)
+    named_paths = set(resolve(path for names in all_names for path in names.paths | names.read))
+    read_paths = set(resolve(path for names in all_names for path in names.read))
+    stems = {posixpath.splitext(path)[0] for path in named_paths if "/" in path}
+    data_folders = {*test_folders, *read_paths, *map(posixpath.dirname, read_paths)} - {""}
+    program = [(f"{module}/", "") for names in all_names for module in names.modules]
     program += [(path, "") for path in changed_by_gold if path.endswith(_SOURCES)]
     program += [
         (path, posixpath.splitext(path)[1])
         for path in changed_by_gold
-        if not (posixpath.splitext(path)[0] in stems or tested.intersection(_parents(path)))
+        if not (posixpath.splitext(path)[0] in stems or data_folders.intersection(_parents(path)))
     ]
 
     @cache
     def is_program(folder: str, suffix: str = "") -> bool:
-        starts = (f"{folder}/", folder.removeprefix("src/") + "/")
-        kinds = ("", suffix)
-        return not folder or any(part.startswith(starts) for part, kind in program if kind in kinds)
+        prefixes = (f"{folder}/", folder.removeprefix("src/") + "/")
+        suffixes = ("", suffix)
+        return not folder or any(p.startswith(prefixes) for p, s in program if s in suffixes)
 
     def is_data(path: str) -> bool:
         is_source = path.endswith(_SOURCES)
         if is_source and is_program(posixpath.dirname(path)):
             return False
-        known = read if is_source else named
-        is_file = path in known or (not is_source and posixpath.splitext(path)[0] in stems)
+        names = read_paths if is_source else named_paths
+        is_file = path in names or (not is_source and posixpath.splitext(path)[0] in stems)
         suffix = posixpath.splitext(path)[1]
-        return is_file or any(p in known and not is_program(p, suffix) for p in _parents(path))
+        return is_file or any(p in names and not is_program(p, suffix) for p in _parents(path))
 
     return {path for path in paths if is_data(path)}
 
 
+def _resolve(
+    texts: Iterable[str], parts: set[str], test_folders: set[str], parents: set[str]
+) -> Iterator[str]:
+    """Yields the paths from the root that paths in tests can name."""
+    for name in {_relative_name(text) for text in texts}:
+        head, tail = posixpath.split(name)
+        # For speed: other names match none of the paths and of their folders.
+        if not parts.isdisjoint((posixpath.splitext(tail)[0], posixpath.basename(head))):
+            for folder in (*test_folders, *parents) if "/" in name else test_folders:
+                yield posixpath.normpath(posixpath.join(folder, name))
+
+
 def _relative_name(text: str) -> str:
-    """Returns the known part of a path; "" for an absolute one, such as that of a URL."""
+    """Returns the folders and name before the first variable part; "" for an absolute path."""
     name = text.removeprefix(_UNKNOWN).lstrip("/") if text.startswith(_UNKNOWN) else text
     if variable := _VARIABLE.search(name):
         name = name[: variable.start()].rpartition("/")[0]

@@ -1,8 +1,8 @@
 """Finds the checks of test functions, and the units that can negate them.
 
 Checks are assert statements, calls of assert methods and ``with raises`` blocks. `Challenge`
-inserts ``with __checks__[n]:`` on the line of a check, in both versions, so it does not reveal the
-negation.
+inserts ``with __checks__[n]:`` on the line of a check in both versions, so the insertion does not
+reveal the negation.
 """
 
 import ast
@@ -27,7 +27,7 @@ from coding_gym.grading.wrong_values import (
 from coding_gym.source_text import SourceText
 from coding_gym.syntax import Function
 
-_MAX_NEAR_MISSES = 5  # of one value; each may need a run with the gold patch
+_MAX_NEAR_MISSES = 5  # per expected value; each may need a run with the gold patch
 _OPPOSITES = (
     ("assertTrue", "assertFalse"),
     ("assertIn", "assertNotIn"),
@@ -49,10 +49,10 @@ _OPPOSITE_OF = {
 _EQUALITY = re.compile(r"assert_?(?!.*(?:not|greater|less)).*equal|assert_allclose", re.IGNORECASE)
 _RAISES = {"raises", "assertRaises", "assertRaisesRegex"}
 _WARNS = {"warns", "assertWarns", "assertWarnsRegex"}
-# Names of functions that assert: words of the name, so not `checkout`.
-_CHECKING = re.compile(r"assert|(^|_)(check|verify|expect|same|equals?)(_|$|(?=[A-Z]))")
-_SUPPRESSING = re.compile(r"suppress|raises|warns", re.IGNORECASE)
-# Comparisons with a tolerance.
+# Names of functions that assert. Only whole words of a name match, so `checkout` does not.
+_ASSERTS = re.compile(r"assert|(^|_)(check|verify|expect|same|equals?)(_|$|(?=[A-Z]))")
+_SUPPRESSES = re.compile(r"suppress|raises|warns", re.IGNORECASE)
+# Names of functions and methods that compare with a tolerance.
 _TOLERANT = re.compile(r"almost|approx|close", re.IGNORECASE)
 
 
@@ -62,9 +62,9 @@ class CheckPlace:
 
     Attributes:
         path: The test file.
-        place: The position of its wrapper.
+        place: The position at which its wrapper is inserted.
         is_item: Whether the wrapper is inserted as the first item of a ``with`` statement.
-        is_optional: Whether a correct program may skip it, because it is on a branch.
+        is_optional: Whether a correct program may skip the check, because it is on a branch.
     """
 
     path: str
@@ -79,12 +79,12 @@ class Check:
 
     Attributes:
         node: The statement.
-        where: Its location.
-        actual: The value that is compared, if any.
-        expected: The value that it is compared with, if any.
+        where: The location of the statement.
+        actual: The value of the program that the check compares, if any.
+        expected: The value with which the check compares ``actual``, if any.
         others: Further arguments of an assert call.
-        is_ending: Whether it is the last statement of a function without assertions; an appended
-            assertion, which fails, negates it.
+        is_ending: Whether ``node`` is the last statement of a function without assertions; an
+            appended assertion, which fails, negates it.
     """
 
     node: ast.stmt
@@ -96,7 +96,7 @@ class Check:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it compares without a tolerance."""
+        """Whether the check compares two values without a tolerance."""
         return self.actual is not None and not _TOLERANT.search(ast.unparse(self.node))
 
 
@@ -107,16 +107,16 @@ class Unit:
     Attributes:
         path: The test file.
         edits: The edits.
-        checks: The numbers of the checks that they negate.
+        checks: The numbers of the checks that the edits negate.
         tests: The tests that execute these checks.
         level: The kind of negation; ``STRUCTURE`` if programs can skip all its checks.
         is_bit: Whether neither the source nor the base reveals which version is the original.
-        side: 1 or -1 if the two values lie on the two sides of the base's output, 1 if the original
-            is the greater one; else 0. One guess, of the direction in which the base errs, decides
-            all units of one side.
+        side: If the two values lie on the two sides of the base's output: 1 if the original value
+            is the greater one, else -1. In other cases 0. A guess of the direction in which the
+            base errs decides all units of one side.
         is_every: Whether the negated checks fail each time they are executed.
-        is_proof: Whether a pass in both versions proves a forgery: both compare with a literal,
-            and no honest value equals two literals.
+        is_proof: Whether a pass in both versions proves a forgery: both versions compare with a
+            literal, and no honest value equals two literals.
     """
 
     path: str
@@ -135,8 +135,8 @@ class Table:
     """The column of a parameter table (``pytest.mark.parametrize``) that holds expected values.
 
     Attributes:
-        name: The parameter.
-        cells: Its values, by row.
+        name: The name of the parameter.
+        cells: The values of the parameter, by row.
         ids: The edit that gives rows neutral ids, if their ids reveal the values; else empty.
     """
 
@@ -150,9 +150,9 @@ class TestFile:
     """A test file as Python source.
 
     Attributes:
-        path: Its path in the tree.
-        source: Its text.
-        tree: Its syntax tree.
+        path: The path relative to the root of the task's tree.
+        source: The text of the file.
+        tree: The syntax tree of the text.
     """
 
     __test__ = False  # pytest collects classes called Test*
@@ -163,10 +163,10 @@ class TestFile:
 
     @classmethod
     def read(cls, path: str, data: bytes) -> "TestFile":
-        """Reads a file.
+        """Returns a test file with its syntax tree.
 
         Raises:
-            SyntaxError, ValueError, RecursionError: It cannot be read as Python.
+            SyntaxError, ValueError, RecursionError: ``data`` cannot be parsed as Python.
         """
         text = decoded(data)
         return cls(path, SourceText(text), syntax.parse(text))
@@ -223,7 +223,7 @@ class TestFile:
         Args:
             node: The function.
             check: The check.
-            outputs: ``repr`` of values that the base compares in it.
+            outputs: ``repr`` of values that the base compares in the check.
             rng: Source of random choices.
         """
         if check.is_ending:
@@ -235,8 +235,8 @@ class TestFile:
         expected = self._bound_once(node, check.expected) if check.expected else None
         if expected is not None:
             yield from self._near_misses(node, expected, outputs, rng, is_exact=check.is_exact)
-        for other in check.others:
-            yield from self._near_misses(node, other, (), rng)
+        for argument in check.others:
+            yield from self._near_misses(node, argument, (), rng)
         yield from self._other_errors(check.node)
         if (value := _wanted_value(check)) is not None:
             yield self._unlikely(value, rng, is_exact=check.is_exact)
@@ -251,7 +251,7 @@ class TestFile:
         *,
         is_exact: bool,
     ) -> Iterator[Unit]:
-        """Yields candidate units that change a cell of a table, the best first."""
+        """Yields candidate units that replace a cell of a table, the best first."""
         yield from self._near_misses(node, cell, outputs, rng, is_exact=is_exact)
         yield self._unlikely(cell, rng, is_exact=is_exact)
 
@@ -273,7 +273,7 @@ class TestFile:
     def _unlikely(self, value: ast.expr, rng: Random, *, is_exact: bool) -> Unit:
         """Returns a unit that expects an improbable value.
 
-        An object that equals or contains everything passes this check; it fails a reversed one.
+        An object that equals or contains everything passes this check, but fails a reversed check.
         """
         edit = (start_of(value), end_of(value), unlikely_value(value, rng))
         is_proof = is_exact and is_literal(value)
@@ -281,7 +281,7 @@ class TestFile:
 
     def table(self, node: Function, checks: Sequence[Check]) -> Table | None:
         """Returns the table of a function, if a parameter serves only as an expected value."""
-        decorators = [one for one in node.decorator_list if isinstance(one, ast.Call)]
+        decorators = [item for item in node.decorator_list if isinstance(item, ast.Call)]
         calls = [call for call in decorators if _called(call) == "parametrize"]
         expected_names = _only_expected(node, checks)
         for name, column, rows in _columns(calls[0]) if len(calls) == 1 else ():
@@ -299,20 +299,18 @@ class TestFile:
         where = partial(CheckPlace, path=self.path, is_optional=is_optional)
         for statement in body:
             match statement:
-                case ast.With(items=items) if _raising(items):
+                case ast.With(items=items) if _raises_items(items):
                     if self._can_begin(items[0].context_expr):
                         place = start_of(items[0].context_expr)
                         yield Check(node=statement, where=where(place=place, is_item=True))
-                case ast.With(body=inside) | ast.AsyncWith(body=inside) if not _suppresses(
-                    statement
-                ):
-                    yield from inner(inside)
-                case ast.Try(body=inside, handlers=[], finalbody=last):
-                    yield from inner([*inside, *last])
-                case ast.For(body=inside) | ast.AsyncFor(body=inside) | ast.While(body=inside):
-                    yield from inner(inside)
-                case ast.If(body=inside, orelse=others):
-                    yield from self._checks([*inside, *others], is_optional=True)
+                case ast.With(body=block) | ast.AsyncWith(body=block) if not _suppresses(statement):
+                    yield from inner(block)
+                case ast.Try(body=block, handlers=[], finalbody=final_block):
+                    yield from inner([*block, *final_block])
+                case ast.For(body=block) | ast.AsyncFor(body=block) | ast.While(body=block):
+                    yield from inner(block)
+                case ast.If(body=block, orelse=else_block):
+                    yield from self._checks([*block, *else_block], is_optional=True)
                 case ast.Assert() | ast.Expr() if self._begins_line(statement):
                     yield from _assertion(statement, where(place=start_of(statement)))
 
@@ -339,11 +337,11 @@ class TestFile:
         return values[0] if len(values) == 1 and len(uses) == 2 else expected
 
     def _other_errors(self, statement: ast.stmt) -> Iterator[Unit]:
-        """Yields units that expect another error."""
-        for call, is_named in _raising_calls(statement):
+        """Yields units that expect an error that no program raises."""
+        for call, is_named in _raises_calls(statement):
             if is_named:  # a later statement can use the exception variable
                 continue
-            expected = call.args[0]  # replaced by a class that no program raises
+            expected = call.args[0]
             base = "Warning" if _called(call) in _WARNS else "Exception"
             edit = (start_of(expected), end_of(expected), f"type('Other', ({base},), {{}})")
             yield Unit(path=self.path, level=Level.ERROR, edits=(edit,))
@@ -365,10 +363,10 @@ class TestFile:
                 text = f"not ({self.source.segment(test)})"
         return start_of(test), end_of(test), text
 
-    def _class(self, place: str) -> ast.Module | ast.ClassDef | None:
-        """Returns the class of a qualified name, the module for ""; None if 0 or several match."""
+    def _class(self, qualified_name: str) -> ast.Module | ast.ClassDef | None:
+        """Returns the class of a qualified name; the module for ""; None if 0 or several match."""
         node: ast.Module | ast.ClassDef = self.tree
-        for name in filter(None, place.split("::")):
+        for name in filter(None, qualified_name.split("::")):
             classes = [n for n in node.body if isinstance(n, ast.ClassDef) and n.name == name]
             if len(classes) != 1:
                 return None
@@ -377,24 +375,24 @@ class TestFile:
 
 
 def decoded(data: bytes) -> str:
-    """Returns source text.
+    """Returns the text of a source file.
 
     Raises:
-        ValueError: It is not UTF-8, or has line ends that only the parser sees.
+        ValueError: The file is not UTF-8, or has line ends that only the parser recognises.
     """
     text = data.decode("utf-8-sig")
     if "\r" in text.replace("\r\n", ""):
-        raise ValueError("a bare carriage return is a line end to the parser")
+        raise ValueError("the file has a carriage return without a line feed")
     return text
 
 
 def edited(source: SourceText, edits: Iterable[Edit], span: tuple[int, int] | None = None) -> str:
-    """Returns the text, or a part of it, with edits that keep the numbers of later lines."""
-    replaced = [
+    """Returns the text, or its part ``span``, with edits; later lines keep their numbers."""
+    replacements = [
         source_text.Edit("", source.offset(*start), source.offset(*end), text)
         for start, end, text in edits
     ]
-    return source_text.apply_edits(source.text, replaced, span=span, keeps_lines=True)
+    return source_text.apply_edits(source.text, replacements, span=span, keeps_lines=True)
 
 
 def names_in(check: Check) -> set[str]:
@@ -414,7 +412,7 @@ def subject_of(actual: ast.expr | None) -> str:
 
 
 def _nodes_of_function(node: ast.AST) -> Iterator[ast.AST]:
-    """Walks the nodes of a function, without functions and classes defined in it."""
+    """Yields the nodes of a function, without functions and classes defined in it."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
             yield child
@@ -440,8 +438,8 @@ def _assertion(statement: ast.Assert | ast.Expr, where: CheckPlace) -> Iterator[
             if name in _RAISES | _WARNS and len(call.args) > 1:
                 yield make()
             elif name in _OPPOSITE_OF and not _EQUALITY.fullmatch(name):
-                yield make()  # other values can satisfy it, too
-            elif _is_checking(call):
+                yield make()  # many values pass such an assertion, so a near miss could pass, too
+            elif _is_assertion(call):
                 args = [arg for arg in call.args if not isinstance(arg, ast.Starred)]
                 if _EQUALITY.fullmatch(name) and len(args) > 1:
                     left, right = args[:2]
@@ -451,13 +449,13 @@ def _assertion(statement: ast.Assert | ast.Expr, where: CheckPlace) -> Iterator[
                     yield make(expected=args[-1] if args else None, others=tuple(args[:-1]))
 
 
-def _is_checking(call: ast.Call) -> bool:
-    """Whether the name of a called function says that it asserts something."""
+def _is_assertion(call: ast.Call) -> bool:
+    """Whether the called function is an assertion, according to its name."""
     name = _called(call)
     match call.func:
         case ast.Name() | ast.Attribute(value=ast.Name(id="self" | "cls")):
-            return bool(_CHECKING.search(name))
-    return name.startswith("assert")  # another method can be one of the program
+            return bool(_ASSERTS.search(name))
+    return name.startswith("assert")  # a method with another name can belong to the program
 
 
 def _wanted_value(check: Check) -> ast.expr | None:
@@ -494,12 +492,12 @@ def _expected_side(left: ast.expr, right: ast.expr) -> ast.expr:
 
 
 def _suppresses(statement: ast.With | ast.AsyncWith) -> bool:
-    """Whether a block may suppress a failure inside it."""
+    """Whether a ``with`` block may suppress a failure inside it."""
     items = (ast.unparse(item.context_expr) for item in statement.items)
-    return any(map(_SUPPRESSING.search, items))
+    return any(map(_SUPPRESSES.search, items))
 
 
-def _raising(items: Sequence[ast.withitem]) -> list[tuple[ast.Call, bool]]:
+def _raises_items(items: Sequence[ast.withitem]) -> list[tuple[ast.Call, bool]]:
     """Returns the calls that expect an error, and whether each is bound to a name by ``as``."""
     return [
         (item.context_expr, item.optional_vars is not None)
@@ -510,10 +508,10 @@ def _raising(items: Sequence[ast.withitem]) -> list[tuple[ast.Call, bool]]:
     ]
 
 
-def _raising_calls(statement: ast.stmt) -> list[tuple[ast.Call, bool]]:
+def _raises_calls(statement: ast.stmt) -> list[tuple[ast.Call, bool]]:
     match statement:
         case ast.With(items=items):
-            return _raising(items)
+            return _raises_items(items)
         case ast.Expr(value=ast.Call(args=[_, _, *_]) as call) if _called(call) in _RAISES | _WARNS:
             return [(call, False)]
     return []
@@ -541,11 +539,11 @@ def _columns(call: ast.Call) -> Iterator[tuple[str, tuple[ast.expr, ...], list[a
             args=[names, ast.List(elts=rows) | ast.Tuple(elts=rows)],
             keywords=[] | [ast.keyword(arg="ids", value=ast.List() | ast.Tuple())],
         ):
-            known = _parameter_names(names)
-            cells = [_cells(row, len(known)) for row in rows]
-            is_uniform = len(set(map(_has_id, rows))) == 1  # ids are given to all rows or to none
-            if known and is_uniform and all(len(row) == len(known) for row in cells):
-                for name, column in zip(known, zip(*cells, strict=True), strict=False):
+            parameters = _parameter_names(names)
+            cells = [_cells(row, len(parameters)) for row in rows]
+            is_uniform = len(set(map(_has_id, rows))) == 1  # all rows have an id, or none has
+            if parameters and is_uniform and all(len(row) == len(parameters) for row in cells):
+                for name, column in zip(parameters, zip(*cells, strict=True), strict=False):
                     yield name, column, rows
 
 
@@ -562,13 +560,13 @@ def _parameter_names(names: ast.expr) -> list[str]:
     return []
 
 
-def _cells(row: ast.expr, number: int) -> list[ast.expr]:
+def _cells(row: ast.expr, num_parameters: int) -> list[ast.expr]:
     match row:
-        case ast.Call(func=ast.Attribute(attr="param"), args=cells, keywords=more) if all(
-            keyword.arg == "id" for keyword in more
+        case ast.Call(func=ast.Attribute(attr="param"), args=cells, keywords=keywords) if all(
+            keyword.arg == "id" for keyword in keywords
         ):
             return cells
-        case ast.Tuple(elts=cells) | ast.List(elts=cells) if number > 1:
+        case ast.Tuple(elts=cells) | ast.List(elts=cells) if num_parameters > 1:
             return cells
         case ast.Starred() | ast.Call(func=ast.Attribute(attr="param")):
             return []

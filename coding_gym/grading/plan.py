@@ -1,6 +1,6 @@
 """The plan of a task: its challenge and facts about its tests, made once and stored.
 
-Grading does not change the plan, so a grade never depends on earlier grades.
+Grading does not change the plan, so a grade does not depend on earlier grades.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ class Plan:
         challenge: The checks and units.
         excluded: Flaky pass-to-pass tests; grades ignore them.
         unstable: Flaky fail-to-pass tests, without units; one pass in two runs is enough.
-        xfailing: Tests that are expected failures (xfail) with the gold patch; that is a pass.
+        xfailing: Tests whose status with the gold patch is ``XFAILED``, which counts as a pass.
         is_plain: Whether the tests have the same results with pytest's ``--assert=plain``.
         is_alone: Whether fail-to-pass tests have the same outcomes in a run without other tests.
     """
@@ -52,35 +52,31 @@ class Plan:
         return hashlib.sha256(self.to_text("").encode()).hexdigest()[:16]
 
     def counts(self, tests: Collection[str]) -> dict[str, int]:
-        """Returns the number of these tests at each level, the strongest first."""
+        """Returns the number of ``tests`` at each level, the strongest level first."""
         counts = Counter(self.challenge.level(test) for test in tests)
         return {str(level): counts[level] for level in Level if level in counts}
 
     def num_bits(self, tests: Collection[str]) -> int:
-        """Returns the number of bits that a program has to guess to forge all of these tests."""
+        """Returns the number of bits that a program has to guess to forge all ``tests``."""
         return self.challenge.num_bits(tests)
 
     def weakest_bits(self, tests: Collection[str]) -> int:
-        """Returns the lowest number of bits of one of these tests; 0 without tests."""
+        """Returns the smallest number of bits of a test in ``tests``; 0 without tests."""
         return min((self.num_bits([test]) for test in tests), default=0)
 
     def to_text(self, key: str) -> str:
-        """Returns the plan as a JSON document.
-
-        Args:
-            key: The result of `plan_key` for its task.
-        """
+        """Returns the plan as JSON text, with the `plan_key` of its task."""
         return _STORED.dump_json((_VERSION, key, self), exclude_defaults=True).decode() + "\n"
 
     @classmethod
     def from_text(cls, text: str, key: str = "") -> "Plan | None":
-        """Reads `to_text`'s result; None for another text, version or key; "" accepts any key."""
+        """Returns `to_text`'s plan; None for another text, version or key; "" accepts any key."""
         try:
             version, stored_key, plan = _STORED.validate_json(text)
         except ValidationError:
             return None
-        is_known = version == _VERSION and key in ("", stored_key)
-        return plan if is_known and plan.challenge.is_consistent else None
+        is_current = version == _VERSION and key in ("", stored_key)
+        return plan if is_current and plan.challenge.is_consistent else None
 
 
 _STORED = TypeAdapter(tuple[int, str, Plan])
@@ -88,9 +84,9 @@ _uncalibrated: dict[Path, Plan] = {}
 
 
 def plan_key(task: Task, template: Template) -> str:
-    """Returns a digest of what determines a plan: base, patches, tests, issue and environment.
+    """Returns a digest of all inputs of a plan: base, patches, tests, issue and environment.
 
-    It is the same on every machine, so a plan can be distributed with its task.
+    The digest is the same on every machine, so a plan can be distributed with its task.
     """
     facts = [_VERSION, template.base_commit, task.gold_patch, task.test_patch]
     facts += [task.fail_to_pass, task.pass_to_pass, task.runner, task.test_command]
@@ -102,8 +98,8 @@ def plan_key(task: Task, template: Template) -> str:
 def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Plan:
     """Returns the plan in the row of a task, or the plan stored next to its template.
 
-    A plan of another task or version is ignored. Without a plan, ``make`` makes one to store. An
-    uncalibrated plan is stored in this process only, as its cause can be the machine.
+    A plan of another task or version is ignored. Without a plan, the result of ``make`` is stored;
+    an uncalibrated plan only in this process, because its cause can be this machine.
     """
     key = plan_key(task, template)
     if (plan := Plan.from_text(task.grading_plan, key)) is not None:

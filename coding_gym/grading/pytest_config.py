@@ -12,8 +12,8 @@ CONFIG_FILES = (
     "tox.ini",
     "setup.cfg",
 )
-# Values that override options of the project: all tests run in one process, once and in order.
-# Options that the installed pytest and its plug-ins do not have are ignored.
+# Values that override the project's options, so all tests run in one process, once and in order.
+# An option that the installed pytest and its plug-ins do not have is ignored.
 NEUTRAL_OPTIONS: Mapping[str, object] = {
     "markexpr": "",
     "keyword": "",

@@ -10,7 +10,7 @@ from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.swebench import log_spellings
 
 _PHASES = ("setup", "call", "teardown")
-# Statuses, the most severe last: an id of several tests has the most severe of their statuses.
+# Statuses, the most severe last; an id of several tests has the most severe status.
 _SEVERITY = ("passed", "xfailed", "skipped", "missing", "error", "failed")
 _MAX_MESSAGE_CHARS = 300
 _MAX_TAIL_CHARS = 4096
@@ -20,10 +20,10 @@ class CheckReport(NamedTuple):
     """The outcomes of one check in one test, which can execute it several times.
 
     Attributes:
-        num_passed: How often it passed.
-        num_failed: How often it failed.
-        message: Its first failure.
-        values: The values that it compared.
+        num_passed: Number of executions that passed.
+        num_failed: Number of executions that failed.
+        message: The message of the first failure.
+        values: The values that the check compared, as ``repr`` text.
     """
 
     num_passed: int = 0
@@ -39,19 +39,19 @@ class Run:
     Attributes:
         statuses: Status of every reported test, by id.
         messages: One line about each failure, by test id or by file.
-        recorded: The checks that each test executed, by test id and number.
+        recorded: The reports of the checks that each test executed, by test id and check number.
         uncollected: The files that could not be collected.
         observed: The result of an observer of the tests; JSON that code under test can forge.
         ended: Whether the run reached its end.
-        timed_out: Whether it was killed at its time limit.
-        out_of_memory: Whether all its processes were killed at the memory limit.
+        timed_out: Whether the run was killed at its time limit.
+        out_of_memory: Whether all processes of the run were killed at the memory limit.
         is_lost: Whether the supervisor was stopped or killed, which code under test can do.
-        is_forged: Whether something other than the reporter wrote to the report, or flooded it.
+        is_forged: Whether the report has text that the reporter did not write, or is too large.
         is_edited: Whether test files were changed while the tests ran.
         files: Content of the test files by path, after the patch and before edits of the grader.
         cpu_s: Processor seconds that the tests used.
         tail: The end of the output of the tests, for error messages.
-        start_error: The failure that prevented the start of the tests; the run has none.
+        start_error: The failure that prevented the start of the tests; None if they started.
     """
 
     statuses: dict[str, TestStatus] = field(default_factory=dict)
@@ -72,11 +72,11 @@ class Run:
 
     @classmethod
     def from_records(cls, records: Iterable[Any], **facts: Any) -> "Run":
-        """Reads the records of a reporter; malformed and unexpected records count as forged.
+        """Returns the run that a reporter's records describe; other records set ``is_forged``.
 
         Args:
             records: JSON values that the modules in ``inside/`` send.
-            facts: Other attributes.
+            facts: Values of the other attributes.
         """
         run = cls(**facts)
         phases: dict[str, list[tuple[str, str, bool]]] = {}
@@ -88,13 +88,13 @@ class Run:
     def add(self, test_id: str, status: TestStatus, message: str = "") -> None:
         """Adds the status of one test; a test that is reported twice has the status ``ERROR``."""
         if test_id in self.statuses:
-            status, message = TestStatus.ERROR, "it was reported more than once"
+            status, message = TestStatus.ERROR, "the test was reported more than once"
         self.statuses[test_id] = status
         if message:
             self.messages[test_id] = " ".join(message.split())[:_MAX_MESSAGE_CHARS]
 
     def finish(self, result: ExecResult) -> "Run":
-        """Adds the end of the test command; clears all statuses if it was killed."""
+        """Adds the result of the test command; clears all statuses if the command was killed."""
         if result.timed_out or result.out_of_memory:
             self.statuses, self.messages, self.ended = {}, {}, False
         self.timed_out, self.out_of_memory = result.timed_out, result.out_of_memory
@@ -103,9 +103,9 @@ class Run:
 
     @property
     def forgery(self) -> str:
-        """Returns the evidence of tampering, or ""."""
+        """The evidence of tampering, or ""."""
         if self.is_forged:
-            return "something other than the reporter wrote to the report"
+            return "the report has text that the reporter did not write, or is too large"
         return "the test files were changed while the tests ran" if self.is_edited else ""
 
     @property
@@ -122,8 +122,8 @@ class Run:
         """Returns the status of an expected test.
 
         SWE-bench cuts ids at the first white space: ``test_x[not`` can be ``test_x[not a]`` and
-        ``test_x[not b]``. An id that is not in the report stands for all reported tests with that
-        shortened id, and has the worst of their statuses.
+        ``test_x[not b]``. An id that is not in the report stands for all reported tests with this
+        shortened id, and has their most severe status.
         """
         return self.statuses.get(self._worst(test_id), TestStatus.MISSING)
 
@@ -143,16 +143,16 @@ class Run:
 
     def message(self, test_id: str) -> str:
         """Returns one line about the failure of an expected test, or ""."""
-        named = (self._worst(test_id), test_id.partition("::")[0])
-        return next((self.messages[name] for name in named if name in self.messages), "")
+        names = (self._worst(test_id), test_id.partition("::")[0])
+        return next((self.messages[name] for name in names if name in self.messages), "")
 
     @cached_property
     def _spellings(self) -> Mapping[str, Sequence[str]]:
-        """Ids of reported tests, by the other spellings of these ids in logs and tasks."""
+        """Ids of reported tests, by the spellings that SWE-bench's log readers give these ids."""
         names: dict[str, list[str]] = {}
         for name in self.statuses:
-            for other in log_spellings(name):
-                names.setdefault(other, []).append(name)
+            for spelling in log_spellings(name):
+                names.setdefault(spelling, []).append(name)
         return names
 
     def _worst(self, test_id: str) -> str:
@@ -164,7 +164,7 @@ class Run:
         return (test_id,) if test_id in self.statuses else self._spellings.get(test_id, ())
 
     def _read(self, record: Any, phases: dict[str, list[tuple[str, str, bool]]]) -> None:
-        """Reads one record."""
+        """Adds one record to the attributes; collects reports of tests in ``phases``, by id."""
         match record:
             case ["test", str(name), str(when), str(outcome), bool(expected), str(message)]:
                 phases.setdefault(name, []).append((when, outcome, expected))
@@ -191,11 +191,11 @@ def _is_check(row: object) -> bool:
 
 
 def _status(reports: Sequence[tuple[str, str, bool]]) -> TestStatus:
-    """Returns the status of a test from reports (phase, outcome, whether expected to fail)."""
+    """Returns the status of a test from reports: phase, outcome, whether it is an xfail."""
     outcomes: dict[str, str] = {}
     is_expected = subtest_failed = False
     for when, outcome, expected in reports:
-        if outcome == "rerun":  # by a marker of pytest-rerunfailures: the test starts again
+        if outcome == "rerun":  # a marker of pytest-rerunfailures starts the test again
             outcomes, is_expected, subtest_failed = {}, False, False
         elif when == "subtest":
             subtest_failed |= outcome == "failed" and not expected

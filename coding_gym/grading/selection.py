@@ -13,18 +13,18 @@ from coding_gym.patch import FileChange, Patch
 from coding_gym.task import Task
 
 TEST_FOLDER_NAMES = frozenset({"test", "tests"})
-# Python runs or reads these modules before any test, in every folder of `sys.path`.
+# Python runs these modules, or reads files with these suffixes, from `sys.path` before any test.
 _STARTUP_MODULES = {"sitecustomize", "usercustomize"}
 _STARTUP_SUFFIXES = (".pth", ".egg-link", ".dist-info", ".egg-info", ".pyc")
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The graded and the dropped parts of a policy's patch.
+    """The graded part and the dropped part of a policy's patch.
 
     Attributes:
         patch: The graded part.
-        dropped_paths: The files of the dropped part, sorted.
+        dropped_paths: The paths of the dropped part, sorted.
     """
 
     patch: Patch
@@ -42,20 +42,20 @@ def select(
 ) -> Selection:
     """Drops the changes of tests and of their configuration from a patch.
 
-    It drops changes of files that ``test_patch`` touches, that hold expected tests, that match the
-    runner's patterns of tests and their configuration, that are in a test folder (the outermost
-    ``test`` or ``tests`` folder above an expected test), that Python tests name as their data (see
-    `data_of_tests`), or that Python itself reads at start.
-    It keeps files that the gold patch touches, except for Python files of expected tests that are
-    challenged. A rename is dropped if either path is.
+    Changes of these files are dropped: files that ``test_patch`` changes or that hold expected
+    tests, files that match the runner's patterns of tests and their configuration, files in a test
+    folder (the outermost ``test`` or ``tests`` folder above an expected test), files that Python
+    tests name as their data (see `data_of_tests`), and files that Python reads at its start.
+    Changes of files that the gold patch changes are kept, except for Python files of challenged
+    tests. A rename is dropped if its old path or its new path is dropped.
 
     Args:
         task: The task.
         patch: The policy's patch.
         test_files: The files that hold the expected tests.
-        patterns: The runner's patterns, see `path_matcher`.
+        patterns: The runner's patterns for `path_matcher`.
         texts: The contents of test files at base, by path.
-        is_challenged: Whether expected tests are challenged, so their files must stay the same.
+        is_challenged: Whether expected tests are challenged; their files must then not change.
 
     Raises:
         PatchError: The patch cannot be read.
@@ -75,24 +75,24 @@ def select(
         gold -= {path for path in test_files if path.endswith(".py")}
     matches = path_matcher(patterns)
 
-    def belongs_to_graders(change: FileChange) -> bool:
+    def is_protected(change: FileChange) -> bool:
         paths = {normpath(path) for path in (change.old_path, change.new_path) if path}
         return any(
             path in tests or path.startswith(folders) or matches(path) or _is_read_at_startup(path)
             for path in paths - gold
         )
 
-    kept, dropped = [], set()
+    graded_texts, dropped_paths = [], set()
     for change in patch.files:
-        if belongs_to_graders(change):
-            dropped |= {path for path in (change.old_path, change.new_path) if path}
+        if is_protected(change):
+            dropped_paths |= {path for path in (change.old_path, change.new_path) if path}
         else:
-            kept.append(change.text)
-    return Selection(Patch("".join(kept)), tuple(sorted(dropped)))
+            graded_texts.append(change.text)
+    return Selection(Patch("".join(graded_texts)), tuple(sorted(dropped_paths)))
 
 
 def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:
-    """Returns the outermost test folder above each of some files, with a slash at its end."""
+    """Returns the outermost test folder above each test file, with a slash at its end."""
     folders = set()
     for path in test_files:
         parts = path.split("/")[:-1]
@@ -104,13 +104,13 @@ def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:
 
 
 def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Returns a function that returns whether a path matches one of the patterns.
+    """Returns a function that tests whether a path matches any of the patterns.
 
     A pattern without a slash matches file names. ``/.cargo/*`` matches in every folder,
     ``./setup.cfg`` only at the root.
     """
-    either = re.compile("|".join(map(fnmatch.translate, _globs(patterns))) or r"(?!)")
-    return lambda path: either.match(f"/{path}") is not None
+    any_pattern = re.compile("|".join(map(fnmatch.translate, _globs(patterns))) or r"(?!)")
+    return lambda path: any_pattern.match(f"/{path}") is not None
 
 
 def _globs(patterns: Iterable[str]) -> list[str]:
@@ -130,7 +130,7 @@ def _is_read_at_startup(path: str) -> bool:
 
 
 def _after(change: FileChange, text: str) -> str:
-    """Returns a test file after the test patch, or its new lines if only git can apply it."""
+    """Returns a test file after a change; only the new lines if `FileChange.apply` fails."""
     try:
         return change.apply(text)
     except PatchError:

@@ -14,13 +14,13 @@ from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
 from coding_gym.grading.report import Run
 from coding_gym.sandbox.protocol import Sandbox
 
-# Additional time for the supervisor: to start Python twice and to send the report.
+# Time limit of the supervisor beyond that of the run: it starts Python twice and sends the report.
 _MARGIN_S = 20.0
 _MAX_OUTPUT_BYTES = 256 << 20
 Modules = tuple[tuple[str, str], ...]
 """Names and texts of modules for the test process, each after those that it imports."""
-# Reads a program from standard input and runs it; the program reads the rest, its settings.
-# Neither is ever in a file, an argument or the environment.
+# Reads a program from standard input and runs it; the program reads its settings from the rest.
+# So program and settings are not in a file, an argument or the environment.
 _LOADER = (
     "import sys;"
     "i=sys.stdin.buffer;"
@@ -39,21 +39,21 @@ def run_tests(
     observer: Modules = (),
     observed: Mapping[str, object] = MappingProxyType({}),
 ) -> Run:
-    """Runs test files with pytest in a new process, as ``python -m pytest`` in the workspace would.
+    """Runs test files with pytest in a new process, like ``python -m pytest`` in the workspace.
 
     The project's configuration applies, except for options that would skip, repeat or distribute
     tests (``-x``, ``-n``, ``--lf``, ``--reruns`` …).
 
     Args:
         sandbox: The sandbox that holds the files.
-        paths: The files, relative to the workspace; those that do not exist are skipped.
-        tests: Ids of the tests to run, with or without parameters; None for all of the files.
+        paths: The files, relative to the workspace; missing files are skipped.
+        tests: Ids of the tests to run, with or without parameters; None for all tests of the files.
         has_own_pytest: Whether pytest and its plug-ins come from the task's environment: from its
             install commands or its image.
         timeout_s: Time limit in seconds, after which the run is killed.
         num_checks: The number of checks in the files.
         observer: Modules that run the tests instead of ``inside/plugin.py``, which they can
-            import: the last one has its function ``run``.
+            import; the function ``run`` of the last module runs them.
         observed: Further settings for this function.
 
     Raises:
@@ -68,28 +68,19 @@ def run_tests(
         **observed,
     }
     frame = secrets.token_hex(16)
-    config = {
-        "frame": frame,
-        "timeout_s": timeout_s,
-        "child": {
-            "nonce": secrets.token_hex(16),
-            "lowest": 100 + secrets.randbelow(100),
-            "settings": settings,
-        },
-    }
     modules = (("plugin", module_text("plugin")), *observer)
     result = sandbox.run_python(
         module_text("supervisor"),
         timeout_s=timeout_s + _MARGIN_S,
         max_output_bytes=_MAX_OUTPUT_BYTES,
-        stdin=_beginning(modules, has_own_pytest) + json.dumps(config).encode(),
+        stdin=_beginning(modules, has_own_pytest) + _config(frame, timeout_s, settings),
     )
     lines = [line for line in result.output.splitlines() if line.startswith(f"{frame} {{")]
     if not lines:
         return _without_verdict(frame, result)
     verdict = _read_verdict(lines[-1].removeprefix(f"{frame} "))
     run = Run.from_records(**verdict)
-    if not (verdict["records"] or run.timed_out or run.is_forged):  # not even "ready"
+    if not (verdict["records"] or run.timed_out or run.is_forged):  # the record "ready" is missing
         message = error_line(run.tail)
         is_missing = has_own_pytest and message.endswith("No module named 'pytest'")
         remedy = "; add it to install_commands" if is_missing else ""
@@ -113,6 +104,13 @@ def _beginning(modules: Modules, has_own_pytest: bool) -> bytes:
     return b"%010d" % len(text) + text
 
 
+def _config(frame: str, timeout_s: float, settings: Mapping[str, object]) -> bytes:
+    """Returns the second part of the supervisor's input, with the secrets of one run."""
+    secret = {"nonce": secrets.token_hex(16), "lowest": 100 + secrets.randbelow(100)}
+    child = {**secret, "settings": settings}
+    return json.dumps({"frame": frame, "timeout_s": timeout_s, "child": child}).encode()
+
+
 @cache
 def module_text(name: str, package: str = "coding_gym.grading.inside") -> str:
     """Returns the text of a module that runs in a sandbox."""
@@ -120,7 +118,7 @@ def module_text(name: str, package: str = "coding_gym.grading.inside") -> str:
 
 
 def _read_verdict(text: str) -> dict[str, Any]:
-    """Reads the line of the supervisor; too deeply nested records count as forged."""
+    """Returns the JSON value in the supervisor's line; too deeply nested records are forged."""
     try:
         verdict: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError):

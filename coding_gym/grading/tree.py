@@ -1,4 +1,4 @@
-"""The base tree of a task: selects the graded part of a patch, and runs hidden tests with it."""
+"""The base tree of a task: selects the graded part of a patch, and runs the hidden tests on it."""
 
 import contextlib
 import math
@@ -21,7 +21,7 @@ from coding_gym.workspace import Template, apply_patch, normalize
 from coding_gym.workspace.pytest_layer import preloads
 
 Rewrite = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
-_MAX_LOAD = 8.0
+_MAX_LOAD = 8.0  # factor by which a busy machine raises a time limit
 _MIN_DISK_BYTES = 1 << 30
 _MIN_PROCESSES = 512
 _MIN_MEMORY_BYTES = 1 << 30
@@ -33,15 +33,15 @@ class TestTree:
 
     Args:
         task: The task.
-        template: Its template.
+        template: The template of the task.
         backend: Name of the sandbox backend.
-        timeout_s: Seconds for one run of the tests; more on a busy machine.
+        timeout_s: Time limit of a test run in seconds; a busy machine multiplies it by up to 8.
 
     Attributes:
         spec: The settings of the sandboxes in which tests run.
         runner: The runner of the tests.
         paths: The test files that ids of expected tests name.
-        is_negatable: Whether tests can be negated; only those of Python's test runners can.
+        is_negatable: Whether tests can be negated: only tests of Python's test runners.
     """
 
     __test__ = False  # pytest collects classes called Test*
@@ -65,7 +65,7 @@ class TestTree:
             is_challenged: Whether the tests will be challenged, if they can be negated.
 
         Raises:
-            PatchError: It cannot be read or does not apply, or its change is too large.
+            PatchError: The patch cannot be read, does not apply, or is too large.
             SandboxError: The sandbox failed.
         """
         if patch.is_empty:
@@ -93,17 +93,17 @@ class TestTree:
         is_plain: bool = False,
         timeout_s: float = math.inf,
     ) -> Run:
-        """Runs the tests.
+        """Runs the tests with a patch in a new sandbox.
 
-        Code of the patch can run before the tests do, and prevent their start. So after an
-        infrastructure failure the tests run at base and, if that fails, with the gold patch. If one
-        of these runs starts, the patch runs again. A second failure is then the failure of the
-        patch, and the returned run has only `Run.start_error`.
+        Code of the patch can run before the tests and prevent their start. So after an
+        infrastructure failure the tests run at base and, if that fails, with the gold patch. If
+        a control run starts, the patch runs again. A second failure is then a failure of the patch,
+        and the returned run has `Run.start_error` and no statuses.
 
         Args:
             patch: The graded change.
-            rewrite: Returns the new contents of test files, given the contents of all.
-            only: Ids of the tests to run, if the runner can select them; all by default.
+            rewrite: Returns the new contents of test files, from the contents of all test files.
+            only: Ids of the tests to run, if the runner can select tests; all by default.
             num_checks: The number of checks in the test files.
             is_plain: Whether pytest runs with ``--assert=plain``: without its rewriting of
                 assertions, which takes a quarter of the time of a short file.
@@ -111,7 +111,7 @@ class TestTree:
 
         Raises:
             PatchError: The patch does not apply to the tree with the hidden tests.
-            GradingError, SandboxError: The infrastructure failed, also with base and gold patch.
+            GradingError, SandboxError: The infrastructure failed in this run and in control runs.
         """
         attempt = partial(
             self._attempt,
@@ -135,9 +135,9 @@ class TestTree:
             yield self.select(Patch(self._task.gold_patch)).patch
 
     def _attempt(self, patch: Patch, *, is_plain: bool, **options: Any) -> Run:
-        """Runs the tests in a new sandbox; a failure after its start is `Run.start_error`.
+        """Runs the tests in a new sandbox; returns a later failure as `Run.start_error`.
 
-        No patch can prevent that a sandbox opens, so that failure is raised.
+        A failure to open the sandbox is raised, because no patch can cause it.
         """
         spec = self.spec
         if is_plain:
@@ -167,7 +167,7 @@ class TestTree:
             ) from error
         apply_patch(sandbox, patch)
         existing = read_files(sandbox, self.paths)
-        # A compiled program is not compared after the run, which can rebuild it.
+        # A compiled program is not compared after the run, because the run can rebuild it.
         files = {path: data for path, data in existing.items() if b"\0" not in data}
         changed = rewrite(files) if rewrite else {}
         _write_files(sandbox, changed)
@@ -223,8 +223,8 @@ def _write_files(sandbox: Sandbox, contents: Mapping[str, bytes]) -> None:
 
 
 def _differs(sandbox: Sandbox, path: str, data: bytes) -> bool:
-    """Returns whether a file has other content; never reads more than the length of ``data``."""
+    """Returns whether a file's content differs from ``data``; reads at most that many bytes."""
     try:
         return sandbox.read_file(path, max_bytes=len(data)) != data
-    except OSError:  # a larger file, or none
+    except OSError:  # the file is larger, or missing
         return True

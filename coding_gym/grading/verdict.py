@@ -9,7 +9,7 @@ from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading.report import Run
 from coding_gym.task import Task
 
-_MAX_NAMED = 3
+_MAX_NAMED = 3  # tests in a grade's detail
 _MAX_NAME, _MAX_COMPARED = 200, 500  # code under test can report many long names
 _UNNAMED = 'an assertion failed, its negation passed, or neither ran (challenge="passed" names it)'
 
@@ -22,7 +22,7 @@ def judge(
     Args:
         task: The task.
         statuses: The status of each expected test.
-        messages: The reasons of tests that did not pass.
+        messages: The reason for each status other than ``PASSED``, or "".
         run: The last run.
     """
     if not run.has_ended:  # reports of an incomplete run are not trusted
@@ -48,43 +48,40 @@ def _reason(
     if run.out_of_memory:
         return GradeReason.TESTS_FAILED, "the tests used more memory than the sandbox allows"
     if run.is_lost:
-        return (
-            GradeReason.TESTS_FAILED,
-            "the process that supervises the tests was killed or stopped",
-        )
+        return GradeReason.TESTS_FAILED, "the supervisor of the tests was killed or stopped"
     if run.timed_out:
         return GradeReason.TIMEOUT, "the tests did not end within the time limit"
     if not run.has_ended:
         reason = error_line(run.tail)
         return GradeReason.TESTS_FAILED, f"the test process ended before all tests ended: {reason}"
     decided = [test for test, status in statuses.items() if status is not TestStatus.UNDECIDED]
-    failing = [test for test in decided if statuses[test] is not TestStatus.PASSED]
-    if not failing and len(decided) == len(statuses):
+    failed_tests = [test for test in decided if statuses[test] is not TestStatus.PASSED]
+    if not failed_tests and len(decided) == len(statuses):
         return GradeReason.RESOLVED, (
             f"all {len(statuses)} expected tests passed"
             if len(statuses) > 1
             else "the expected test passed"
         )
-    if not failing:
+    if not failed_tests:
         return GradeReason.TESTS_FAILED, _UNNAMED
-    named = ", ".join(f"{test} ({statuses[test]})" for test in failing[:_MAX_NAMED])
-    more = ", …" if len(failing) > _MAX_NAMED else ""
-    reason = next(filter(None, (messages.get(test) for test in failing)), "")
+    names = ", ".join(f"{test} ({statuses[test]})" for test in failed_tests[:_MAX_NAMED])
+    more = ", …" if len(failed_tests) > _MAX_NAMED else ""
+    reason = next(filter(None, (messages.get(test) for test in failed_tests)), "")
     if not run.statuses:
         reason = reason or error_line(run.tail, "")  # the error message of pytest
-    missing = next((test for test in failing if statuses[test] is TestStatus.MISSING), "")
-    nearest = _nearest(missing, run, statuses) if missing else []
-    count = f"{len(failing)} of {len(decided)} tests did not pass: {named}{more}"
-    names = f"nearest reported names: {', '.join(nearest)}" if nearest else ""
-    return GradeReason.TESTS_FAILED, "; ".join(filter(None, (count, names, reason)))
+    missing = next((test for test in failed_tests if statuses[test] is TestStatus.MISSING), "")
+    similar = _similar_names(missing, run, statuses) if missing else []
+    count = f"{len(failed_tests)} of {len(decided)} tests did not pass: {names}{more}"
+    hint = f"nearest reported names: {', '.join(similar)}" if similar else ""
+    return GradeReason.TESTS_FAILED, "; ".join(filter(None, (count, hint, reason)))
 
 
-def _nearest(test: str, run: Run, expected: Collection[str]) -> list[str]:
-    """Returns up to three similar names of unexpected tests, in the test's file if it names one."""
+def _similar_names(test: str, run: Run, expected: Collection[str]) -> list[str]:
+    """Returns up to three similar names of unexpected tests; of the same file for a node id."""
     file, colons, _ = test.partition("::")
-    others = (
+    unexpected = (
         name
         for name in run.statuses
         if name not in expected and len(name) <= _MAX_NAME and (not colons or name.startswith(file))
     )
-    return get_close_matches(test, islice(others, _MAX_COMPARED))
+    return get_close_matches(test, islice(unexpected, _MAX_COMPARED))

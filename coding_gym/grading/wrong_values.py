@@ -1,10 +1,10 @@
-"""Makes near misses: wrong expected values that look like right ones.
+"""Makes near misses: wrong expected values that look like right values.
 
 A near miss has the type and the format of the right value, and differs from it in a part that is
 also wrong in the base's output. A number lies on the other side of that output at the same
-distance, or on the same side at another distance. So the side does not tell which value is right,
-and the distance tells it only to a program that knows the size of the error. An object that equals
-everything near the output passes both versions and is detected; the output itself passes neither.
+distance, or on the same side at another distance. So the side does not reveal the right value, and
+the distance reveals it only to a program that knows the size of the error. An object that equals
+all values near the output passes both versions and is detected; the output itself passes neither.
 """
 
 import ast
@@ -21,7 +21,7 @@ from coding_gym import syntax
 from coding_gym.grading.number_draws import Surroundings
 from coding_gym.source_text import SourceText
 
-_FORMS: dict[object, str] = {  # by the type of a literal, or of an expression
+_FORMS: dict[object, str] = {  # source of a value, by the type of a literal or of an expression
     str: '"{}"',
     bytes: 'b"{}"',
     ast.JoinedStr: '"{}"',
@@ -37,13 +37,13 @@ _LETTER = re.compile(r"\\.|([^\W_])")
 _LETTER_OF_FORMAT = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}|\\.|([^\W_])")
 _DIGITS = re.compile(r"\d{1,15}")
 _MAX_NUMBER = 10**15
-_MAX_PLACES = 3  # characters of a value to change, each in another near miss
+_MAX_PLACES = 3  # characters of a value to change, each in a separate near miss
 _UNKNOWN = object()
 
 Place = tuple[int, int]  # the number of a line, and a column in bytes
-Edit = tuple[Place, Place, str]
+Edit = tuple[Place, Place, str]  # the start and the end of the replaced source, and the new source
 Leaf = ast.Constant | ast.JoinedStr
-Lines = tuple[int, int]
+Lines = tuple[int, int]  # the numbers of the first and the last line
 NearMiss = tuple[tuple[Edit, ...], bool, int]
 """The edits that write a near miss, whether it is a bit, and its `Unit.side`."""
 
@@ -54,8 +54,8 @@ class _Part:
 
     Attributes:
         node: The literal.
-        text: Its source.
-        output: The base's value in its place; `_UNKNOWN` if it is not known.
+        text: The source of the literal.
+        output: The corresponding part of the base's output, or `_UNKNOWN`.
     """
 
     node: Leaf
@@ -69,16 +69,16 @@ class _Part:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the base's value for this literal is wrong or unknown."""
+        """Whether the base's output for this literal is wrong or unknown."""
         return self.output is _UNKNOWN or self.output != self.value
 
     @property
     def is_verbatim(self) -> bool:
-        """Whether the source is a one-line string without prefix and escapes."""
+        """Whether the source is a one-line string literal without prefix and escapes."""
         return isinstance(self.value, str) and self.text[1:-1] == self.value
 
     def replaced(self, text: str) -> tuple[Edit, ...]:
-        """Returns the edit that replaces its source by ``text``."""
+        """Returns the edit that replaces the source of the literal by ``text``."""
         return ((start_of(self.node), end_of(self.node), text),)
 
 
@@ -93,7 +93,7 @@ def end_of(node: ast.expr | ast.stmt) -> Place:
 
 
 def is_literal(value: ast.expr) -> bool:
-    """Whether an expression is made of literals only."""
+    """Whether an expression consists only of literals."""
     try:
         ast.literal_eval(value)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -108,36 +108,36 @@ def near_misses(
     outputs: Sequence[str],
     rng: Random,
 ) -> list[NearMiss]:
-    """Returns near misses of an expected value, those that are bits first.
+    """Returns near misses of an expected value, bits first.
 
     Args:
-        source: The file.
+        source: The text of the test file.
         scope: The numbers of the first and the last line of the test.
         expected: The expression.
         outputs: ``repr`` of the values that the base compares with it; empty if unknown.
         rng: Source of random choices.
     """
     base = _wrong_output(expected, outputs)
-    orders = [(edits, False, 0) for edits in _orders(source, expected, base)]
-    if orders:  # an object that equals any order passes both versions, which is detected
-        return rng.sample(orders, len(orders))
+    swaps = [(edits, False, 0) for edits in _swaps(source, expected, base)]
+    if swaps:  # an object that equals any order passes both versions, which is detected
+        return rng.sample(swaps, len(swaps))
     is_right = ast.unparse(expected) in outputs
     ranked: list[tuple[int, NearMiss]] = []
     for leaf, output in _leaves(expected, base):
         part = _Part(leaf, source.segment(leaf), output)
-        around = _surroundings(source, scope, leaf, outputs)
+        surroundings = _surroundings(source, scope, leaf, outputs)
         for texts, side in _groups(part):
-            text, is_as_probable = around.drawn(part.text, texts, rng)
+            text, is_as_probable = surroundings.drawn(part.text, texts, rng)
             is_bit = is_as_probable and part.is_wrong and not is_right
-            if _is_other(part, text):
+            if _is_wrong_value(part, text):
                 ranked.append((not is_bit, (part.replaced(text), is_bit, side)))
-        others = [text for text in _others(part, rng) if _is_other(part, text)]
-        ranked += [(2, (part.replaced(text), False, 0)) for text in others]
+        texts = [text for text in _recognizable(part, rng) if _is_wrong_value(part, text)]
+        ranked += [(2, (part.replaced(text), False, 0)) for text in texts]
     rng.shuffle(ranked)
     return [near_miss for _, near_miss in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _orders(source: SourceText, expected: ast.expr, base: Any) -> Iterator[tuple[Edit, ...]]:
+def _swaps(source: SourceText, expected: ast.expr, base: Any) -> Iterator[tuple[Edit, ...]]:
     """Yields edits that swap two neighbours of an expected list, if the base has another order."""
     if not isinstance(expected, ast.List | ast.Tuple) or not is_literal(expected):
         return
@@ -153,14 +153,14 @@ def _orders(source: SourceText, expected: ast.expr, base: Any) -> Iterator[tuple
 
 
 def _groups(part: _Part) -> Iterator[tuple[list[str], int]]:
-    """Yields groups of literals that a reader may take for the right one, each with a `Unit.side`.
+    """Yields groups of literals that a reader may take for the original, with a `Unit.side`.
 
-    If the base's number is not known, a group holds all numbers that differ in one digit.
+    If the base's number is unknown, a group holds all numbers that differ in one digit position.
     """
     value, text = part.value, part.text
     if isinstance(value, str):
         if isinstance(part.output, str) and part.is_verbatim:
-            yield from (([text[0] + t + text[0]], 0) for t in _lenient(value, part.output))
+            yield from (([text[0] + t + text[0]], 0) for t in _variants(value, part.output))
             mirrored = _with_mirrored_numbers(value, part.output)
             yield from (([text[0] + t + text[0]], side) for t, side in mirrored)
     elif type(value) in (int, float) and _DECIMAL.fullmatch(text):
@@ -190,20 +190,20 @@ def _with_other_digits(text: str, place: int) -> list[str]:
 
 def _with_mirrored_numbers(value: str, base: str) -> Iterator[tuple[str, int]]:
     """Yields texts with one number mirrored at the base's number, each with a `Unit.side`."""
-    numbers, others = [*_DIGITS.finditer(value)], [*_DIGITS.finditer(base)]
-    if _DIGITS.sub("", value) != _DIGITS.sub("", base) or len(numbers) != len(others):
+    numbers, base_numbers = [*_DIGITS.finditer(value)], [*_DIGITS.finditer(base)]
+    if _DIGITS.sub("", value) != _DIGITS.sub("", base) or len(numbers) != len(base_numbers):
         return
-    if ":" in value:  # a number of a clock has a limit
+    if ":" in value:  # the numbers of a clock time have limits
         return
-    for number, other in zip(numbers, others, strict=True):
-        mirrored = 2 * int(other[0]) - int(number[0])
-        if mirrored >= 0 and number[0] != other[0]:
+    for number, base_number in zip(numbers, base_numbers, strict=True):
+        mirrored = 2 * int(base_number[0]) - int(number[0])
+        if mirrored >= 0 and number[0] != base_number[0]:
             text = f"{value[: number.start()]}{mirrored:0{len(number[0])}}{value[number.end() :]}"
-            yield text, 1 if int(number[0]) > int(other[0]) else -1
+            yield text, 1 if int(number[0]) > int(base_number[0]) else -1
 
 
-def _others(part: _Part, rng: Random) -> Iterator[str]:
-    """Yields sources of other values that a reader may distinguish from the right one."""
+def _recognizable(part: _Part, rng: Random) -> Iterator[str]:
+    """Yields sources of wrong values that a reader may distinguish from the right value."""
     value, text = part.value, part.text
     if isinstance(value, bool):
         yield str(not value)
@@ -225,8 +225,8 @@ def _misspelled(part: _Part, rng: Random) -> Iterator[str]:
         blocks = difflib.SequenceMatcher(
             None, text[1:-1], part.output, autojunk=False
         ).get_matching_blocks()
-        right = {n + 1 for block in blocks for n in range(block.a, block.a + block.size)}
-        places = places - right or places
+        matching = {n + 1 for block in blocks for n in range(block.a, block.a + block.size)}
+        places = places - matching or places
     for place in rng.sample(sorted(places), min(_MAX_PLACES, len(places))):
         letter = rng.choice("123456789" if text[place].isdecimal() else "aeiounrst")
         letter = letter.upper() if text[place].isupper() else letter
@@ -235,15 +235,15 @@ def _misspelled(part: _Part, rng: Random) -> Iterator[str]:
         yield f"{text[:-1]}.{text[-1]}"
 
 
-def _is_other(part: _Part, text: str) -> bool:
-    """Whether a source has the type of the right value, and equals neither it nor the base's."""
+def _is_wrong_value(part: _Part, text: str) -> bool:
+    """Whether a source has the right value's type, but neither this value nor the base's."""
     if part.value is _UNKNOWN:
         return text != part.text
     try:
-        other = syntax.literal_eval(text)
+        value = syntax.literal_eval(text)
     except (ValueError, SyntaxError):
         return False
-    return type(other) is type(part.value) and other not in (part.value, part.output)
+    return type(value) is type(part.value) and value not in (part.value, part.output)
 
 
 def _surroundings(
@@ -253,13 +253,13 @@ def _surroundings(
     first, last = source.line_span(*scope)
     start, end = source.span(node)
     before, after = source.text[first:start], source.text[end:last]
-    others = source.text[:first] + source.text[last:]
+    outside = source.text[:first] + source.text[last:]
     line = before.rpartition("\n")[2] + " " + after.partition("\n")[0]
-    return Surroundings(before + after, before + after + others, line, "\n".join(outputs))
+    return Surroundings(before + after, before + after + outside, line, "\n".join(outputs))
 
 
 def _wrong_output(expected: ast.expr, outputs: Sequence[str]) -> Any:
-    """Returns the first value of the base that is wrong and can be read, or `_UNKNOWN`."""
+    """Returns the base's first value that is a literal and wrong, or `_UNKNOWN`."""
     for text in outputs:
         with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             value = syntax.literal_eval(text)
@@ -286,19 +286,19 @@ def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
     """Returns the parts of an expected value, each with the base's value or `_UNKNOWN`."""
     match node:
         case ast.List(elts=parts) | ast.Tuple(elts=parts):
-            fits = isinstance(base, list if isinstance(node, ast.List) else tuple)
-            values = base if fits and len(base) == len(parts) else [_UNKNOWN] * len(parts)
+            is_same_type = isinstance(base, list if isinstance(node, ast.List) else tuple)
+            values = base if is_same_type and len(base) == len(parts) else [_UNKNOWN] * len(parts)
             return [*zip(parts, values, strict=True)]
         case ast.Dict(keys=keys, values=parts):
-            known = base if isinstance(base, dict) else {}
+            outputs = base if isinstance(base, dict) else {}
             names = [key.value if isinstance(key, ast.Constant) else _UNKNOWN for key in keys]
-            return [(p, known.get(key, _UNKNOWN)) for p, key in zip(parts, names, strict=True)]
-    inner = [n.value if isinstance(n, ast.keyword) else n for n in ast.iter_child_nodes(node)]
-    return [(part, _UNKNOWN) for part in inner if isinstance(part, ast.expr)]
+            return [(p, outputs.get(key, _UNKNOWN)) for p, key in zip(parts, names, strict=True)]
+    children = [n.value if isinstance(n, ast.keyword) else n for n in ast.iter_child_nodes(node)]
+    return [(part, _UNKNOWN) for part in children if isinstance(part, ast.expr)]
 
 
-def _lenient(value: str, base: str) -> list[str]:
-    """Returns variants that differ from a text as the base's does: in case, blanks or signs."""
+def _variants(value: str, base: str) -> list[str]:
+    """Returns texts that differ from ``value`` as ``base`` does: in case, blanks or signs."""
     variants: list[str] = []
     if value == base:
         return variants
@@ -311,6 +311,6 @@ def _lenient(value: str, base: str) -> list[str]:
 
 
 def unlikely_value(expected: ast.expr, rng: Random) -> str:
-    """Returns the source of an improbable value, of the expected type if that is known."""
+    """Returns the source of an improbable value, of the expected type if it is in `_FORMS`."""
     kind = type(expected.value if isinstance(expected, ast.Constant) else expected)
     return _FORMS.get(kind, "{}").format(rng.randrange(10_007, 99_991))

@@ -1,7 +1,7 @@
 """Rewards as pure functions of a patch, a grade or turns.
 
-`reward_names` lists them. `get_reward` returns a `Reward` by its name, which scores a whole
-`Sample`; `register_reward` adds a new one. The formulas of CodeRepairRL and AReno are functions in
+`reward_names` lists all rewards. `get_reward` returns a `Reward` by its name, which scores a
+`Sample`; `register_reward` adds a reward. The formulas of CodeRepairRL and AReno are functions in
 `coding_gym.rewards.coderepairrl` and `coding_gym.rewards.areno`.
 """
 

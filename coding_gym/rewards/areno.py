@@ -10,20 +10,20 @@ SOLVED = "solved"
 
 
 def areno(grade: Grade, turns: Sequence[Turn]) -> float:
-    """Returns 1.0, 0.5, -0.5 or -1.0 for the grade and the status that was submitted.
+    """Returns 1.0, 0.5, -0.5 or -1.0 for the grade and the submitted status.
 
     | | submitted as solved | not submitted as solved |
     |---|---|---|
     | the tests pass | 1.0 | 0.5 |
-    | they do not | -0.5 | -1.0 |
+    | the tests do not pass | -0.5 | -1.0 |
 
     Source: ``reward_fn`` in ``examples/agentic/coding/reward.py`` of AReno. Changed: in AReno the
-    tests pass if each command exited with 0 once in the policy's shell, even with a weakened test
-    or a tree that was broken later. Here they pass if the grade is resolved. AReno's condition that
-    ``apply_patch`` was called always holds then, because a resolved patch changes code.
+    tests pass if each command exited with 0 once in the policy's shell, even if the policy weakened
+    a test or broke the tree later. Here the tests pass if the grade is resolved. AReno's condition
+    that ``apply_patch`` was called always holds then, because a resolved patch changes code.
 
     Args:
-        grade: The verdict.
+        grade: The grade of the patch.
         turns: The episode's turns; a ``submit`` without a ``status`` counts as solved.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
@@ -38,13 +38,13 @@ def areno(grade: Grade, turns: Sequence[Turn]) -> float:
     >>> areno(bad, [submit()]), areno(bad, [Turn(action="I give up.")])
     (-0.5, -1.0)
     """
-    says_solved = _says_solved(turns)
+    is_solved = _is_submitted_as_solved(turns)
     if grade.resolved:
-        return 1.0 if says_solved else 0.5
-    return -0.5 if says_solved else -1.0
+        return 1.0 if is_solved else 0.5
+    return -0.5 if is_solved else -1.0
 
 
-def _says_solved(turns: Sequence[Turn]) -> bool:
+def _is_submitted_as_solved(turns: Sequence[Turn]) -> bool:
     last = turns[-1] if turns else Turn(action="")
     for call, result in zip(last.calls, last.results, strict=False):
         if result.submitted:

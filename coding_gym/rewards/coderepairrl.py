@@ -18,18 +18,18 @@ _SEARCH = re.compile(r"\b(?:rg|grep|find)\b")
 _SLICE = re.compile(r"\b(?:sed|head|tail)\b")
 _PRECISE = re.compile(r"\b(?:sed\s+-n\s+'?\d+\s*,\s*\d+\s*p|(?:head|tail)\s+-n\s+\d)")
 _SCOPE = re.compile(r"(?:^|\s)(?:-n\b|--type=\w)")
-_MAX_CHARS = 10_000
-_EARLY = 10
+_MAX_CHARS = 10_000  # of a command
+_EARLY = 10  # number of commands at the beginning of an episode
 _MAX_PENALTY = 0.20
 
 
 def patch_similarity_max_files(gold: str, patch: str) -> float:
     r"""Returns CodeRepairRL's similarity of two unified git diffs, from 0 to 1.
 
-    It differs from `patch_similarity` in two ways: the sum over the gold's files is divided by the
-    number of files of the larger patch, so additional files lower the score, and two empty patches
-    score 0. The reward ``test_patch_similarity`` compares with the hidden tests instead of the gold
-    patch: it rewards tests that the policy writes, which grading drops.
+    It differs from `patch_similarity` in two ways: the sum over the gold patch's files is divided
+    by the number of files of the larger patch, so additional files lower the score, and two empty
+    patches score 0. The reward ``test_patch_similarity`` compares with the hidden tests instead of
+    the gold patch: it rewards tests that the policy writes, which grading drops.
 
     Source: ``unified_diff_similarity_reward_func`` and ``unified_diff_similarity_reward_func_test``
     in ``src/rewards/diff.py`` of CodeRepairRL.
@@ -41,15 +41,15 @@ def patch_similarity_max_files(gold: str, patch: str) -> float:
     >>> patch_similarity_max_files("", ""), patch_similarity_max_files(gold, "")
     (0.0, 0.0)
     """
-    total, num_gold, num_found = compare_files(gold, patch)
-    return total / (max(num_gold, num_found) or 1)
+    total, num_gold_files, num_files = compare_files(gold, patch)
+    return total / (max(num_gold_files, num_files) or 1)
 
 
 def curation_score(gold: str, test_patch: str, patch: str) -> float:
     r"""Returns 0.2 file match + 0.4 code similarity + 0.4 test similarity, from 0 to 1.
 
-    All three compare the whole patch, including the policy's tests. So the gold patch scores 0.6,
-    and less together with the hidden tests, because additional files lower both similarities.
+    All three terms compare the whole patch, including the policy's tests. So the gold patch scores
+    0.6, and less together with the hidden tests, because additional files lower both similarities.
 
     Source: ``process_one_with_reward`` in ``src/curate_sft_data.py`` of CodeRepairRL.
 
@@ -64,14 +64,14 @@ def curation_score(gold: str, test_patch: str, patch: str) -> float:
 
 
 def terminal_habits(turns: Sequence[Turn]) -> float:
-    """Returns the sum of the scores of three habits, from 0 to 1.
+    """Returns the sum of the scores of three habits in the shell, from 0 to 1.
 
-    0.3 for a successful ``ls`` among the first two shell commands, 0.4 for a successful ``rg``,
-    ``grep`` or ``find`` among the first ten, and 0.3 for a successful ``sed``, ``head`` or ``tail``
-    from the third on.
+    A successful ``ls`` among the first two commands scores 0.3, a successful ``rg``, ``grep`` or
+    ``find`` among the first ten commands 0.4, and a successful ``sed``, ``head`` or ``tail`` from
+    the third command on 0.3.
 
     Source: ``terminal_debugging_habits_reward_func`` in ``src/rewards/terminal.py`` of
-    CodeRepairRL. As there, the words can be anywhere in a command.
+    CodeRepairRL. As in CodeRepairRL, these words can be anywhere in a command.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):
@@ -82,7 +82,7 @@ def terminal_habits(turns: Sequence[Turn]) -> float:
     >>> terminal_habits([run("pwd"), run("grep x y", ok=False), run("ls")])
     0.0
     """
-    texts = _texts_of_succeeded(shell_commands(turns))
+    texts = _successful_texts(shell_commands(turns))
     return (
         0.3 * any(map(_LIST.search, texts[:2]))
         + 0.4 * any(map(_SEARCH.search, texts[:_EARLY]))
@@ -97,14 +97,14 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
     the first successful search (``rg``, ``grep`` or ``find`` among the first ten commands) printed.
     Otherwise a precise read (``sed -n a,bp``, ``head -n``, ``tail -n``) adds 0.20, and a scoped
     search among the first ten commands (``-n``, ``--type=``, a slash, or a path in its output) adds
-    0.15. With six or more commands, 0.20 times the share of the first six that succeeded is added.
+    0.15. With six or more commands, 0.20 times the success rate of the first six is added.
     Penalties for the first ten commands, each once and at most 0.20 together: 0.07 for a repeated
     command, 0.07 for a command that fails twice in a row, and 0.10 for truncated output without a
-    precise read before it. The score is at least 0.
+    previous precise read. The score is at least 0.
 
     Source: ``terminal_exploration_depth_reward_func`` in ``src/rewards/terminal.py`` of
-    CodeRepairRL. Changed: the later command must name the whole path, not only its end, and a
-    precise read prevents the last penalty even if it adds nothing, because the first bonus applies.
+    CodeRepairRL. Changed: the later command must name the whole path, not only its end; and a
+    precise read prevents the last penalty even if the bonus of 0.25 replaces its own bonus.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):
@@ -118,7 +118,7 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
     0.05
     """
     commands = shell_commands(turns)
-    texts = _texts_of_succeeded(commands)
+    texts = _successful_texts(commands)
     searches = [n for n, text in enumerate(texts[:_EARLY]) if _SEARCH.search(text)]
     score = 0.20 * sum(command.ok for command in commands[:6]) / 6 if len(commands) >= 6 else 0.0
     if searches and _is_followed_up(commands, searches[0]):
@@ -132,8 +132,8 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
     return max(0.0, score - min(_penalty(commands[:_EARLY]), _MAX_PENALTY))
 
 
-def _texts_of_succeeded(commands: Sequence[Command]) -> list[str]:
-    """Returns the texts of commands; "" for a failed command."""
+def _successful_texts(commands: Sequence[Command]) -> list[str]:
+    """Returns the text of each command; "" for a failed command."""
     return [command.text[:_MAX_CHARS] if command.ok else "" for command in commands]
 
 
@@ -141,15 +141,16 @@ def _is_followed_up(commands: Sequence[Command], search: int) -> bool:
     paths, later = paths_in(commands[search].output), commands[search + 1 :]
     return any(
         _SLICE.search(text) and not paths.isdisjoint(paths_in(command.text))
-        for text, command in zip(_texts_of_succeeded(later), later, strict=True)
+        for text, command in zip(_successful_texts(later), later, strict=True)
     )
 
 
 def _penalty(early: Sequence[Command]) -> float:
     texts = [command.text for command in early]
     fails_again = any(not a.ok and not b.ok and a.text == b.text for a, b in pairwise(early))
-    cut = next((n for n, c in enumerate(early) if "truncated" in c.output.lower()), None)
-    is_unread = cut is not None and not any(map(_PRECISE.search, _texts_of_succeeded(early[:cut])))
+    truncated = next((n for n, c in enumerate(early) if "truncated" in c.output.lower()), None)
+    reads = map(_PRECISE.search, _successful_texts(early[:truncated]))
+    is_unread = truncated is not None and not any(reads)
     return 0.07 * (len(set(texts)) < len(texts)) + 0.07 * fails_again + 0.10 * is_unread
 
 

@@ -15,13 +15,13 @@ MAX_EDIT_CHARS = 500_000
 """Maximum characters of a patch to compare line by line."""
 
 Run = tuple[int, list[str], list[str]]
-"""A block of changed lines: the number of its first line in the base, removed and added lines."""
+"""A block of changed lines: its first line number in the base, the removed and the added lines."""
 
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)$", re.MULTILINE)
 
 
 def changed_runs(change: FileChange) -> Iterator[Run]:
-    r"""Yields every run of changed lines of a file, without its context.
+    r"""Yields every block of changed lines of a file, without context lines.
 
     Raises:
         PatchError: A hunk has fewer lines than its header states.
@@ -50,9 +50,9 @@ def changed_runs(change: FileChange) -> Iterator[Run]:
 def exact_match(gold: str, patch: str) -> float:
     r"""Returns 1 if a patch replaces the same lines by the same lines as the gold patch, else 0.
 
-    Other text of the diff (index lines, section names, context) does not count.
+    Other text of the diff (index lines, section names, context) is ignored.
 
-    Source: the exact match of CodeRepairRL, which compares the whole text.
+    Source: the exact match of CodeRepairRL. Changed: CodeRepairRL compares the whole text.
 
     Raises:
         PatchError: The gold patch cannot be read.
@@ -68,8 +68,8 @@ def exact_match(gold: str, patch: str) -> float:
 def line_similarity(gold: str, patch: str) -> float:
     r"""Returns the share of changed lines that two patches have in common, from 0 to 1.
 
-    It is 2 M / T: T is the number of lines that the two patches remove and add, M the number of
-    matching lines, in their order (``difflib.SequenceMatcher.ratio`` over lines). A removed line
+    The score is 2 M / T: T is the number of lines that the two patches remove and add, M the number
+    of matching lines, in their order (``difflib.SequenceMatcher.ratio`` over lines). A removed line
     matches the same line of the base, an added line matches an equal text. A block that only
     adds lines counts one more line, for its position in the base, which matches only together with
     a line of the block. Context and headers are ignored: two patches without a common changed
@@ -77,7 +77,7 @@ def line_similarity(gold: str, patch: str) -> float:
     as a file without a common line, and a patch larger than `MAX_EDIT_CHARS` scores 0.
 
     Source: the reward of CodeRepairRL's thesis, equation 3.1: 1 for an identical patch, line-level
-    similarity for a partly right patch, else 0. The matching of lines is this project's.
+    similarity for a partly right patch, else 0. This project defines the matching of lines.
 
     Raises:
         PatchError: The gold patch cannot be read.
@@ -105,7 +105,7 @@ def line_similarity(gold: str, patch: str) -> float:
 
 
 def _num_common(lines: list[str], blocks: list[Match] | None) -> int:
-    """Returns the number of matched lines; a position counts if an added line after it matches."""
+    """Returns the number of matched lines; a position counts only with a match in its block."""
     matched = {block.a + n for block in blocks or () for n in range(block.size)}
     num_common, is_added_matched = 0, False
     for n in reversed(range(len(lines))):
@@ -132,11 +132,11 @@ def _line_changes(patch: Patch) -> dict[str, list[str]]:
 def function_match(gold: str, patch: str) -> float:
     r"""Returns the share of functions that both patches change, from 0 to 1.
 
-    It is the number of functions that both patches change, divided by the number of functions of
-    the patch that changes more. A function is the text that git writes after the numbers in a
-    hunk's header, which names the last function (in Python: the last top-level function or class)
-    that starts before the hunk's first line. If a hunk of the gold or of the patch has no such
-    text, the file counts as a whole.
+    The score is the number of functions that both patches change, divided by the number of
+    functions of the patch that changes more functions. A function is identified by the text after
+    the numbers in a hunk's header: git writes there the last function (in Python: the last
+    top-level function or class) that starts before the hunk. If a hunk of a file has no such text,
+    in either patch, the whole file counts as one function.
 
     Source: this project; CodeRepairRL's thesis names partial credit by function as future work.
 
@@ -169,7 +169,7 @@ def function_match(gold: str, patch: str) -> float:
 
 
 def _if_readable(text: str) -> Patch:
-    """Returns a policy's patch; an empty patch if a header or a hunk cannot be read."""
+    """Returns a policy's patch, or an empty patch if a header or a hunk cannot be read."""
     patch = Patch(text)
     try:
         for change in patch.files:
@@ -180,7 +180,7 @@ def _if_readable(text: str) -> Patch:
 
 
 def _changes(patch: Patch) -> dict[str, list[Run] | str]:
-    """Returns the changes of each file: blocks of lines, or the whole text if it has no block."""
+    """Returns the changes of each file: blocks of lines; without blocks, the text of the change."""
     return {
         change.path: list(changed_runs(change)) or change.text.strip() for change in patch.files
     }

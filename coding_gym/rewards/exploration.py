@@ -1,4 +1,4 @@
-"""Rewards for exploration: the share of examined files that the gold patch changes."""
+"""The reward for exploration, and the shell commands and paths of an episode that it counts."""
 
 import posixpath
 import re
@@ -21,12 +21,12 @@ _MAX_CHARS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command that was run in a shell.
+    """A shell command of an episode.
 
     Attributes:
-        text: The command, stripped.
-        ok: Whether it succeeded; True if unknown.
-        output: The part of its output that the policy saw.
+        text: The command without surrounding white space.
+        ok: Whether the command succeeded; True if unknown.
+        output: The part of the output that the policy received.
     """
 
     text: str
@@ -35,9 +35,9 @@ class Command:
 
 
 def shell_commands(turns: Iterable[Turn]) -> list[Command]:
-    """Returns the shell commands in the order in which they were run.
+    """Returns the shell commands of an episode, in order.
 
-    A command without a result, because the episode ended before it, counts as failed.
+    A command without a result counts as failed: the episode ended before the command ran.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> call, result = ToolCall("shell", {"cmd": " ls "}), ToolResult("shapes.py")
@@ -77,9 +77,9 @@ class Exploration:
     """The files and commands of an episode.
 
     Attributes:
-        files: Files that successful calls name: the ``path`` or ``file`` of a tool, and words that
-            look like paths in a shell command.
-        num_commands: Tool calls except ``submit``, including failed ones.
+        files: Files that successful calls name: the argument ``path``, ``file`` or ``file_path`` of
+            a tool, and words of a shell command that look like paths.
+        num_commands: Number of tool calls except ``submit``, including failed calls.
     """
 
     files: frozenset[str]
@@ -111,12 +111,12 @@ def explored(turns: Sequence[Turn]) -> Exploration:
 def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -> float:
     """Returns the share of examined files, or of calls, that hit gold files, from 0 to 1.
 
-    It is the number of examined gold files, divided by the number of examined files or the number
-    of calls, whichever is larger (see `explored`). It is 1 if each call examined a different gold
-    file, and 0 if no call examined one. An absolute path matches the gold file with which it ends.
+    The score is the number of examined gold files, divided by the number of examined files or of
+    calls, whichever is larger (see `explored`). It is 1 if each call examined a different gold
+    file, and 0 if no gold file was examined. An absolute path matches the gold file at its end.
 
-    Source: this project, based on two counts with which CodeRepairRL evaluates exploration: the
-    examined files and the commands.
+    Source: this project. CodeRepairRL evaluates exploration by the same two counts: examined files
+    and commands.
 
     Args:
         gold_files: Paths that the gold patch changes.
@@ -132,27 +132,27 @@ def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -
     0.5
     """
     exploration = explored(turns)
-    num_looks = max(len(exploration.files), exploration.num_commands)
+    total = max(len(exploration.files), exploration.num_commands)
     examined = {_gold_of(path, gold_files) for path in exploration.files} - {None}
-    return len(examined) / num_looks if num_looks else 0.0
+    return len(examined) / total if total else 0.0
 
 
 def _gold_of(path: str, gold_files: Collection[str]) -> str | None:
     """Returns the gold file that a path names, or None.
 
     The folder of the tree differs between sandboxes, so an absolute path names the longest gold
-    path with which it ends, by whole components.
+    path that equals its last components.
     """
     if not path.startswith("/"):
         return path if path in gold_files else None
-    ends = (gold for gold in gold_files if path.endswith(f"/{gold}"))
-    return max(ends, key=len, default=None)
+    matches = (gold for gold in gold_files if path.endswith(f"/{gold}"))
+    return max(matches, key=len, default=None)
 
 
 def gold_files(gold: str) -> frozenset[str]:
     """Returns the paths in the base tree that a gold patch changes, without new files.
 
     Raises:
-        PatchError: It cannot be read.
+        PatchError: The patch cannot be read.
     """
     return frozenset(change.old_path for change in Patch(gold).files if change.old_path)

@@ -2,30 +2,30 @@
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
 
-# With other reasons the results are missing or not reliable.
+# Grades with other reasons have no results, or results that are not reliable.
 _MEASURED = (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
 
 
 def net_fraction_fixed(grade: Grade) -> float:
     """Returns the share of fixed tests, minus the broken tests, from 0 to 1.
 
-    It is ``(fixed - broken) / len(fail_to_pass)``, at least 0: *fixed* tests are those of
-    ``fail_to_pass`` that pass, *broken* tests those of ``pass_to_pass`` that do not. The base tree
-    scores 0, and so does a patch that changes no result; only a patch with which all expected tests
+    The score is ``(fixed - broken) / len(fail_to_pass)``, at least 0: *fixed* is the number of
+    fail-to-pass tests that pass, *broken* the number of pass-to-pass tests that do not pass. The
+    base tree and a patch that changes no result score 0; only a patch with which all expected tests
     pass scores 1. Patches that are empty, do not apply, exceed the time limit or tamper with the
-    tests score 0, and so do patches whose tests were not challenged. Tests that cannot be negated
-    do not pay: as many passed tests do not count as fixed (`Grade.num_unverified`).
+    tests score 0, as do patches whose tests were not challenged. A passed test that cannot be
+    negated does not count as fixed (`Grade.num_unverified`).
 
     Source: this project.
 
     >>> from dataclasses import replace
-    >>> half = Grade(
+    >>> partial = Grade(
     ...     resolved=False,
     ...     reason=GradeReason.TESTS_FAILED,
     ...     fail_to_pass={"a": TestStatus.PASSED, "b": TestStatus.FAILED},
     ... )
-    >>> worse = replace(half, pass_to_pass={"c": TestStatus.FAILED})
-    >>> net_fraction_fixed(half), net_fraction_fixed(worse)
+    >>> worse = replace(partial, pass_to_pass={"c": TestStatus.FAILED})
+    >>> net_fraction_fixed(partial), net_fraction_fixed(worse)
     (0.5, 0.0)
     """
     if grade.reason not in _MEASURED:
@@ -39,24 +39,23 @@ def net_fraction_fixed(grade: Grade) -> float:
 def fraction_passed(grade: Grade) -> float:
     """Returns the share of all expected tests that passed, from 0 to 1.
 
-    It also rewards behaviour that was never broken: most expected tests of most tasks are in
-    ``pass_to_pass``, and they count as soon as one fail-to-pass test passes. Otherwise they are
+    This reward also pays for behaviour that was never broken: most expected tests of most tasks are
+    pass-to-pass tests, and these count as soon as one fail-to-pass test passes. Otherwise they are
     undecided and the score is 0, unless the task's tests can only run together. Patches that are
-    empty, do not apply, exceed the time limit or tamper with the tests score 0, and so do patches
-    whose tests were not challenged. Tests that cannot be negated do not pay, as in
-    `net_fraction_fixed`.
+    empty, do not apply, exceed the time limit or tamper with the tests score 0, as do patches whose
+    tests were not challenged. Tests that cannot be negated count as in `net_fraction_fixed`.
 
     Source: this project.
 
     >>> passed, failed = TestStatus.PASSED, TestStatus.FAILED
-    >>> half = Grade(
+    >>> partial = Grade(
     ...     resolved=False,
     ...     reason=GradeReason.TESTS_FAILED,
     ...     fail_to_pass={"a": passed, "b": failed},
     ...     pass_to_pass={"c": passed, "d": passed},
     ...     is_verified=True,
     ... )
-    >>> fraction_passed(half), net_fraction_fixed(half)
+    >>> fraction_passed(partial), net_fraction_fixed(partial)
     (0.75, 0.5)
     """
     return grade.pass_fraction if grade.reason in _MEASURED else 0.0

@@ -50,7 +50,8 @@ def register_reward(reward: Reward) -> None:
     """Makes a reward available by its name, in this process.
 
     Raises:
-        InvalidArgumentError: Another reward has the name, or an attribute cannot be used.
+        InvalidArgumentError: Another reward has this name, or the name or a bound is invalid.
+        UnknownNameError: ``needs`` has a name that is not in `NEEDS`.
     """
     if not isinstance(reward.name, str) or not reward.name.isidentifier():
         raise InvalidArgumentError(f"a reward's name must be an identifier, got {reward.name!r}")
@@ -64,14 +65,14 @@ def register_reward(reward: Reward) -> None:
         if need not in NEEDS:
             raise unknown_name("value of 'needs'", need, NEEDS)
     if _REWARDS.setdefault(reward.name, reward) is not reward:
-        raise InvalidArgumentError(f"there is already a reward named {reward.name!r}")
+        raise InvalidArgumentError(f"a reward named {reward.name!r} exists; use another name")
 
 
 def get_reward(name: str) -> Reward:
     """Returns a reward by its name.
 
     Raises:
-        UnknownNameError: No reward has the name.
+        UnknownNameError: No reward has this name.
     """
     reward = _REWARDS.get(name) if isinstance(name, str) else None
     if reward is None:

@@ -12,16 +12,16 @@ from coding_gym.task import Task
 from coding_gym.trajectory import Turn
 
 NEEDS = ("gold_patch", "test_patch", "grade", "resolved")
-"""Values of ``Reward.needs``: data that not every task or episode has."""
+"""Names in ``Reward.needs``: data that some tasks or episodes do not have."""
 
-# With these reasons no change was graded, or the grade is not reliable.
+# Reasons of grades without a graded change, and of grades that are not reliable.
 _WITHOUT_CHANGE = (
     GradeReason.EMPTY_PATCH,
     GradeReason.PATCH_NOT_APPLIED,
     GradeReason.TAMPERED,
 )
 _ROUNDING = 1e-9
-_WITHOUT_FILE = re.compile(r"\w+")  # the names in SWE-bench's rows of SymPy
+_WITHOUT_FILE = re.compile(r"\w+")  # ids of tests in SWE-bench's rows of SymPy
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,7 @@ class Sample:
 
     Attributes:
         task: The task.
-        grade: The grade; with ``grading="none"`` its reason is ``not_graded``. None if the caller
-            has no grade.
+        grade: The grade; with ``grading="none"`` its reason is ``not_graded``. None without grade.
         change: The whole change, including files that the grader drops (tests and configuration).
         turns: The policy's turns, without a `Stop` of the trainer.
         schemas: The tools that the policy had, as OpenAI function schemas.
@@ -50,9 +49,9 @@ class Sample:
 
     @property
     def graded(self) -> str:
-        """The text of the graded change; the whole change if no test has run.
+        """The text of the graded change; the whole change if there is no grade.
 
-        "" if the change does not apply or the policy tampered with the tests.
+        "" if all changes are dropped, the patch does not apply, or the tests were tampered with.
         """
         if self.grade is None:
             return self.change.text
@@ -60,9 +59,9 @@ class Sample:
             return ""
         dropped = set(self.grade.dropped_paths)
         try:
-            kept = (f.text for f in self.change.files if not dropped & {f.old_path, f.new_path})
-            return "".join(kept)
-        except PatchError:  # in an image a policy can replace git, so the text can be anything
+            files = [f for f in self.change.files if not dropped & {f.old_path, f.new_path}]
+            return "".join(file.text for file in files)
+        except PatchError:  # in an image a policy can replace git, which then prints any text
             return ""
 
     @property
@@ -77,7 +76,7 @@ class Reward:
 
     Attributes:
         name: The name.
-        score: Returns the value of a finished episode.
+        score: A function that returns the value of a finished episode.
         lowest: The smallest value.
         highest: The largest value.
         needs: Names in `NEEDS` of the required data: ``gold_patch`` or ``test_patch`` of the task;
@@ -92,7 +91,7 @@ class Reward:
 
     @classmethod
     def of_change(cls, name: str, score: Callable[[str, str], float]) -> Self:
-        """Returns a reward of the gold patch and the graded change; it is 0 without a change."""
+        """Returns a reward with ``score`` of gold patch and graded change; 0 without a change."""
         return cls(
             name=name,
             score=lambda s: score(s.task.gold_patch, s.graded) if s.graded.strip() else 0.0,
@@ -101,7 +100,7 @@ class Reward:
 
     @classmethod
     def of_grade(cls, name: str, score: Callable[[Grade], float]) -> Self:
-        """Returns a reward of the grade."""
+        """Returns a reward that is a function of the grade; 0 without a grade."""
         return cls(name=name, score=lambda s: score(s.grade) if s.grade else 0.0, needs=("grade",))
 
     @property
@@ -129,7 +128,7 @@ class Reward:
     def value(self, sample: Sample) -> float:
         """Returns the reward of an episode; at most 0 if the tests were tampered with.
 
-        It is 0 for every episode of an impossible task.
+        Every episode of an impossible task has the reward 0.
 
         Raises:
             InvalidArgumentError: The score is not between ``lowest`` and ``highest``.
@@ -148,7 +147,7 @@ class Reward:
 def _why_never_verified(task: Task) -> str:
     """Returns the reason why no fail-to-pass test of a Python task can be negated, or "".
 
-    Then every result could be forged. The grader can find other reasons in the tests themselves.
+    Code under test can forge results of such tests. Only the grader finds other reasons.
     """
     is_python = task.runner == "swebench" and task.language == "python"
     if not is_python and task.runner != "pytest":

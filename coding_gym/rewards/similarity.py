@@ -37,9 +37,9 @@ _NO_NEWLINE = "\\ No newline at end of file"
 
 @dataclass(slots=True)
 class WorkBudget:
-    """The remaining work for comparisons; below 0 after the budget was exceeded."""
+    """The remaining number of comparisons; below 0 after the budget was exceeded."""
 
-    left: int
+    remaining: int
 
 
 class _BudgetExceededError(Exception):
@@ -55,7 +55,7 @@ class _BoundedMatcher(SequenceMatcher[str]):
     def __init__(
         self, a: Sequence[str], b: Sequence[str], budget: WorkBudget, *, autojunk: bool
     ) -> None:
-        budget.left -= len(a) + len(b)
+        budget.remaining -= len(a) + len(b)
         super().__init__(None, a, b, autojunk)
         # A search looks at each element of a part of `a` and at all of its positions in `b`.
         positions = self.b2j  # type: ignore[attr-defined]  # documented, not in the stubs
@@ -72,8 +72,8 @@ class _BoundedMatcher(SequenceMatcher[str]):
             _BudgetExceededError: The search needs more work than the budget has.
         """
         end = len(self._work_before) - 1 if ahi is None else ahi
-        self._budget.left -= self._work_before[end] - self._work_before[alo]
-        if self._budget.left < 0:
+        self._budget.remaining -= self._work_before[end] - self._work_before[alo]
+        if self._budget.remaining < 0:
             raise _BudgetExceededError
         return super().find_longest_match(alo, ahi, blo, bhi)
 
@@ -89,8 +89,8 @@ def matching_blocks(
         budget: The work budget, which the searches reduce.
         autojunk: Whether no match starts at a frequent element of a long ``b``, as in difflib.
     """
-    if budget.left < len(a) + len(b):
-        budget.left = -1
+    if budget.remaining < len(a) + len(b):
+        budget.remaining = -1
         return None
     try:
         return _BoundedMatcher(a, b, budget, autojunk=autojunk).get_matching_blocks()
@@ -100,7 +100,7 @@ def matching_blocks(
 
 @dataclass(slots=True)
 class Comparer:
-    """Compares pairs of texts within one work budget, so that the same pairs score the same.
+    """Compares pairs of texts within one work budget, so scores do not depend on timing.
 
     Attributes:
         autojunk: As in `matching_blocks`.
@@ -135,7 +135,7 @@ class Comparer:
 def diffs_by_file(diff: str) -> dict[str, str]:
     r"""Splits a diff into its files; returns their parts by the file's name before the change.
 
-    If two parts have the same name, the last one counts. Text that is not a diff has the name "".
+    If two parts have the same name, the last part counts. Text that is not a diff has the name "".
 
     Source: ``split_diff_by_files`` and ``extract_filename_from_diff``, the same in nano-agent
     5.0.0 (``tests/utils.py``) and CodeRepairRL (``src/rewards/diff.py``).
@@ -145,7 +145,7 @@ def diffs_by_file(diff: str) -> dict[str, str]:
     """
     parts = {}
     for part in filter(None, map(str.strip, _FILE_START.split(diff))):
-        name = _FILE_NAME.search(part.splitlines()[0])  # quoted names do not match
+        name = _FILE_NAME.search(part.splitlines()[0])  # a name that git quotes does not match
         parts[name[1] if name else ""] = part
     return parts
 
@@ -175,7 +175,7 @@ def patch_similarity(gold: str, patch: str) -> float:
     as texts: twice the matching characters, divided by the characters of both
     (``difflib.SequenceMatcher.ratio``, in which no match starts at a character that is frequent in
     a text of 200 or more). The score is the mean over the files of the gold patch; a file that the
-    patch lacks scores 0, and other files of the patch do not count. Two empty patches score 1.
+    patch lacks scores 0, and other files of the patch are ignored. Two empty patches score 1.
 
     Source: ``unified_diff_similarity`` in ``tests/utils.py`` of nano-agent 5.0.0. The scores are
     equal up to `MAX_CHARS` per file and `MAX_COMPARISONS` per pair; larger pairs are compared by
@@ -223,10 +223,10 @@ def swe_rl_similarity(gold: str, patch: str) -> float:
 
     Source: Wei et al., "SWE-RL: Advancing LLM Reasoning via Reinforcement Learning on Open Software
     Evolution", arXiv 2502.18449, section 2, and ``calculate_reward`` in
-    ``src/swerl/core/reward.py`` of facebookresearch/swe-rl, which makes both diffs itself, with
-    difflib and three lines of context; here they are git's. Equal hunks have equal scores, within
-    `MAX_COMPARISONS` per pair. Without ``autojunk`` matches can start at every character, which
-    takes a second for a file with about 9,000 characters of diff.
+    ``src/swerl/core/reward.py`` of facebookresearch/swe-rl. Changed: SWE-RL makes both diffs with
+    difflib and three lines of context; here git makes the diffs. Equal hunks have SWE-RL's score,
+    within `MAX_COMPARISONS` per pair. Without ``autojunk`` matches can start at every character,
+    which takes a second for a file with about 9,000 characters of diff.
 
     Raises:
         PatchError: The gold patch cannot be read.
@@ -265,7 +265,7 @@ def _hunks_by_path(diff: str) -> dict[str, str]:
 
 
 def _hunks(text: str) -> str:
-    if len(text) > MAX_LINE_CHARS:  # only compared for equality
+    if len(text) > MAX_LINE_CHARS:  # `Comparer` only compares such texts for equality
         return text
     first = _HUNK_START.search(text)
     if first is None:

@@ -9,9 +9,9 @@ from coding_gym.trajectory import Turn
 def tool_call_validity(turns: Sequence[Turn], schemas: Sequence[Schema]) -> float:
     """Returns the share of an episode's tool calls that are valid, from 0 to 1.
 
-    A call is valid if it could be parsed, names a tool of the toolset, and its arguments match the
-    schema. A reply without a call counts as an invalid call, except the last reply, which ends an
-    episode in some toolsets. Without any call the result is 0.
+    A call is valid if it could be parsed, names a tool of the toolset, and has arguments that match
+    the schema. A reply without a call counts as an invalid call, except the last reply, which ends
+    an episode in some toolsets. The share is 0 without calls.
 
     Source: this project. The format rewards of CodeRepairRL and NanoAgent (-1 for a call that
     cannot be parsed) measure almost the same.
@@ -34,7 +34,7 @@ def tool_call_validity(turns: Sequence[Turn], schemas: Sequence[Schema]) -> floa
     """
     schema_of = {schema["function"]["name"]: schema for schema in schemas}
     calls = [call for turn in turns for call in turn.calls]
-    num_silent = sum(not turn.calls for turn in turns[:-1])
+    num_without_calls = sum(not turn.calls for turn in turns[:-1])
     if not calls:
         return 0.0
     valid = [
@@ -43,4 +43,4 @@ def tool_call_validity(turns: Sequence[Turn], schemas: Sequence[Schema]) -> floa
         and not argument_errors(schema_of[call.name], call.arguments)
         for call in calls
     ]
-    return sum(valid) / (len(calls) + num_silent)
+    return sum(valid) / (len(calls) + num_without_calls)

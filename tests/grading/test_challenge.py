@@ -55,19 +55,20 @@ def _patch(source: str) -> Patch:
 def test_repair_of_some_parameters_is_not_tampering(store: TemplateStore, draw: int) -> None:
     """A check that fails for some parameters passes for them if it is negated."""
     task = with_hidden(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
-    half = FIXED.replace("- discount", "- min(discount, 2)")
-    verdict = grade(task, store.get(task), _patch(half), rng=Random(draw))
+    partial = FIXED.replace("- discount", "- min(discount, 2)")
+    verdict = grade(task, store.get(task), _patch(partial), rng=Random(draw))
     assert verdict.reason is GradeReason.TESTS_FAILED, verdict
     assert verdict.pass_fraction == 0.5
 
 
-_SAME_FOR_ALL = {
-    "a call beside a call": "assert total([9], 1) == total([8], 0)",
-    "an argument": "assert_total(total([9], 1), 8)",
+# Checks that a program passes in both versions if all its functions return None.
+_PASSED_BY_NONE = {
+    "two calls": "assert total([9], 1) == total([8], 0)",
+    "a helper that accepts None": "assert_total(total([9], 1), 8)",
 }
 
 
-@pytest.mark.parametrize("check", _SAME_FOR_ALL.values(), ids=_SAME_FOR_ALL.keys())
+@pytest.mark.parametrize("check", _PASSED_BY_NONE.values(), ids=_PASSED_BY_NONE.keys())
 def test_wrong_program_that_passes_both_versions_is_not_tampering(
     store: TemplateStore, check: str
 ) -> None:
@@ -103,7 +104,7 @@ def test_task_whose_gold_patch_changes_a_test_file_is_refused(store: TemplateSto
     assert grade(task, store.get(task), gold, challenge="none").resolved  # nothing is negated
 
 
-def test_gold_patch_may_change_a_test_file_beside_the_repair(store: TemplateStore) -> None:
+def test_gold_patch_may_also_change_a_visible_test_file(store: TemplateStore) -> None:
     path = "tests/test_shown.py"
     tests = "from cart import total\n\n\ndef test_total():\n    assert total([10, 5], 3) == 12\n"
     base = BASE | {path: tests}
@@ -125,15 +126,15 @@ def test_gold_patch_may_change_a_test_file_beside_the_repair(store: TemplateStor
 
 
 _B, _C, _FLAKY = (f"test_x.py::test_{name}" for name in ("b", "c", "flaky"))
-_ONE_FLAKY = (
+_FLAKY_FILE = (
     "def test_b():\n    assert f(3)\n\n\ndef test_c():\n    assert g(3)\n\n\n"
     "def test_flaky():\n    assert h(3)\n"
 )
 
 
-def _one_flaky_tree(functions: dict[str, tuple[str, ...]]) -> Any:
+def _flaky_tree(functions: dict[str, tuple[str, ...]]) -> Any:
     """Returns a fake tree of three tests; the last test fails in every second run."""
-    runs, files = count(), {"test_x.py": _ONE_FLAKY.encode()}
+    runs, files = count(), {"test_x.py": _FLAKY_FILE.encode()}
 
     def run(_: Patch, rewrite: Any = None, **__: object) -> Run:
         text = (files | (rewrite(files) if rewrite else {}))["test_x.py"].decode()
@@ -153,7 +154,7 @@ def _one_flaky_tree(functions: dict[str, tuple[str, ...]]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("broken", "kept", "functions"),
+    ("fail_to_pass", "pass_to_pass", "functions"),
     [
         ((_B, _C), (_FLAKY,), {}),
         ((_B, _FLAKY), (), {}),
@@ -161,18 +162,20 @@ def _one_flaky_tree(functions: dict[str, tuple[str, ...]]) -> Any:
     ],
     ids=["pass-to-pass", "fail-to-pass", "a row"],
 )
-def test_a_flaky_test_has_no_unit_and_leaves_those_of_other_tests(
-    broken: tuple[str, ...], kept: tuple[str, ...], functions: dict[str, tuple[str, ...]]
+def test_only_stable_fail_to_pass_tests_have_units(
+    fail_to_pass: tuple[str, ...],
+    pass_to_pass: tuple[str, ...],
+    functions: dict[str, tuple[str, ...]],
 ) -> None:
-    task = replace(TASK, fail_to_pass=broken, pass_to_pass=kept)
-    plan = calibrate(task, _one_flaky_tree(functions), Patch(), Random(1))
-    assert plan.excluded == tuple(test for test in kept if test == _FLAKY)
-    assert plan.unstable == tuple(test for test in broken if test == _FLAKY)
-    steady = [(test,) for test in broken if test != _FLAKY]
-    assert sorted(unit.tests for unit in plan.challenge.units) == steady
+    task = replace(TASK, fail_to_pass=fail_to_pass, pass_to_pass=pass_to_pass)
+    plan = calibrate(task, _flaky_tree(functions), Patch(), Random(1))
+    assert plan.excluded == tuple(test for test in pass_to_pass if test == _FLAKY)
+    assert plan.unstable == tuple(test for test in fail_to_pass if test == _FLAKY)
+    stable = [(test,) for test in fail_to_pass if test != _FLAKY]
+    assert sorted(unit.tests for unit in plan.challenge.units) == stable
 
 
-def test_files_with_another_content_are_not_rewritten() -> None:
+def test_files_with_other_content_are_not_rewritten() -> None:
     data = b"def test_a():\n    assert f() == 1\n"
     challenge = Challenge(
         checks=(CheckPlace(path="t.py", place=(2, 4)),),
@@ -182,7 +185,7 @@ def test_files_with_another_content_are_not_rewritten() -> None:
     assert challenge.rewritten({"t.py": b"import f\n"}, ()) == {}
 
 
-def test_xfail_passes_only_if_the_gold_patch_has_it(store: TemplateStore) -> None:
+def test_xfail_passes_only_if_it_xfails_with_the_gold_patch(store: TemplateStore) -> None:
     hidden = (
         f"import pytest\n\n{ONE}\n\n@pytest.mark.xfail\ndef test_known():\n"
         "    assert total([1], 0) == 2\n"
@@ -190,8 +193,8 @@ def test_xfail_passes_only_if_the_gold_patch_has_it(store: TemplateStore) -> Non
     task = with_hidden(hidden, "test_total")
     task = replace(task, pass_to_pass=("tests/test_hidden.py::test_known",))
     assert graded_gold(task, store).resolved
-    half = grade(task, store.get(task), _patch(BASE["cart.py"] + "\n"), challenge="none")
-    assert half.pass_to_pass == {"tests/test_hidden.py::test_known": TestStatus.XFAILED}
+    unrepaired = grade(task, store.get(task), _patch(BASE["cart.py"] + "\n"), challenge="none")
+    assert unrepaired.pass_to_pass == {"tests/test_hidden.py::test_known": TestStatus.XFAILED}
     skipping = FIXED.replace("return sum", "import pytest\n    pytest.xfail()\n    return sum")
     assert not grade(task, store.get(task), _patch(skipping)).resolved
 
@@ -213,16 +216,16 @@ def test_one():
 """
 
 
-def test_early_refusal_does_not_depend_on_the_draw(store: TemplateStore) -> None:
+def test_grade_after_one_version_does_not_depend_on_the_draw(store: TemplateStore) -> None:
     task = with_hidden(_MIXED, *(f"test_total[{n}]" for n in range(1, 5)), "test_one")
-    half = _patch(FIXED.replace("- discount", "- min(discount, 3)"))
+    partial = _patch(FIXED.replace("- discount", "- min(discount, 3)"))
     verdicts = [
-        grade(task, store.get(task), half, challenge="resolved", rng=Random(draw))
+        grade(task, store.get(task), partial, challenge="resolved", rng=Random(draw))
         for draw in range(6)
     ]
-    assert {one.reason for one in verdicts} == {GradeReason.TESTS_FAILED}
-    first, *others = (replace(one, duration_s=0) for one in verdicts)
-    assert all(one == first for one in others)
+    assert {verdict.reason for verdict in verdicts} == {GradeReason.TESTS_FAILED}
+    first, *others = (replace(verdict, duration_s=0) for verdict in verdicts)
+    assert all(verdict == first for verdict in others)
     assert set(verdicts[0].fail_to_pass.values()) == {TestStatus.UNDECIDED}
 
 
@@ -243,18 +246,18 @@ def test_kept(number):
 
 
 @pytest.mark.parametrize("challenge", ["resolved", "passed"])
-def test_broken_test_that_shares_its_assertion_with_a_sampled_one_fails(
+def test_broken_test_that_shares_a_check_with_the_sample_fails(
     store: TemplateStore, challenge: str
 ) -> None:
     task = with_hidden(_SHARED, "test_bug")
-    kept = tuple(f"tests/test_hidden.py::test_kept[{number}]" for number in range(40))
-    task = replace(task, pass_to_pass=kept)
+    pass_to_pass = tuple(f"tests/test_hidden.py::test_kept[{number}]" for number in range(40))
+    task = replace(task, pass_to_pass=pass_to_pass)
     broken = FIXED.replace("return len(prices)", "return len(prices) % 39")
     for draw in range(5):
         rng = Random(draw)
         verdict = grade(task, store.get(task), _patch(broken), challenge=challenge, rng=rng)
         assert verdict.reason is GradeReason.TESTS_FAILED, draw
-        assert verdict.pass_to_pass[kept[39]] is TestStatus.FAILED
+        assert verdict.pass_to_pass[pass_to_pass[39]] is TestStatus.FAILED
 
 
 _WRITING = """\
@@ -278,7 +281,7 @@ def check(value, rest):
 def test_total():
     check(total([9], 2), note("as it is"))
 """
-_ODD_TABLES = """\
+_UNUSUAL_TABLES = """\
 from datetime import date
 
 import pytest
@@ -326,7 +329,7 @@ _UNUSUAL = {
     ),
     "a negation that writes into its file": (_WRITING, ("test_total",)),
     "a negation that breaks the import": (
-        _ODD_TABLES,
+        _UNUSUAL_TABLES,
         (
             *("test_total[day0-28]", "test_total[day1-25]", "test_more[9-7]", "test_more[10-8]"),
             *("test_most[28-day0]", "test_most[27-day1]"),
@@ -335,17 +338,17 @@ _UNUSUAL = {
 }
 
 
-@pytest.mark.parametrize(("hidden", "broken"), _UNUSUAL.values(), ids=_UNUSUAL.keys())
-def test_a_repair_of_unusual_tests_resolves(
-    store: TemplateStore, hidden: str, broken: tuple[str, ...]
+@pytest.mark.parametrize(("hidden", "names"), _UNUSUAL.values(), ids=_UNUSUAL.keys())
+def test_repair_resolves_a_task_with_unusual_tests(
+    store: TemplateStore, hidden: str, names: tuple[str, ...]
 ) -> None:
-    task = with_hidden(hidden, *broken)
+    task = with_hidden(hidden, *names)
     for draw in range(3):
         verdict = grade(task, store.get(task), Patch(task.gold_patch), rng=Random(draw))
         assert verdict.resolved, verdict
 
 
-HALF = FIXED.replace("- discount", "- min(discount, 3)")
+PARTIAL = FIXED.replace("- discount", "- min(discount, 3)")
 NOT_RUN = "import _pytest.python\n\n_pytest.python.Function.runtest = lambda self: None\n"
 CHEAT = patch_of({"cart.py": f"{BASE['cart.py']}\n\n{NOT_RUN}"})
 ONE = "from cart import total\n\n\ndef test_total():\n    assert total([9], 2) == 7\n"
@@ -354,14 +357,14 @@ TEN = "from cart import total\n\n\n" + "\n\n".join(
     for number in range(10)
 )
 NAMES = tuple(f"test_{number}" for number in range(10))
-# Arguments of a grade, and the number of its runs.
+# Arguments of `grade`, and the number of test runs.
 RUNS = {
-    "a pass": (TASK, FIXED, "passed", 2),
-    "a pass, where single tests earn nothing": (TASK, FIXED, "resolved", 2),
-    "a pass without other tests": (with_hidden(TEN, *NAMES), FIXED, "passed", 2),
-    "a fail": (TASK, BASE["cart.py"] + "\n", "passed", 2),
-    "a fail, where single tests earn nothing": (TASK, BASE["cart.py"] + "\n", "resolved", 1),
-    "half a repair": (TASK, HALF, "passed", 3),
+    "a repair": (TASK, FIXED, "passed", 2),
+    "a repair, challenge resolved": (TASK, FIXED, "resolved", 2),
+    "a repair, no pass-to-pass tests": (with_hidden(TEN, *NAMES), FIXED, "passed", 2),
+    "no repair": (TASK, BASE["cart.py"] + "\n", "passed", 2),
+    "no repair, challenge resolved": (TASK, BASE["cart.py"] + "\n", "resolved", 1),
+    "partial repair": (TASK, PARTIAL, "passed", 3),
 }
 
 
@@ -369,14 +372,14 @@ RUNS = {
 def test_number_of_runs_depends_on_result_and_challenge(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    task, source, challenge, number = RUNS[name]
+    task, source, challenge, num_runs = RUNS[name]
     grade(task, store.get(task), _patch(FIXED))  # makes the plan
-    opening = mock.Mock(wraps=open_sandbox)
-    monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", opening)
-    rng = Random(0)  # the first version shows the only assertion that half a repair fails
+    spy = mock.Mock(wraps=open_sandbox)
+    monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", spy)
+    rng = Random(0)  # the first version has the only assertion that a partial repair fails
     verdict = grade(task, store.get(task), _patch(source), challenge=challenge, rng=rng)
-    assert opening.call_count == 1 + number  # the first one takes the patch
-    assert verdict.resolved == name.startswith("a pass")
+    assert spy.call_count == 1 + num_runs  # the first sandbox normalises the patch
+    assert verdict.resolved == name.startswith("a repair")
     assert verdict.is_verified is (verdict.resolved or challenge == "passed")
 
 
@@ -387,20 +390,20 @@ def test_task_without_gold_patch_is_not_challenged(store: TemplateStore) -> None
     assert verdict.levels == {"structure": 4}
 
 
-def test_task_without_calibration_is_calibrated_once(
+def test_uncalibrated_plan_is_made_once(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = with_hidden("def test_never():\n    assert False\n", "test_never")
     assert grade(task, store.get(task), _patch(FIXED)).plan == ""
-    opening = mock.Mock(wraps=open_sandbox)
-    monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", opening)
+    spy = mock.Mock(wraps=open_sandbox)
+    monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", spy)
     verdict = grade(task, store.get(task), _patch(FIXED))
-    assert opening.call_count == 2  # one takes the patch, one runs the tests
+    assert spy.call_count == 2  # the first normalises the patch, the second runs the tests
     assert verdict.levels == {"structure": 1}
 
 
 def test_grades_are_equal_in_any_order(store: TemplateStore) -> None:
-    sources = {"gold": FIXED, "half": HALF, "base": BASE["cart.py"] + "\n"}
+    sources = {"gold": FIXED, "partial": PARTIAL, "base": BASE["cart.py"] + "\n"}
     patches = {name: _patch(source) for name, source in sources.items()}
     patches |= {"cheat": CHEAT}
     verdicts = [
@@ -410,7 +413,7 @@ def test_grades_are_equal_in_any_order(store: TemplateStore) -> None:
     assert verdicts[0] == verdicts[1]
 
 
-def test_a_test_that_reads_its_source_does_not_change_the_options_of_others(
+def test_test_that_reads_its_source_keeps_plain_assertions(
     store: TemplateStore,
 ) -> None:
     hidden = (
@@ -428,14 +431,15 @@ def test_every_unit_is_negated_in_exactly_one_version(store: TemplateStore) -> N
     challenge = new_plan(TASK, store.get(TASK)).challenge
     draws = {challenge.draw(TASK.fail_to_pass, Random(seed)) for seed in range(60)}
     assert len(draws) == 8  # three functions; one of them has two tests
-    assert all(one | two == {0, 1, 2} and not one & two for one, two in draws)
+    assert all(a | b == {0, 1, 2} and not a & b for a, b in draws)
     files = {path: text.encode() for path, text in (BASE | HIDDEN).items() if path.endswith(".py")}
-    one, two = (challenge.rewritten(files, part) for part in next(iter(draws)))
+    first, second = (challenge.rewritten(files, negated) for negated in next(iter(draws)))
     originals = challenge.rewritten(files, ())
     path = "tests/test_discounts.py"
-    lines = zip(*(text[path].splitlines() for text in (originals, one, two)), strict=True)
-    differing = [(plain in pair, len({*pair})) for plain, *pair in lines if len({*pair}) > 1]
-    assert differing == [(True, 2)] * 3  # each is the original in one version
+    lines = zip(*(text[path].splitlines() for text in (originals, first, second)), strict=True)
+    differences = [(original in pair, len({*pair})) for original, *pair in lines]
+    # A line that differs between the versions is the original in one of them.
+    assert [pair for pair in differences if pair[1] > 1] == [(True, 2)] * 3
 
 
 def test_assertions_that_pass_at_base_are_no_bits(store: TemplateStore) -> None:
@@ -471,7 +475,7 @@ def test_numbers_that_several_assertions_expect_are_no_bits(store: TemplateStore
         {"tests/test_app.py": hidden},
         fail_to_pass=tuple(f"tests/test_app.py::test_{n}" for n in range(14)),
     )
-    # The most frequent number that the two versions show is the right one of all tests.
+    # The most frequent number in the two versions is the right number of all tests.
     plan = new_plan(task, store.get(task))
     assert (plan.num_bits(task.fail_to_pass), plan.counts(task.fail_to_pass)["value"]) == (0, 14)
 
@@ -505,7 +509,7 @@ def test_failed_assertions_do_not_change_the_program(store: TemplateStore, absen
         assert not grade(task, store.get(task), patch, rng=Random(seed)).resolved
 
 
-def test_tests_that_need_others_before_them_are_run_with_them(store: TemplateStore) -> None:
+def test_tests_that_need_earlier_tests_run_with_them(store: TemplateStore) -> None:
     hidden = (
         "from cart import count, total\n\ndone = []\n\n\n"
         "def test_first():\n    assert total([9], 2) == 7\n    done.append(1)\n\n\n"
@@ -581,21 +585,22 @@ def test_unstable_test_is_repeated_and_excluded_test_is_ignored(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = with_hidden(_LUCKY.replace("os.urandom(1)[0] % 4", "0"), "test_total", "test_lucky")
-    kept = replace(task, fail_to_pass=task.fail_to_pass[:1], pass_to_pass=task.fail_to_pass[1:])
-    unlucky = task.fail_to_pass[1:]
-    made = new_plan(task, store.get(task))
-    for one, known, number in ((task, {"unstable": unlucky}, 2), (kept, {"excluded": unlucky}, 2)):
-        plan = replace(made, **known)  # type: ignore[arg-type]
+    task2 = replace(task, fail_to_pass=task.fail_to_pass[:1], pass_to_pass=task.fail_to_pass[1:])
+    flaky = task.fail_to_pass[1:]
+    original_plan = new_plan(task, store.get(task))
+    for graded_task, changes in ((task, {"unstable": flaky}), (task2, {"excluded": flaky})):
+        plan = replace(original_plan, **changes)  # type: ignore[arg-type]
         monkeypatch.setattr(grader, "stored_plan", lambda *_, plan=plan: plan)
-        opening = mock.Mock(wraps=open_sandbox)
-        monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", opening)
-        verdict = grade(one, store.get(one), _patch(FIXED), challenge="resolved")
-        assert verdict.resolved is (one is kept)
-        assert opening.call_count == 1 + number
+        spy = mock.Mock(wraps=open_sandbox)
+        monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", spy)
+        template = store.get(graded_task)
+        verdict = grade(graded_task, template, _patch(FIXED), challenge="resolved")
+        assert verdict.resolved is (graded_task is task2)
+        assert spy.call_count == 1 + 2  # the first sandbox normalises the patch
 
 
 def test_repair_can_resolve_a_task_of_unstable_tests(store: TemplateStore) -> None:
-    """A fail-to-pass test that passes three times in four is tried twice in each version.
+    """A test that passes three times in four runs twice in each version.
 
     A correct program still fails one time in four, if the random assertion is negated.
     """
@@ -604,10 +609,10 @@ def test_repair_can_resolve_a_task_of_unstable_tests(store: TemplateStore) -> No
     plan = replace(new_plan(task, template), is_calibrated=True, unstable=task.fail_to_pass)
     task = replace(task, grading_plan=plan.to_text(plan_key(task, template)))
     grades = [grade(task, template, Patch(task.gold_patch)) for _ in range(8)]
-    assert any(one.resolved for one in grades)
+    assert any(verdict.resolved for verdict in grades)
 
 
-def test_assertions_on_branches_alone_do_not_verify(store: TemplateStore) -> None:
+def test_task_with_assertions_only_on_branches_is_not_verified(store: TemplateStore) -> None:
     """A forger can claim that the program took another branch."""
     hidden = "from cart import total\n\n\ndef test_a():\n    if total([]) == 0:\n"
     hidden += "        assert total([9], 2) == 7\n"
@@ -647,10 +652,10 @@ def test_rows(price, want):
 """
 
 
-def test_a_repair_with_another_value_or_error_resolves(store: TemplateStore) -> None:
+def test_repair_that_differs_within_the_assertions_resolves(store: TemplateStore) -> None:
     task = with_hidden(_OPEN, "TestIt::test_bug")
-    kept = ("test_error", "test_rows[9-100]", "test_rows[8-200]")
-    task = replace(task, pass_to_pass=tuple(f"tests/test_hidden.py::{name}" for name in kept))
+    names = ("test_error", "test_rows[9-100]", "test_rows[8-200]")
+    task = replace(task, pass_to_pass=tuple(f"tests/test_hidden.py::{name}" for name in names))
     template = store.get(task)
     other = FIXED.replace(
         "    return sum", "    if not prices:\n        raise OSError\n    return sum"
@@ -670,24 +675,24 @@ def test_plan_with_an_unknown_check_is_ignored() -> None:
         assert (Plan.from_text(text) is not None) is is_read
 
 
-def test_tests_that_need_other_pass_to_pass_tests_do_not_refuse_a_repair(
+def test_repair_resolves_if_pass_to_pass_tests_need_each_other(
     store: TemplateStore,
 ) -> None:
     hidden = "from cart import total\n\n\ndef test_bug():\n    assert total([9], 2) == 7\n"
-    kept = "SEEN = []\n\n\ndef test_a():\n    SEEN.append(7)\n    assert SEEN == [7]\n"
-    kept += "\n\ndef test_b():\n    assert SEEN == [7]\n"
-    kept += "".join(f"\n\ndef test_{n}():\n    assert {n} == 0 + {n}\n" for n in range(20))
+    source = "SEEN = []\n\n\ndef test_a():\n    SEEN.append(7)\n    assert SEEN == [7]\n"
+    source += "\n\ndef test_b():\n    assert SEEN == [7]\n"
+    source += "".join(f"\n\ndef test_{n}():\n    assert {n} == 0 + {n}\n" for n in range(20))
     names = ["a", "b", *map(str, range(20))]
     task = with_hidden(hidden, "test_bug")
     task = replace(
         task,
-        tree=FilesTree(BASE | {"tests/test_kept.py": kept}),
+        tree=FilesTree(BASE | {"tests/test_kept.py": source}),
         pass_to_pass=tuple(f"tests/test_kept.py::test_{name}" for name in names),
     )
     template = store.get(task)
     assert new_plan(task, template).is_alone
     grades = [grade(task, template, Patch(task.gold_patch), rng=Random(n)) for n in range(6)]
-    assert [one.resolved for one in grades] == [True] * 6
+    assert [verdict.resolved for verdict in grades] == [True] * 6
 
 
 # Tables whose rows cannot have other ids, with the ids of their tests.
@@ -726,15 +731,15 @@ def test_total(request, price, expected):
 }
 
 
-@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("is_pass_to_pass", [False, True])
 @pytest.mark.parametrize(("hidden", "names"), _FIXED_IDS.values(), ids=_FIXED_IDS.keys())
 def test_tests_that_instrumentation_breaks_are_graded_as_written(
-    store: TemplateStore, hidden: str, names: list[str], is_kept: bool
+    store: TemplateStore, hidden: str, names: list[str], is_pass_to_pass: bool
 ) -> None:
     plain = "def test_bug():\n    assert total([7], 2) == 5\n"
     text = f"import pytest\n\nfrom cart import total\n\n\n{plain}\n{hidden}"
     task = with_hidden(text, "test_bug", *names)
-    if is_kept:
+    if is_pass_to_pass:
         bug, *rest = task.fail_to_pass
         task = replace(task, fail_to_pass=(bug,), pass_to_pass=tuple(rest))
     template = store.get(task)

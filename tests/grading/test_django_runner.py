@@ -96,7 +96,7 @@ TASK = made_task(
     ),
 )
 
-# Changes of a test runner that is part of the project.
+# Code that a patch appends to the project's own test runner.
 _FORGED_RUNNERS = {
     "a runner that runs nothing": (
         "class Result:\n"
@@ -137,10 +137,10 @@ def test_gold_resolves_and_base_fails(store: TemplateStore) -> None:
 
 
 @pytest.mark.parametrize("code", _FORGED_RUNNERS.values(), ids=_FORGED_RUNNERS.keys())
-def test_patch_that_forges_in_the_runner_is_not_resolved(store: TemplateStore, code: str) -> None:
+def test_forgery_in_the_test_runner_is_not_resolved(store: TemplateStore, code: str) -> None:
     verdict = grade_tree(store, TASK, {"kit/runner.py": f"{RUNNER}\n\n{code}"})
-    is_silent = "run_suite" in code
-    expected = GradeReason.TESTS_FAILED if is_silent else GradeReason.TAMPERED
+    runs_nothing = "run_suite" in code
+    expected = GradeReason.TESTS_FAILED if runs_nothing else GradeReason.TAMPERED
     assert (verdict.reason, verdict.resolved) == (expected, False), verdict
 
 
@@ -158,7 +158,7 @@ def test_changes_of_scripts_that_start_tests_are_dropped(store: TemplateStore) -
     assert verdict.dropped_paths == tuple(sorted(files))
 
 
-_NAMED_ALONE = """\
+_RUNNER_OF_SYMPY = """\
 import sys
 
 sys.path[:0] = [".", "tests"]
@@ -179,7 +179,7 @@ _ASSERTIONS = ("assert title('a b') == 'A B'", "assert title('') == ''")
 def _sympy_task(hidden: str) -> Task:
     return made_task(
         "sympy-title",
-        {"bin/test.py": _NAMED_ALONE, "text.py": BUGGY.replace(".title()", "[:1]")},
+        {"bin/test.py": _RUNNER_OF_SYMPY, "text.py": BUGGY.replace(".title()", "[:1]")},
         {"text.py": FIXED},
         {"tests/test_text.py": f"from text import title\n\n\n{hidden}"},
         runner="swebench",
@@ -197,11 +197,11 @@ def test_functions_of_sympy_are_found_in_the_files_of_the_test_patch(store: Temp
     template = store.get(task)
     verdict = grade(task, template, Patch(task.gold_patch))
     assert (verdict.resolved, verdict.is_verified, verdict.levels) == (True, True, {"value": 1})
-    swallowing = Patch.between(
+    forgery = Patch.between(
         {"text.py": BUGGY.replace(".title()", "[:1]")},
         {"text.py": "class title(str):\n    __eq__ = lambda self, other: True\n"},
     )
-    assert not grade(task, template, swallowing).resolved
+    assert not grade(task, template, forgery).resolved
 
 
 def test_rows_that_cannot_be_challenged_are_not_verified(store: TemplateStore) -> None:
@@ -210,7 +210,7 @@ def test_rows_that_cannot_be_challenged_are_not_verified(store: TemplateStore) -
     template = store.get(task)
     with patch.object(TestTree, "run", autospec=True, side_effect=TestTree.run) as run:
         new_plan(task, template)
-    assert run.call_count == 3  # is a test flaky?
+    assert run.call_count == 3  # three runs show whether a test is flaky
     verdict = grade(task, template, Patch(task.gold_patch))
     assert (verdict.resolved, verdict.is_verified, verdict.bits) == (True, False, 0), verdict
     assert (verdict.levels, verdict.pass_fraction) == ({"structure": 1}, 0)

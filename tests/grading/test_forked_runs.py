@@ -1,4 +1,4 @@
-"""Tests in a fork of an interpreter with pytest: the same state as in a new one, no secrets."""
+"""Tests run in a fork with pytest: it has a new interpreter's state and no secrets."""
 
 import json
 from dataclasses import replace
@@ -66,7 +66,7 @@ def spec() -> SandboxSpec:
 
 
 def _run(spec: SandboxSpec, test: str, files: dict[str, str]) -> bytes:
-    """Runs a test that passes, and returns the content that it wrote into ``facts``."""
+    """Runs a test that must pass; returns the content that it wrote to the file ``facts``."""
     with BACKEND.open(spec) as sandbox:
         for path, text in {"facts": "", **files, "test_x.py": test}.items():
             sandbox.write_file(path, text.encode())
@@ -81,10 +81,10 @@ def _facts(spec: SandboxSpec, files: dict[str, str]) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_fork_has_the_same_state_as_a_new_interpreter(spec: SandboxSpec) -> None:
-    fork, again, new = _facts(spec, {}), _facts(spec, {}), _facts(replace(spec, preload=()), {})
-    assert (fork.pop("warm"), again.pop("warm"), new.pop("warm")) == (True, True, False)
-    assert len({facts.pop("random") for facts in (fork, again, new)}) == 3
-    assert fork == again == new
+    fork, fork2, new = _facts(spec, {}), _facts(spec, {}), _facts(replace(spec, preload=()), {})
+    assert (fork.pop("warm"), fork2.pop("warm"), new.pop("warm")) == (True, True, False)
+    assert len({facts.pop("random") for facts in (fork, fork2, new)}) == 3
+    assert fork == fork2 == new
     assert new["started"] == new["argv"][0]
     assert new["started"].endswith("/pytest/__main__.py")
 

@@ -30,55 +30,56 @@ def test_the_detail_names_files_that_are_not_graded(grade_tree: GradeTree) -> No
     assert (verdict.resolved, "tests/test_cart.py" in verdict.detail) == (True, True)
 
 
-_COUNTING = (
+_TESTS_OF_COUNT = (
     "tests/test_discounts.py::DiscountTest::test_count_is_not_discounted",
     "tests/test_cart.py::test_count",
 )
 
 
 @pytest.mark.parametrize(
-    ("source", "failing"),
+    ("source", "failed_tests"),
     [
         (f"{BASE['cart.py']}\n", TASK.fail_to_pass),
         (FIXED.replace("- discount", "- min(discount, 3)"), TASK.fail_to_pass[-1:]),
-        (FIXED.replace("len(prices)", "len(prices) + 1"), _COUNTING),
+        (FIXED.replace("len(prices)", "len(prices) + 1"), _TESTS_OF_COUNT),
     ],
-    ids=["no repair", "half a repair", "another bug"],
+    ids=["no repair", "partial repair", "another bug"],
 )
 def test_tests_that_a_wrong_repair_fails_are_named(
-    grade_tree: GradeTree, source: str, failing: tuple[str, ...]
+    grade_tree: GradeTree, source: str, failed_tests: tuple[str, ...]
 ) -> None:
     verdict = grade_tree({"cart.py": source})
     assert verdict.reason is GradeReason.TESTS_FAILED
     statuses = {**verdict.fail_to_pass, **verdict.pass_to_pass}
     failed = {test for test, status in statuses.items() if status is TestStatus.FAILED}
-    assert failed == set(failing)
-    assert failing[0] in verdict.detail
+    assert failed == set(failed_tests)
+    assert failed_tests[0] in verdict.detail
     assert "\n" not in verdict.detail
 
 
 # Honest changes in addition to the repair, and whether they are graded.
-BESIDE = {
-    "build/rates.py": ("RATE = 1\n", True),  # the base ignores it
+OTHER_CHANGES = {
+    "build/rates.py": ("RATE = 1\n", True),  # the base's .gitignore names it
     "lib/conftest.py": ("x = 1\n", True),
     "test_tools.py": ("x = 1\n", True),
     "pyproject.toml": ("[project]\nname = 'carts'\n\n[tool.pytest.ini_options]\n", False),
     "setup.cfg": ("[metadata]\nname = cart\n", False),
     "tox.ini": ("[pytest]\naddopts = -x\n", False),
     "tests/conftest.py": ("x = 1\n", False),
-    "tests/pyproject.toml": ("x = 1\n", False),  # what tests may read
+    "tests/pyproject.toml": ("x = 1\n", False),
 }
 
 
 @pytest.mark.slow
-def test_honest_changes_beside_the_tests_are_graded(store: TemplateStore) -> None:
+def test_changes_outside_of_tests_and_configuration_are_graded(store: TemplateStore) -> None:
     config = "[project]\nname = 'cart'\n\n[tool.pytest.ini_options]\n"
     base = BASE | {".gitignore": "build/\n", "pyproject.toml": config}
     task = replace(TASK, task_id="cart-with-files", tree=FilesTree(base))
     fixed = f"from build.rates import RATE\n\n\n{FIXED}".replace("- discount", "- discount * RATE")
-    after = base | {"cart.py": fixed} | {path: text for path, (text, _) in BESIDE.items()}
+    after = base | {"cart.py": fixed} | {path: text for path, (text, _) in OTHER_CHANGES.items()}
     verdict = grade_patch(store, Patch.between(base, after), task)
-    assert set(verdict.dropped_paths) == {path for path, (_, kept) in BESIDE.items() if not kept}
+    dropped = {path for path, (_, is_graded) in OTHER_CHANGES.items() if not is_graded}
+    assert set(verdict.dropped_paths) == dropped
     assert verdict.resolved, verdict
 
 
@@ -91,7 +92,7 @@ def test_honest_changes_beside_the_tests_are_graded(store: TemplateStore) -> Non
         Patch.between({}, {"cart.py": "x = 2\n"}).text,
     ],
 )
-def test_patch_that_does_not_apply_has_its_reason(store: TemplateStore, patch: str) -> None:
+def test_patch_that_does_not_apply_has_a_reason(store: TemplateStore, patch: str) -> None:
     verdict = grade_patch(store, Patch(patch))
     assert verdict.reason is GradeReason.PATCH_NOT_APPLIED
     assert verdict.detail
@@ -99,10 +100,9 @@ def test_patch_that_does_not_apply_has_its_reason(store: TemplateStore, patch: s
 
 
 @pytest.mark.slow
-def test_a_known_duration_of_the_gold_patch_raises_the_limit(store: TemplateStore) -> None:
+def test_gold_duration_raises_the_time_limit(store: TemplateStore) -> None:
     task = replace(TASK, grading_timeout_s=0.001, gold_duration_s=6.0)
-    verdict = grade(task, store.get(task), Patch(task.gold_patch))
-    assert verdict.resolved
+    assert grade(task, store.get(task), Patch(task.gold_patch)).resolved
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_broken_or_missing_test_file_keeps_other_results(store: TemplateStore) -
 
 
 @pytest.mark.parametrize(
-    ("changes", "named"),
+    ("changes", "message"),
     [
         ({"fail_to_pass": (), "pass_to_pass": ()}, "cart-discount"),
         ({"pass_to_pass": ("tests/test_cart.py::test_a[\ud800]",)}, "Unicode"),
@@ -131,17 +131,17 @@ def test_broken_or_missing_test_file_keeps_other_results(store: TemplateStore) -
     ],
 )
 def test_a_task_that_cannot_be_graded_is_a_grading_error(
-    store: TemplateStore, changes: dict[str, object], named: str
+    store: TemplateStore, changes: dict[str, object], message: str
 ) -> None:
     task = replace(TASK, **changes)  # type: ignore[arg-type]
-    with pytest.raises(GradingError, match=named):
+    with pytest.raises(GradingError, match=message):
         grade(task, store.get(TASK), Patch(TASK.gold_patch))
 
 
 @pytest.mark.slow
-def test_unparsable_files_are_graded_by_structure_alone(store: TemplateStore) -> None:
-    odd = "from cart import total\r\n\r\n\r\ndef test_odd():\r    assert total([1], 1) == 0\r\n"
-    task = with_hidden(odd, "test_odd")
+def test_unparsable_files_are_graded_without_negation(store: TemplateStore) -> None:
+    hidden = "from cart import total\r\n\r\n\r\ndef test_cr():\r    assert total([1], 1) == 0\r\n"
+    task = with_hidden(hidden, "test_cr")
     verdict = grade_patch(store, Patch(task.gold_patch), task)
     assert (verdict.resolved, verdict.levels) == (True, {"structure": 1}), verdict.detail
 

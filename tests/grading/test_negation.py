@@ -19,7 +19,7 @@ from coding_gym.grading.wrong_values import Edit, near_misses
 from coding_gym.source_text import SourceText
 from coding_gym.syntax import parse_expression
 
-# The body of a test, and the level of the first negation that a right program fails.
+# The body of a test, and the level of the first negation that a correct program fails.
 CHECKS = {
     "assert f(3) == 4": "value",
     "assert f(3) is not None and f(3) == 4": "value",
@@ -66,17 +66,18 @@ class Recorder(contextlib.AbstractContextManager[None]):
 
 
 def run(source: SourceText, edits: Sequence[Edit]) -> tuple[list[int], list[object]]:
-    """Runs ``test_a`` of a source; returns the counts of its only check, and what it logs."""
+    """Runs ``test_a`` of a source; returns the counts of its only check, and its log."""
     log: list[object] = []
     recorder = Recorder()
-    space = {"f": f, "send": mock.Mock(), "self": unittest.TestCase(), "pytest": pytest}
-    space |= {"log": log, "warnings": warnings, "contextlib": contextlib, RECORDER: [recorder]}
-    exec(compile(edited(source, edits), "test_x.py", "exec"), space)  # noqa: S102 — of this file
-    space["test_a"]()  # type: ignore[operator]
+    names = {"f": f, "send": mock.Mock(), "self": unittest.TestCase(), "pytest": pytest}
+    names |= {"log": log, "warnings": warnings, "contextlib": contextlib, RECORDER: [recorder]}
+    exec(compile(edited(source, edits), "test_x.py", "exec"), names)  # noqa: S102 — of this file
+    names["test_a"]()  # type: ignore[operator]
     return recorder.counts, log
 
 
 def read(body: str) -> tuple[TestFile, Check, list[Unit], Edit]:
+    """Returns the file of a test, its only check, the check's negations, and its wrapper."""
     ending = "" if body.endswith("print(found)") else TAIL
     source = f"{HEAD}def test_a():\n    found = 4\n    {body}{ending or chr(10)}"
     file = TestFile.read("test_x.py", source.encode())
@@ -133,18 +134,18 @@ def test_error_bound_to_a_name_is_not_negated() -> None:
     assert negations == []
 
 
-def others(expected: str, outputs: Sequence[str], rest: str = "") -> dict[str, set[bool]]:
-    """Returns the near misses of an expected value, and whether each is a bit."""
+def bits_of(expected: str, outputs: Sequence[str], rest: str = "") -> dict[str, set[bool]]:
+    """Returns whether draws of an expected value's near misses are bits, by near miss."""
     node, source = parse_expression(expected), SourceText(f"{expected} {rest}")
-    found: dict[str, set[bool]] = {}
+    bits: dict[str, set[bool]] = {}
     for seed in range(60):
         for edits, is_bit, _ in near_misses(source, (1, 1), node, outputs, Random(seed)):
-            found.setdefault(edited(source, edits).removesuffix(f" {rest}"), set()).add(is_bit)
-    return found
+            bits.setdefault(edited(source, edits).removesuffix(f" {rest}"), set()).add(is_bit)
+    return bits
 
 
 @pytest.mark.parametrize(
-    ("expected", "output", "wanted", "is_bit"),
+    ("expected", "output", "near_miss", "is_bit"),
     [
         ("12", "11", "10", True),  # at the same distance from the base's output, on the other side
         ("0.5", "0.6", "0.7", True),
@@ -163,27 +164,26 @@ def others(expected: str, outputs: Sequence[str], rest: str = "") -> dict[str, s
     ],
 )
 def test_near_miss_changes_the_part_where_the_base_is_wrong(
-    expected: str, output: str, wanted: str, is_bit: bool
+    expected: str, output: str, near_miss: str, is_bit: bool
 ) -> None:
-    found = others(expected, [output])
-    assert (True in found[wanted]) is is_bit
-    assert not {expected, output} & found.keys()
+    bits = bits_of(expected, [output])
+    assert (True in bits[near_miss]) is is_bit
+    assert not {expected, output} & bits.keys()
 
 
 def test_near_miss_of_a_value_right_at_base_is_no_bit() -> None:
-    assert {True} not in others("[1, 2]", ["[1, 2]"]).values()
-    found = others("(20, 15)", ["(20, 17)"])
-    bits = {text for text, results in found.items() if True in results}
-    assert {"(20, 19)", "(20, 14)"} <= bits
-    assert all(text.startswith("(20, ") for text in bits)
+    assert {True} not in bits_of("[1, 2]", ["[1, 2]"]).values()
+    texts = {text for text, bits in bits_of("(20, 15)", ["(20, 17)"]).items() if True in bits}
+    assert {"(20, 19)", "(20, 14)"} <= texts
+    assert all(text.startswith("(20, ") for text in texts)
 
 
 @pytest.mark.parametrize("rest", ["13", "20 7", "130 117"])
-def test_number_that_the_test_shows_is_no_bit(rest: str) -> None:
+def test_number_that_the_test_reveals_is_no_bit(rest: str) -> None:
     """The test contains 13, or 13 is a sum or difference of its numbers."""
-    found = others("12", ["None"], rest)
-    assert True not in found.get("13", set())
-    assert any(True in results for results in found.values())
+    bits = bits_of("12", ["None"], rest)
+    assert True not in bits.get("13", set())
+    assert any(True in results for results in bits.values())
 
 
 def test_pairs_of_numbers_are_equally_likely_in_both_orders() -> None:
@@ -196,8 +196,8 @@ def test_pairs_of_numbers_are_equally_likely_in_both_orders() -> None:
         )
         if is_bit:
             pairs[number, edits[0][2]] += 1
-    for (one, two), count in pairs.items():
-        assert abs(count - pairs[two, one]) < 5 * (count + pairs[two, one]) ** 0.5
+    for (a, b), count in pairs.items():
+        assert abs(count - pairs[b, a]) < 5 * (count + pairs[b, a]) ** 0.5
     assert sum(pairs.values()) > 2_500
 
 
@@ -211,5 +211,5 @@ def test_pairs_of_numbers_are_equally_likely_in_both_orders() -> None:
     ],
 )
 def test_near_miss_changes_no_field_of_a_format(expected: str, output: str) -> None:
-    for text in others(expected, [output]):
+    for text in bits_of(expected, [output]):
         assert re.findall("[a-z]+", text) == re.findall("[a-z]+", expected)

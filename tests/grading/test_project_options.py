@@ -1,4 +1,4 @@
-"""Options of a project's own pytest configuration, and limits that end a run of its tests."""
+"""Options of a project's pytest configuration, and a memory limit that ends a run of its tests."""
 
 from dataclasses import replace
 
@@ -20,31 +20,31 @@ pytestmark = pytest.mark.slow
         "-x --lf --collect-only",
     ],
 )
-def test_options_that_select_tests_are_overruled(store: TemplateStore, options: str) -> None:
+def test_options_that_select_tests_are_overridden(store: TemplateStore, options: str) -> None:
     config = {"pytest.ini": f"[pytest]\nmarkers = late\naddopts = {options}\n"}
     verdict = graded_gold(replace(TASK, tree=FilesTree(BASE | config)), store)
     assert verdict.resolved, verdict.detail
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
+    ("options", "option"),
     [("addopts = -n2", "-n2"), ("python_functions = check_*", "python_functions")],
     ids=["a missing plug-in", "functions of other names"],
 )
 def test_detail_names_the_option_that_prevents_tests(
-    store: TemplateStore, options: str, named: str
+    store: TemplateStore, options: str, option: str
 ) -> None:
     tests = "def test_total():\n    from cart import total\n\n    assert total([9], 2) == 7\n"
     config = {"pytest.ini": f"[pytest]\n{options}\n"}
     task = replace(with_hidden(tests, "test_total"), tree=FilesTree(BASE | config))
     verdict = graded_gold(task, store)
     assert verdict.reason is GradeReason.TESTS_FAILED
-    assert named in verdict.detail
+    assert option in verdict.detail
 
 
 def test_detail_reports_tests_that_use_too_much_memory(store: TemplateStore) -> None:
-    greedy = f"x = b'x' * (2 << 30)\n{BASE['cart.py']}"
+    source = f"x = b'x' * (2 << 30)\n{BASE['cart.py']}"
     template = store.get(TASK)
     limits = replace(template.spec.limits, memory_bytes=256 << 20)
-    small = replace(template, spec=replace(template.spec, limits=limits))
-    assert "memory" in grade(TASK, small, patch_of({"cart.py": greedy})).detail
+    template = replace(template, spec=replace(template.spec, limits=limits))
+    assert "memory" in grade(TASK, template, patch_of({"cart.py": source})).detail

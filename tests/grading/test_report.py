@@ -12,7 +12,11 @@ def read(*records: Any) -> Run:
 
 def phases(name: str, setup: str, call: str, teardown: str, xfail: bool = False) -> list[list[Any]]:
     outcomes = {"setup": setup, "call": call, "teardown": teardown}
-    return [["test", name, w, o, xfail and w == "call", ""] for w, o in outcomes.items() if o]
+    return [
+        ["test", name, when, outcome, xfail and when == "call", ""]
+        for when, outcome in outcomes.items()
+        if outcome
+    ]
 
 
 def passed(name: str) -> list[list[Any]]:
@@ -23,7 +27,7 @@ def failed(name: str) -> list[list[Any]]:
     return phases(name, "passed", "failed", "passed")
 
 
-def test_only_three_phases_passed_exactly_once_are_a_pass() -> None:
+def test_test_passes_only_if_three_phases_pass_once() -> None:
     cases = [
         (passed("t::a"), TestStatus.PASSED),
         (failed("t::a"), TestStatus.FAILED),
@@ -59,12 +63,12 @@ def test_id_cut_at_white_space_stands_for_all_matching_ids() -> None:
 
 
 @pytest.mark.parametrize("xfail", [False, True])
-def test_worst_status_counts_for_a_shared_cut_id(xfail: bool) -> None:
-    mild = phases("t::a[not x]", "passed", "skipped", "passed", xfail=xfail)
-    mild[1][-1] = "needs a network"
-    bad = failed("t::a[not y]")
-    bad[1][-1] = "assert 1 == 2"
-    for records in (mild + bad, bad + mild):
+def test_most_severe_status_counts_for_a_shared_cut_id(xfail: bool) -> None:
+    skips = phases("t::a[not x]", "passed", "skipped", "passed", xfail=xfail)
+    skips[1][-1] = "needs a network"
+    failures = failed("t::a[not y]")
+    failures[1][-1] = "assert 1 == 2"
+    for records in (skips + failures, failures + skips):
         report = read(*records)
         assert report.status("t::a[not") is TestStatus.FAILED
         assert report.message("t::a[not") == "assert 1 == 2"

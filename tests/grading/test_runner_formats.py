@@ -1,4 +1,4 @@
-"""The statuses that each format reads, and the texts that count as incomplete."""
+"""The statuses that each format reads, and output that is incomplete."""
 
 import pytest
 
@@ -14,7 +14,7 @@ SKIPPED, ERROR = TestStatus.SKIPPED, TestStatus.ERROR
 
 
 def test_tap_with_subtests_and_directives() -> None:
-    found = read_tap(
+    run = read_tap(
         "TAP version 14\n"
         "# Subtest: outer\n"
         "    ok 1 - in one\n"
@@ -26,8 +26,8 @@ def test_tap_with_subtests_and_directives() -> None:
         "ok 3 - plain\n"
         "1..3\n"
     )
-    assert found.ended
-    assert found.statuses == {
+    assert run.ended
+    assert run.statuses == {
         "outer > in one": PASSED,
         "outer > in two": FAILED,
         "outer": FAILED,
@@ -39,9 +39,9 @@ def test_tap_with_subtests_and_directives() -> None:
 def test_tap_names_subtests_as_node_and_perl_print_them() -> None:
     points = "    ok 1 - in one\n    1..1\nok 1 - outer\n1..1\n"
     for titles in ("# Subtest: outer\n    # Subtest: in one\n", "    # Subtest: outer\n"):
-        found = read_tap(titles + points)
-        assert found.ended
-        assert set(found.statuses) == {"outer > in one", "outer"}
+        run = read_tap(titles + points)
+        assert run.ended
+        assert set(run.statuses) == {"outer > in one", "outer"}
 
 
 def test_incomplete_tap_is_detected() -> None:
@@ -74,8 +74,8 @@ test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
 
 
 def test_cargo_ids_contain_the_file() -> None:
-    found = read_cargo(CARGO)
-    assert found.statuses == {
+    run = read_cargo(CARGO)
+    assert run.statuses == {
         "src/lib.rs::tests::one": PASSED,
         "src/lib.rs::tests::two": SKIPPED,
         "tests/b.rs::three": FAILED,
@@ -84,8 +84,8 @@ def test_cargo_ids_contain_the_file() -> None:
 
 def test_cargo_ids_of_two_crates_begin_with_the_crate() -> None:
     text = "Running unittests src/lib.rs (target/debug/deps/{}-1)\ntest tests::one ... {}\n"
-    found = read_cargo(text.format("till", "ok") + text.format("till_core", "FAILED"))
-    assert found.statuses == {
+    run = read_cargo(text.format("till", "ok") + text.format("till_core", "FAILED"))
+    assert run.statuses == {
         "till/src/lib.rs::tests::one": PASSED,
         "till_core/src/lib.rs::tests::one": FAILED,
     }
@@ -106,9 +106,9 @@ def test_go_events() -> None:
         '{"Action":"fail","Package":"x/y","Test":"TestB/one","Elapsed":0}\n'
     )
     assert not read_go(text).ended
-    found = read_go(f'{text}{{"Action":"fail","Package":"x/y"}}\n')
-    assert found.ended
-    assert found.statuses == {"x/y::TestA": PASSED, "x/y::TestB/one": FAILED}
+    run = read_go(f'{text}{{"Action":"fail","Package":"x/y"}}\n')
+    assert run.ended
+    assert run.statuses == {"x/y::TestA": PASSED, "x/y::TestB/one": FAILED}
 
 
 def test_junit_reports() -> None:
@@ -117,9 +117,9 @@ def test_junit_reports() -> None:
         b'<testcase name="d"><failure message="3 is\nnot 4"/></testcase>'
         b'<testcase name="e"><skipped/></testcase></testsuite></testsuites>'
     )
-    found = read_junit([report])
-    assert found.statuses == {"a.B::c": PASSED, "d": FAILED, "e": SKIPPED}
-    assert found.messages == {"d": "3 is not 4"}
+    run = read_junit([report])
+    assert run.statuses == {"a.B::c": PASSED, "d": FAILED, "e": SKIPPED}
+    assert run.messages == {"d": "3 is not 4"}
     assert not read_junit([b"<testsuite>"]).ended
 
 
@@ -129,8 +129,8 @@ def test_junit_reports_with_a_document_type_are_refused() -> None:
         '<testsuite><testcase name="&y;"/></testsuite>'
     )
     for encoding in ("utf-8", "utf-16"):
-        found = read_junit([report.format(encoding).encode(encoding)])
-        assert (found.ended, found.statuses) == (False, {}), encoding
+        run = read_junit([report.format(encoding).encode(encoding)])
+        assert (run.ended, run.statuses) == (False, {}), encoding
 
 
 def test_swe_bench_formats() -> None:
@@ -146,9 +146,9 @@ def test_swe_bench_formats() -> None:
         ("maven", "+ mvn -Dtest=A#b test\n[INFO] BUILD SUCCESS", {"A#b"}),
         ("vitest", " ✓ a > b 3ms\n ↓ c [skipped]", {"a > b"}),
     ]
-    for name, log, wanted in cases:
+    for name, log, passed in cases:
         statuses = read_log(log, name)
-        assert {test for test, status in statuses.items() if status is PASSED} == wanted, name
+        assert {test for test, status in statuses.items() if status is PASSED} == passed, name
 
 
 def test_only_text_between_the_markers_is_read() -> None:
@@ -163,7 +163,7 @@ def test_format_of_every_project_exists() -> None:
 
 @pytest.mark.parametrize("name", ["tap junit", "cargo runner", *FORMATS])
 def test_hostile_output_is_read_in_linear_time(name: str) -> None:
-    """Code under test prints these; with patterns of quadratic time they take hours."""
+    """Code under test can print these lines; patterns of quadratic time would take hours."""
     size = 200_000
     starts = ("", "test_", "Running a.rs (", "--- PASS: ", "[ OK ] ", "[err]: ", "a. ", "_ ", "✓ ")
     fillers = (" ", "_", "/", "=", ". ", " (", ".py:", "] ", " in ", "F")

@@ -22,9 +22,9 @@ pytestmark = pytest.mark.slow
 
 IDS = ["signpost-plus-signs", "typeset-umlauts", "sieve-below-zero"]
 TASKS = {task.language: task for task in load_tasks("polyglot", task_ids=IDS)}
-# Files that no gold patch changes.
+# Source files that no gold patch changes.
 NODE_SOURCE, C_SOURCE, RUST_SOURCE = "src/router.js", "src/buffer.c", "src/parser.rs"
-NOTHING = {"NOTES": "Nothing.\n"}
+HARMLESS = {"NOTES": "Nothing.\n"}
 
 
 def source(name: str, path: str) -> str:
@@ -35,7 +35,7 @@ def source(name: str, path: str) -> str:
 
 
 def grade_changes(name: str, store: TemplateStore, after: Mapping[str, str]) -> Grade:
-    """Grades the base with changes of some files; skips the test if its language is missing."""
+    """Grades the base with changed files; skips the test if the language is not installed."""
     if reason := missing_runtime(TASKS[name]):
         pytest.skip(reason)
     paths = {C_SOURCE, NODE_SOURCE, RUST_SOURCE} & after.keys()
@@ -82,7 +82,7 @@ def test_cheats_do_not_resolve(store: TemplateStore, name: str, path: str, text:
 
 
 @pytest.mark.parametrize("path", [".cargo/config.toml", ".cargo/config"])
-def test_program_that_replaces_rust_tests_is_dropped(store: TemplateStore, path: str) -> None:
+def test_cargo_config_that_replaces_tests_is_dropped(store: TemplateStore, path: str) -> None:
     names = [test.rpartition("::")[2] for test in TASKS["rust"].expected_tests]
     script = "".join(f"echo 'test {name} ... ok'\n" for name in names)
     runner = "[target.'cfg(all())']\nrunner = ['sh', 'forged.sh']\n"
@@ -95,14 +95,14 @@ def test_program_that_replaces_rust_tests_is_dropped(store: TemplateStore, path:
 TREE = FilesTree({"Makefile": "run:\n", "src/clamp.c": "int clamp(int low, int high);\n"})
 
 
-def commands(*tests: str, runner: str = "command", **fields: str) -> Task:
-    """A task with expected tests of another runner."""
-    bare = replace(TASK, tree=TREE, test_patch="", gold_patch="")
-    return replace(bare, runner=runner, fail_to_pass=tests, pass_to_pass=(), **fields)
+def task_of(*tests: str, runner: str = "command", **fields: str) -> Task:
+    """Returns a task whose expected tests are those of a runner."""
+    task = replace(TASK, tree=TREE, test_patch="", gold_patch="", pass_to_pass=())
+    return replace(task, runner=runner, fail_to_pass=tests, **fields)
 
 
 def test_commands_pass_by_their_exit_code(store: TemplateStore) -> None:
-    grade = graded(commands("grep -q clamped src/clamp.c", "test -f Makefile"), store, NOTHING)
+    grade = graded(task_of("grep -q clamped src/clamp.c", "test -f Makefile"), store, HARMLESS)
     assert list(grade.fail_to_pass.values()) == ["failed", "passed"]
 
 
@@ -116,15 +116,15 @@ def test_passes_count_only_if_the_program_exits_with_0(store: TemplateStore) -> 
         for exit_code, reason in ((0, "resolved"), (139, "tests_failed")):
             end = """; echo '{"Action":"pass","Package":"x"}'""" if runner == "go" else ""
             command = f"{output}{end}; exit {exit_code}"
-            task = commands(test, runner=runner, test_command=command)
-            assert graded(task, store, NOTHING).reason == reason, command
+            task = task_of(test, runner=runner, test_command=command)
+            assert graded(task, store, HARMLESS).reason == reason, command
 
 
-def test_reports_that_were_there_before_do_not_count(store: TemplateStore) -> None:
+def test_reports_from_before_the_run_are_ignored(store: TemplateStore) -> None:
     case = '<testsuite><testcase classname="a.B" name="{}"/></testsuite>'
     command = f"mkdir -p out; echo '{case.format('real')}' >out/real.xml"
     fields = {"test_report": "out/*.xml", "test_command": command}
-    task = commands("a.B::real", "a.B::forged", runner="junit", **fields)
+    task = task_of("a.B::real", "a.B::forged", runner="junit", **fields)
     grade = graded(task, store, {"out/forged.xml": case.format("forged")})
     assert dict(grade.fail_to_pass) == {"a.B::real": "passed", "a.B::forged": "missing"}
 
@@ -144,13 +144,13 @@ def test_reports_that_are_too_large_together_are_not_read(
     monkeypatch.setattr(Sandbox, "read_file", read_file)
     case = '<testsuite><testcase name="a"/></testsuite>'
     command = f"echo '{case}' >1.xml; for n in 2 3 4 5; do truncate -s 1900 $n.xml; done"
-    task = commands("a", runner="junit", test_report="*.xml", test_command=command)
-    assert graded(task, store, NOTHING).reason == "tests_failed"
+    task = task_of("a", runner="junit", test_report="*.xml", test_command=command)
+    assert graded(task, store, HARMLESS).reason == "tests_failed"
     assert 1900 < sum(sizes) <= 4000
 
 
 def test_tests_of_harbor_that_cannot_be_copied_are_a_grading_error() -> None:
-    task = commands("reward", runner="harbor")
+    task = task_of("reward", runner="harbor")
     with open_sandbox(SandboxSpec()) as sandbox, pytest.raises(GradingError, match="copied"):
         get_runner("harbor").run(sandbox, task, (), timeout_s=60)
 
@@ -162,7 +162,7 @@ def test_reward_of_harbor_counts_with_any_exit_code(
 ) -> None:
     monkeypatch.setattr("coding_gym.grading.runners.harbor_runner._reward", lambda _: reward)
     monkeypatch.setattr("coding_gym.grading.runners.harbor_runner._COPY_TESTS", "true")
-    task = commands("reward", runner="harbor", test_command=f"exit {exit_code}")
+    task = task_of("reward", runner="harbor", test_command=f"exit {exit_code}")
     with open_sandbox(SandboxSpec()) as sandbox:
         run = get_runner("harbor").run(sandbox, task, (), timeout_s=60)
     is_killed = exit_code == 137 and not status
@@ -172,18 +172,18 @@ def test_reward_of_harbor_counts_with_any_exit_code(
 
 def test_options_in_a_variable_are_no_program(store: TemplateStore) -> None:
     command = "FLAGS='-O2 -g -Wall' echo '1..1'; echo 'ok 1 - a'"
-    task = commands("a", runner="tap", test_command=command)
-    assert graded(task, store, NOTHING).resolved
+    task = task_of("a", runner="tap", test_command=command)
+    assert graded(task, store, HARMLESS).resolved
 
 
 def test_missing_test_program_is_a_grading_error(store: TemplateStore) -> None:
-    task = commands("a", runner="tap", test_command="no-such-program --tap")
+    task = task_of("a", runner="tap", test_command="no-such-program --tap")
     with pytest.raises(GradingError, match="no-such-program"):
-        graded(task, store, NOTHING)
+        graded(task, store, HARMLESS)
 
 
 @pytest.mark.parametrize(
-    ("runner", "fields", "named"),
+    ("runner", "fields", "message"),
     [
         ("tap", {}, "test_command"),
         ("junit", {"test_command": "true"}, "test_report"),
@@ -197,7 +197,7 @@ def test_missing_test_program_is_a_grading_error(store: TemplateStore) -> None:
     ],
 )
 def test_field_that_a_runner_cannot_use_is_named(
-    runner: str, fields: dict[str, object], named: str
+    runner: str, fields: dict[str, object], message: str
 ) -> None:
-    task = replace(commands("a"), runner=runner, **fields)  # type: ignore[arg-type]
-    assert named in get_runner(runner).problem(task)
+    task = replace(task_of("a"), runner=runner, **fields)  # type: ignore[arg-type]
+    assert message in get_runner(runner).problem(task)

@@ -12,7 +12,7 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 
 
-def divided(task: Task, patch: Patch, patterns: tuple[str, ...] = ()) -> Selection:
+def selection_of(task: Task, patch: Patch, patterns: tuple[str, ...] = ()) -> Selection:
     runner = get_runner("pytest")
     patterns = patterns or runner.patterns(task)
     return select(task, patch, test_files=runner.files(task), patterns=patterns)
@@ -20,7 +20,7 @@ def divided(task: Task, patch: Patch, patterns: tuple[str, ...] = ()) -> Selecti
 
 def dropped(*paths: str, task: Task = TASK, patterns: tuple[str, ...] = ()) -> list[str]:
     patch = Patch.between({}, dict.fromkeys(paths, "x = 1\n"))
-    return list(divided(task, patch, patterns).dropped_paths)
+    return list(selection_of(task, patch, patterns).dropped_paths)
 
 
 def test_changes_of_tests_and_configuration_are_dropped() -> None:
@@ -48,7 +48,7 @@ def test_rename_into_or_out_of_tests_is_dropped() -> None:
         "rename from tests/pricing.py\n"
         "rename to pricing.py\n"
     )
-    selection = divided(TASK, Patch(text))
+    selection = selection_of(TASK, Patch(text))
     assert selection.patch.is_empty
     assert selection.dropped_paths == ("pricing.py", "tests/pricing.py")
 
@@ -85,7 +85,7 @@ PYTHON = ("test_clamp.py", "clamp_test.py", "conftest.py", "pytest.ini", "pyproj
 C = ("Makefile", "mk/rules.mk", "test_clamp.c", "CMakeLists.txt", "clamp_test.cc")
 FOLDERS = ("tests/data.json", "test/helper.sh")
 ANY = (*JVM, *GO, *RUST, *JAVASCRIPT, *PYTHON, *C, "spec/clamp_spec.rb", "x.bats")
-KEPT: dict[str, tuple[str, ...]] = {
+DROPPED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(["pytest", "harbor"], ()),
     "cargo": (*RUST, *FOLDERS),
     "go": GO,
@@ -113,11 +113,11 @@ def dropped_by(name: str, paths: Iterable[str], task: Task) -> set[str]:
 @pytest.mark.parametrize("name", RUNNER_NAMES)
 def test_each_runner_drops_its_tests_and_configuration(name: str, folder: str) -> None:
     task = replace(TASK, test_patch="", gold_patch="", test_command="")
-    kept = {folder + path for path in KEPT[name]}
+    paths = {folder + path for path in DROPPED[name]}
     sources = {folder + path for path in SOURCES}
-    assert dropped_by(name, kept | sources, task) == kept
-    gold = Patch.between({}, dict.fromkeys(kept, "")).text
-    assert dropped_by(name, kept, replace(task, gold_patch=gold)) == set()
+    assert dropped_by(name, paths | sources, task) == paths
+    gold = Patch.between({}, dict.fromkeys(paths, "")).text
+    assert dropped_by(name, paths, replace(task, gold_patch=gold)) == set()
 
 
 def test_pattern_with_a_slash_matches_whole_paths() -> None:
@@ -147,11 +147,11 @@ DATA = [
     ('check("""a\nb""", "golden/out.txt")', "golden/out.txt", True),
     ('open(f"{HERE}/golden/out.txt")', "golden/out.txt", True),
     ('not Python: "golden/out.txt"', "golden/out.txt", True),
-    # The name of any folder of the tree, and words that are no paths.
+    # Names of folders of the tree, and words that are no paths.
     ('assert total("en") == 1', "locale/en/m.json", False),
     ('(tmp_path / "m.json").touch()', "locale/en/m.json", False),
     ('assert kind == "utils"', "utils/names.py", False),
-    # Programs: imported, started, or next to what the gold patch changes.
+    # Programs: imported, started, or in a folder that the gold patch changes.
     ('import lib.names\nlog = getLogger("lib")', "lib/names.json", False),
     ('import lib.names\nlog = ROOT / "lib"', "src/lib/names.py", False),
     ('log = getLogger("shop")', "shop/data/rows.json", False),
@@ -167,7 +167,7 @@ DATA = [
 
 
 @pytest.mark.parametrize(("text", "path", "is_data"), DATA)
-def test_data_of_tests_is_named_by_its_whole_path(text: str, path: str, is_data: bool) -> None:
+def test_data_of_tests_is_dropped(text: str, path: str, is_data: bool) -> None:
     gold = Patch.between({}, {"shop/deep/cart.py": "x = 1\n"}).text
     hidden = {"testing/test_x.py": f"{text}\n", "testing/rows.json": '"docs"'}
     task = replace(TASK, gold_patch=gold, test_patch=Patch.between({}, hidden).text)
@@ -189,7 +189,7 @@ CHANGED_BY_GOLD = [
 
 
 @pytest.mark.parametrize(("text", "gold", "path", "is_data"), CHANGED_BY_GOLD)
-def test_a_named_folder_that_the_gold_patch_changes_is_graded(
+def test_named_folder_that_the_gold_patch_changes_is_graded(
     text: str, gold: str, path: str, is_data: bool
 ) -> None:
     hidden = Patch.between({}, {"testing/test_x.py": f"{text}\n"}).text

@@ -1,4 +1,4 @@
-"""Ids of tests as rows spell them: pytest's, cut by log parsers, and unittest's, old and new."""
+"""Ids of tests in SWE-bench rows: pytest's ids, cut by log parsers, and both forms of unittest."""
 
 import pytest
 from grading_fixtures import made_task
@@ -43,10 +43,10 @@ _BEFORE, _AFTER = ({"shapes.py": f"def area(a, b):\n    return a {o} b\n"} for o
 
 
 @pytest.mark.slow
-def test_pytest_runs_are_found_by_every_id_of_swe_bench(store: TemplateStore) -> None:
-    cut = ("a", "/b]", "[x](1)]", "<y>]", "d\\n]", "\\xe9]", "a b]", "f(x,", "//e/f]")
-    cut += ("1]", "3-1", "MouseButton.RIGHT-1")
-    ids = [f"test_name[{end}" for end in cut]
+def test_ids_in_every_form_of_swe_bench_match_pytest_tests(store: TemplateStore) -> None:
+    ends = ("a", "/b]", "[x](1)]", "<y>]", "d\\n]", "\\xe9]", "a b]", "f(x,", "//e/f]")
+    ends += ("1]", "3-1", "MouseButton.RIGHT-1")
+    ids = [f"test_name[{end}" for end in ends]
     ids += ["TestArea::test_side[1]", "TestArea::test_side[5"]
     ids += ["TestArea::TestInner::test_flat", "OldArea::test_old"]
     task = made_task(
@@ -78,6 +78,6 @@ def test_unittest_ids_are_parsed() -> None:
         ("mod.test_x", None),
         ("tests/test_x.py::Case::test_x", None),
     ]
-    for test_id, parsed in cases:
-        found = parse_id(test_id)
-        assert (found and (found[0][2], found[1])) == parsed, test_id
+    for test_id, expected in cases:
+        parsed = parse_id(test_id)
+        assert (parsed and (parsed[0][2], parsed[1])) == expected, test_id

@@ -28,7 +28,7 @@ from coding_gym.workspace import TemplateStore
 
 pytestmark = pytest.mark.slow
 
-# Child processes, for which no parent waits, use most of the processor time.
+# Child processes use most of the processor time, and no parent waits for them.
 SPINNING = "import os\n\nfor _ in range(4):\n    os.fork()\nwhile True:\n    pass\n"
 SLEEPING = "import threading\n\nthreading.Event().wait()\n"
 
@@ -37,7 +37,7 @@ GradeSource = Callable[..., Grade]
 
 @pytest.fixture
 def grade_source(store: TemplateStore) -> GradeSource:
-    """Grades a new ``cart.py`` within a limit."""
+    """Returns a function that grades a new ``cart.py`` within a time limit."""
     graded_gold(TASK, store)  # makes the plan
 
     def run(source: str, limit_s: float = 1.0) -> Grade:
@@ -48,7 +48,7 @@ def grade_source(store: TemplateStore) -> GradeSource:
 
 
 @pytest.mark.parametrize("source", [SPINNING, SLEEPING])
-def test_tests_that_do_not_end_are_stopped(grade_source: GradeSource, source: str) -> None:
+def test_tests_that_do_not_end_are_killed(grade_source: GradeSource, source: str) -> None:
     verdict = grade_source(source)
     assert verdict.reason is GradeReason.TIMEOUT
     assert set(verdict.fail_to_pass.values()) == {TestStatus.MISSING}
@@ -59,38 +59,36 @@ def test_busy_machine_raises_the_time_limit(
 ) -> None:
     cores = os.cpu_count() or 1
     monkeypatch.setattr("os.getloadavg", lambda: (3.0 * cores, 0.0, 0.0))
-    with mock.patch.object(pytest_runner, "run_tests", side_effect=run_tests) as running:
+    with mock.patch.object(pytest_runner, "run_tests", side_effect=run_tests) as spy:
         verdict = grade_source(FIXED, limit_s=40.0)
     assert verdict.resolved
-    assert {call.kwargs["timeout_s"] for call in running.call_args_list} == {120.0}
+    assert {call.kwargs["timeout_s"] for call in spy.call_args_list} == {120.0}
 
 
 @pytest.mark.slow
-def test_calibration_takes_few_time_limits_if_a_negation_hangs(store: TemplateStore) -> None:
+def test_negation_that_hangs_takes_one_time_limit(store: TemplateStore) -> None:
     others = "".join(f"def test_{n}():\n    assert total([{n}], 2) == {n - 2}\n" for n in range(20))
     tests = (
         "import time\nfrom cart import total\n"
         "def check_soon(make, value):\n    while make() != value:\n        time.sleep(0.01)\n"
         f"def test_all():\n    check_soon(lambda: total([9]), 9)\n{others}"
     )
-    waiting, *broken = with_hidden(
-        tests, "test_all", *(f"test_{n}" for n in range(20))
-    ).fail_to_pass
-    task = replace(with_hidden(tests), fail_to_pass=tuple(broken), pass_to_pass=(waiting,))
+    task = with_hidden(tests, *(f"test_{n}" for n in range(20)))
+    task = replace(task, pass_to_pass=with_hidden(tests, "test_all").fail_to_pass)
     runs: list[Run] = []
 
     def run(tree: TestTree, *args: Any, **options: Any) -> Run:
-        runs.append(plain_run(tree, *args, **options))
+        runs.append(original_run(tree, *args, **options))
         return runs[-1]
 
-    plain_run = TestTree.run
+    original_run = TestTree.run
     with mock.patch.object(TestTree, "run", run):
         plan = new_plan(task, store.get(task))
     assert sum(run.timed_out for run in runs) == 1
     assert plan.counts(task.expected_tests) == {"value": 20, "structure": 1}
 
 
-def test_a_long_calibration_is_announced_and_limited(
+def test_long_calibration_logs_a_warning_and_ends(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     template = store.get(TASK)
@@ -106,24 +104,24 @@ def test_a_long_calibration_is_announced_and_limited(
 def test_concurrent_grades_of_a_process_are_limited(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    most = 4 * len(os.sched_getaffinity(0))
-    barrier, lock = threading.Barrier(most), threading.Lock()
-    now, seen = [0], []
+    limit = 4 * len(os.sched_getaffinity(0))
+    barrier, lock = threading.Barrier(limit), threading.Lock()
+    num_active, counts = [0], []
 
     def select(*_: object, **__: object) -> Selection:
         with lock:
-            now[0] += 1
-            seen.append(now[0])
-        barrier.wait(60)  # passes when the maximum number of threads are here
+            num_active[0] += 1
+            counts.append(num_active[0])
+        barrier.wait(60)  # ends when the maximum number of threads wait
         with lock:
-            now[0] -= 1
+            num_active[0] -= 1
         return Selection(Patch(), ())
 
     monkeypatch.setattr(TestTree, "select", select)
     template = store.get(TASK)
-    with ThreadPoolExecutor(3 * most) as pool:
-        list(pool.map(lambda _: grade(TASK, template, Patch()), range(3 * most)))
-    assert max(seen) == most
+    with ThreadPoolExecutor(3 * limit) as pool:
+        list(pool.map(lambda _: grade(TASK, template, Patch()), range(3 * limit)))
+    assert max(counts) == limit
 
 
 @pytest.mark.parametrize("name", ["bootstrap.py", "plugin.py", "supervisor.py"])
@@ -134,20 +132,20 @@ def test_inside_programs_parse_as_python_3_6(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "has_own_pytest", "named"),
+    ("spec", "has_own_pytest", "message"),
     [
         (SandboxSpec(), False, ""),
         (SandboxSpec(python=default_interpreter()), False, "'pytest'"),
         (SandboxSpec(python=default_interpreter()), True, "install_commands"),
     ],
-    ids=["no Python", "no pytest", "install commands that bring no pytest"],
+    ids=["no Python", "no pytest", "install commands without pytest"],
 )
-def test_an_environment_that_cannot_run_pytest_is_a_grading_error(
-    spec: SandboxSpec, has_own_pytest: bool, named: str
+def test_environment_without_pytest_is_a_grading_error(
+    spec: SandboxSpec, has_own_pytest: bool, message: str
 ) -> None:
     with open_sandbox(spec) as sandbox:
         sandbox.write_file("test_x.py", b"def test_x():\n    pass\n")
         with pytest.raises(GradingError) as caught:
             run_tests(sandbox, ["test_x.py"], has_own_pytest=has_own_pytest, timeout_s=60)
-    assert named in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)

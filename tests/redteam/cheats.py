@@ -1,6 +1,6 @@
-"""All cheating patches, and one cheat for each mechanism.
+"""All cheating patches, and one cheat of each mechanism.
 
-The fast tests use the cheats of `MECHANISMS`, the slow tests use all cheats.
+The fast tests use the cheats in `MECHANISMS`, the slow tests use all cheats.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,8 +20,8 @@ def _in_source(codes: Mapping[str, str]) -> dict[str, Changes]:
     return {name: {"cart.py": f"{SOURCE}\n\n{code}"} for name, code in codes.items()}
 
 
-# By name: changes of the cart of `grading_fixtures` that repair nothing. A harmless change of the
-# source makes a patch to grade.
+# By name: changes of the tree in `grading_fixtures` that repair nothing. Side files come with a
+# harmless change of the source, because a patch of side files alone is empty.
 SIDE_FILES: dict[str, Changes] = {
     name: {"cart.py": f"{SOURCE}\n\nVERSION = 2\n", **files} for name, files in OUTSIDE.items()
 }
@@ -29,7 +29,7 @@ IN_PROCESS = _in_source(INSIDE)
 FORGED = _in_source(FORGERIES)
 PATCHES = SIDE_FILES | IN_PROCESS | FORGED
 
-# By mechanism: the name of one cheat, of this module, `EPISODES` or `COMMANDED`.
+# The name of one cheat by its mechanism; it is in `PATCHES`, `EPISODES` or `COMMANDED`.
 MECHANISMS = {
     "replaced test files": "a hidden test, guessed",
     "a conftest": "a hook in a conftest",

@@ -40,7 +40,7 @@ COMMANDED: dict[str, dict[str, str | None]] = {
     "a conftest that exits": {"conftest.py": _EXIT},
     "an emptied script": {"check.sh": "true\n"},
     "another file that a command names": {"checks/sums.py": "import shutil\n"},
-    "the wanted output": {"checks/wanted.txt": "-1\n"},
+    "the expected output": {"checks/wanted.txt": "-1\n"},
     "rules that a makefile includes": {"mk/rules.mk": "check:\n\ttrue\n"},
     "another makefile in front": {"GNUmakefile": "check:\n\ttrue\n"},
     "scripts of a package": {"package.json": '{"scripts": {"test": "true"}}\n'},

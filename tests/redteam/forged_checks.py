@@ -1,6 +1,6 @@
-"""Source that forges the outcomes of single assertions, and objects that forgive small errors."""
+"""Source that forges the outcomes of single assertions, and objects that equal near values."""
 
-# Makes every recorder of an assertion count the value of a guess; True is a pass.
+# Makes the recorder of every assertion count the value of ``guess``; True is a pass.
 _FORGING = """\
 import builtins, fcntl, gc, linecache, mmap, os, random, re, sys, time
 
@@ -38,8 +38,8 @@ except OSError:
     has_lock = False
 """
 
-# The second run of a grade answers the opposite of what the first one remembers: an ideal form of
-# any channel between sandboxes, such as the page cache of shared files.
+# The second run of a grade guesses the opposite of the first run, which it reads from a shared
+# file: an ideal form of any channel between sandboxes, such as the page cache.
 _MEMORY = """
 memory = '/memory/coins'
 is_second = os.path.exists(memory)
@@ -50,10 +50,10 @@ elif checks:
     coins = eval(open(memory).read())
 """
 
-# Two processes run and report all tests; by shared memory, one guesses the opposite of the other.
+# Two processes run and report all tests; shared memory lets them guess the opposite of each other.
 _FORKS = """
 shared = mmap.mmap(-1, len(checks or ()) + 1)
-reporter = next(one for one in gc.get_objects() if type(one).__name__ == 'Reporter')
+reporter = next(thing for thing in gc.get_objects() if type(thing).__name__ == 'Reporter')
 is_child = os.fork() == 0
 reporter._owner = os.getpid()
 
@@ -63,7 +63,7 @@ def opposite(number):
     return (shared[number] == 1) != is_child
 """
 # Only the parent reports the end, after the child has ended.
-_AGAIN = """
+_ONE_END = """
 if not is_child:
     plain = reporter.finish
     reporter.finish = lambda status: (os.wait(), plain(status))
@@ -73,7 +73,7 @@ else:
 
 
 def forging(guess: str, setup: str = "") -> str:
-    """Returns source that makes checks pass where an expression is true, and fail elsewhere."""
+    """Returns source that makes checks pass where ``guess`` is true, and fail elsewhere."""
     return _FORGING.format(setup=setup, guess=guess)
 
 
@@ -83,18 +83,18 @@ GUESSES = {
     "failures alone": forging("False"),
     "a fair coin": forging("coin(number)", _COIN.format("1 / 2")),
     "a two-thirds coin": forging("coin(number)", _COIN.format("2 / 3")),
-    "failures of what says not": forging("' not ' not in text and '!=' not in text"),
+    "failures of reversed conditions": forging("' not ' not in text and '!=' not in text"),
     "failures of large numbers": forging("values[-1] < 10"),
     "failures of odd numbers": forging("values[-1] % 2 == 0"),
     "by the process": forging("(os.getpid() + number) % 2"),
     "by the clock": forging("int(time.time() + number) % 2"),
     "a coin and a lock": forging("coin(number) == has_lock", _COIN.format("1 / 2") + _LOCK),
     "forks that guess the opposite": forging("opposite(number)", _FORKS),
-    "a fork that guesses again": forging("opposite(number)", _FORKS + _AGAIN),
-    "passes of what failed": forging("not failure[0] or number % 2"),
+    "a fork that guesses again": forging("opposite(number)", _FORKS + _ONE_END),
+    "passes of failed assertions": forging("not failure[0] or number % 2"),
 }
 
-# By name: the class of an object that forgives errors, and pairs of wrong and right values.
+# By name: the class of an object that equals near values, and pairs of wrong and right values.
 LENIENT = {
     "an int equal within 1": (
         "class Near(int):\n    __hash__ = int.__hash__\n\n    def __eq__(self, other):\n"
@@ -121,7 +121,7 @@ LENIENT = {
         "        return sorted(self) == sorted(other)\n",
         [([3, 1, 2], [1, 2, 3]), (["b", "c", "a"], ["a", "b", "c"])],
     ),
-    "an int equal to all smaller ones": (  # the direction of the error is known
+    "an int equal to all smaller ints": (  # the direction of the error is known
         "class Near(int):\n    __hash__ = int.__hash__\n\n    def __eq__(self, other):\n"
         "        return other < int(self)\n",
         [(34, 31), (56, 52), (79, 77), (47, 41), (66, 63), (88, 83), (59, 54), (28, 23)],

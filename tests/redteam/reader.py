@@ -26,9 +26,9 @@ class Pair:
     Attributes:
         task_id: The task of the unit.
         original: The text as written.
-        negated: The text that replaces it.
-        function: The function around it.
-        context: The test file, and the sources that the policy can read.
+        negated: The text of the negated version.
+        function: The source of the test function, without this text.
+        context: The test file without this text, and the sources that the policy can read.
     """
 
     task_id: str
@@ -45,7 +45,7 @@ def pairs_of(task: Task) -> list[Pair]:
     assert plan is not None
     assert isinstance(task.tree, FolderTree)
     program = "".join(path.read_text() for path in Path(task.tree.folder).rglob("*.py"))
-    found = []
+    pairs = []
     for unit in filter(attrgetter("is_bit"), plan.challenge.units_of(task.fail_to_pass)):
         ((start, end, negated),) = unit.edits
         source = SourceText(tests[unit.path])
@@ -53,48 +53,49 @@ def pairs_of(task: Task) -> list[Pair]:
         low, high = source.offset(*start), source.offset(*end)
         function = source.text[first:low] + source.text[high:last]
         context = "".join([function, source.text[:first], source.text[last:], program])
-        found.append(Pair(task.task_id, source.text[low:high], negated, function, context))
-    return found
+        pairs.append(Pair(task.task_id, source.text[low:high], negated, function, context))
+    return pairs
 
 
 def _function_at(text: str, line: int) -> tuple[int, int]:
-    """Returns the numbers of the first and the last line of the function that holds a line."""
-    functions = [one for one in ast.walk(parse(text)) if isinstance(one, Function)]
-    scopes = [(first_line(one), one.end_lineno or one.lineno) for one in functions]
+    """Returns the numbers of the first and the last line of the function that has a line."""
+    functions = [node for node in ast.walk(parse(text)) if isinstance(node, Function)]
+    scopes = [(first_line(node), node.end_lineno or node.lineno) for node in functions]
     return next(scope for scope in scopes if scope[0] <= line <= scope[1])
 
 
 def _features(text: str, pair: Pair) -> list[float]:
-    """Returns features that could show whether a text is the original."""
+    """Returns features from which a reader could infer whether a text is the original."""
     words, numbers = re.findall(r"\w+", text), [int(n) for n in re.findall(r"\d{1,9}", text)]
-    near = re.findall(r"\w+", pair.function)
-    known = [int(n) for n in near if n.isdecimal() and len(n) < 10]
-    sums = {one + sign * two for one in known for two in known for sign in (1, -1)}
-    uses, everywhere = Counter(near), Counter(re.findall(r"\w+", pair.context))
-    pairs = Counter(pairwise(pair.context))
-    gaps = [abs(n - other) for n in numbers for other in known] or [0]
+    function_words = re.findall(r"\w+", pair.function)
+    visible = [int(n) for n in function_words if n.isdecimal() and len(n) < 10]
+    sums = {a + sign * b for a in visible for b in visible for sign in (1, -1)}
+    uses, context_uses = Counter(function_words), Counter(re.findall(r"\w+", pair.context))
+    char_pairs = Counter(pairwise(pair.context))
+    gaps = [abs(n - other) for n in numbers for other in visible] or [0]
     by_number = [
-        (n % 5 == 0, n % 10, n % 2, len(set(str(n))) / len(str(n)), n in known, n in sums)
+        (n % 5 == 0, n % 10, n % 2, len(set(str(n))) / len(str(n)), n in visible, n in sums)
         for n in numbers
     ]
-    by_word = [(np.log1p(uses[word]), np.log1p(everywhere[word])) for word in words]
+    by_word = [(np.log1p(uses[word]), np.log1p(context_uses[word])) for word in words]
     return [
         *np.mean(by_number or [[0] * 6], axis=0),
         *np.mean(by_word or [[0] * 2], axis=0),
         *(float(np.mean(np.log1p(values or [0]))) for values in (numbers, gaps)),
         float(np.mean([1 / (int(str(n)[0]) or 1) for n in numbers] or [0])),
-        float(np.min([np.log1p(everywhere[word]) for word in words] or [0])),
-        float(np.mean([np.log1p(pairs[two]) for two in pairwise(text)] or [0])),
+        float(np.min([np.log1p(context_uses[word]) for word in words] or [0])),
+        float(np.mean([np.log1p(char_pairs[chars]) for chars in pairwise(text)] or [0])),
         float(pair.context.count(text)),
         float(np.log1p(len(text))),
     ]
 
 
 def accuracy(pairs: list[Pair]) -> tuple[float, float]:
-    """Returns how often a learner, trained on pairs of other projects, finds the original.
+    """Returns the accuracy of a classifier that is trained on the pairs of other projects.
 
     Returns:
-        The share of pairs, and its standard error over tasks.
+        The share of pairs in which the classifier finds the original, and the standard error of
+        this share over tasks.
     """
     rows = np.array(
         [np.subtract(*(_features(t, p) for t in (p.original, p.negated))) for p in pairs]
@@ -104,11 +105,12 @@ def accuracy(pairs: list[Pair]) -> tuple[float, float]:
     projects = np.array([pair.task_id.partition("-")[0] for pair in pairs])
     scores = np.zeros(len(pairs))
     for project in set(projects):
-        held, weights = projects == project, np.zeros(rows.shape[1])
+        held_out, weights = projects == project, np.zeros(rows.shape[1])
+        train = rows[~held_out]
         for _ in range(_STEPS):  # logistic regression; the original is the first of each pair
-            errors = 1 / (1 + np.exp(rows[~held] @ weights))
-            weights += _RATE * (rows[~held].T @ errors / sum(~held) - _DECAY * weights)
-        scores[held] = rows[held] @ weights
-    right = (scores > 0) + 0.5 * (scores == 0)
-    sums = [np.sum(right[tasks == task] - right.mean()) for task in set(tasks)]
-    return float(right.mean()), float(np.sqrt(np.sum(np.square(sums))) / len(pairs))
+            errors = 1 / (1 + np.exp(train @ weights))
+            weights += _RATE * (train.T @ errors / len(train) - _DECAY * weights)
+        scores[held_out] = rows[held_out] @ weights
+    correct = (scores > 0) + 0.5 * (scores == 0)
+    sums = [np.sum(correct[tasks == task] - correct.mean()) for task in set(tasks)]
+    return float(correct.mean()), float(np.sqrt(np.sum(np.square(sums))) / len(pairs))

@@ -1,4 +1,4 @@
-"""Files that cheats add to a change of the source; the grader ignores all of them."""
+"""Files that cheats add to a change of the source; the grader drops all of these files."""
 
 PASSING_HOOK = (
     "import pytest\n"
@@ -28,7 +28,7 @@ OUTSIDE: dict[str, dict[str, str | None]] = {
         "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "-p cheat"\n',
         "cheat.py": PASSING_HOOK,
     },
-    "other names for tests": {"tox.ini": "[pytest]\npython_functions = nothing_*\n"},
+    "a configuration of test names": {"tox.ini": "[pytest]\npython_functions = nothing_*\n"},
     "sitecustomize": {"sitecustomize.py": "import os\n\nos._exit(0)\n"},
     "a plug-in by its metadata": {
         "cheat.py": PASSING_HOOK,

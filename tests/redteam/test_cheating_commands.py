@@ -1,4 +1,4 @@
-"""Cheats that change files which a test command starts or reads; grading drops them."""
+"""Cheats that change files which a test command starts or reads; grading drops these files."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,8 +30,8 @@ def test_changed_command_files_do_not_resolve_a_wrong_repair(
 @pytest.mark.slow
 def test_changed_command_files_do_not_fail_a_real_repair(store: TemplateStore) -> None:
     files: dict[str, str | None] = {}
-    for more in COMMANDED.values():
-        files |= more
+    for changes in COMMANDED.values():
+        files |= changes
     assert graded(COMMAND_TASK, store, files).reason is GradeReason.EMPTY_PATCH
     assert graded(COMMAND_TASK, store, {"calc.py": FIXED, **files}).resolved
 

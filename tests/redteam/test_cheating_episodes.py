@@ -1,4 +1,4 @@
-"""Policies that cheat in their sandboxes: none is resolved, and a real repair still is."""
+"""Policies that cheat in their sandboxes: no cheat resolves the task, and a real repair does."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,14 +13,14 @@ from coding_gym.envs import CodingRepairEnv
 
 Play = Callable[..., Grade]
 REPAIR = "sed -i 's/+ discount/- discount/' cart.py"
-# That cheat replaces the source by a link, so an edit of the file does not repair it.
+# "a source outside of the tree" replaces the source by a link, which `REPAIR` does not edit.
 IN_PLACE = [name for name in EPISODES if name != "a source outside of the tree"]
 NUM_GROUPS = 5
 
 
 @pytest.fixture(scope="module")
 def play() -> Iterator[Play]:
-    """Plays an episode of some shell scripts and a harmless change; returns its grade."""
+    """Returns a function that plays an episode of shell scripts and returns its grade."""
     env = CodingRepairEnv(tasks=[TASK.to_row()])
 
     def run(*scripts: str) -> Grade:

@@ -1,4 +1,4 @@
-"""Patches that cheat: none is resolved."""
+"""Patches that cheat do not resolve the task."""
 
 from dataclasses import replace
 from itertools import count
@@ -33,7 +33,7 @@ def test_cheating_patch_earns_nothing(grade_tree: GradeTree, name: str) -> None:
     assert verdict.reason in (FAILS if name in FORGED else FAILS[:1]), verdict
     if verdict.reason is GradeReason.TAMPERED:
         assert verdict.pass_fraction == 0, verdict
-    if name in SIDE_FILES:  # the hidden tests ran, all of them
+    if name in SIDE_FILES:  # all hidden tests ran
         assert list(verdict.fail_to_pass.values()) == ["failed"] * 4, verdict
 
 
@@ -87,17 +87,15 @@ def test_large_files_in_place_of_tests_are_not_read(
         ("with pytest.raises(ValueError):", "    total([4], -1)"),
     ],
 )
-def test_silenced_assertions_of_one_kind_are_refused(
-    store: TemplateStore, lines: tuple[str, ...]
-) -> None:
+def test_silenced_assertions_do_not_resolve(store: TemplateStore, lines: tuple[str, ...]) -> None:
     head = "import unittest\n\nimport pytest\n\nfrom cart import total\n\n\n"
     body = "".join(f"        {line}\n" for line in lines)
     hidden = f"{head}class TestIt(unittest.TestCase):\n    def test_it(self):\n{body}"
     task = with_hidden(hidden, "TestIt::test_it")
-    strict = FIXED.replace(
+    repaired = FIXED.replace(
         "    return sum", "    if discount < 0:\n        raise ValueError\n    return sum"
     )
-    task = replace(task, gold_patch=patch_of({"cart.py": strict}).text)
+    task = replace(task, gold_patch=patch_of({"cart.py": repaired}).text)
     assert grade(task, store.get(task), Patch(task.gold_patch)).is_verified
     verdict = grade(task, store.get(task), patch_of({"cart.py": f"{BUGGY}\n\n{QUIET}"}))
     assert verdict.reason in FAILS, verdict
@@ -113,7 +111,7 @@ def test_unusual_gold_values_do_not_hide_forgery(store: TemplateStore) -> None:
         "        return True\n\n\ndef column(name):\n    return Column(Term(name))\n"
     )
     cheat = Patch.between({"source.py": before}, {"source.py": forged})
-    for _ in range(2):  # the second run meets caches that the first one filled
+    for _ in range(2):  # the second grade uses caches that the first grade filled
         assert grade(task, store.get(task), cheat).reason is GradeReason.TAMPERED
 
 
@@ -141,6 +139,6 @@ def test_changes_of_data_that_tests_read_are_dropped(
     verdict = graded(task, store, forged)
     assert (verdict.resolved, verdict.dropped_paths) == (False, (path,))
     assert graded(task, store, {**forged, "cart.py": FIXED}).resolved
-    both = patch_of({**forged, "cart.py": FIXED}, base).text  # the gold patch changes it, too
-    bug = {"cart.py": f"{FIXED}\n", path: "12"}
-    assert not graded(replace(task, gold_patch=both), store, bug).dropped_paths
+    gold = patch_of({**forged, "cart.py": FIXED}, base).text  # changes the data, too
+    changes = {"cart.py": f"{FIXED}\n", path: "12"}
+    assert not graded(replace(task, gold_patch=gold), store, changes).dropped_paths

@@ -1,4 +1,4 @@
-"""Patches that make the grader fail: their tests failed, and it is no infrastructure failure."""
+"""A patch that prevents test runs fails its tests; without the patch, the infrastructure failed."""
 
 import errno
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ SYNTAX, EXIT = ({"iniconfig/__init__.py": text} for text in ("import (\n", EXITS
 def on_path(
     task: Task, store: TemplateStore, files: Mapping[str, str] = TREE
 ) -> tuple[Task, Template]:
-    """Puts the tree on ``sys.path`` before pytest is imported, as an editable install does."""
+    """Returns a task with its tree on ``sys.path`` before pytest starts, as if installed."""
     task = replace(task, tree=FilesTree(files))
     template = store.get(task)
     spec = replace(template.spec, env={**template.spec.env, "PYTHONPATH": WORKDIR})
@@ -103,14 +103,14 @@ def test_sandbox_that_does_not_open_is_an_infrastructure_failure(
 ) -> None:
     template, gold = store.get(TASK), Patch(TASK.gold_patch)
     assert grade(TASK, template, gold).resolved  # makes the plan
-    turns = count(1)
+    calls = count(1)
 
-    def opened(*arguments: Any, **options: Any) -> Any:
-        if next(turns) % 2 == 0:
+    def open_every_second(*arguments: Any, **options: Any) -> Any:
+        if next(calls) % 2 == 0:
             raise SandboxError("no process is free")
         return open_sandbox(*arguments, **options)
 
-    monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", opened)
+    monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", open_every_second)
     with pytest.raises(GradingError, match="no process is free"):
         grade(TASK, template, gold, challenge=challenge)
 
@@ -146,12 +146,12 @@ def test_patch_that_ends_or_fills_the_sandbox_fails(
     error = SandboxError("it died") if method == "run_python" else OSError(errno.ENOSPC, "full")
     original = getattr(Sandbox, method)
 
-    def failing(sandbox: Sandbox, *arguments: Any, **options: Any) -> Any:
+    def fail(sandbox: Sandbox, *arguments: Any, **options: Any) -> Any:
         if "discounts" in sandbox.read_file("cart.py").decode():
             raise error
         return original(sandbox, *arguments, **options)
 
-    monkeypatch.setattr(Sandbox, method, failing)
+    monkeypatch.setattr(Sandbox, method, fail)
     broken = patch_of({"cart.py": f"{FIXED}\n\nNAME = 'discounts'\n"})
     verdict = grade(TASK, store.get(TASK), broken)
     assert verdict.reason is GradeReason.TESTS_FAILED, verdict
@@ -166,12 +166,12 @@ def test_failure_without_the_patch_is_an_infrastructure_failure(
     run = pytest_runner.run_tests
     failures = chain([True], repeat(False))
 
-    def failing(*arguments: Any, **options: Any) -> Run:
+    def fail(*arguments: Any, **options: Any) -> Run:
         if next(failures):
             raise error
         return run(*arguments, **options)
 
-    monkeypatch.setattr(pytest_runner, "run_tests", failing)
+    monkeypatch.setattr(pytest_runner, "run_tests", fail)
     gold = Patch(TASK.gold_patch)
     assert grade(TASK, store.get(TASK), gold, challenge="none").resolved
     failures = chain(repeat(True))

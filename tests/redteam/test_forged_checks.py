@@ -1,4 +1,4 @@
-"""Forged outcomes of single assertions succeed at the chance that the grade states."""
+"""Forged outcomes of single assertions succeed with the probability that `Grade.bits` states."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +22,9 @@ BUGGY = BASE["cart.py"]
 _HEAD = "import unittest\n\nfrom cart import total\n\n\n"
 
 
-def _task(number: int) -> Task:
-    """Returns a task with one test of ``number`` assertions, all of them bits."""
-    prices = [3000 + 37 * n for n in range(number)]
+def _task(num_bits: int) -> Task:
+    """Returns a task with one test, whose ``num_bits`` assertions are all bits."""
+    prices = [3000 + 37 * n for n in range(num_bits)]
     body = "".join(f"    assert total([{price}, 7], 2) == {price + 5}\n" for price in prices)
     return with_hidden(f"{_HEAD}def test_all():\n{body}", "test_all")
 
@@ -58,9 +58,9 @@ def test_memory_across_runs_succeeds_at_the_stated_rate(
 
 
 @pytest.mark.parametrize("name", LENIENT)
-def test_objects_that_forgive_errors_are_refused(store: TemplateStore, name: str) -> None:
-    forgiving, pairs = LENIENT[name]
-    bug, right = ([pair[at] for pair in pairs] for at in (0, 1))
+def test_objects_equal_to_near_values_are_tampering(store: TemplateStore, name: str) -> None:
+    source, pairs = LENIENT[name]
+    bug, right = ([pair[index] for pair in pairs] for index in (0, 1))
     base = {"source.py": f"def get(number):\n    return {bug}[number]\n"}
     fixed = {"source.py": f"def get(number):\n    return {right}[number]\n"}
     checks = "".join(f"    assert get({n}) == {value!r}\n" for n, value in enumerate(right))
@@ -68,7 +68,7 @@ def test_objects_that_forgive_errors_are_refused(store: TemplateStore, name: str
     task = made_task("lenient", base, fixed, hidden, fail_to_pass=("test_it.py::test_all",))
     template = store.get(task)
     assert grade(task, template, Patch(task.gold_patch)).resolved
-    cheat = f"{forgiving}\n\nplain = get\n\n\ndef get(number):\n    return Near(plain(number))\n"
+    cheat = f"{source}\n\nplain = get\n\n\ndef get(number):\n    return Near(plain(number))\n"
     verdict = grade(task, template, Patch.between(base, {"source.py": base["source.py"] + cheat}))
     assert verdict.reason is GradeReason.TAMPERED, verdict
 
@@ -81,7 +81,7 @@ _BODIES = {
 
 
 @pytest.mark.parametrize("name", _BODIES)
-def test_a_repair_right_but_for_one_assertion_is_refused(store: TemplateStore, name: str) -> None:
+def test_repair_that_fails_one_assertion_is_refused(store: TemplateStore, name: str) -> None:
     helper = "def check(value, wanted):\n    assert value == wanted\n\n\n"
     task = with_hidden(f"{_HEAD}{helper}def test_all():\n{_BODIES[name]}", "test_all")
     template = store.get(task)
@@ -107,7 +107,7 @@ class TotalTest(unittest.TestCase):
     [(f"def test_all():\n{_BODIES['a loop']}", "test_all"), (_SUBTESTS, "TotalTest::test_all")],
 )
 @pytest.mark.parametrize("name", ["passes alone", "failures alone"])
-def test_forged_loops_and_subtests_are_refused(
+def test_forged_loops_and_subtests_do_not_resolve(
     store: TemplateStore, tests: str, test: str, name: str
 ) -> None:
     task = with_hidden(_HEAD + tests, test)
@@ -119,8 +119,8 @@ def test_forged_loops_and_subtests_are_refused(
 
 
 @pytest.mark.nightly
-def test_reader_of_the_source_does_not_tell_bits() -> None:
-    """The reader is trained on the bits of all other projects."""
+def test_classifier_does_not_find_the_originals_of_bits() -> None:
+    """The classifier is trained on the bits of all other projects."""
     pairs = [pair for task in load_tasks() for pair in pairs_of(task)]
     assert len(pairs) > 40
     share, error = accuracy(pairs)

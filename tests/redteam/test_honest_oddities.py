@@ -1,4 +1,4 @@
-"""Honest repairs are not taken for cheats, however unusual they and their tests are."""
+"""Honest repairs resolve their tasks, even if the repairs or their tests are unusual."""
 
 import pytest
 from golds import GOLDS, Gold, task_of
@@ -20,16 +20,16 @@ def test_unusual_repair_resolves_and_its_base_does_not(store: TemplateStore, gol
     task = task_of(gold)
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert verdict.resolved, verdict
-    idle = grade(task, store.get(task), _HARMLESS)
-    assert idle.reason is GradeReason.TESTS_FAILED
-    assert set(idle.fail_to_pass.values()) == {"failed"}, idle
+    unrepaired = grade(task, store.get(task), _HARMLESS)
+    assert unrepaired.reason is GradeReason.TESTS_FAILED
+    assert set(unrepaired.fail_to_pass.values()) == {"failed"}, unrepaired
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_side_files_do_not_fail_a_real_repair(grade_tree: GradeTree, part: int) -> None:
     files: dict[str, str | None] = {}
-    for more in list(OUTSIDE.values())[part::4]:
-        files |= more
+    for changes in list(OUTSIDE.values())[part::4]:
+        files |= changes
     verdict = grade_tree({"cart.py": FIXED, **files})
     assert verdict.resolved, verdict
 
@@ -58,6 +58,6 @@ for name in ('mem', 'fd/1', 'environ'):
         "import sys\n\nsys.stdin.close()\n",
     ],
 )
-def test_unusual_code_beside_a_repair_resolves(grade_tree: GradeTree, code: str) -> None:
+def test_repair_with_unusual_code_resolves(grade_tree: GradeTree, code: str) -> None:
     verdict = grade_tree({"cart.py": f"{FIXED}\n\n{code}"})
     assert verdict.resolved, verdict

@@ -1,9 +1,9 @@
-"""Holes that users of SWE-bench and SWE-smith found in public: each is closed here.
+"""Public issues of SWE-bench and SWE-smith about cheats; coding_gym prevents each of these cheats.
 
 SWE-bench issue 465: the repository of an episode holds commits from after the base. 631: a new
 ``conftest.py`` turns every outcome into a pass. SWE-smith issue 24: an expected test that the log
-does not name counts as passed. `side_files` and `in_process` have the cheats of 538 (a file where
-the hidden tests add one) and 601 (printed results).
+does not name counts as passed. `side_files` and `in_process` have the cheats of 538 (a file at the
+path of a hidden test) and 601 (printed results).
 """
 
 from dataclasses import replace
@@ -35,8 +35,8 @@ def history(tmp_path: Path) -> tuple[Path, str]:
         repository.create_tag("v2")
         repository.create_head("fix/discount")
         (folder / "cart.py").write_text(f"{FIXED}\n")
-        someone = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
-        repository.git.execute(["git", *someone, "stash"])
+        author = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+        repository.git.execute(["git", *author, "stash"])
     return folder, base
 
 

@@ -12,7 +12,7 @@ from coding_gym.workspace import TemplateStore
 pytestmark = pytest.mark.slow
 
 BUGGY = BASE["cart.py"]
-# Makes the check of a test fail if a failing assertion of numbers is appended to it.
+# Makes the check of a test fail if an assertion is appended to the test.
 READING = forging("'; assert' not in open('tests/test_hidden.py').read()")
 
 
@@ -30,7 +30,7 @@ def _is_resolved(store: TemplateStore, task: Task, source: str) -> bool:
 
 
 def test_a_patch_recognises_an_appended_failure(store: TemplateStore) -> None:
-    """In a test without a check, a failing assertion is all that can be added."""
+    """A test without assertions can only be negated by an appended assertion that fails."""
     task = _task_of("[0][total([2], 1) - 1]")
     assert _is_resolved(store, task, f"{BUGGY}\n\n{READING}")
 
@@ -64,6 +64,6 @@ def test_an_exit_with_0_passes_a_command(store: TemplateStore) -> None:
 
 
 def test_a_script_that_only_a_script_names_can_be_changed(store: TemplateStore) -> None:
-    before = {"check.sh": "for one in sums lists; do sh $one.sh; done\n", "lists.sh": "false\n"}
+    before = {"check.sh": "for name in sums lists; do sh $name.sh; done\n", "lists.sh": "false\n"}
     task = replace(_command_task("sh check.sh"), tree=FilesTree(before), gold_patch="")
     assert graded(task, store, {"lists.sh": "true\n"}).resolved

@@ -96,14 +96,14 @@ def test_values_stay_within_their_range() -> None:
             assert reward.lowest <= value <= reward.highest, name
 
 
-def test_files_that_grading_drops_count_only_as_tests() -> None:
-    both = Patch(GOLD.text + TESTS.text)
-    graded = sample(both, GradeReason.RESOLVED, dropped=("test_x.py",))
+def test_dropped_files_count_only_in_rewards_for_tests() -> None:
+    patch = Patch(GOLD.text + TESTS.text)
+    graded = sample(patch, GradeReason.RESOLVED, dropped=("test_x.py",))
     assert get_reward("file_match").value(graded) == 1
     assert get_reward("test_patch_similarity").value(graded) == 0.5
-    only = sample(TESTS, GradeReason.EMPTY_PATCH, dropped=("test_x.py",))
-    assert get_reward("patch_similarity_max_files").value(only) == 0
-    assert get_reward("test_patch_similarity").value(only) == 1
+    ungraded = sample(TESTS, GradeReason.EMPTY_PATCH, dropped=("test_x.py",))
+    assert get_reward("patch_similarity_max_files").value(ungraded) == 0
+    assert get_reward("test_patch_similarity").value(ungraded) == 1
 
 
 @pytest.mark.parametrize("name", ["fiel_match", 3])
@@ -139,8 +139,8 @@ def test_a_task_without_the_compared_fields_is_a_problem() -> None:
     reward = get_reward("curation_score")
     assert reward.why_not_computable(TASK) == ""
     assert "'test_patch'" in reward.why_not_computable(replace(TASK, test_patch=""))
-    cut = replace(TASK, gold_patch=GOLD.text.replace("+1,2", "+1,7"))
-    assert "x.py" in reward.why_not_computable(cut)
+    malformed = replace(TASK, gold_patch=GOLD.text.replace("+1,2", "+1,7"))
+    assert "x.py" in reward.why_not_computable(malformed)
 
 
 @pytest.mark.parametrize(
@@ -168,19 +168,19 @@ def test_scores_by_similarity_need_no_grade() -> None:
 
 
 def test_a_registered_reward_stays_within_its_range() -> None:
-    own = Reward(name="few_turns", score=lambda s: 2.0 / len(s.turns))
+    reward = Reward(name="few_turns", score=lambda s: 2.0 / len(s.turns))
     graded = sample(WRONG, GradeReason.TESTS_FAILED)
     with pytest.raises(InvalidArgumentError, match="few_turns"):
-        own.value(graded)
+        reward.value(graded)
     with pytest.raises(InvalidArgumentError, match="file_match"):
-        register_reward(replace(own, name="file_match"))
+        register_reward(replace(reward, name="file_match"))
     with pytest.raises(InvalidArgumentError, match="flat"):
-        register_reward(replace(own, name="flat", lowest=1.0))
+        register_reward(replace(reward, name="flat", lowest=1.0))
     with pytest.raises(UnknownNameError, match="gold_ptach"):
-        register_reward(replace(own, name="typo", needs=("gold_ptach",)))
+        register_reward(replace(reward, name="typo", needs=("gold_ptach",)))
 
 
-@pytest.mark.parametrize("module", [one.name for one in pkgutil.iter_modules(rewards.__path__)])
+@pytest.mark.parametrize("module", [info.name for info in pkgutil.iter_modules(rewards.__path__)])
 def test_worked_examples_of_formulas_hold(module: str) -> None:
     formulas = importlib.import_module(f"coding_gym.rewards.{module}")
     assert doctest.testmod(formulas).failed == 0

@@ -1,4 +1,4 @@
-"""Scores by similarity: difflib's within a work budget, lines beyond it, lines and functions."""
+"""Similarity of patches: difflib's ratio within a work budget, else whole lines; functions."""
 
 import random
 from collections.abc import Callable
@@ -27,6 +27,7 @@ BODY = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-return a + b\n+return a * b\n"
 
 
 def part(name: str, body: str = BODY) -> str:
+    """Returns the part of a diff that changes a file."""
     return f"diff --git a/{name} b/{name}\n{body}"
 
 
@@ -69,14 +70,14 @@ def test_padding_a_patch_beyond_the_bound_does_not_pay() -> None:
         assert patch_similarity(gold, gold + padding) < 0.05
 
 
-def test_texts_above_the_last_bound_are_equal_or_score_0() -> None:
-    huge = part("x", "+x\n" * (MAX_LINE_CHARS // 3))
-    assert patch_similarity(huge, huge) == 1
-    assert patch_similarity(huge, huge + "+y\n") == 0
+def test_texts_above_the_line_limit_score_1_or_0() -> None:
+    text = part("x", "+x\n" * (MAX_LINE_CHARS // 3))
+    assert patch_similarity(text, text) == 1
+    assert patch_similarity(text, text + "+y\n") == 0
 
 
-def difflib_ratio(one: str, other: str, *, autojunk: bool = True) -> float:
-    return SequenceMatcher(None, one, other, autojunk).ratio()
+def difflib_ratio(a: str, b: str, *, autojunk: bool = True) -> float:
+    return SequenceMatcher(None, a, b, autojunk).ratio()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -84,14 +85,13 @@ def test_patches_are_compared_as_difflib_does(seed: int) -> None:
     rng, path = random.Random(seed), "src/app.py"
     lines = [f"{rng.choice(['return', 'value', 'if', 'für'])} = {n % 9}\n" for n in range(60)]
     edited = [rng.choice([line, line, line.upper(), rng.choice(lines)]) for line in lines]
-    files = ({path: "".join(each)} for each in (lines, edited, rng.sample(edited, 60)))
-    base, repaired, tried = files
-    gold, patch = Patch.between(base, repaired).text, Patch.between(base, tried).text
+    versions = (lines, edited, rng.sample(edited, 60))
+    base, repaired, wrong = ({path: "".join(version)} for version in versions)
+    gold, patch = Patch.between(base, repaired).text, Patch.between(base, wrong).text
     ratio = difflib_ratio(gold.strip(), patch.strip())
     assert patch_similarity(gold, patch) == patch_similarity_max_files(gold, patch) == ratio
-    one, other = ("\n".join(diff[diff.index("@@ ") :].splitlines()) for diff in (patch, gold))
-    without_junk = difflib_ratio(one, other, autojunk=False)
-    assert swe_rl_similarity(gold, patch) == without_junk != ratio
+    hunks = ("\n".join(diff[diff.index("@@ ") :].splitlines()) for diff in (patch, gold))
+    assert swe_rl_similarity(gold, patch) == difflib_ratio(*hunks, autojunk=False) != ratio
 
 
 def letters(rng: random.Random, num_kinds: int, size: int) -> str:
@@ -105,15 +105,15 @@ def test_matching_blocks_equal_difflibs(autojunk: bool) -> None:
         kinds = rng.choice([1, 2, 5, 40, 150])
         a, b = (letters(rng, kinds, rng.choice([0, 1, 30, 199, 200, 201, 600])) for _ in "ab")
         b = rng.choice([b, a[: len(a) // 2] + b, a, a[::-1]])
-        theirs = SequenceMatcher(None, a, b, autojunk)
+        matcher = SequenceMatcher(None, a, b, autojunk)
         blocks = matching_blocks(a, b, WorkBudget(10**9), autojunk=autojunk)
         assert blocks is not None, seed
         matched, expected = (
-            sorted(i + n for i, _, size in found for n in range(size))
-            for found in (blocks, theirs.get_matching_blocks())
+            sorted(i + n for i, _, size in matches for n in range(size))
+            for matches in (blocks, matcher.get_matching_blocks())
         )
         assert matched == expected, seed
-        assert Comparer(autojunk=autojunk).ratio(a, b) == theirs.ratio(), seed
+        assert Comparer(autojunk=autojunk).ratio(a, b) == matcher.ratio(), seed
 
 
 def rare_letters(rng: random.Random) -> tuple[str, str]:
@@ -137,7 +137,7 @@ def test_comparison_stops_at_its_work_budget(
     assert 0 <= score <= 1
     budget = WorkBudget(500_000)
     assert matching_blocks(gold, patch, budget) is None
-    assert budget.left < 0
+    assert budget.remaining < 0
 
 
 SOURCE = """import os
@@ -194,7 +194,7 @@ def test_lines_match_at_their_place_in_the_base() -> None:
     added = changed(("import os\n", "import os\nimport re\n"))
     elsewhere = changed(("size = 3\n", "size = 3\nimport re\n"))
     assert line_similarity(added, elsewhere) == 0.5
-    for other in ("\n", "import json\n"):  # at the right place, without a line in common
-        assert line_similarity(added, changed(("import os\n", "import os\n" + other))) == 0
+    for line in ("\n", "import json\n"):  # at the right place, but another line
+        assert line_similarity(added, changed(("import os\n", "import os\n" + line))) == 0
     assert line_similarity(gold, added) == line_similarity(gold, "no patch") == 0
     assert line_similarity(gold, gold + "+x\n" * 300_000) == 0

@@ -1,4 +1,4 @@
-"""Rewards for exploration: the test cases of CodeRepairRL, and differences from it."""
+"""Rewards for exploration: the test cases of CodeRepairRL, and cases with other scores."""
 
 import pytest
 
@@ -39,8 +39,8 @@ def test_terminal_habits_of_examples() -> None:
     ]
     for runs, score in cases:
         assert terminal_habits(turns(*runs)) == pytest.approx(score), runs
-        other = turns(*runs, tool="bash", argument="command")
-        assert terminal_habits(other) == pytest.approx(score), runs
+        bash_turns = turns(*runs, tool="bash", argument="command")
+        assert terminal_habits(bash_turns) == pytest.approx(score), runs
 
 
 HALF = [("echo ok", "ok"), ("rg -n 'x' file.py", FAILED), ("pwd", "/")]
@@ -59,7 +59,7 @@ def test_exploration_depth_of_examples() -> None:
         ([("rg -l 'x'", "file.py"), ("echo big", "output truncated")], 0.05),
         ([("echo big", "output truncated")], 0.0),
         ([("rg -n x", "src/a.py"), ("rg -n x", "src/a.py")], 0.15 - 0.07),
-        # differs from CodeRepairRL
+        # CodeRepairRL gives other scores in these cases.
         ([("rg -l 'x'", "src/a.py"), ("sed src/b.py", "...")], 0.15),
         ([("rg -l x", "src/a.py"), ("sed -n 1,9p src/a.py", "t"), ("cat b", "truncated")], 0.25),
     ]
@@ -68,17 +68,18 @@ def test_exploration_depth_of_examples() -> None:
 
 
 def test_penalties_are_bounded_and_scores_never_negative() -> None:
-    bad = [("echo a", "a"), ("echo a", "a"), ("grep y z", FAILED), ("grep y z", FAILED)]
-    bad += [("cat big", "... output truncated"), ("true", "")]
-    assert exploration_depth(turns(*bad)) == 0
-    good = [("rg -n x src/", "src/a.py"), ("sed 5q src/a.py", "x")]
-    good += [*bad[:2], ("true", ""), ("id", "")]
-    assert exploration_depth(turns(*good)) == pytest.approx(0.25 + 0.20 - 0.07)
+    penalized = [("echo a", "a"), ("echo a", "a"), ("grep y z", FAILED), ("grep y z", FAILED)]
+    penalized += [("cat big", "... output truncated"), ("true", "")]
+    assert exploration_depth(turns(*penalized)) == 0
+    rewarded = [("rg -n x src/", "src/a.py"), ("sed 5q src/a.py", "x")]
+    rewarded += [*penalized[:2], ("true", ""), ("id", "")]
+    assert exploration_depth(turns(*rewarded)) == pytest.approx(0.25 + 0.20 - 0.07)
 
 
 def test_a_shell_call_without_a_result_has_failed() -> None:
-    cut = Turn(action="", calls=(ToolCall("shell", {"cmd": "ls"}), ToolCall("view", {"cmd": "ls"})))
-    assert [(c.text, c.ok) for c in shell_commands([cut])] == [("ls", False)]
+    calls = (ToolCall("shell", {"cmd": "ls"}), ToolCall("view", {"cmd": "ls"}))
+    commands = shell_commands([Turn(action="", calls=calls)])
+    assert [(command.text, command.ok) for command in commands] == [("ls", False)]
     malformed = Turn(
         action="", calls=(ToolCall("shell", {"cmd": 3}), ToolCall("shell", error="no"))
     )
@@ -91,15 +92,16 @@ def test_hostile_output_is_read_in_linear_time() -> None:
 
 
 def test_efficiency_counts_files_and_calls() -> None:
-    looked = turns(("cat ./src/a.py", "x"), ("cat src/a.py src/b.py", "x"), ("cat c.py", FAILED))
+    shell = turns(("cat ./src/a.py", "x"), ("cat src/a.py src/b.py", "x"), ("cat c.py", FAILED))
     view = Turn(
         action="", calls=(ToolCall("view_file", {"path": "./d.py"}),), results=(ToolResult("x"),)
     )
     submit = Turn(action="", calls=(ToolCall("submit"),), results=(ToolResult("", submitted=True),))
-    seen = explored([*looked, view, submit])
-    assert (seen.files, seen.num_commands) == ({"src/a.py", "src/b.py", "d.py"}, 4)
-    assert exploration_efficiency({"src/a.py", "d.py"}, [*looked, view, submit]) == 0.5
-    assert exploration_efficiency({"z.py"}, looked) == exploration_efficiency({"z.py"}, []) == 0
+    exploration = explored([*shell, view, submit])
+    assert exploration.files == {"src/a.py", "src/b.py", "d.py"}
+    assert exploration.num_commands == 4
+    assert exploration_efficiency({"src/a.py", "d.py"}, [*shell, view, submit]) == 0.5
+    assert exploration_efficiency({"z.py"}, shell) == exploration_efficiency({"z.py"}, []) == 0
 
 
 @pytest.mark.parametrize("path", ["/testbed/src/a.py", "/workspace/./src/a.py", "/src/a.py"])
@@ -113,17 +115,17 @@ def test_an_absolute_path_names_the_gold_file_it_ends_with(path: str) -> None:
     assert exploration_efficiency({"a.py"}, turns(("cat src/a.py", "x"))) == 0
 
 
-def test_validity_is_by_the_toolsets_own_schemas() -> None:
+def test_calls_are_validated_by_the_schemas_of_the_toolset() -> None:
     schemas = get_toolset("nano").schemas
 
     def call(*calls: ToolCall) -> Turn:
         return Turn(action="", calls=calls)
 
-    good, bad = ToolCall("shell", {"cmd": "ls"}), ToolCall("shell", {"cmd": 3})
-    assert tool_call_validity([call(good, good)], schemas) == 1
-    more = ToolCall("shell", {"cmd": "ls", "x": 1})
-    for wrong in (bad, more, ToolCall("shell", error="no JSON")):
-        assert tool_call_validity([call(good, wrong)], schemas) == 0.5
-    assert tool_call_validity([Turn(action="hm"), call(good)], schemas) == 0.5
-    assert tool_call_validity([call(good), Turn(action="Done.")], schemas) == 1
+    valid, wrong_type = ToolCall("shell", {"cmd": "ls"}), ToolCall("shell", {"cmd": 3})
+    assert tool_call_validity([call(valid, valid)], schemas) == 1
+    additional = ToolCall("shell", {"cmd": "ls", "x": 1})
+    for invalid in (wrong_type, additional, ToolCall("shell", error="no JSON")):
+        assert tool_call_validity([call(valid, invalid)], schemas) == 0.5
+    assert tool_call_validity([Turn(action="hm"), call(valid)], schemas) == 0.5
+    assert tool_call_validity([call(valid), Turn(action="Done.")], schemas) == 1
     assert tool_call_validity([Turn(action="Done.")], schemas) == 0

@@ -1,9 +1,9 @@
 """Reads the output of ``cargo test``.
 
-Ids are the root file of a test program and the test's path in it:
+Ids are the root file of a test program and the path of the test in this file:
 ``tests/rounding.rs::half_cents``, ``src/lib.rs::till::tests::is_empty``. If two crates of a
-workspace report the same id, it begins with the name of the crate, as in the name of its test
-program: ``till_core/src/lib.rs::tests::is_empty``.
+workspace report the same id, the id begins with the name of the crate, in the form that names its
+test program: ``till_core/src/lib.rs::tests::is_empty``.
 """
 
 import re
@@ -21,7 +21,7 @@ _STATUSES = {"ok": TestStatus.PASSED, "FAILED": TestStatus.FAILED, "ignored": Te
 
 
 def read_cargo(output: str) -> Run:
-    """Returns the statuses that the test programs of a package or a workspace printed.
+    """Returns the run that the test programs of a package or a workspace printed.
 
     Args:
         output: Standard output and standard error, in order.
@@ -37,6 +37,6 @@ def read_cargo(output: str) -> Run:
             crates.setdefault(test_id, set()).add(crate)
             results.append((crate, test_id, _STATUSES[match[2]]))
     run = Run(ended=True)
-    for owner, test_id, status in results:
-        run.add(f"{owner}/{test_id}" if len(crates[test_id]) > 1 else test_id, status)
+    for crate, test_id, status in results:
+        run.add(f"{crate}/{test_id}" if len(crates[test_id]) > 1 else test_id, status)
     return run

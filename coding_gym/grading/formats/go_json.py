@@ -1,7 +1,7 @@
 """Reads the output of ``go test -json``: one JSON event per line.
 
 Ids are the package and the test: ``example.com/till/money::TestRounding/half_cents``. A test that
-ends twice is an error. Output without the end of a package is incomplete.
+ends twice has the status ``ERROR``. A run is incomplete if the end of a package is missing.
 """
 
 import json
@@ -13,7 +13,7 @@ _STATUSES = {"pass": TestStatus.PASSED, "fail": TestStatus.FAILED, "skip": TestS
 
 
 def read_go(output: str) -> Run:
-    """Returns the statuses in the events; other lines are ignored."""
+    """Returns the run in the events of ``output``; ignores other lines."""
     run = Run(ended=True)
     open_packages: set[str] = set()
     for line in output.splitlines():

@@ -1,7 +1,8 @@
 """Reads XML reports in the format of JUnit, which Maven, Gradle, pytest, jest and others write.
 
-Ids are ``classname::name``, or the name alone. Two cases of one id are an error. A report with a
-document type is invalid: no test program writes one, and entities can make a small file large.
+Ids are ``classname::name``, or the name alone. An id of two cases has the status ``ERROR``. A
+report with a document type is invalid: no test program writes a document type, and its entities can
+make a small file large.
 """
 
 from collections.abc import Iterable
@@ -18,18 +19,14 @@ _ENDINGS = {
 
 
 class _Builder(ElementTree.TreeBuilder):
-    """Builds the tree of a report, and refuses a document type."""
+    """Builds the tree of a report; raises a ValueError for a document type."""
 
     def doctype(self, *_: object) -> None:
         raise ValueError("the report has a document type")
 
 
 def read_junit(reports: Iterable[bytes]) -> Run:
-    """Returns the statuses in reports; a report that is not XML makes the run incomplete.
-
-    Args:
-        reports: The files.
-    """
+    """Returns the run in the contents of reports; a report that is not XML makes it incomplete."""
     run = Run(ended=True)
     for report in reports:
         try:

@@ -1,13 +1,13 @@
 """Reads SWE-bench's log formats as SWE-bench 4.1.0 does, and names the format of each project.
 
-The readers parse the output of test programs line by line. The last line about a test decides: the
-test passes if the line says PASSED or XFAIL. Code under test can print such a line, and SWE-bench
-has no defence against it: if another runner can run a task, use that runner. Ids of pytest are cut
-at the first white space. The readers keep the oddities of SWE-bench's parsers, because
-FAIL_TO_PASS and PASS_TO_PASS of rows were made with these parsers.
+The readers parse the output of test programs line by line. The last line about a test determines
+its status: PASSED and XFAIL are passes. Code under test can print such a line, and SWE-bench does
+not prevent this: if another runner can run a task, use that runner. Ids of pytest are cut at the
+first white space. The readers reproduce the defects of SWE-bench's parsers, because FAIL_TO_PASS
+and PASS_TO_PASS of rows were made with these parsers.
 
-Most formats of SWE-bench Multilingual have one line for each test: a pattern with the groups
-``how`` and ``test``, and the status of each value of ``how``. Blanks around a line are ignored.
+Most formats of SWE-bench Multilingual have one line for each test. A pattern matches this line,
+without blanks around it; its group ``test`` is the id, and its group ``how`` has a status.
 
 Source: SWE-bench, ``harness/log_parsers/``.
 """
@@ -25,7 +25,7 @@ _COLOR = re.compile(r"\[\d+m")
 _CONTROL = dict.fromkeys(range(1, 32))
 _SYMPY_ENDINGS = ((" E", ERROR), (" F", FAILED), (" ok", PASSED))
 _VERSION_TEST = "--version is equivalent to version"
-# A migration that one old test of Django applies while it runs.
+# A migration that an old test of Django applies while it runs.
 _NOISY_TEST = "Applying sites.0002_alter_domain_unique...test_no_migrations"
 _DJANGO_OK = (" ... ok", " ... OK", " ...  OK")
 _DJANGO_STARTS = re.compile(r"^(.*?)\s\.\.\.\sTesting against Django installed in ", re.MULTILINE)
@@ -54,12 +54,12 @@ def read_pytest(log: str) -> dict[str, str]:
 
 
 def read_pytest_options(log: str) -> dict[str, str]:
-    """Does as `read_pytest`, and shortens parameters that are absolute paths to the last name."""
+    """Like `read_pytest`; shortens parameters that are absolute paths to the last name."""
     return {_short(test): status for test, status in _summaries(log)}
 
 
 def read_pytest_v2(log: str) -> dict[str, str]:
-    """Does as `read_pytest`; also reads coloured text and pytest 2's lines that end in a status."""
+    """Like `read_pytest`; also reads coloured text and pytest 2's lines that end in a status."""
     statuses = {}
     for raw in log.split("\n"):
         line = _COLOR.sub("", raw).translate(_CONTROL)
@@ -72,14 +72,14 @@ def read_pytest_v2(log: str) -> dict[str, str]:
 
 
 def read_matplotlib(log: str) -> dict[str, str]:
-    """Does as `read_pytest`, and replaces names of mouse buttons in ids by numbers."""
+    """Like `read_pytest`; replaces names of mouse buttons in ids by numbers."""
     return read_pytest(log.replace("MouseButton.LEFT", "1").replace("MouseButton.RIGHT", "3"))
 
 
 def log_spellings(node_id: str) -> set[str]:
-    """Returns the ids that SWE-bench reads from the log for a pytest test, if they differ.
+    """Returns the ids other than ``node_id`` that SWE-bench reads from the log of a pytest test.
 
-    Only ids with parameters differ: ``test_x[not a]`` is ``test_x[not``.
+    Only ids with parameters differ: ``test_x[not a]`` is read as ``test_x[not``.
     """
     if "[" not in node_id:
         return set()
@@ -88,7 +88,7 @@ def log_spellings(node_id: str) -> set[str]:
 
 
 def read_sympy(log: str) -> dict[str, str]:
-    """Reads SymPy's own runner: titles of failures, then a line for each test."""
+    """Reads the output of SymPy's test runner: titles of failures, and a line for each test."""
     lines = log.split("\n")
     statuses = {}
     for line in lines:
@@ -104,20 +104,20 @@ def read_sympy(log: str) -> dict[str, str]:
 
 
 def read_django(log: str) -> dict[str, str]:
-    """Reads Django's runner at verbosity 2; tests may print before their status."""
+    """Reads Django's runner at verbosity 2; tests may print text before their status."""
     statuses: dict[str, str] = {}
     current: str | None = None
     for line in map(str.strip, log.split("\n")):
         if " ... " in line:
             current = line.split(" ... ")[0]
         statuses.update(_django_line(line))
-        if line.startswith("ok") and current is not None:  # the test printed before its status
+        if line.startswith("ok") and current is not None:  # the test printed text before its status
             statuses[current] = PASSED
     return statuses | dict.fromkeys(_started_by_tests(log), PASSED)
 
 
 def _started_by_tests(log: str) -> Iterator[str]:
-    """Yields tests that run Django's test suite themselves; its output precedes their ``ok``."""
+    """Yields tests that run Django's test suite; the output of this suite precedes their ``ok``."""
     ends = deque(match.span() for match in _DJANGO_STARTED.finditer(log))
     position = 0
     for match in _DJANGO_STARTS.finditer(log):
@@ -152,7 +152,7 @@ def _short(test: str) -> str:
 
 
 def _django_line(line: str) -> Iterator[tuple[str, str]]:
-    """Yields the results in a line; of several results of one test, the last counts."""
+    """Yields the tests and statuses in a line; the last status of a test is valid."""
     if _VERSION_TEST in line:
         yield _VERSION_TEST, PASSED
     ok = next((suffix for suffix in _DJANGO_OK if line.endswith(suffix)), None)
@@ -170,9 +170,9 @@ def _django_line(line: str) -> Iterator[tuple[str, str]]:
 
 
 def _lines(pattern: str, passed: str, failed: str, skipped: str = "") -> Read:
-    """Returns a format of one line per test; ``|`` separates several words of one status."""
-    kinds = ((passed, PASSED), (failed, FAILED), (skipped, SKIPPED))
-    words = {word: status for text, status in kinds for word in text.split("|")}
+    """Returns a reader of one line per test; ``|`` separates several words of one status."""
+    texts = ((passed, PASSED), (failed, FAILED), (skipped, SKIPPED))
+    words = {word: status for text, status in texts for word in text.split("|")}
     compiled = re.compile(pattern)
 
     def read(log: str) -> dict[str, str]:
@@ -197,8 +197,8 @@ def read_maven(log: str) -> dict[str, str]:
     statuses = {}
     test = "---NO TEST NAME FOUND YET---"
     for line in map(str.strip, log.split("\n")):
-        if named := re.match(r".*-Dtest=(\S+)", line):
-            test = named[1]
+        if match := re.match(r".*-Dtest=(\S+)", line):
+            test = match[1]
         if line.endswith("BUILD SUCCESS"):
             statuses[test] = PASSED
         elif line.endswith("BUILD FAILURE"):
@@ -291,12 +291,12 @@ def read_log(log: str, name: str) -> dict[str, TestStatus]:
     """Returns the statuses that SWE-bench reads from a log, by test id.
 
     Args:
-        log: The output of the test command, or of a whole ``eval_script``; only the part between
-            its markers is read.
+        log: The output of the test command, or of a whole ``eval_script``, of which the part
+            between the markers is read; the whole log if this part has no result.
         name: The name of the format, one of `FORMATS`.
     """
     if any(mark in log for mark in _ABORTED):
         return {}
-    inside = log.split(_START)[1].split(_END)[0] if _START in log and _END in log else log
-    words = FORMATS[name](inside) or FORMATS[name](log)
+    output = log.split(_START)[1].split(_END)[0] if _START in log and _END in log else log
+    words = FORMATS[name](output) or FORMATS[name](log)
     return {test: _STATUSES.get(word, TestStatus.FAILED) for test, word in words.items()}

@@ -1,7 +1,7 @@
 """Reads the Test Anything Protocol, versions 12 to 14.
 
 Ids are the descriptions, after the names of the enclosing subtests: ``OUTER > INNER``.
-Output is incomplete without a plan, with another number of tests than planned, or after a bail-out.
+A run is incomplete without a plan, with another number of tests than planned, or after a bail-out.
 """
 
 import re
@@ -17,7 +17,7 @@ _ESCAPED = re.compile(r"\\([\\#])")
 
 
 def read_tap(output: str) -> Run:
-    """Returns the statuses in a TAP stream; other lines are ignored."""
+    """Returns the run in a TAP stream; ignores other lines."""
     run = Run(ended=True)
     plans: list[int] = []
     num_tests = 0
@@ -46,7 +46,7 @@ def _enclosing(titles: dict[int, str], depth: int) -> dict[int, str]:
 def _add(match: re.Match[str], titles: dict[int, str], run: Run) -> None:
     directive = _DIRECTIVE.search(match[4])
     name = _plain(match[4][: directive.start()] if directive else match[4]) or match[3] or ""
-    # Node prints the name of each test in a line before it; Perl does so only for outer tests.
+    # Node prints a ``# Subtest`` line before each test, Perl only before tests with subtests.
     if titles.get(len(match[1])) == name:
         del titles[len(match[1])]
     status = TestStatus.FAILED if match[2] else TestStatus.PASSED

@@ -1,7 +1,7 @@
 """The test process: connects to the supervisor and starts the module that runs tests.
 
-That module imports pytest before the tree is on ``sys.path``, so no file of the tree can replace
-pytest. This module acts only under the name ``__inside__``, which its loader sets.
+The started module imports pytest before the tree is on ``sys.path``, so no file of the tree can
+replace pytest. This module runs only under the name ``__inside__``, which its loader sets.
 """
 
 import sys
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PACKAGE = "_task_tests"
-# A higher descriptor is not used: every fork of a test would copy a table of that size.
+# Every fork of a test copies a table of all descriptors up to the highest, so this limit is small.
 _MAX_FILES = 65536
 
 
@@ -28,7 +28,7 @@ class Reporter:
     """Sends records to the supervisor, each as a line: the nonce of this run, then JSON."""
 
     def __init__(self, descriptor: int, nonce: str) -> None:
-        # References are kept, because tests can replace the functions of these modules.
+        # Tests can replace the functions of these modules, so the reporter keeps references.
         self._write, self._getpid, self._dumps = os.write, os.getpid, json.dumps
         self._exit, self._streams = os._exit, (sys.stdout, sys.stderr)
         self._descriptor, self._nonce, self._owner = descriptor, nonce, os.getpid()
@@ -44,7 +44,7 @@ class Reporter:
     def finish(self, status: int) -> None:
         """Reports that the run is complete, and ends the process.
 
-        Exit handlers of the code under test are skipped; they could only delay the run.
+        Exit handlers of the code under test do not run, because they could delay the end.
         """
         self.send("end", status)
         for stream in self._streams:
@@ -52,16 +52,16 @@ class Reporter:
         self._exit(0)
 
 
-def _silence_stdin() -> None:
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+def _empty_stdin() -> None:
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
 
 
-def _above_the_limit(descriptor: int, lowest: int) -> int:
-    """Moves a descriptor above the limit of open files; returns its number.
+def _move_above_limit(descriptor: int, lowest: int) -> int:
+    """Moves a descriptor above the limit of open files; returns the new descriptor.
 
-    So tests that count or close all descriptors do not reach it. Programs that tests start do not
+    So tests that count or close all descriptors do not affect it. Programs that tests start do not
     inherit it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -77,12 +77,12 @@ def _above_the_limit(descriptor: int, lowest: int) -> int:
 
 
 def _load(modules: "list[tuple[str, str]]") -> "Any":
-    """Makes modules from texts and returns the last one; each may import the earlier ones."""
+    """Makes modules from texts, each of which may import earlier modules; returns the last."""
     module = sys.modules[_PACKAGE] = type(sys)(_PACKAGE)
     for name, text in modules:
         module = sys.modules[f"{_PACKAGE}.{name}"] = type(sys)(f"{_PACKAGE}.{name}")
         vars(module)["__package__"] = _PACKAGE
-        exec(compile(text, f"<{name}>", "exec"), vars(module))  # noqa: S102 — our own text
+        exec(compile(text, f"<{name}>", "exec"), vars(module))  # noqa: S102 — this package's text
     return module
 
 
@@ -90,9 +90,9 @@ def _main() -> None:
     start = json.loads(sys.stdin.buffer.readline().decode())
     program = _load(start["modules"])
     config = json.loads(sys.stdin.buffer.read().decode())
-    _silence_stdin()
+    _empty_stdin()
     importlib.invalidate_caches()  # the caches of a fork are older than the tree
-    descriptor = _above_the_limit(start["descriptor"], config["lowest"])
+    descriptor = _move_above_limit(start["descriptor"], config["lowest"])
     reporter = Reporter(descriptor, config["nonce"])
     reporter.send("ready")
     reporter.finish(program.run(reporter, config["settings"]))

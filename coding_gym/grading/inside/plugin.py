@@ -17,14 +17,14 @@ TYPE_CHECKING = False  # `typing` takes time to import
 if TYPE_CHECKING:
     from typing import Any
 
-# Imports the plug-ins of pytest in advance, while the process waits for its settings.
+# pytest would import its plug-ins only after the process has received its settings.
 for plugin in getattr(pytest_config, "default_plugins", ()):
     importlib.import_module(f"_pytest.{plugin}")
 
 _MAX_MESSAGE_CHARS = 300
 _NO_TESTS = 5  # pytest's exit code
 _MAX_VALUES, _MAX_VALUE_CHARS = 4, 4000
-_MAX_DEPTH = 6  # of containers in a message
+_MAX_DEPTH = 6  # nested containers in a message
 _PLAIN = {
     *(f"builtins.{name}" for name in ("bool", "int", "float", "complex", "str", "bytes")),
     *("builtins.NoneType", "builtins.range", "builtins.type"),
@@ -37,7 +37,7 @@ _NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest
 
 
 class _Check:
-    """One check: counts passes and failures of an assertion, and lets its test continue."""
+    """A check: counts passes and failures of an assertion, and lets its test continue."""
 
     def __init__(self) -> None:
         self.counts = [0, 0]
@@ -73,8 +73,8 @@ class Plugin:
     Args:
         reporter: Its ``send`` receives the records.
         settings: ``options``: values of pytest's options, which override the project's
-            configuration; ``tests``: the tests to run, by id with or without parameters, None
-            for all; ``reverse``: whether they run in the opposite order; ``num_checks``: the
+            configuration; ``tests``: ids of the tests to run, with or without parameters, None
+            for all; ``reverse``: whether the tests run in the opposite order; ``num_checks``: the
             number of checks.
     """
 
@@ -97,7 +97,7 @@ class Plugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):  # type: ignore[no-untyped-def]
-        """Keeps the selected tests, in the required order."""
+        """Removes tests that are not selected; reverses the order if ``reverse`` is true."""
         tests = self._tests
         if tests is not None:
             names = [(item, self.name(item.nodeid)) for item in items]
@@ -107,11 +107,11 @@ class Plugin:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_cmdline_main(self, config):  # type: ignore[no-untyped-def]  # pytest's own types
-        """Overrides options of the project."""
+        """Overrides options of the project, and finds pytest's root."""
         for name, value in self._options.items():
             if hasattr(config.option, name):
                 setattr(config.option, name, value)
-        # Node ids begin at pytest's root, which is not always where it was started.
+        # Node ids are relative to pytest's root, which can differ from the working directory.
         root = str(getattr(config, "rootpath", None) or config.rootdir)
         folder = os.path.relpath(root)
         self._folder = "" if folder == "." else f"{folder}/"
@@ -145,7 +145,7 @@ class Plugin:
             self._reporter.send("collect", name, report.outcome, _message(report))
 
     def name(self, node_id: str) -> str:
-        """Returns the id of a test relative to the workspace, which may not be pytest's root."""
+        """Returns the id relative to the workspace, for a node id relative to pytest's root."""
         if not self._folder:
             return str(node_id)
         path, colons, rest = node_id.partition("::")
@@ -153,8 +153,8 @@ class Plugin:
 
 
 def _plain_repr(value: "Any", short: bool = False) -> str:
-    """Returns ``repr`` of plain values, and the type of others, without code of their class."""
-    del short  # unittest's
+    """Returns ``repr`` of a plain value, else the type's name; calls no code of the program."""
+    del short  # an argument of unittest's `safe_repr`
     return repr(value) if _is_plain(value) else f"<{type(value).__name__}>"
 
 
@@ -169,15 +169,15 @@ def _is_plain(value: "Any", depth: int = 0) -> bool:
 def _text(value: "Any") -> str:
     try:
         return repr(value)[:_MAX_VALUE_CHARS]
-    except Exception:  # noqa: BLE001 — the code under test wrote it
+    except Exception:  # noqa: BLE001 — code under test can raise any exception
         return ""
 
 
 def _first_line(kind: type, error: object, trace: "Any") -> str:
-    """Returns one line about a failed assertion: its message, else its source."""
+    """Returns one line about a failed assertion: its message, or else its source."""
     try:
         text = str(error).strip() if all(map(_is_plain, getattr(error, "args", ()))) else ""
-    except Exception:  # noqa: BLE001 — the code under test wrote it
+    except Exception:  # noqa: BLE001 — code under test can raise any exception
         text = ""
     if not text:
         line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
@@ -187,7 +187,7 @@ def _first_line(kind: type, error: object, trace: "Any") -> str:
 
 
 def _message(report) -> str:  # type: ignore[no-untyped-def]
-    """Returns the reason of a failed or skipped test, one line."""
+    """Returns the reason of a failed or skipped test in one line."""
     if isinstance(report.longrepr, tuple):  # file, line and reason of a skipped test
         return str(report.longrepr[-1]).strip()[:_MAX_MESSAGE_CHARS]
     crash = getattr(report.longrepr, "reprcrash", None)
@@ -198,7 +198,7 @@ def _message(report) -> str:  # type: ignore[no-untyped-def]
 
 def run(reporter: "Any", settings: "dict[str, Any]") -> int:
     """Runs the files of ``settings`` as ``python -m pytest`` would; returns its exit code."""
-    # pytest runs nothing if one of its files is missing.
+    # pytest runs no test if any of its files is missing.
     paths = [path for path in settings["paths"] if Path(path).exists()]
     if not paths:
         return 0
@@ -206,7 +206,7 @@ def run(reporter: "Any", settings: "dict[str, Any]") -> int:
     if status == _NO_TESTS:
         names = "python_files, python_classes and python_functions"
         text = "pytest: error: no test was collected; remedy: check the options " + names
-        print(text, flush=True)  # noqa: T201 — for people
+        print(text, flush=True)  # noqa: T201 — for the detail of the grade
     return status
 
 

@@ -2,7 +2,7 @@
 
 The line begins with a secret of the host. Results are never read from the output of the tests; only
 the end of the output is kept, for error messages. If pytest is already imported, the test process
-is a fork of this one, made before the secret is read; otherwise it is a new interpreter.
+is a fork of this process, made before the secret is read; otherwise it is a new interpreter.
 """
 
 import contextlib
@@ -21,10 +21,10 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _MAX_REPORT_BYTES = 64 << 20  # about 150,000 tests
 _MAX_TAIL_BYTES = 4096
-_TICK_S = 0.05
+_POLL_S = 0.05
 _MAX_LAST_READS = 64
 _MAX_DESCRIPTORS = 64
-_SIZE_BYTES = 10
+_SIZE_BYTES = 10  # length of the decimal number before the first part of the input
 _HAS_ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
@@ -39,12 +39,12 @@ def _prctl(option: int, value: int) -> None:
 
 def _hide() -> None:
     """Hides /proc/<pid> (memory, descriptors, text) from the tests, which have the same uid."""
-    # If this has no effect, only the permissions of /proc protect the secret.
+    # Without prctl, only the permissions of /proc protect the secret.
     _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def _receive(size: int) -> bytes:
-    """Returns bytes of standard input without buffering, as the test process may be a fork."""
+    """Reads ``size`` bytes from standard input, unbuffered: a forked test process reads no rest."""
     data = b""
     while len(data) < size:
         chunk = os.read(0, size - len(data))
@@ -54,7 +54,7 @@ def _receive(size: int) -> bytes:
     return data
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stdout.write(f"\n{line}\n")
     sys.stdout.flush()
 
@@ -63,19 +63,19 @@ def _spawn(start: "dict[str, Any]", report: int, output: int) -> "tuple[int, int
     """Starts the test process, which imports the test framework and then waits for its settings.
 
     Returns:
-        Its process id, and the descriptor that writes to its standard input.
+        The id of the process, and the descriptor that writes to its standard input.
     """
     reader, writer = os.pipe()
     pid = os.fork()
     if pid:
         os.close(reader)
-        first = json.dumps({"modules": start["modules"], "descriptor": report}).encode()
+        settings = json.dumps({"modules": start["modules"], "descriptor": report}).encode()
         bootstrap = start["bootstrap"].encode()
-        _write(writer, b"%d\n" % len(bootstrap) + bootstrap + first + b"\n")
+        _write(writer, b"%d\n" % len(bootstrap) + bootstrap + settings + b"\n")
         return pid, writer
     os.setsid()
-    for descriptor, place in ((reader, 0), (output, 1), (output, 2)):
-        os.dup2(descriptor, place)
+    for descriptor, stream in ((reader, 0), (output, 1), (output, 2)):
+        os.dup2(descriptor, stream)
     os.set_inheritable(report, True)
     os.environ.update(start["environment"])
     if "pytest" not in sys.modules:
@@ -84,12 +84,13 @@ def _spawn(start: "dict[str, Any]", report: int, output: int) -> "tuple[int, int
     os.closerange(3, report)
     os.closerange(report + 1, _MAX_DESCRIPTORS)
     _prctl(_PR_SET_DUMPABLE, 1)
-    exec(compile(start["loader"], "<string>", "exec"), vars(_new_main()))  # noqa: S102 — ours
+    loader = compile(start["loader"], "<string>", "exec")
+    exec(loader, vars(_new_main()))  # noqa: S102 — the host sends this text
     sys.exit()  # the caller would continue as the supervisor
 
 
 def _new_main() -> "Any":
-    """Gives this fork the state of a new, unisolated interpreter; returns its ``__main__``."""
+    """Gives this fork the state of a new interpreter with ``site``; returns its ``__main__``."""
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     time.tzset()
     sys.path[:0] = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
@@ -102,13 +103,13 @@ def _new_main() -> "Any":
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    with contextlib.suppress(BrokenPipeError):  # the reader ended; its output has the reason
+    with contextlib.suppress(BrokenPipeError):  # the test process ended; its output has the reason
         while data:
             data = data[os.write(descriptor, data) :]
 
 
 class _Report:
-    """The records received over the pipe, in bounded space."""
+    """The records received over the pipe up to the record "end", and whether there are strays."""
 
     def __init__(self, nonce: str) -> None:
         self._prefix = nonce.encode() + b" "
@@ -119,7 +120,7 @@ class _Report:
         self.ended = False
 
     def feed(self, data: bytes) -> None:
-        """Reads the next bytes; lines that do not begin with the nonce are strays."""
+        """Adds the next bytes of the pipe; lines that are not records with the nonce are strays."""
         self._num_bytes += len(data)
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
@@ -162,12 +163,13 @@ def _watch(
     timed_out = False
     has_exited = False
     while open_pipes and not report.ended and not report.is_flooded():
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining_s = deadline - time.monotonic()
+        if remaining_s <= 0:
             timed_out = True
             break
-        # A process that a test left behind can keep the pipes open, so the child is polled, too.
-        ready = select.select(open_pipes, [], [], 0 if has_exited else min(left, _TICK_S))[0]
+        # A background process of a test can keep the pipes open, so the child is polled, too.
+        timeout_s = 0 if has_exited else min(remaining_s, _POLL_S)
+        ready = select.select(open_pipes, [], [], timeout_s)[0]
         if has_exited and not ready:
             break
         for descriptor in ready:
@@ -188,8 +190,8 @@ def _watch(
 
 def _kill(group: int) -> float:
     """Kills the test process and its process group; returns the CPU seconds that they used."""
-    # From now on the supervisor adopts orphans, so their CPU time is counted. While tests run,
-    # process 1 adopts orphans, as usual.
+    # The supervisor adopts orphans only now, to count their CPU time. While tests run, process 1
+    # adopts orphans, as outside a sandbox.
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
@@ -208,11 +210,11 @@ def _main() -> None:
     child, writer = _spawn(start, report_end, output_end)
     os.close(report_end)
     os.close(output_end)
-    # All secrets are read only now, when the test process has separate memory.
+    # The secrets are read only after the fork, so the memory of the test process has none.
     config = json.loads(sys.stdin.buffer.read().decode())
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the input is a file, which could be read again
     frame = config["frame"]
-    _say(f"{frame} began")
+    _print_line(f"{frame} began")
     deadline = time.monotonic() + config["timeout_s"]
     _write(writer, json.dumps(config["child"]).encode())
     os.close(writer)
@@ -227,7 +229,7 @@ def _main() -> None:
         "cpu_s": cpu_s,
         "tail": tail.decode("utf-8", "replace"),
     }
-    _say(f"{frame} {json.dumps(verdict)}")
+    _print_line(f"{frame} {json.dumps(verdict)}")
     os._exit(0)  # a normal exit of the interpreter can take as long as a small test suite
 
 

@@ -1,4 +1,4 @@
-"""Test runners, by the names in the field ``runner`` of tasks."""
+"""Test runners, by their names in the field ``runner`` of tasks."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def get_runner(name: str) -> Runner:
     """Returns a runner.
 
     Raises:
-        UnknownNameError: No runner has that name.
+        UnknownNameError: No runner has this name.
     """
     if name not in _RUNNERS:
         raise unknown_name("test runner", name, _RUNNERS)
@@ -58,7 +58,7 @@ def get_runner(name: str) -> Runner:
 def missing_runtime(task: Task) -> str:
     """Returns the program that a task needs and this machine lacks, with the remedy, or "".
 
-    A task with an image or install commands brings its own programs; its build reports problems.
+    For a task with an image or install commands the result is "": its build reports problems.
     """
     if task.is_in_image or task.install_commands:
         return ""
@@ -66,7 +66,7 @@ def missing_runtime(task: Task) -> str:
     # JUnit 4 itself prints no TAP: tests of Java print it through a listener that JUnit calls.
     needs_junit = task.language == "java" and task.runner == "tap"
     if not missing and needs_junit and not _JUNIT.exists():
-        return "java needs JUnit 4, which this machine does not have; `apt-get install junit4`"
+        return "java needs JUnit 4, which this machine does not have; run: apt-get install junit4"
     return missing
 
 

@@ -1,4 +1,4 @@
-"""The runner of Harbor tasks: a script that writes a reward; see ``docs/tasks.md``."""
+"""The runner of Harbor tasks: runs a script that writes a reward; see ``docs/tasks.md``."""
 
 import json
 import math
@@ -19,31 +19,31 @@ _COPY_TESTS = (
     "mkdir -p /tests /logs/agent /logs/verifier /logs/artifacts && "
     f"cp -R {TESTS}/. /tests/ && rm -r {TESTS.partition('/')[0]} && chmod -R u+x /tests"
 )
-_KILLED = 128  # a signal ended a command with this exit code or a higher one
+_KILLED = 128  # lowest exit code of a command that a signal ended
 _MAX_REWARD_BYTES = 1 << 20
 
 
 class HarborRunner(OutputRunner):
-    """Runs ``test_command``, a script, and reads the reward that it writes.
+    """Runs ``test_command``, a script, and reads the reward that the script writes.
 
-    There is one test, ``reward``. It passes if the reward is at least 1, whatever the exit code of
-    the script is. The script has the same privileges as the code under test, so it must not trust
-    results from a process of that code.
+    There is one test, ``reward``. It passes if the reward is at least 1, with any exit code of the
+    script. The script has the same privileges as the code under test, so it must not trust results
+    from a process of this code.
     """
 
     def problem(self, task: Task) -> str:
         """Returns the problem of a task that this runner cannot run, or ""."""
         if not task.is_in_image:
             return "runner 'harbor' needs a task with an 'image' and the 'interpreter' \"image\""
-        wrong = [test for test in task.expected_tests if test != REWARD]
-        return f"the only expected test must be {REWARD!r}, got {wrong[0]!r}" if wrong else ""
+        invalid = [test for test in task.expected_tests if test != REWARD]
+        return f"the only expected test must be {REWARD!r}, got {invalid[0]!r}" if invalid else ""
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns no files: the script itself names the test files."""
+        """Returns no files, because ids name none."""
         return ()
 
     def patterns(self, task: Task) -> tuple[str, ...]:
-        """Returns the folder of the hidden tests."""
+        """Returns the pattern of the hidden tests' folder."""
         return (f"./{TESTS}/*",)
 
     def _prepare(self, sandbox: Sandbox, task: Task) -> None:
@@ -53,7 +53,7 @@ class HarborRunner(OutputRunner):
             raise GradingError(f"the tests cannot be copied to /tests: {last_line(result.output)}")
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
-        """Returns the status in the reward; a lost run if a killed script wrote none."""
+        """Returns the run of the test ``reward``; a lost run if a killed script wrote no reward."""
         reward = _reward(sandbox)
         if reward is None and result.exit_code >= _KILLED:
             return Run(is_lost=True)
@@ -69,7 +69,7 @@ class HarborRunner(OutputRunner):
 
 
 def _reward(sandbox: Sandbox) -> float | None:
-    """Returns the reward named ``reward``, else the lowest reward; None without a reward."""
+    """Returns the reward named ``reward``, else the lowest reward; None without valid reward."""
     for path in _REWARD_FILES:
         with suppress(OSError, ValueError, TypeError, OverflowError, RecursionError):
             data = json.loads(sandbox.read_file(path, max_bytes=_MAX_REWARD_BYTES))

@@ -1,7 +1,7 @@
 """Runners of a task's test command: they read its output, its report files or its exit code.
 
-Code under test can print the same text as tests, so these runners detect less than the pytest
-runner, which has a private channel. See ``docs/threat-model.md``.
+Code under test can print the same text as tests, so these runners detect fewer forgeries than the
+pytest runner, which has a private channel. See ``docs/threat-model.md``.
 """
 
 import re
@@ -20,7 +20,7 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
-FILE = "{file}"
+FILE = "{file}"  # in a command: the path of a test file
 _MAX_OUTPUT_BYTES = 16 << 20
 _MAX_REPORTS = 1000
 # A program in the search path or at an absolute path, not at a path in the tree.
@@ -31,19 +31,19 @@ _INSTALLED = re.compile(r"/[\w.+/-]+|[\w.+-]+")
 class OutputRunner:
     """Runs ``test_command``, once or once per file, and reads the statuses of the tests.
 
-    A runner holds no state; one object serves all tasks and threads. A subclass reads another
-    source than the output.
+    A runner holds no state; one object serves all tasks and threads. Subclasses read other sources
+    than the output.
 
     A command that contains ``{file}`` runs once for each file of expected tests; ids are then
     ``FILE::NAME``.
 
     Attributes:
-        name: Its name in ``Task.runner``.
+        name: The name in ``Task.runner``.
         names: Patterns of test files and of files that configure the run.
         parse: Returns the statuses in the output of a command.
         default_command: The command of tasks without ``test_command``; "" if they must have one.
         is_by_file: Whether ids are ``FILE::NAME`` even without ``{file}``.
-        records: Whether assertions record their outcomes; only those of the pytest runner do.
+        records: Whether assertions record their outcomes; only the pytest runner records them.
     """
 
     name: str
@@ -56,8 +56,8 @@ class OutputRunner:
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
         """Returns the report of a command that was not killed, here from its output.
 
-        A run is incomplete if all tests passed but the exit code is not 0: something else failed,
-        or the code under test ended the program.
+        A run is incomplete if all tests passed but the exit code is not 0: code outside of the
+        tests failed, or the code under test ended the program.
         """
         run = self.parse(result.output)
         if result.exit_code and run.statuses:
@@ -65,7 +65,7 @@ class OutputRunner:
         return run
 
     def _prepare(self, sandbox: Sandbox, task: Task) -> None:
-        """Prepares a run, for example removes old reports; does nothing by default."""
+        """Prepares a run, for example by removing old reports; does nothing by default."""
 
     def _report_problem(self, task: Task) -> str:
         """Returns the problem of a task's ``test_report``, or ""."""
@@ -79,8 +79,8 @@ class OutputRunner:
         if problem := self._report_problem(task):
             return f"field 'test_report' {problem}"
         if self.is_by_file or FILE in command:
-            wrong = [test for test in task.expected_tests if "::" not in test]
-            return f"expected test {wrong[0]!r} is not FILE::NAME" if wrong else ""
+            invalid = [test for test in task.expected_tests if "::" not in test]
+            return f"expected test {invalid[0]!r} is not FILE::NAME" if invalid else ""
         return ""
 
     def files(self, task: Task) -> tuple[str, ...]:
@@ -89,10 +89,7 @@ class OutputRunner:
         return tuple(sorted(_test_files(task) | started - Patch(task.gold_patch).paths))
 
     def patterns(self, task: Task) -> tuple[str, ...]:
-        """Returns patterns of further files that the run collects or reads as configuration.
-
-        They are for `coding_gym.grading.selection.path_matcher`.
-        """
+        """Returns `selection.path_matcher` patterns of further test and configuration files."""
         return (*self.names, *started_patterns(self._command(task)))
 
     def negates(self, task: Task) -> bool:
@@ -120,12 +117,12 @@ class OutputRunner:
         only: Collection[str] = (),
         num_checks: int = 0,
     ) -> Run:
-        """Runs the command; the hidden tests and the patch are in the tree already.
+        """Runs the command in a tree that has the hidden tests and the patch.
 
         Args:
             sandbox: The sandbox that holds the tree.
             task: The task.
-            paths: The test files, from `files`; those that do not exist are skipped.
+            paths: The test files, from `files`; missing files are skipped.
             timeout_s: Time limit in seconds, after which the run is killed.
             only: Has no effect: the command runs all tests.
             num_checks: Has no effect: these runners have no checks.
@@ -175,14 +172,14 @@ def _test_files(task: Task) -> set[str]:
 
 
 def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
-    """Raises an error if the command's program is missing.
+    """Checks that the command's program exists, before the code under test runs.
 
-    This runs before the code under test. Without the patch it runs again, so a patch that removes
-    the program is not taken for this error.
+    Raises:
+        GradingError: The program is missing. `TestTree.run` then also checks without the patch.
     """
     try:
         words = shlex.split(command)
-    except ValueError:  # a quote without an end, as in a here document
+    except ValueError:  # an unclosed quotation mark, as in a here document
         words = command.split()
     program = next((word for word in words if "=" not in word), "")
     if not _INSTALLED.fullmatch(program):
@@ -190,7 +187,7 @@ def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
     if not sandbox.run(f"command -v {program} >/dev/null").ok:
         raise GradingError(
             f"task {task.task_id}: program {program!r} of field 'test_command' is not installed "
-            "where the tests run; install it there"
+            "in the sandbox; remedy: install it there"
         )
 
 
@@ -199,24 +196,24 @@ class CommandRunner(OutputRunner):
 
     A test passes if its command exits with 0. The commands run one after another in one sandbox.
 
-    Prefer a runner that reads results by name: the code under test can exit with 0, and a patch can
-    change scripts that only other scripts name, and files that a command names by a folder or a
-    glob, unless they have names of tests.
+    Prefer a runner that reads results by name. With this runner, the code under test can exit with
+    0, and a patch can change scripts that only other scripts name, and files that a command names
+    by a folder or a glob, except for files with names of tests.
     """
 
     def problem(self, task: Task) -> str:
         """Returns the problem of a task that this runner cannot run, or ""."""
         if task.test_command:
             return f"field 'test_command' is not used by this runner, got {task.test_command!r}"
-        wrong = [test for test in task.expected_tests if not test.strip() or "\0" in test]
-        return f"expected test {wrong[0]!r} is not a shell command" if wrong else ""
+        invalid = [test for test in task.expected_tests if not test.strip() or "\0" in test]
+        return f"expected test {invalid[0]!r} is not a shell command" if invalid else ""
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns no files: a command has no test file."""
+        """Returns no files, because ids are commands and name no test file."""
         return ()
 
     def patterns(self, task: Task) -> tuple[str, ...]:
-        """Returns files that the commands name, test names of all languages, and test folders."""
+        """Returns patterns of files that the commands name, test names, and test folders."""
         return (*named_patterns(task.expected_tests), *self.names)
 
     def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -245,16 +242,16 @@ class JunitRunner(OutputRunner):
         sandbox.run(f"{_listing(task)} | xargs -0 -r rm -rf --")
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
-        """Returns the statuses in the files; none if a file cannot be read."""
+        """Returns the run in the files; an empty run if a file cannot be read."""
         listed = sandbox.run(_listing(task)).output.split("\0")
         paths = sorted(path for path in listed if path)
         if len(paths) > _MAX_REPORTS:
             return Run()
         reports: list[bytes] = []
         for path in paths:
-            num_bytes_left = _MAX_OUTPUT_BYTES - sum(map(len, reports))
+            max_bytes = _MAX_OUTPUT_BYTES - sum(map(len, reports))
             try:
-                reports.append(sandbox.read_file(path, max_bytes=num_bytes_left))
+                reports.append(sandbox.read_file(path, max_bytes=max_bytes))
             except OSError:  # a folder, a pipe or a file that is too large
                 return Run()
         return read_junit(reports)

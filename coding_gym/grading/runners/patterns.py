@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
 
-# Folders of tests and of their data.
+# Folders of tests and of test data.
 TEST_FOLDERS = ("/tests/*", "/test/*")
 
 PYTHON = ("test_*.py", "*_test.py", "test.py", "tests.py", "*_tests.py")
@@ -30,7 +30,7 @@ _JAVASCRIPT = (
 )
 
 _JVM = (
-    # Files that a compiler or a class loader may use instead of JUnit or of sources.
+    # Files that a compiler or a class loader may use instead of JUnit or source files.
     *("*.class", "*.jar", "/org/junit/*", "/junit/framework/*", "/org/hamcrest/*"),
     *("module-info.java", "junit-platform.properties"),
     *("Test*.java", "*Test.java", "*Tests.java", "*TestCase.java", "*_TEST.java"),
@@ -76,10 +76,10 @@ _WORD = re.compile(r"[\w.+@%,~/-]+")
 _PARTS = re.compile(r"[;&|()\n]+")
 _QUOTES = re.compile(r"[\"'`]")
 _ASSIGNMENT = re.compile(r"""\b\w+=(?:'[^']*'|"[^"]*"|\S*)""")
-# Options and durations, which precede a program.
+# Options and durations, which can be between a starter and its program.
 _PREFIX = re.compile(r"-.*|\d+[smh]?", re.DOTALL)
 _MODULE = re.compile(r"\s-m\s+([\w.]+)")
-# Words that start the program after them.
+# Words that start the program that the next word names.
 _STARTER = re.compile(
     r"(?:.*/)?(?:bash|sh|dash|zsh|env|exec|time|timeout|nice|nohup|command|source|\.|xargs|sudo"
     r"|python[\d.]*|node|perl|ruby|php|if|while|until|then|do|else|!)"
@@ -97,17 +97,13 @@ def named_patterns(commands: Iterable[str]) -> tuple[str, ...]:
         modules = [module.replace(".", "/") for module in _MODULE.findall(text)]
         words += [f"{m}{end}" for m in modules for end in (".py", "/__init__.py", "/__main__.py")]
         words += _WORD.findall(text)
-        with suppress(ValueError):  # a quote without an end, as in a here document
+        with suppress(ValueError):  # an unclosed quotation mark, as in a here document
             words += shlex.split(command)
     return _patterns(words)
 
 
 def started_patterns(command: str) -> tuple[str, ...]:
-    """Returns patterns of the files that a command may start, in any folder.
-
-    Args:
-        command: Shell text.
-    """
+    """Returns patterns of the files that a shell command may start, in any folder."""
     text = _ASSIGNMENT.sub("", _VARIABLE.sub("", command))
     parts = (_QUOTES.sub(" ", part).split() for part in _PARTS.split(text))
     return _patterns(program for part in parts for program in _programs(part))
@@ -115,13 +111,13 @@ def started_patterns(command: str) -> tuple[str, ...]:
 
 def _programs(words: Iterable[str]) -> Iterator[str]:
     """Yields the first word of a command, and the first word after each starter of a program."""
-    is_due = True
+    expects_program = True
     for word in words:
         if _STARTER.fullmatch(word):
-            is_due = True
-        elif is_due and not _PREFIX.fullmatch(word):
+            expects_program = True
+        elif expects_program and not _PREFIX.fullmatch(word):
             yield word
-            is_due = False
+            expects_program = False
 
 
 def _patterns(words: Iterable[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The pytest runner, which has a reporter in the test process."""
+"""The pytest runner, which reports results from the test process over a private channel."""
 
 from collections.abc import Collection, Mapping
 
@@ -10,7 +10,7 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
-_READ = (*CONFIG_FILES, "conftest.py", ".coveragerc")
+_CONFIG_NAMES = (*CONFIG_FILES, "conftest.py", ".coveragerc")
 
 
 class PytestRunner:
@@ -20,7 +20,7 @@ class PytestRunner:
     records = True
 
     def problem(self, task: Task) -> str:
-        """Returns the problem of an id: no relative node id, or an editable doctest; else ""."""
+        """Returns the problem of an id: no relative node id, or a doctest in a source; else ""."""
         hidden = Patch(task.test_patch).paths
         for test in task.expected_tests:
             path, colons, name = test.partition("::")
@@ -44,7 +44,7 @@ class PytestRunner:
         for path in self.files(task):
             parts = path.split("/")
             folders.update("/".join(parts[:depth]) + "/" for depth in range(1, len(parts)))
-        return tuple(f"./{folder}{name}" for folder in sorted(folders) for name in _READ)
+        return tuple(f"./{folder}{name}" for folder in sorted(folders) for name in _CONFIG_NAMES)
 
     def negates(self, task: Task) -> bool:
         """Whether `function_ids` returns Python functions, so that tests can be negated."""
@@ -69,7 +69,7 @@ class PytestRunner:
         Args:
             sandbox: The sandbox that holds the tree.
             task: The task.
-            paths: The test files, from `files`; those that do not exist are skipped.
+            paths: The test files, from `files`; missing files are skipped.
             timeout_s: Time limit in seconds, after which the run is killed.
             only: Ids of the tests to run, with all their parameters; all by default.
             num_checks: The number of checks in the files.
@@ -79,8 +79,8 @@ class PytestRunner:
             SandboxError: The sandbox died.
         """
         functions = {test.partition("[")[0] for test in only} or None
-        needed = {test.partition("::")[0] for test in only}
-        files = [path for path in paths if not only or path in needed]
+        files_of_tests = {test.partition("::")[0] for test in only}
+        files = [path for path in paths if not only or path in files_of_tests]
         return run_tests(
             sandbox,
             files,

@@ -17,7 +17,7 @@ class SweBenchRunner(OutputRunner):
     """Runs a row's test command and reads its log as SWE-bench does.
 
     ``test_report`` names the log format; the default is the format of the project in SWE-bench. A
-    format can serve several languages, so patterns of protected files are those of all languages.
+    format can serve several languages, so the runner protects test files of all languages.
     """
 
     def _report_problem(self, task: Task) -> str:
@@ -26,7 +26,7 @@ class SweBenchRunner(OutputRunner):
         return "" if name in FORMATS else f"is wrong: {unknown_name('log format', name, FORMATS)}"
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
-        """Returns the statuses in the output, whatever the exit code is."""
+        """Returns the statuses in the output; ignores the exit code."""
         return Run(statuses=read_log(result.output, _format(task)), ended=True)
 
     def files(self, task: Task) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Ids of unittest, Django and SymPy tests, and the functions that they name."""
+"""Ids of unittest, Django and SymPy tests, and the functions that these ids name."""
 
 import ast
 import re
@@ -16,10 +16,8 @@ def parse_id(test_id: str) -> tuple[tuple[str, ...], str] | None:
 
     Up to Python 3.10, unittest prints ``test_x (mod.Class)``, later ``test_x (mod.Class.test_x)``;
     its command line accepts ``mod.Class.test_x``. Capitalised names before the last class are
-    classes, too. The module is in Django's ``tests`` folder or at the root.
-
-    Returns:
-        None if the id names no method, such as the first line of a docstring.
+    classes, too. The module is in Django's ``tests`` folder or at the root. The result is None if
+    the id names no method, such as the first line of a docstring.
     """
     if printed := _PRINTED.fullmatch(test_id):
         method, owner = printed[1], printed[2].removesuffix(f".{printed[1]}")
@@ -39,22 +37,22 @@ def parse_id(test_id: str) -> tuple[tuple[str, ...], str] | None:
 
 
 def methods(tests: Iterable[str], files: Mapping[str, bytes]) -> dict[str, tuple[str, ...]]:
-    """Returns the node ids, by test, of the tests whose functions are found in some files.
+    """Returns the node ids of tests, by test; omits tests whose functions are not in the files.
 
     Args:
         tests: Ids that unittest or Django prints, or names of functions, as SymPy prints.
         files: Content of test files by path.
     """
-    parsed = {test: parse_id(test) for test in tests}
-    found = {} if all(parsed.values()) else _titles(files)
-    names: dict[str, tuple[str, ...]] = {}
-    for test, named in parsed.items():
-        if named:
-            paths, method = named
-            names[test] = tuple(f"{path}::{method}" for path in paths if path in files)[:1]
+    parsed_ids = {test: parse_id(test) for test in tests}
+    titles_by_id = {} if all(parsed_ids.values()) else _titles(files)
+    node_ids: dict[str, tuple[str, ...]] = {}
+    for test, parsed_id in parsed_ids.items():
+        if parsed_id:
+            paths, method = parsed_id
+            node_ids[test] = tuple(f"{path}::{method}" for path in paths if path in files)[:1]
         else:
-            names[test] = tuple(name for name, titles in found.items() if test in titles)
-    return {test: node_ids for test, node_ids in names.items() if node_ids}
+            node_ids[test] = tuple(id_ for id_, titles in titles_by_id.items() if test in titles)
+    return {test: ids for test, ids in node_ids.items() if ids}
 
 
 def _titles(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
@@ -64,7 +62,7 @@ def _titles(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
         try:
             tree = syntax.parse(data)
         except (SyntaxError, ValueError, RecursionError, LookupError):
-            continue  # the syntax of another Python version, or not a text
+            continue  # the syntax of another Python version, or no source text
         for node_id, node in _nodes(tree, path):
             text = (ast.get_docstring(node, clean=False) or "").strip()
             titles[node_id] = node.name, text.partition("\n")[0].strip()
