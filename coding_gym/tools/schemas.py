@@ -19,7 +19,7 @@ SHELLS = ("shell", "bash", "run_command", "execute_bash")
 """Names of tools that run a shell command, in this and other projects; the first is preferred."""
 
 COMMANDS = ("cmd", "command")
-"""The names of the argument with the command."""
+"""Names of the argument of these tools that is the command."""
 
 _NAMESPACES = ("functions.", "default_api.")
 
@@ -38,7 +38,7 @@ def function(
         name: The tool's name.
         description: A sentence or two for the policy.
         optional: Names of the optional parameters.
-        parameters: By name, a JSON schema, or the description of a string.
+        parameters: Each parameter's JSON schema, or the description of a string parameter.
 
     >>> function("cd", "Change the folder.", path="Where to")["function"]["parameters"]["required"]
     ['path']
@@ -100,7 +100,7 @@ def kinds_of(schema: Schema) -> set[str]:
 
 
 class KnownTools:
-    """The tools of a policy.
+    """Finds the tools of a policy by the names that models write.
 
     Args:
         schemas: OpenAI function schemas.
@@ -138,7 +138,7 @@ class KnownTools:
         return properties
 
     def shell(self) -> tuple[str, str] | None:
-        """Returns the tool that runs a shell command, and its argument; None without one."""
+        """Returns the names of the shell tool and its argument; None if there is no shell tool."""
         required = {name: self._parameters[name].get("required", ()) for name in self.names}
         for name in (*SHELLS, *self.names):
             if len(required.get(name, ())) == 1 and required[name][0] in COMMANDS:
