@@ -31,8 +31,7 @@ def register_toolset(toolset: Toolset) -> None:
     """Registers a toolset under its name.
 
     Raises:
-        InvalidArgumentError: Another toolset has this name, or the parameters of a tool are not a
-            JSON schema or contain a ``$ref``.
+        InvalidArgumentError: Another toolset has this name, or `Tool.check_schema` refuses a tool.
     """
     for tool in toolset.tools:
         tool.check_schema()

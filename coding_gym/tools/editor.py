@@ -80,7 +80,6 @@ def _list_folder(path: str, context: ToolContext) -> str:
 
 
 def _create(path: str, call: ToolCall, context: ToolContext) -> str:
-    """Creates a file that does not exist yet."""
     content = _required(call, "file_text")
     if files.read_if_exists(context, path) is not None:
         raise Refusal(
@@ -92,7 +91,6 @@ def _create(path: str, call: ToolCall, context: ToolContext) -> str:
 
 
 def _str_replace(path: str, call: ToolCall, context: ToolContext) -> str:
-    """Replaces a text that occurs exactly once."""
     old, new = _required(call, "old_str"), call.arguments.get("new_str", "")
     if old == new:
         raise Refusal("No replacement was performed. `new_str` and `old_str` must be different.")

@@ -79,10 +79,7 @@ def _git_form(diff: str) -> str:
 class _Change:
     """Consecutive lines of an update, each with the prefix ``" "``, ``"-"`` or ``"+"``.
 
-    Attributes:
-        anchors: Lines of the file that occur above the change, in order.
-        lines: The lines with their prefixes.
-        is_at_end: Whether the change is at the end of the file.
+    ``anchors`` are lines of the file above the change; ``is_at_end`` puts it at the file's end.
     """
 
     anchors: list[str] = field(default_factory=list)

@@ -104,9 +104,7 @@ def render(order: list[Definition], texts: dict[str, list[str]], max_chars: int)
             break
         rows.setdefault(path, {}).update(new_rows)
         number += 1
-    blocks = [
-        "\n".join([f"{path}:", *(rows[path][n] for n in sorted(rows[path]))]) for path in rows
-    ]
+    blocks = [f"{path}:\n" + "\n".join(r[n] for n in sorted(r)) for path, r in rows.items()]
     return "\n".join(blocks), number
 
 

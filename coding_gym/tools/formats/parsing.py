@@ -188,7 +188,6 @@ class _Scan:
         self.has_section = self.is_prose = False
 
     def read(self) -> ParsedAction:
-        """Returns the parsed reply."""
         for opening, closing in _THOUGHTS:
             if self.text.startswith(opening):
                 end = self.text.find(closing)
@@ -265,7 +264,6 @@ class _Scan:
 
 
 def _without_stops(text: str) -> str:
-    """Returns a text without trailing stop tokens."""
     end = len(text)
     while text.endswith(_STOPS, 0, end):
         end -= next(len(stop) for stop in _STOPS if text.endswith(stop, 0, end))

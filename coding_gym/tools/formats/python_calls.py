@@ -121,10 +121,7 @@ def read_python(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
 def read_bare(
     text: str, start: int, tools: KnownTools, *, requires_known_tool: bool
 ) -> Piece | None:
-    """Reads a list of calls without marks.
-
-    Returns None if ``requires_known_tool`` is true and the first call names an unknown tool.
-    """
+    """Reads a list of calls without marks; None if the first tool must be known but is unknown."""
     name = match_at(rf"\[\s*(?P<name>{_NAME})", text, start)
     if requires_known_tool and not (name and tools.resolve(name["name"]) in tools.names):
         return None

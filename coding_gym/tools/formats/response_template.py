@@ -19,8 +19,7 @@ def open_parser(tokenizer: "Tokenizer | None", schemas: Sequence[Mapping[str, An
     """Returns a parser of one reply to a chat with these tools.
 
     Raises:
-        InvalidArgumentError: The tokenizer has no response template, or its chat template or
-            response template fails.
+        InvalidArgumentError: The tokenizer has no response template, or a template of it fails.
     """
     backend: Any = getattr(tokenizer, "backend", None)
     name = getattr(tokenizer, "name", None)
@@ -40,8 +39,7 @@ def open_parser(tokenizer: "Tokenizer | None", schemas: Sequence[Mapping[str, An
         return backend.get_response_parser(prefix=prompt, tools=tools)
     except Exception as error:  # a template is a program and can raise any exception
         raise InvalidArgumentError(
-            f"the chat template or response template of {name} fails: {error}; use another "
-            "tool_format, such as 'auto'"
+            f"a template of {name} fails: {error}; use another tool_format, such as 'auto'"
         ) from error
 
 

@@ -18,10 +18,7 @@ _CALL = '{"name": "TOOL_NAME", "arguments": {"ARGUMENT": "VALUE"}}'
 
 
 def _invoke(name: str, prefix: str, section: str) -> Format:
-    """Returns a row of the tags ``invoke`` and ``parameter``, and the tag ``section`` around calls.
-
-    ``prefix`` is the text between ``<`` and the tags' names.
-    """
+    """Returns a row of the tags ``invoke`` and ``parameter``, whose names begin with ``prefix``."""
     tag = re.escape(prefix).replace("｜", "[｜|]") + " ?" * prefix.endswith("｜")
     return Format(
         name=name,
