@@ -292,7 +292,7 @@ def _template_layout(tokenizer: Tokenizer, schemas: Schemas) -> Layout:
         source = backend.get_chat_template(tools=tools)
     except ValueError as error:  # several templates without a default
         raise InvalidArgumentError(
-            f"the tokenizer {tokenizer.name} has no chat template for tools: {error}"
+            f"the tokenizer {tokenizer.name} must have one chat template or a default: {error}"
         ) from error
     tokens = (str(token) for token in backend.added_tokens_decoder.values() if not token.special)
     look_alikes = tuple(token for token in tokens if len(token.strip()) > 1 and token in source)
@@ -308,7 +308,7 @@ def _template_layout(tokenizer: Tokenizer, schemas: Schemas) -> Layout:
                 chat_template=source,
                 tokenize=False,
             )
-        except Exception as error:  # a template is a program, and raises any exception
+        except Exception as error:  # a template is a program and can raise any exception
             roles = ", ".join(message["role"] for message in messages)
             raise InvalidArgumentError(
                 f"the chat template of {tokenizer.name} fails for a chat of {roles} ({error}); "

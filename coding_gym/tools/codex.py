@@ -92,12 +92,12 @@ def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     count = min(max(int(call.arguments.get("max_lines", DEFAULT_LINES)), 1), MAX_LINES)
     file = files.read_file(context, call.arguments["path"])
     lines = files.lines_of(file.text)
-    selected = lines[first - 1 : first - 1 + count]
-    rows = [f"{first + i}: {files.cut_line(line)}" for i, line in enumerate(selected)]
+    range_lines = lines[first - 1 : first - 1 + count]
+    rows = [f"{first + i}: {files.cut_line(line)}" for i, line in enumerate(range_lines)]
     return {
         "path": files.relative_path(context, file.path),
         "start_line": first,
-        "end_line": first + len(selected) - 1,
+        "end_line": first + len(range_lines) - 1,
         "total_lines": len(lines),
         "content": elided("\n".join(rows), MAX_READ_CHARS),
     }

@@ -27,7 +27,7 @@ def _edit(call: ToolCall, context: ToolContext) -> str:
     file = files.read_file(context, path)
     old, new = files.as_written(file, old, new)
     lines = file.text.split("\n")
-    offset = len("\n".join(lines[: max(0, min(int(line), len(lines)) - 1)]))  # start of the line
+    offset = len("\n".join(lines[: max(0, min(int(line), len(lines)) - 1)]))  # before the line
     next_start = file.text.find(old, offset)
     previous_start = file.text.rfind(old, 0, offset + len(old) - 1)
     starts = [start for start in (next_start, previous_start) if start >= 0]

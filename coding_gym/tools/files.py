@@ -59,7 +59,7 @@ def timeout_s(context: ToolContext) -> float:
 def run_script(
     context: ToolContext, script: str, *, env: Mapping[str, str], stdin: bytes = b""
 ) -> ExecResult:
-    """Runs a script of a tool. Text of a policy must be in ``env`` or ``stdin``."""
+    """Runs a tool's script; a policy's text must be in ``env`` or ``stdin``, not in the script."""
     return context.sandbox.run(
         script,
         timeout_s=timeout_s(context),

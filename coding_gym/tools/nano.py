@@ -1,9 +1,9 @@
 """Toolset ``nano``: a shell and a literal search-and-replace, as nano-agent 5 has them.
 
 The replies equal nano-agent's, character for character (its tools.py, env.py and agent.py), so that
-policies trained with it see the same text. Differences: paths are compared by parts, and links are
-followed; an empty ``search`` is refused; an edit keeps line endings and encodings; killed processes
-are reported; there is a tool ``submit``.
+policies trained with nano-agent get the same text. Differences: paths are compared by parts, and
+links are followed; an empty ``search`` is refused; an edit keeps line endings and encodings; killed
+processes are reported; there is a tool ``submit``.
 """
 
 from coding_gym.calls import ToolCall, ToolResult

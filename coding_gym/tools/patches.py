@@ -66,7 +66,7 @@ def _git_form(diff: str) -> str:
     starts = set(plain_headers(diff))
 
     def in_git_form(header: re.Match[str]) -> str:
-        # Too large counts put a header inside the previous hunk; git's prefix identifies it there.
+        # Wrong counts can put a header inside the previous hunk; git's prefix still identifies it.
         if header.start() not in starts and "\n+++ b/" not in header[0]:
             return header[0]
         git_header = header.expand(r"diff -u\n--- a/\1\n+++ b/\2\n")
@@ -169,9 +169,9 @@ def _changed_text(file: files.TextFile, changes: Sequence[_Change]) -> str:
             start = _find(file.path, lines, old, begin, is_at_end=change.is_at_end)
         result += lines[position:start]
         position = start + len(old)
-        unchanged = iter(lines[start:position])  # unchanged lines keep the white space of the file
+        file_lines = iter(lines[start:position])  # unchanged lines keep the file's white space
         for line in change.lines:
-            text = line[1:] if line[0] == "+" else next(unchanged)
+            text = line[1:] if line[0] == "+" else next(file_lines)
             result += [] if line[0] == "-" else [text]
     result += lines[position:]
     return "\n".join([*result, ""])

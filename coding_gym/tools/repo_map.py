@@ -28,7 +28,7 @@ MAX_LINE_CHARS = 100
 SKIPPED = {"node_modules", "__pycache__", "venv", "site-packages", "dist", "build"}
 # Uses of these names rarely refer to a definition of the project.
 COMMON = frozenset(name for kind in (str, bytes, list, dict, set) for name in dir(kind))
-LINE_END = re.compile(r"\r\n|\r|\n")  # as Python splits source
+LINE_END = re.compile(r"\r\n|\r|\n")  # the line ends of Python source
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -67,7 +67,7 @@ def definitions(
 
 
 def uses(tree: ast.Module) -> set[str]:
-    """Returns the names in a file, attributes included."""
+    """Returns the names that a file uses, including attribute names."""
     nodes = list(ast.walk(tree))
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}

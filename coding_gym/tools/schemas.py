@@ -121,8 +121,7 @@ class KnownTools:
     def resolve(self, name: str) -> str:
         """Returns a tool's name without the prefixes and suffixes that models add.
 
-        Examples are ``functions.shell:0``, ``default_api.shell`` and
-        ``shell<|channel|>commentary``.
+        Examples: ``functions.shell:0``, ``default_api.shell``, ``shell<|channel|>commentary``.
         """
         if name in self._parameters:
             return name

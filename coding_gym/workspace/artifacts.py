@@ -39,6 +39,6 @@ def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
 
 
 def artifact_paths(folder: Path, tree: Path) -> tuple[str, ...]:
-    """Returns the artifact paths that a tree lacks, relative to it; only the topmost folders."""
+    """Returns the topmost artifact paths that a tree lacks, relative to the tree."""
     paths = (path for path in united((folder,)) if not os.path.lexists(tree / path))
     return tuple(sorted(path for path in paths if (tree / path).parent.is_dir()))

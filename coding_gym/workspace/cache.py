@@ -24,7 +24,7 @@ class CacheEntry:
 
     Attributes:
         path: The folder or file of the entry.
-        used_at: The time of its last use; if no use is recorded, of its last change.
+        used_at: The time of the last recorded use, else of the last change.
     """
 
     path: Path

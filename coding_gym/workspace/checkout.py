@@ -148,7 +148,7 @@ def seal(checkout: Checkout, artifacts: tuple[str, ...], owner: tuple[int, int])
     Args:
         checkout: The checkout.
         artifacts: Paths that the environment's build made in the tree; git ignores them.
-        owner: The uid and gid of the files outside the sandboxes.
+        owner: The host uid and gid that must own the files.
     """
     seal_repository(checkout.tree, exclude_patterns(artifacts))
     exclude = exclude_patterns((*artifacts, *checkout.base.gitlinks))

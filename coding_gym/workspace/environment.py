@@ -101,7 +101,7 @@ class Environments:
         }
         spec = _spec(task, interpreter, checkout)
         with build_sandbox(self.backend, spec, folders) as sandbox:
-            # The path on the host, because the environment contains it and sandboxes mount it.
+            # The real path, not `python` in PATH, because the environment contains this path.
             python = shlex.quote(str(interpreter.executable))
             installation = Installation(sandbox, task.task_id, log, self.timeout_s)
             for command in (f"{python} {_VENV} {ENVIRONMENT}", *task.install_commands):

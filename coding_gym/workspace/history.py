@@ -63,7 +63,7 @@ def commit_files(tree: Path, date: datetime, *, with_ignored: bool) -> str:
 def checkout_commit(
     tree: Path, source: str, commit: str, depth: int, timeout_s: float = GIT_TIMEOUT_S
 ) -> None:
-    """Fetches a commit and its ancestors into ``tree``, and writes the unconverted files.
+    """Fetches a commit and its ancestors into ``tree``, and writes its files without conversion.
 
     Args:
         tree: An empty repository from `init_repository`.

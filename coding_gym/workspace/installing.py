@@ -69,7 +69,7 @@ class Installation:
 
 
 def _error_line(output: str) -> str:
-    """Returns the last line with an error; without one, the last line, which can be pip's hint."""
+    """Returns the last error line, else the last line; pip prints hints below an error."""
     errors = [line for line in output.splitlines() if _ERROR.match(line)]
     return last_line(errors[-1] if errors else output)
 

@@ -129,7 +129,7 @@ exclude() {{
 # Updates a copy of the base's index to the tree. Git does not read files whose times and inode
 # equal those in the index. If a file is unreadable, modes are changed and the update runs again.
 # --info-only stores no contents, because `git diff` reads files with a current index entry from the
-# tree; this is not so for symbolic links.
+# tree. For symbolic links, `git diff` needs the stored contents.
 _INDEX = f"""\
 index_tree() {{
     copy_index

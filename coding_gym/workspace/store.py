@@ -41,8 +41,8 @@ _MAX_RECENT = 4096
 class TemplateStore:
     """Builds the templates of tasks and caches them.
 
-    All processes can share the cache folder. It can be deleted while no process uses it. A key of
-    the content names each template, which is built once and is either complete or absent.
+    All processes can share the cache folder. It can be deleted while no process uses it. Each
+    template is named by a digest of its content, built once, and either complete or absent.
 
     Args:
         backend: Name of the sandbox backend that opens the templates.
@@ -175,7 +175,7 @@ class TemplateStore:
                 key, base = self._pytest_layers.get(interpreter)
             except TemplateError as error:
                 raise TemplateError(f"task {task.task_id}: {error}") from error
-        tool_mounts = (Mount(source=f, target=target) for target, f in tools.folders.items())
+        tool_mounts = (Mount(source=path, target=t) for t, path in tools.folders.items())
         mounts, path = (*base.mounts, *tool_mounts), (*base.path, *tools.path)
         return key, replace(base, mounts=mounts, path=path)
 

@@ -100,7 +100,7 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
         sections = f"|{row.section}" if row.section else ""
         closing = match_at(rf"\s*(?={row.opens}{sections}|\Z)", text, end)
     if closing is None:
-        raise FormatError.at("other text follows the JSON, or its mark is missing", text, end)
+        raise FormatError.at("the JSON must end with its closing mark", text, end)
     calls = [named_call(name, first, call_id)] if name else _calls(values)
     if not calls:
         raise FormatError("there is no call between the marks")

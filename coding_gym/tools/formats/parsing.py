@@ -106,7 +106,7 @@ class ReplyParser:
             else:
                 parsed = _Scan(_without_stops(text.strip()), self._names, self.tools).read()
             if not parsed.calls and row.body == "block":
-                raise FormatError("there is no block of bash in the reply")
+                raise FormatError("a reply must have one block of bash, got none")
             return self._finished(parsed, taken)
         except FormatError as failure:
             expected = FORMATS.get(failure.tool_format, row).example.replace("\n", "\\n")
@@ -120,7 +120,7 @@ class ReplyParser:
         New ids have nine letters and digits, as Mistral's chat templates require.
         """
         if len(parsed.calls) > MAX_CALLS:
-            raise FormatError(f"more than {MAX_CALLS} calls in one reply")
+            raise FormatError(f"there are {len(parsed.calls)} calls, more than {MAX_CALLS}")
         if not parsed.calls and not parsed.text.strip():
             raise FormatError(_EMPTY)
         ids, calls = set(taken), []
@@ -149,13 +149,13 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
     """
     rows = [FORMATS[name] for name in names]
     groups = {row.name: row.opens for row in rows if row.opens}
-    others = [FORMATS[name].opens for name in _auto() if name not in names]
+    other_marks = [FORMATS[name].opens for name in _auto() if name not in names]
     groups["section_"] = "|".join(dict.fromkeys(row.section for row in rows if row.section))
-    groups["stray_"] = "|".join([*filter(None, others), _STRAY])
+    groups["stray_"] = "|".join([*filter(None, other_marks), _STRAY])
     groups["thought_"] = _CLOSING
-    bare = {row.body for row in rows if row.is_bare}
-    groups["bare_json_"] = json_calls.BARE if "json" in bare else ""
-    groups["bare_python_"] = python_calls.BARE if "python" in bare else ""
+    bare_bodies = {row.body for row in rows if row.is_bare}
+    groups["bare_json_"] = json_calls.BARE if "json" in bare_bodies else ""
+    groups["bare_python_"] = python_calls.BARE if "python" in bare_bodies else ""
     marks = "|".join(f"(?P<{name}>{mark})" for name, mark in groups.items() if mark)
     return re.compile(rf"(?=[<\[{{`]|\bto=|functools\[|commentary to=)(?:{marks})", re.MULTILINE)
 
@@ -250,7 +250,7 @@ class _Scan:
     def _result(self) -> ParsedAction:
         calls = self.calls or self.blocks
         if calls is self.blocks and len(calls) > 1:
-            raise FormatError(f"there are {len(calls)} blocks of bash in the reply")
+            raise FormatError(f"a reply must have one block of bash, got {len(calls)}")
         if self.thought and not self.text:
             raise FormatError(f"{_EMPTY} after its reasoning")
         text = _IGNORED.sub("", "".join(self.prose)).strip()

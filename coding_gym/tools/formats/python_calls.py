@@ -52,7 +52,7 @@ def _tokens(*, is_gemma: bool) -> re.Pattern[str]:
 
 def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[list[ToolCall], int]:
     """Returns the calls of a list, or a single call as a list, and the position after them."""
-    parts: list[str] = []  # of the calls as JSON
+    parts: list[str] = []  # pieces of the calls' JSON text
     closers: list[tuple[str, str]] = []
     while not parts or closers:
         token = _tokens(is_gemma=is_gemma).match(text, position)
@@ -98,7 +98,7 @@ def _json_token(token: re.Match[str], mark: str | None) -> str:
 def _literal(string: str, raw: str) -> Any:
     """Returns the value of a string in Python's quotes."""
     for escape in () if raw else _ESCAPE.finditer(string):
-        if not escape[1]:  # Python only warns
+        if not escape[1]:  # Python only warns about an unknown escape
             raise bad_escape(string, escape.start(), "Python")
     try:
         # Python treats a carriage return in source as the end of a line.

@@ -49,7 +49,7 @@ def read_template(
     """Reads a reply by the tokenizer's response template.
 
     Raises:
-        FormatError: The reply does not fit the template, or a call in it is cut off.
+        FormatError: The reply does not fit the template, or a call in it is truncated.
     """
     parser = open_parser(tokenizer, schemas)
     try:

@@ -40,8 +40,9 @@ def _read_arguments(
 ) -> tuple[dict[str, Any], int]:
     """Returns the arguments of a call, and the position after them.
 
-    A value ends at the first closing tag before an argument, the end of the call or of the text.
-    If a line of the value begins with the tag of another argument, the closing tag is missing.
+    A value ends at the first closing tag that precedes another argument, the closing tag of the
+    call, or the end of the text. If a line of the value begins with the tag of another argument,
+    the closing tag is missing.
     """
     following = rf"\s*+(?:{row.argument}|{row.closes}|\Z)"
     end = re.compile(rf"{row.argument_closes}(?={following})")
@@ -72,7 +73,7 @@ def read_block(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
     closing = re.compile(rf"^{row.closes}", re.MULTILINE).search(text, first)
     block = text[first : closing.start() if closing else None].removesuffix("\n")
     if closing is None or "\n```" in f"\n{block}":
-        raise FormatError("the block is not closed by a line ```, or a line inside begins with it")
+        raise FormatError("a block must end with a line ```, and no other line may begin with ```")
     shell = tools.shell()
     if shell is None:
         raise FormatError("none of the tools runs a shell command")
