@@ -220,7 +220,7 @@ class Chat:
         )
 
 
-# Compiling and probing a template takes longer than a reset.
+# Cached, because compiling and probing a chat template takes longer than a reset of an env.
 _chats = ProcessCache[Chat](64)
 
 

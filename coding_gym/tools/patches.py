@@ -1,9 +1,8 @@
 """Applies patches of the toolset ``codex``: unified diffs and ``*** Begin Patch`` envelopes.
 
 ``git apply`` changes the files inside the sandbox, all of them or none. An envelope has no line
-numbers, so it is converted to a unified diff: each change applies at the first match after the
-previous change. A moved file is written as a new file, which is not executable. Both are as in
-Codex.
+numbers, so it is converted to a unified diff. As in Codex, each change applies at the first match
+after the previous change, and a moved file becomes a new file, which is not executable.
 """
 
 import re

@@ -86,8 +86,9 @@ def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
     """
     from jsonschema import Draft202012Validator  # takes long to import
 
-    strict = {"additionalProperties": False, "type": "object", **schema["function"]["parameters"]}
-    return [error.message for error in Draft202012Validator(strict).iter_errors(dict(arguments))]
+    parameters = schema["function"]["parameters"]
+    validator = Draft202012Validator({"additionalProperties": False, "type": "object"} | parameters)
+    return [error.message for error in validator.iter_errors(dict(arguments))]
 
 
 def kinds_of(schema: Schema) -> set[str]:

@@ -161,8 +161,8 @@ def store_index(checkout: Checkout, index: bytes, owner: tuple[int, int]) -> Non
     """Writes a refreshed index into both git folders.
 
     The date of the index is one second after the date of the files, because git trusts the size and
-    times only of files that are older than the index ("racy git"). If this second is now, the
-    function waits until it is over, so that edits of a policy are younger than the index.
+    times only of files that are older than the index ("racy git"). If this second has not passed
+    yet, the function waits for its end, so that edits of a policy are younger than the index.
     """
     for folder in (checkout.tree / ".git", checkout.base_git):
         path = folder / "index"

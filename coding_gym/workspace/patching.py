@@ -139,7 +139,7 @@ def _run_indexed(
         # In an image, a policy can have removed the program, so it is not missing on this machine.
         raise PatchError(str(failure)) if template.spec.image else failure
     if result.truncated:
-        raise PatchError(f"the patch is larger than {MAX_PATCH_BYTES} bytes")
+        raise PatchError(f"the patch must have at most {MAX_PATCH_BYTES} bytes, got more")
     patch, _, names = result.output.rpartition(RESULT)[2].partition(" ")
     return patch, names
 

@@ -1,9 +1,9 @@
 """Shell scripts that run git inside a sandbox.
 
 The scripts read paths and limits from environment variables: ``CG_TREE`` (the working tree),
-``CG_BASE`` (the second git folder), ``CG_TMP`` (a scratch path, which only `REFRESH_INDEX` expects
-to be a file), ``CG_COMMIT`` (the base commit), ``CG_MAX`` (maximum size in bytes of a file and of
-the patch). `PATH` has only system folders, to which commands in the sandbox cannot write.
+``CG_BASE`` (the second git folder), ``CG_TMP`` (the scratch folder that the script creates; for
+`REFRESH_INDEX`, the copy of the index), ``CG_COMMIT`` (the base commit), ``CG_MAX`` (maximum size
+of a file and of the patch, in bytes). ``PATH`` has only system folders, which are read-only.
 """
 
 from coding_gym.workspace.template import BASE_IGNORES, BASE_PATHS
