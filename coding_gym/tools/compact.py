@@ -1,9 +1,9 @@
 """Toolset ``compact``: three tools with short descriptions and results, for small models.
 
 ``edit`` replaces the occurrence of a text that is nearest to a line number, because small models
-often make a mistake in a whole line or in its number. The instructions, tools and call format of a
-prompt are fewer than 300 tokens of SmolLM2's vocabulary, because on a CPU the time of an episode
-grows with the length of the prompt.
+often make mistakes when they copy a whole line or count lines. The instructions, tools and call
+format of a prompt are fewer than 300 tokens of SmolLM2's vocabulary, because on a CPU the time of
+an episode grows with the length of the prompt.
 """
 
 from dataclasses import replace

@@ -79,7 +79,7 @@ def _local_repository(task: Task, tree: GitTree) -> Path:
     if repository is None:
         raise InvalidTaskError(
             f"task {task.task_id}: field 'repository' names {tree.repository!r}, which is not a "
-            "git repository on this machine; clone it there, or give a URL"
+            "git repository on this machine; clone it to this path, or give a URL"
         )
     return repository
 

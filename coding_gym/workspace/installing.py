@@ -42,7 +42,7 @@ class Installation:
 
         Raises:
             InvalidTaskError: The command has a NUL or is too long.
-            TemplateError: The command failed, or the time limit is exceeded; one line.
+            TemplateError: The command failed or exceeded the time limit; the message is one line.
         """
         _log.info("task %s: running install command: %s", self._task_id, command)
         # Before the run, so that the log of a killed build ends with the command that ran.

@@ -57,7 +57,7 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
 
 
 def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
-    """Returns the calls of an OpenAI message.
+    """Returns the calls of an OpenAI message; raises FormatError if they are not a list.
 
     An invalid entry becomes a call with an ``error`` and no name; then the parser rejects the whole
     reply.
