@@ -325,10 +325,10 @@ def _check_tools(name: str, layout: Layout, schemas: Schemas) -> None:
     """Raises InvalidArgumentError if the chat template omits a tool."""
     rendered = layout.render([{"role": role, "content": "…"} for role in _OPENING], False)
     tools = [schema["function"]["name"] for schema in schemas]
-    missing = [tool for tool in tools if not re.search(rf"\b{re.escape(tool)}\b", rendered)]
-    if missing:
+    absent = [tool for tool in tools if not re.search(rf"\b{re.escape(tool)}\b", rendered)]
+    if absent:
         raise InvalidArgumentError(
-            f"the chat template of {name} omits the tools ({', '.join(missing)}); use a tokenizer "
+            f"the chat template of {name} omits the tools {', '.join(absent)}; use a tokenizer "
             "whose template supports tools, or a tool_format that the system prompt explains, such "
             "as 'hermes'"
         )

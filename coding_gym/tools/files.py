@@ -158,13 +158,13 @@ def overwrite(
     Returns:
         Whether the file is new, and its bytes.
     """
-    existing = read_if_exists(context, path)
-    old = existing or TextFile(path)
-    if old.is_binary and appends:
+    original = read_if_exists(context, path)
+    file = original or TextFile(path)
+    if file.is_binary and appends:
         raise Refusal(f"{name_of(path)} is a binary file; use a command instead")
-    if old.is_binary:
-        old = TextFile(path)
-    return existing is None, write_file(context, old, old.text + text if appends else text)
+    if file.is_binary:
+        file = TextFile(path)
+    return original is None, write_file(context, file, file.text + text if appends else text)
 
 
 def as_written(file: TextFile, old: str, new: str) -> tuple[str, str]:

@@ -61,19 +61,19 @@ def function(
     }
 
 
-def integer(description: str, **rest: Any) -> dict[str, Any]:
+def integer(description: str, **keywords: Any) -> dict[str, Any]:
     """Returns the JSON schema of an integer."""
-    return {"type": "integer", "description": description, **rest}
+    return {"type": "integer", "description": description, **keywords}
 
 
-def boolean(description: str, **rest: Any) -> dict[str, Any]:
+def boolean(description: str, **keywords: Any) -> dict[str, Any]:
     """Returns the JSON schema of a boolean."""
-    return {"type": "boolean", "description": description, **rest}
+    return {"type": "boolean", "description": description, **keywords}
 
 
-def array(description: str, items: str, **rest: Any) -> dict[str, Any]:
+def array(description: str, items: str, **keywords: Any) -> dict[str, Any]:
     """Returns the JSON schema of a list of one item type."""
-    return {"type": "array", "description": description, "items": {"type": items}, **rest}
+    return {"type": "array", "description": description, "items": {"type": items}, **keywords}
 
 
 def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
@@ -126,11 +126,11 @@ class KnownTools:
         """
         if name in self._parameters:
             return name
-        bare = name.partition("<|")[0].strip()
+        short_name = name.partition("<|")[0].strip()
         for namespace in _NAMESPACES:
-            bare = bare.removeprefix(namespace)
-        head, _, number = bare.rpartition(":")
-        return head if head and number.isdecimal() else bare or name
+            short_name = short_name.removeprefix(namespace)
+        head, _, number = short_name.rpartition(":")
+        return head if head and number.isdecimal() else short_name or name
 
     def properties(self, tool: str) -> Mapping[str, Schema]:
         """Returns the schemas of a tool's arguments by name; empty for unknown tools."""

@@ -113,35 +113,34 @@ class PytestLayers:
         dists = pytest_distributions()
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))
         key = content_key(_SCHEMA, [*dists], python, self.backend.owner(), _PRELOAD_SOURCE, _SCRIPT)
-
-        def build(folder: Path) -> None:
-            site, scripts = folder / "site", folder / "bin"
-            for dist in dists.values():
-                _copy(dist, site)
-            (site / f"{PRELOAD}.py").write_text(_PRELOAD_SOURCE, encoding="utf-8")
-            scripts.mkdir()
-            for name in _COMMANDS:
-                (scripts / name).write_text(_SCRIPT)
-                (scripts / name).chmod(0o755)
-            # This process's byte code fits the interpreter, which has the same minor version. The
-            # target is explicit, because PYTHONPYCACHEPREFIX changes the default.
-            for path in site.rglob("*.py"):
-                py_compile.compile(
-                    str(path),
-                    f"{path.parent}/__pycache__/{path.stem}.{sys.implementation.cache_tag}.pyc",
-                    str(interpreter.site_packages / path.relative_to(site)),
-                    optimize=0,
-                    invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-                    quiet=2,
-                )
-            stamp(folder, _DATE, self.backend.owner())
-
-        folder = self.cache.get(key, build)
+        folder = self.cache.get(key, lambda folder: self._build(interpreter, folder))
         mounts = (
             Mount(source=folder / "site", target=str(interpreter.site_packages)),
             Mount(source=folder / "bin", target=PYTEST_BIN),
         )
         return key, SandboxSpec(mounts=mounts, python=interpreter, path=(PYTEST_BIN,))
+
+    def _build(self, interpreter: Interpreter, folder: Path) -> None:
+        site, scripts = folder / "site", folder / "bin"
+        for dist in pytest_distributions().values():
+            _copy(dist, site)
+        (site / f"{PRELOAD}.py").write_text(_PRELOAD_SOURCE, encoding="utf-8")
+        scripts.mkdir()
+        for name in _COMMANDS:
+            (scripts / name).write_text(_SCRIPT)
+            (scripts / name).chmod(0o755)
+        # This process's byte code fits the interpreter, which has the same minor version. The
+        # target is explicit, because PYTHONPYCACHEPREFIX changes the default.
+        for path in site.rglob("*.py"):
+            py_compile.compile(
+                str(path),
+                f"{path.parent}/__pycache__/{path.stem}.{sys.implementation.cache_tag}.pyc",
+                str(interpreter.site_packages / path.relative_to(site)),
+                optimize=0,
+                invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+                quiet=2,
+            )
+        stamp(folder, _DATE, self.backend.owner())
 
 
 def _copy(dist: Distribution, site: Path) -> None:

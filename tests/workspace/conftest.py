@@ -27,8 +27,8 @@ def template(store: TemplateStore) -> Template:
 
 @pytest.fixture
 def sandbox(template: Template) -> Iterator[Sandbox]:
-    with open_sandbox(template.spec) as opened:
-        yield opened
+    with open_sandbox(template.spec) as sandbox:
+        yield sandbox
 
 
 @pytest.fixture

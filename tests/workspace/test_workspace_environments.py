@@ -37,8 +37,8 @@ def built(store: TemplateStore) -> Template:
 
 @pytest.fixture
 def installed(built: Template) -> Iterator[Sandbox]:
-    with open_sandbox(built.spec) as opened:
-        yield opened
+    with open_sandbox(built.spec) as sandbox:
+        yield sandbox
 
 
 def test_results_of_install_commands_are_visible(installed: Sandbox) -> None:

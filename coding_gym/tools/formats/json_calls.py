@@ -110,10 +110,10 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
 def _values(text: str, first: Any, end: int) -> tuple[list[Any], int]:
     """Returns ``first``, the JSON values after its end at ``end``, and the end of the last."""
     values = [first]
-    while len(values) <= MAX_CALLS and (between := _SEPARATOR.match(text, end)):
-        if not text.startswith(("{", "["), between.end()):
+    while len(values) <= MAX_CALLS and (separator := _SEPARATOR.match(text, end)):
+        if not text.startswith(("{", "["), separator.end()):
             break
-        value, end = decode(text, between.end())
+        value, end = decode(text, separator.end())
         values.append(value)
     return values, end
 

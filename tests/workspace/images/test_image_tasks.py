@@ -27,9 +27,9 @@ def test_a_reverse_patch_applies_to_the_tree_of_an_image(
     patch = Patch.between(base, {"src/shapes.py": text}).text
     template_of_base = store.get(make_image_task(reverse_patch=patch))
     assert template_of_base.key != template.key
-    with open_sandbox(template_of_base.spec) as opened:
-        assert opened.read_file("src/shapes.py").decode() == base["src/shapes.py"]
-        assert output(opened, "git status --short; git rev-list --all --count") == "1"
+    with open_sandbox(template_of_base.spec) as sandbox:
+        assert sandbox.read_file("src/shapes.py").decode() == base["src/shapes.py"]
+        assert output(sandbox, "git status --short; git rev-list --all --count") == "1"
 
 
 def test_the_tree_has_the_tracked_files_of_the_image(sandbox: Sandbox, template: Template) -> None:
