@@ -44,7 +44,7 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
     tool's result reports.
     """
     if not isinstance(name, str) or not name:
-        raise FormatError('"name" must be the name of a tool')
+        raise FormatError(f'"name" must be the name of a tool, got {name!r:.60}')
     arguments, error, text = value, "", value if isinstance(value, str) else ""
     if isinstance(value, str):
         try:
