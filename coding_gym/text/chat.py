@@ -1,9 +1,9 @@
-"""A chat as token ids, piece by piece, so that sampled ids are never encoded again.
+"""Converts a chat to token ids message by message, so that sampled ids are never encoded again.
 
 Contents do not pass through the chat template, and no part of them becomes a control token: the
-template is rendered once for each sequence of roles, with marks in place of the contents, and the
-contents replace the marks when ids are made. Template and contents between two control tokens are
-encoded together; for byte-level vocabularies the ids equal those of encoding the whole text.
+template is rendered once for each sequence of roles, with placeholders for the contents, and the
+contents replace the placeholders before the encoding. The text between two control tokens is
+encoded as a whole; for byte-level vocabularies the ids equal those of encoding the whole chat.
 """
 
 import json
@@ -57,10 +57,10 @@ class Layout:
     """The text around the contents of a chat's messages.
 
     Attributes:
-        render: Returns messages of ``role`` and ``content`` as text with control tokens; the second
-            argument says whether the generation prompt for the policy's reply follows.
-        look_alikes: Other texts with a single id, such as ``<tool_call>``, which only ``render``
-            may write; in contents they are encoded as several ids.
+        render: Returns messages of ``role`` and ``content`` as text with control tokens. If the
+            second argument is true, the text ends with the generation prompt.
+        look_alikes: Texts with a single id that are not control tokens, such as ``<tool_call>``,
+            and that only ``render`` may write; in contents they are encoded as several ids.
         system_suffix: Text after the content of the system message.
     """
 
@@ -70,11 +70,11 @@ class Layout:
 
 
 class Part(NamedTuple):
-    """The ids that some messages add to a chat.
+    """The ids that new messages add to a chat.
 
     Attributes:
-        ids: The messages.
-        prompt: The generation prompt after them.
+        ids: The ids of the messages.
+        prompt: The ids of the generation prompt after them.
     """
 
     ids: list[int]
@@ -82,14 +82,14 @@ class Part(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """The layout's texts around the contents of messages: one text more than contents."""
+    """The texts before, between and after the contents of messages, and the generation prompt."""
 
     texts: list[str]
     prompt: str
 
 
 class Chat:
-    """Converts messages to ids. It has no state of a single chat; threads can share it.
+    """Converts messages to ids. All chats and threads can share it.
 
     Args:
         tokenizer: The policy's tokenizer.
@@ -126,7 +126,7 @@ class Chat:
 
         Args:
             messages: The messages.
-            memo: The ids of texts that were encoded before; new texts are added.
+            memo: The ids of texts that are already encoded; updated with new texts.
         """
         before = (*_OPENING, "assistant")
         shape = self._shape((*before, *(m["role"] for m in messages)))
@@ -142,17 +142,17 @@ class Chat:
         return [*reply, *answers]
 
     def is_control(self, ids: Sequence[int]) -> bool:
-        """Whether ids begin with a control token of the layout."""
+        """Whether ids begin with a control token of the tokenizer."""
         return bool(ids) and ids[0] in self._control_ids.values()
 
     def check_ids(self, ids: Iterable[int]) -> None:
         """Raises InvalidArgumentError if an id of a reply is not in the vocabulary."""
         size = self.tokenizer.vocab_size
-        outside = next((i for i in ids if not 0 <= i < size), None)
-        if outside is not None:
+        invalid_id = next((i for i in ids if not 0 <= i < size), None)
+        if invalid_id is not None:
             raise InvalidArgumentError(
                 f"token_ids must be in the vocabulary {self.tokenizer.name} (0 to "
-                f"{size - 1}), got {outside}; create the env with the policy's "
+                f"{size - 1}), got {invalid_id}; create the env with the policy's "
                 "tokenizer; for an existing record, use dataclasses.replace(record, tokenizer=...)"
             )
 
@@ -183,8 +183,8 @@ class Chat:
         return [i for text in run for i in memo[text]]
 
     def _break_look_alikes(self, content: str) -> list[str]:
-        """Splits a content within each look-alike, so that none is encoded as a single id."""
-        if not self._layout.look_alikes:  # the search takes as long as the encoding
+        """Splits a content within each look-alike, so that no look-alike becomes a single id."""
+        if not self._layout.look_alikes:  # without this, the search takes as long as the encoding
             return [content]
         cuts = [0, *(match.end() for match in self._look_alike.finditer(content)), None]
         return [content[start:end] for start, end in pairwise(cuts)]
@@ -199,19 +199,19 @@ class Chat:
         marks = [f"zq{i}qz" for i in range(len(roles))]
         messages = [_message(*pair) for pair in zip(roles, marks, strict=True)]
         text = self._layout.render(messages, False)
-        asking = self._layout.render(messages, True)
-        if _MARK.findall(text) != marks or not asking.startswith(text):
+        text_with_prompt = self._layout.render(messages, True)
+        if _MARK.findall(text) != marks or not text_with_prompt.startswith(text):
             raise self._misfit(f"does not keep the messages of {', '.join(roles)} in order")
-        return _Shape(_MARK.split(text), asking.removeprefix(text))
+        return _Shape(_MARK.split(text), text_with_prompt.removeprefix(text))
 
-    def _find_form(self, roles: Sequence[str], probed: str) -> Callable[[str], str]:
+    def _find_form(self, roles: Sequence[str], probed_role: str) -> Callable[[str], str]:
         """Returns the function that the layout applies to the contents of a role."""
-        messages = [_message(role, _PROBE if role == probed else "…") for role in roles]
+        messages = [_message(role, _PROBE if role == probed_role else "…") for role in roles]
         text = self._layout.render(messages, False)
         for form in (str, _json_text):
             if form(_PROBE) in text:
                 return form
-        raise self._misfit(f"rewrites the content of {probed} messages")
+        raise self._misfit(f"rewrites the content of {probed_role} messages")
 
     def _misfit(self, problem: str) -> InvalidArgumentError:
         return InvalidArgumentError(
@@ -220,18 +220,18 @@ class Chat:
         )
 
 
-# Cached, because compiling and probing a template takes longer than a reset.
+# Cached, because compiling and probing a chat template takes longer than a reset of an env.
 _chats = ProcessCache[Chat](64)
 
 
 def get_chat(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") -> Chat:
-    """Returns the chat of a tokenizer and some tools; a process caches the last 64.
+    """Returns the `Chat` of a tokenizer and tools; each process caches the last 64.
 
     Args:
         tokenizer: The policy's tokenizer.
         schemas: The tools, as OpenAI function schemas.
-        tool_format: The format of calls; see `coding_gym.tools.formats`. The layout omits the tools
-            if the system prompt explains the format.
+        tool_format: The format of calls; see `coding_gym.tools.formats`. If the system prompt
+            explains the format and the tools, the layout omits the tools.
 
     Raises:
         InvalidArgumentError: The tokenizer has no suitable chat template.
@@ -276,9 +276,9 @@ def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto"
     return Layout(_chatml, system_suffix=suffix)
 
 
-def _chatml(messages: Messages, asks: bool) -> str:
+def _chatml(messages: Messages, with_prompt: bool) -> str:
     texts = [f"<|im_start|>{m['role']}\n{m['content']}<|im_end|>\n" for m in messages]
-    return "".join([*texts, "<|im_start|>assistant\n"] if asks else texts)
+    return "".join([*texts, "<|im_start|>assistant\n"] if with_prompt else texts)
 
 
 def _template_layout(tokenizer: Tokenizer, schemas: Schemas) -> Layout:
@@ -290,25 +290,25 @@ def _template_layout(tokenizer: Tokenizer, schemas: Schemas) -> Layout:
         )
     try:
         source = backend.get_chat_template(tools=tools)
-    except ValueError as error:  # several templates and none called default
+    except ValueError as error:  # several templates without a default
         raise InvalidArgumentError(
-            f"the tokenizer {tokenizer.name} has no chat template for tools: {error}"
+            f"the tokenizer {tokenizer.name} must have one chat template or a default: {error}"
         ) from error
-    added = (str(token) for token in backend.added_tokens_decoder.values() if not token.special)
-    marks = tuple(token for token in added if len(token.strip()) > 1 and token in source)
+    tokens = (str(token) for token in backend.added_tokens_decoder.values() if not token.special)
+    look_alikes = tuple(token for token in tokens if len(token.strip()) > 1 and token in source)
     if "strftime_now" in source:
         source = _FIXED_DATE + source
 
-    def render(messages: Messages, asks: bool) -> str:
+    def render(messages: Messages, with_prompt: bool) -> str:
         try:
             text: str = backend.apply_chat_template(
                 [dict(message) for message in messages],
                 tools=tools,
-                add_generation_prompt=asks,
+                add_generation_prompt=with_prompt,
                 chat_template=source,
                 tokenize=False,
             )
-        except Exception as error:  # a template is a program, and raises any exception
+        except Exception as error:  # a template is a program and can raise any exception
             roles = ", ".join(message["role"] for message in messages)
             raise InvalidArgumentError(
                 f"the chat template of {tokenizer.name} fails for a chat of {roles} ({error}); "
@@ -316,19 +316,19 @@ def _template_layout(tokenizer: Tokenizer, schemas: Schemas) -> Layout:
             ) from error
         return text
 
-    layout = Layout(render, marks)
+    layout = Layout(render, look_alikes)
     _check_tools(tokenizer.name, layout, schemas)
     return layout
 
 
 def _check_tools(name: str, layout: Layout, schemas: Schemas) -> None:
-    """Refuses templates that omit the tools."""
+    """Raises InvalidArgumentError if the chat template omits a tool."""
     rendered = layout.render([{"role": role, "content": "…"} for role in _OPENING], False)
     tools = [schema["function"]["name"] for schema in schemas]
-    missing = [tool for tool in tools if not re.search(rf"\b{re.escape(tool)}\b", rendered)]
-    if missing:
+    absent = [tool for tool in tools if not re.search(rf"\b{re.escape(tool)}\b", rendered)]
+    if absent:
         raise InvalidArgumentError(
-            f"the chat template of {name} omits the tools ({', '.join(missing)}); use a tokenizer "
+            f"the chat template of {name} omits the tools {', '.join(absent)}; use a tokenizer "
             "whose template supports tools, or a tool_format that the system prompt explains, such "
             "as 'hermes'"
         )

@@ -1,4 +1,4 @@
-"""The ids of one growing chat; each message is encoded once."""
+"""The token ids of one growing chat; each message is encoded once."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,16 +10,16 @@ from coding_gym.text.chat import Chat, Memo, Messages, Part, turns_of
 
 
 class ChatIds:
-    """The ids of one chat, and their number, which includes the generation prompt.
+    """The ids of one chat; its ``len`` includes the generation prompt.
 
-    The time of a step does not depend on the length of the chat.
+    The time to add a message does not depend on the length of the chat.
 
     Args:
         chat: Converts messages to ids.
 
     Attributes:
-        num_messages: Number of messages in the calls of `extend`.
-        num_replies: Number of the policy's messages among them.
+        num_messages: Number of messages that `extend` has added.
+        num_replies: Number of the policy's replies among these messages.
     """
 
     def __init__(self, chat: Chat) -> None:
@@ -39,7 +39,7 @@ class ChatIds:
         self._latest = self._chat.opening(self._answers)
 
     def reply(self, ids: Sequence[int]) -> None:
-        """Adds the ids of a reply; its end is added with the next messages."""
+        """Adds the ids of a reply; `answer` adds its closing token."""
         self._past += [*self._latest.ids, *self._latest.prompt]
         self._reply = ids
         self._latest = Part(list(ids), [])
@@ -47,7 +47,7 @@ class ChatIds:
         self._memo: Memo = {}  # the ids of the answers
 
     def answer(self, *messages: Mapping[str, Any]) -> None:
-        """Adds messages after a reply; the text around them can depend on their number."""
+        """Adds messages after a reply; the text between messages can depend on their number."""
         self._answers += messages
         part = self._chat.answers(self._answers, self._memo)
         self._latest = Part(self._chat.join(self._reply, part.ids), part.prompt)
@@ -60,7 +60,7 @@ class ChatIds:
             replies: The ids of each reply of the policy among them.
         """
         for turn, ids in turns_of(messages, replies):
-            if ids is None and self.num_replies:  # a notice to the last reply
+            if ids is None and self.num_replies:  # a notice after the last reply
                 self.answer(*turn)
             elif ids is None:
                 self.opening(turn)
@@ -71,10 +71,10 @@ class ChatIds:
         self.num_messages += len(messages)
 
     def ids(self, max_tokens: int, *, asks: bool = True) -> NDArray[np.int32]:
-        """Returns the last ids, at most ``max_tokens``, int32.
+        """Returns the last ids of the chat, int32, of shape (n,) with n at most ``max_tokens``.
 
         Args:
-            max_tokens: The maximum.
+            max_tokens: Maximum number of ids.
             asks: Whether the ids end with the generation prompt for the policy's reply.
         """
         latest = [*self._latest.ids, *(self._latest.prompt if asks else [])]

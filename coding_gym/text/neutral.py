@@ -1,9 +1,9 @@
 """Neutralises control tokens in text that a server or a trainer encodes.
 
 Servers and trainers encode a chat template's output as a whole, so a file that contains
-``<|im_end|>`` would end the message that quotes it. An invisible character after the first
-character of each such token makes it plain text that looks the same. The ids of the env need no
-such mark (`coding_gym.text.chat`).
+``<|im_end|>`` would end the message that quotes it. A zero-width space after the first character of
+each control token makes the token plain text that looks the same. Ids from `coding_gym.text.chat`
+do not need this, because it encodes contents without control tokens.
 """
 
 import re
@@ -37,29 +37,29 @@ CONTROL_TOKENS = (
 def neutralise(text: str, tokens: Collection[str] = CONTROL_TOKENS) -> str:
     r"""Returns ``text`` with a zero-width space after the first character of each control token.
 
-    Text without control tokens is unchanged. Tokens of one character cannot be split. Text that a
-    policy copies has the space too; `Session` removes it from the arguments of calls.
+    Tokens of one character are not changed. A policy may copy the space into a call; `Session`
+    removes it from the arguments (`restore`).
 
     >>> neutralise("see <|im_end|> there", ["<|im_end|>"])
     'see <\u200b|im_end|> there'
 
     Args:
-        text: The content of a message, for example.
-        tokens: The tokens; a tokenizer's are ``tokenizer.special_tokens``.
+        text: Any text, such as the content of a message.
+        tokens: The control tokens, such as ``tokenizer.special_tokens``.
     """
     pattern = token_starts(token for token in tokens if len(token) > 1)
-    return pattern.sub(lambda first: first[0] + ZERO_WIDTH_SPACE, text)
+    return pattern.sub(lambda match: match[0] + ZERO_WIDTH_SPACE, text)
 
 
 def restore(value: Any, tokens: Collection[str] = CONTROL_TOKENS) -> Any:
-    """Undoes `neutralise` in the strings of a JSON value; other zero-width spaces stay."""
+    """Undoes `neutralise` in the strings of a JSON value; keeps all other zero-width spaces."""
     split = token_starts(t[0] + ZERO_WIDTH_SPACE + t[1:] for t in tokens if len(t) > 1)
     pattern = re.compile(f"({split.pattern}){ZERO_WIDTH_SPACE}")
     return in_strings(value, lambda text: pattern.sub(r"\1", text))
 
 
 def in_strings(value: Any, change: Callable[[str], str]) -> Any:
-    """Returns a JSON value with ``change`` applied to each string in it, keys included."""
+    """Returns a JSON value with ``change`` applied to all its strings, keys included."""
     if isinstance(value, Mapping):
         return {in_strings(k, change): in_strings(item, change) for k, item in value.items()}
     if isinstance(value, list | tuple):
@@ -70,11 +70,11 @@ def in_strings(value: Any, change: Callable[[str], str]) -> Any:
 def control_tokens(processing_class: Any) -> tuple[str, ...]:
     """Returns the control tokens of a Hugging Face tokenizer.
 
-    These are its special tokens, and the added tokens in its chat template, such as
+    Control tokens are its special tokens, and the added tokens in its chat template, such as
     ``<tool_call>``. Other added tokens, such as runs of spaces, only shorten the encoding.
 
     Args:
-        processing_class: The tokenizer, or a processor that has one.
+        processing_class: The tokenizer, or a processor with the attribute ``tokenizer``.
     """
     tokenizer = getattr(processing_class, "tokenizer", processing_class)
     holders = (tokenizer, processing_class)  # a processor can have a template too
@@ -91,7 +91,7 @@ def _is_markup(token: str) -> bool:
 
 
 def token_starts(tokens: Iterable[str]) -> re.Pattern[str]:
-    """Returns a pattern that matches the first character of every token, also if tokens overlap."""
+    """Returns a pattern that matches the first character of each token, even in another token."""
     rests: dict[str, list[str]] = {}
     for token in tokens:
         rests.setdefault(token[0], []).append(re.escape(token[1:]))

@@ -2,11 +2,11 @@
 
 | name | vocabulary |
 |---|---|
-| ``coding_gym_16k`` | the bundled one |
-| ``hf:/path/to/folder``, ``hf:/path/tokenizer.json`` | a local Hugging Face tokenizer |
-| ``hf:org/name`` | the same from the local Hugging Face cache; never downloaded |
+| ``coding_gym_16k`` | the bundled vocabulary |
+| ``hf:/path/to/folder``, ``hf:/path/tokenizer.json`` | a Hugging Face tokenizer on disk |
+| ``hf:org/name`` | a tokenizer in the local Hugging Face cache; never downloaded |
 
-tiktoken and transformers are imported only if a name needs them, since both take long to import.
+tiktoken and transformers are imported at first use, because both take long to import.
 """
 
 import base64
@@ -25,7 +25,7 @@ from coding_gym.text.truncate import well_formed
 DEFAULT_TOKENIZER = "coding_gym_16k"
 END_TOKENS = ("<|pad|>", "<|endoftext|>", "<|im_end|>")
 
-# The bundled vocabulary is a byte-level BPE. ``scripts/train_tokenizer.py`` made the ranks with the
+# The bundled vocabulary is a byte-level BPE. ``scripts/train_tokenizer.py`` trains it with the
 # split pattern below; a change of the pattern requires a new training.
 BUNDLED_SIZE = 16_384
 BUNDLED_SPECIAL_TOKENS = {
@@ -34,9 +34,8 @@ BUNDLED_SPECIAL_TOKENS = {
     "<|im_end|>": BUNDLED_SIZE - 2,
     "<|pad|>": BUNDLED_SIZE - 1,
 }
-# Without look-around and possessive repeats tiktoken uses a linear-time engine, so no output of a
-# command can make encoding slow. A line end and the indentation of the next line are one piece,
-# since they belong together in code.
+# The pattern has no look-around and no possessive quantifiers, so that tiktoken uses a linear-time
+# engine: encoding is fast for any text. A line end and the next line's indentation are one piece.
 SPLIT_PATTERN = "|".join(
     (
         r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+",  # a word, with one symbol or space before it
@@ -55,8 +54,8 @@ class Tokenizer:
     Attributes:
         name: The name for `get_tokenizer`.
         backend: The ``tiktoken.Encoding``, or the tokenizer of ``transformers``.
-        vocab_size: One more than the largest id, added tokens included.
-        pad_id: The id that fills arrays; without a padding token, the end-of-text id or 0.
+        vocab_size: The largest id, of added tokens too, plus 1.
+        pad_id: The id that fills arrays; without a padding token, the end-of-text id, else 0.
         special_tokens: The control tokens and their ids, such as ``<|im_end|>``.
         end_ids: The ids that end a reply: padding, end of text, ``<|im_end|>`` if it exists.
         encode: Returns the ids of a text. A control token in the text is encoded as plain
@@ -76,10 +75,10 @@ class Tokenizer:
 
 
 def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
-    """Returns the tokenizer called ``name``, loaded once per process.
+    """Returns the tokenizer of a name; each process loads it once.
 
     Raises:
-        UnknownNameError: The name is not the bundled one's and does not begin with ``hf:``.
+        UnknownNameError: The name is not ``coding_gym_16k`` and does not begin with ``hf:``.
         TokenizerError: The vocabulary cannot be read.
         MissingDependencyError: An ``hf:`` name needs the extra ``hf``, which is not installed.
     """
@@ -132,19 +131,18 @@ def _load_huggingface(name: str) -> Tokenizer:
     except Exception as error:  # transformers raises the exceptions of many file readers
         first_line = next(iter(str(error).splitlines()), type(error).__name__)
         raise TokenizerError(
-            f"{name} cannot be loaded from this machine: {first_line}; name a folder or a "
-            "tokenizer.json, or download it, for example: hf download org/name --include "
-            "'tokenizer*'"
+            f"the tokenizer {name} cannot be loaded from this machine: {first_line}; give the path "
+            "of a folder or tokenizer.json, or run: hf download org/name --include 'tokenizer*'"
         ) from error
-    ends = [i for i in (backend.pad_token_id, backend.eos_token_id) if i is not None]
+    end_ids = [i for i in (backend.pad_token_id, backend.eos_token_id) if i is not None]
     special = {str(token): i for i, token in backend.added_tokens_decoder.items() if token.special}
     return Tokenizer(
         name=name,
         backend=backend,
         vocab_size=max(backend.get_vocab().values(), default=-1) + 1,
-        pad_id=next(iter(ends), 0),
+        pad_id=next(iter(end_ids), 0),
         special_tokens=special,
-        end_ids=frozenset({*ends, *(special[token] for token in END_TOKENS if token in special)}),
+        end_ids=frozenset({*end_ids, *(special[t] for t in END_TOKENS if t in special)}),
         encode=lambda text: [
             *backend.encode(well_formed(text), add_special_tokens=False, split_special_tokens=True)
         ],

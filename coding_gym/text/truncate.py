@@ -1,16 +1,16 @@
 """Truncates text, and replaces lone surrogates.
 
-| name | keeps |
+| function | result |
 |---|---|
 | `head` | the first characters |
-| `ends` | the first and the last characters, around a text with the number of missing ones |
+| `ends` | the first and the last characters, with a notice between them |
 """
 
 
 def head(text: str, max_chars: int, suffix: str) -> str:
-    """Returns the first ``max_chars`` characters, followed by ``suffix`` if any were removed.
+    """Returns the first ``max_chars`` characters, followed by ``suffix`` if the text is longer.
 
-    The suffix is not counted, so the result may be ``max_chars + len(suffix)`` characters long.
+    ``max_chars`` does not include the suffix.
 
     >>> head("abcdef", 4, "...")
     'abcd...'
@@ -19,10 +19,11 @@ def head(text: str, max_chars: int, suffix: str) -> str:
 
 
 def ends(text: str, max_chars: int, middle: str) -> str:
-    """Returns the first and the last characters, ``max_chars`` in all, around ``middle``.
+    """Returns the first and the last characters, ``max_chars`` in total, around ``middle``.
 
-    If ``max_chars`` is odd, the head is one longer. The middle is not counted; ``{omitted}`` in it
-    becomes the number of removed characters. mini-swe-agent truncates long outputs in this way.
+    If ``max_chars`` is odd, the head is one character longer than the tail. ``max_chars`` does not
+    include the middle, in which ``{omitted}`` is replaced by the number of omitted characters.
+    mini-swe-agent truncates long outputs in the same way.
 
     >>> ends("abcdefghij", 4, " [{omitted} more] ")
     'ab [6 more] ij'
@@ -36,7 +37,7 @@ def ends(text: str, max_chars: int, middle: str) -> str:
 
 
 def split_ends(text: str, max_chars: int) -> tuple[str, str]:
-    """Returns the two pieces that `ends` keeps of a text of ``max_chars`` characters or more.
+    """Returns the head and the tail of `ends`; the text has at least ``max_chars`` characters.
 
     >>> split_ends("abcdefghij", 5)
     ('abc', 'ij')
@@ -46,7 +47,7 @@ def split_ends(text: str, max_chars: int) -> tuple[str, str]:
 
 
 def well_formed(text: str) -> str:
-    """Returns ``text`` with lone surrogates replaced by U+FFFD; pairs become their character.
+    """Returns a text with lone surrogates replaced by U+FFFD, and surrogate pairs by characters.
 
     JSON escapes and wrong decoding produce surrogates, which UTF-8 cannot encode.
     """

@@ -1,4 +1,4 @@
-"""Tools that a policy can call: toolsets by name, and the formats that calls are written in."""
+"""Toolsets, the sets of tools that a policy can call, registered by name."""
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
@@ -31,21 +31,23 @@ def register_toolset(toolset: Toolset) -> None:
     """Registers a toolset under its name.
 
     Raises:
-        InvalidArgumentError: The name is taken, or the parameters of a tool are not a schema.
+        InvalidArgumentError: Another toolset has this name, or `Tool.check_schema` refuses a tool.
     """
     for tool in toolset.tools:
         tool.check_schema()
     if _TOOLSETS.setdefault(toolset.name, toolset) is not toolset:
-        raise InvalidArgumentError(f"there is already a toolset named {toolset.name!r}")
+        raise InvalidArgumentError(
+            f"the name of a toolset must be unused, got {toolset.name!r}; use another name"
+        )
 
 
 def get_toolset(name: str) -> Toolset:
-    """Returns the toolset of a name.
+    """Returns the toolset that is registered under a name.
 
     Raises:
-        UnknownNameError: There is no such toolset.
+        UnknownNameError: No toolset has this name.
     """
-    if name not in toolset_names():  # a value such as a list has no hash
+    if name not in toolset_names():  # not the dictionary, because a list has no hash
         raise unknown_name("toolset", name, _TOOLSETS)
     return _TOOLSETS[name]
 

@@ -1,8 +1,8 @@
-"""Toolset ``bash``: the only tool of mini-swe-agent, and its way to submit.
+"""Toolset ``bash``: mini-swe-agent's only tool, with submission by a command.
 
-Observations, the submit line and the lengths are those of mini-swe-agent 2 (its config/default.yaml
-and environments/local.py), with other wording. There is no tool ``submit``: a command submits if
-it prints the submit line first and exits with 0.
+The layout of observations, the submit line and the length limits are those of mini-swe-agent 2 (its
+config/default.yaml and environments/local.py); the wording differs. There is no tool ``submit``: a
+command submits if it exits with 0 and the first line of its output is the submit line.
 """
 
 from coding_gym.calls import ExecResult, ToolCall, ToolResult
@@ -46,7 +46,7 @@ your_command_here
 
 To end the work, run only this command: `echo {SUBMIT_LINE}`"""
 
-# The notice between the head and the tail of a long output.
+# The warning above the head and the tail of a long output.
 TOO_LONG = (
     "The output was too long and its middle was omitted. Use head, tail, sed or a narrower search "
     "for a shorter output, or write the output to a file and search that file."
@@ -59,18 +59,18 @@ def _bash(call: ToolCall, context: ToolContext) -> ToolResult:
     command = call.arguments["command"]
     if not isinstance(command, str):
         raise Refusal(f"`command` must be a string, got {quoted(command)}")
-    end = run_command(command, context)
-    lines = end.output.lstrip().split("\n", 1)
-    if end.ok and lines[0].strip() in (SUBMIT_LINE, OLD_SUBMIT_LINE):
+    result = run_command(command, context)
+    first_line = result.output.lstrip().partition("\n")[0]
+    if result.ok and first_line.strip() in (SUBMIT_LINE, OLD_SUBMIT_LINE):
         return ToolResult("submitted", submitted=True)
-    return ToolResult(_observation(end, context), ok=end.ok)
+    return ToolResult(_observation(result, context), ok=result.ok)
 
 
-def _observation(end: ExecResult, context: ToolContext) -> str:
+def _observation(result: ExecResult, context: ToolContext) -> str:
     """Returns the result of a command in mini-swe-agent's form, followed by notes."""
-    output, notes = end.output, "".join(f"\n{note}" for note in end.notes)
-    head = f"<returncode>{end.exit_code}</returncode>\n"
-    if end.timed_out:
+    output, notes = result.output, "".join(f"\n{note}" for note in result.notes)
+    head = f"<returncode>{result.exit_code}</returncode>\n"
+    if result.timed_out:
         message = f"the command was killed after {context.command_timeout_s:g} seconds"
         head = f"<exception>{message}</exception>\n<returncode>-1</returncode>\n"
     if len(output) < MAX_OUTPUT_CHARS:
@@ -100,7 +100,7 @@ BASH = Toolset(
     text_formats=("bash_block",),
     submission=ToolCall("bash", {"command": f"echo {SUBMIT_LINE}"}),
     checks_arguments=False,
-    refuse=lambda why: f"Tool call error:\n\n<error>\n{why}\n</error>\n\n{GUIDANCE}",
+    refuse=lambda reason: f"Tool call error:\n\n<error>\n{reason}\n</error>\n\n{GUIDANCE}",
     unreadable="Error parsing tool call arguments: {call.error:.300}.",
     unknown="Unknown tool '{name}'.",
 )

@@ -1,10 +1,10 @@
 """Toolset ``codex``: the nine tools of AReno's coding agent, after Codex.
 
-Names, arguments, bounds and results are AReno's (its areno/agentic/coding); results are JSON with
-sorted keys, and errors ``{"error": …}``. Differences: git applies a patch to all files or to none,
-including deletions and renames; standard output and error are merged in order; no command is
-refused because of its text; results mark truncations; arguments are not repaired, because AReno's
-repair of JSON strings and quotes breaks valid commands.
+Names, arguments, limits and results are AReno's (its areno/agentic/coding). A result is a JSON
+object with sorted keys; an error is ``{"error": …}``. Differences: git applies a patch to all files
+or to none, including deletions and renames; standard output and error are merged in order; commands
+are not filtered by their text; results mark truncations; arguments are not repaired, because
+AReno's repair of JSON strings and quotes breaks valid commands.
 """
 
 import json
@@ -28,11 +28,11 @@ MAX_MATCHES = 50
 MAX_MATCH_CHARS = 240
 MAX_READ_CHARS = 6000
 MAX_OUTPUT_CHARS = 6000
-LEAST_SECONDS, MOST_SECONDS = 0.1, 10.0
+MIN_TIMEOUT_S, MAX_TIMEOUT_S = 0.1, 10.0
 MAX_SUMMARY_CHARS = 500
 _STATUSES = ("solved", "blocked")
 _BAD_PATTERN = 2
-# Lines are truncated inside the sandbox, to a length that fits a path and the displayed part.
+# `cut` bounds the output: 6000 bytes are enough for a path and the displayed part of a line.
 _SEARCH = """\
 set -f
 echo x | grep -q -P x 2>/dev/null && kind=-P || kind=-E
@@ -58,7 +58,7 @@ default, {MAX_LINES} at most.
 `*** Begin Patch` to `*** End Patch`.
 - `replace_text` replaces `old_text` by `new_text` in the file `path`, at most `count` times. \
 `write_file` writes `content` to the file `path`, or appends it if `append` is true.
-- `run_command` runs a `command` with the time limit `timeout_s`, {MOST_SECONDS:g} seconds at \
+- `run_command` runs a `command` with the time limit `timeout_s`, {MAX_TIMEOUT_S:g} seconds at \
 most. At most {MAX_OUTPUT_CHARS:,} characters of its output are shown.
 - `submit` ends the work, with the `status` `solved` or `blocked` and a `summary`.
 
@@ -69,22 +69,22 @@ def _list_files(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     path = call.arguments.get("path", ".")
     base = files.relative_path(context, path)
     tests = f"{files.SKIP_IGNORED} -type f"
-    entries, is_more = files.list_folder(context, path, tests=tests, max_entries=MAX_FILES)
+    entries, has_more = files.list_folder(context, path, tests=tests, max_entries=MAX_FILES)
     paths = [entry if base == "." else f"{base}/{entry}" for entry in entries]
-    return {"files": paths, "truncated": is_more}
+    return {"files": paths, "truncated": has_more}
 
 
 def _inspect_tree(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     path = call.arguments.get("path", ".")
     depth = min(max(int(call.arguments.get("max_depth", DEFAULT_DEPTH)), 1), MAX_DEPTH)
     tests = f"-maxdepth {depth} {files.SKIP_IGNORED}"
-    entries, is_more = files.list_folder(context, path, tests=tests, max_entries=MAX_ROWS)
+    entries, has_more = files.list_folder(context, path, tests=tests, max_entries=MAX_ROWS)
     paths = [entry.removesuffix("/") for entry in entries]
     rows = [
         "  " * path.count("/") + entry[path.rfind("/") + 1 :]
         for path, entry in zip(paths, entries, strict=True)
     ]
-    return {"tree": rows, "truncated": is_more}
+    return {"tree": rows, "truncated": has_more}
 
 
 def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
@@ -92,19 +92,19 @@ def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     count = min(max(int(call.arguments.get("max_lines", DEFAULT_LINES)), 1), MAX_LINES)
     file = files.read_file(context, call.arguments["path"])
     lines = files.lines_of(file.text)
-    selected = lines[first - 1 : first - 1 + count]
-    rows = [f"{first + i}: {files.cut_line(line)}" for i, line in enumerate(selected)]
+    range_lines = lines[first - 1 : first - 1 + count]
+    rows = [f"{first + i}: {files.cut_line(line)}" for i, line in enumerate(range_lines)]
     return {
         "path": files.relative_path(context, file.path),
         "start_line": first,
-        "end_line": first + len(selected) - 1,
+        "end_line": first + len(range_lines) - 1,
         "total_lines": len(lines),
         "content": elided("\n".join(rows), MAX_READ_CHARS),
     }
 
 
 def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
-    """Returns the lines that match; runs grep, because a sandbox may lack ripgrep."""
+    """Returns the matching lines; runs grep, because a sandbox may lack ripgrep."""
     pattern, path = call.arguments["pattern"], call.arguments.get("path", ".")
     case = "" if call.arguments.get("case_sensitive", True) else "-i"
     if not pattern or "\0" in pattern or "\n" in pattern or len(pattern) > 1000:
@@ -126,14 +126,15 @@ def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
         raise Refusal(f"invalid `pattern`: {result.output.removeprefix('grep: ')}")
     if not result.ok:
         raise Refusal(f"{name_of(path)} cannot be searched")
-    matches = [match for row in result.output.split("\n") if (match := _match(row))]
+    matches = [match for row in result.output.split("\n") if (match := _parse_match(row))]
     return {"matches": matches[:MAX_MATCHES], "truncated": len(matches) > MAX_MATCHES}
 
 
-def _match(row: str) -> dict[str, Any] | None:
+def _parse_match(row: str) -> dict[str, Any] | None:
+    """Returns the match in a row of grep's output; None for a piece of a name with a line feed."""
     path, nul, rest = row.partition("\0")
     number, colon, line = rest.partition(":")
-    if not nul or not colon or not number.isdecimal():  # part of a file name with a line feed
+    if not nul or not colon or not number.isdecimal():
         return None
     line = line.rstrip("\r")[:MAX_MATCH_CHARS]
     return {"path": well_formed(path.removeprefix("./")), "line": int(number), "text": line}
@@ -179,16 +180,17 @@ def _write_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 
 def _run_command(call: ToolCall, context: ToolContext) -> ToolResult:
-    timeout_s = min(max(LEAST_SECONDS, call.arguments.get("timeout_s", MOST_SECONDS)), MOST_SECONDS)
-    end = run_command(call.arguments["command"], context, timeout_s=timeout_s)
-    result: dict[str, Any] = {
-        "output": elided(end.output, MAX_OUTPUT_CHARS),
-        "returncode": end.exit_code,
-        "timed_out": end.timed_out,
+    timeout_s = call.arguments.get("timeout_s", MAX_TIMEOUT_S)
+    timeout_s = min(max(MIN_TIMEOUT_S, timeout_s), MAX_TIMEOUT_S)
+    result = run_command(call.arguments["command"], context, timeout_s=timeout_s)
+    fields: dict[str, Any] = {
+        "output": elided(result.output, MAX_OUTPUT_CHARS),
+        "returncode": result.exit_code,
+        "timed_out": result.timed_out,
     }
-    if end.notes:
-        result["notes"] = list(end.notes)
-    return ToolResult(_json(result), ok=end.ok)
+    if result.notes:
+        fields["notes"] = list(result.notes)
+    return ToolResult(_json(fields), ok=result.ok)
 
 
 def _submit(call: ToolCall, _: ToolContext) -> ToolResult:
@@ -305,7 +307,7 @@ CODEX = Toolset(
                 "timeout_s": {
                     "type": "number",
                     "description": "Time limit in seconds, "
-                    f"{LEAST_SECONDS:g} to {MOST_SECONDS:g}; {MOST_SECONDS:g} by default",
+                    f"{MIN_TIMEOUT_S:g} to {MAX_TIMEOUT_S:g}; {MAX_TIMEOUT_S:g} by default",
                 },
             },
             run=_run_command,
@@ -326,6 +328,6 @@ CODEX = Toolset(
         ),
     ),
     submission=ToolCall("submit", {"status": "solved", "summary": "Nothing in particular."}),
-    refuse=lambda why: _json({"error": why}),
+    refuse=lambda reason: _json({"error": reason}),
     unreadable="invalid JSON arguments: {call.error:.300}",
 )

@@ -15,11 +15,11 @@ def run_command(
 
     Args:
         command: Any text.
-        context: The episode.
-        timeout_s: A time limit in seconds; the episode's limit applies too.
+        context: The episode's sandbox and time limit.
+        timeout_s: A shorter time limit in seconds; None for the episode's limit.
 
     Returns:
-        The result, with notices for killed background processes and exceeded memory.
+        The result; its notes report killed background processes and exceeded memory.
 
     Raises:
         Refusal: The text has a NUL or a lone surrogate, or is too long.
@@ -29,7 +29,7 @@ def run_command(
     try:
         command.encode()
         result = context.sandbox.run(command, timeout_s=limit_s)
-    except (InvalidArgumentError, UnicodeEncodeError) as error:  # a NUL, too long, a surrogate
+    except (InvalidArgumentError, UnicodeEncodeError) as error:
         raise Refusal(f"the command cannot be run: {error!s:.300}") from error
     notes = []
     if result.num_leftovers and not result.timed_out:
@@ -60,7 +60,7 @@ def bash_tool(max_chars: int) -> Tool:
 
 
 def command_report(result: ExecResult, context: ToolContext, max_chars: int) -> str:
-    """Returns a command's result as text: the truncated output, then the exit code."""
+    """Returns a command's result as text: the truncated output, then a nonzero exit code."""
     lines = [elided(result.output.strip("\n"), max_chars) or "(no output)"]
     if result.timed_out:
         lines.append(f"[killed after {context.command_timeout_s:g} s]")

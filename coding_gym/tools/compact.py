@@ -1,9 +1,9 @@
 """Toolset ``compact``: three tools with short descriptions and results, for small models.
 
-``edit`` replaces the occurrence of a text that is nearest to a line number: small models seldom
-copy a whole line, or find its number, without a mistake. The instructions, tools and call format of
-a prompt take fewer than 300 tokens of SmolLM2's vocabulary, because on a CPU the time of an episode
-grows with these tokens.
+``edit`` replaces the occurrence of a text that is nearest to a line number, because small models
+often make mistakes when they copy a whole line or count lines. The instructions, tools and call
+format of a prompt are fewer than 300 tokens of SmolLM2's vocabulary, because on a CPU the time of
+an episode grows with the length of the prompt.
 """
 
 from dataclasses import replace
@@ -22,14 +22,15 @@ tests judge the fix.
 
 
 def _edit(call: ToolCall, context: ToolContext) -> str:
-    """Replaces the occurrence that is nearest to the line; in the line itself, the first one."""
+    """Replaces the occurrence of a text nearest to a line; in that line, the first occurrence."""
     path, line, old, new = (call.arguments[name] for name in ("path", "line", "old", "new"))
     file = files.read_file(context, path)
     old, new = files.as_written(file, old, new)
     lines = file.text.split("\n")
-    offset = len("\n".join(lines[: max(0, min(int(line), len(lines)) - 1)]))  # start of the line
-    after, before = file.text.find(old, offset), file.text.rfind(old, 0, offset + len(old) - 1)
-    starts = [start for start in (after, before) if start >= 0]
+    offset = len("\n".join(lines[: max(0, min(int(line), len(lines)) - 1)]))  # before the line
+    next_start = file.text.find(old, offset)
+    previous_start = file.text.rfind(old, 0, offset + len(old) - 1)
+    starts = [start for start in (next_start, previous_start) if start >= 0]
     if not old or not starts:
         raise Refusal(f"the text to find does not occur in {name_of(path)}")
     start = min(starts, key=lambda start: abs(files.line_of(file.text, start) - line))

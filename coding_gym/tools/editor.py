@@ -1,10 +1,9 @@
 """Toolset ``editor``: ``str_replace_editor`` and ``bash``, the tools of many trained policies.
 
 Names, arguments, the layout of views and the sentences around them are those of SWE-agent (its
-tools/edit_anthropic), R2E-Gym and OpenHands. Differences: paths can be relative; tabs, line ends
-and modes are kept; there is no ``undo_edit``.
-
-The shell is called ``bash``, as in SWE-agent.
+tools/edit_anthropic), R2E-Gym and OpenHands; the shell is called ``bash``, as in SWE-agent.
+Differences: paths can be relative; an edit keeps tabs, line ends and the file mode; there is no
+``undo_edit``.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from coding_gym.tools.schemas import array, integer
 from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset, name_of, quoted
 
 MAX_REPLY_CHARS = 16_000
-MAX_LISTED = 400
+MAX_ENTRIES = 400
 
 _NUM_CONTEXT_LINES = 4
 
@@ -45,44 +44,43 @@ _CLIPPED = (
 
 
 def _view(path: str, call: ToolCall, context: ToolContext) -> str:
-    """Shows a file's lines, or the content of a folder two levels deep."""
-    lines = call.arguments.get("view_range")
-    if lines and len(lines) != 2:
-        raise Refusal(f"`view_range` must be a list of two line numbers, got {quoted(lines)}")
+    """Returns a file's numbered lines, or the content of a folder two levels deep."""
+    view_range = call.arguments.get("view_range")
+    if view_range and len(view_range) != 2:
+        raise Refusal(f"`view_range` must be a list of two line numbers, got {quoted(view_range)}")
     try:
-        view_lines = files.lines_of(files.read_file(context, path).text)
-    except Refusal as why:
-        if lines or not isinstance(why.__cause__, IsADirectoryError):
+        lines = files.lines_of(files.read_file(context, path).text)
+    except Refusal as refusal:
+        if view_range or not isinstance(refusal.__cause__, IsADirectoryError):
             raise
-        return _folder(path, context)
-    if not lines:
-        return _cat(view_lines, path, 1)
-    first, last = map(int, lines)
-    last = len(view_lines) if last == -1 else last
-    if not 1 <= first <= max(len(view_lines), 1) or last < first:
+        return _list_folder(path, context)
+    if not view_range:
+        return _cat(lines, path, 1)
+    first, last = map(int, view_range)
+    last = len(lines) if last == -1 else last
+    if not 1 <= first <= max(len(lines), 1) or last < first:
         raise Refusal(
-            f"Invalid `view_range`: {lines}. Its first element must be a line of the file, 1 to "
-            f"{len(view_lines)}, and its second at least the first, or -1 for the end"
+            f"Invalid `view_range`: {view_range}. Its first element must be a line of the file, 1 "
+            f"to {len(lines)}, and its second at least the first, or -1 for the end"
         )
-    return _cat(view_lines[first - 1 : last], path, first)
+    return _cat(lines[first - 1 : last], path, first)
 
 
-def _folder(path: str, context: ToolContext) -> str:
+def _list_folder(path: str, context: ToolContext) -> str:
     tests = f"-maxdepth 2 {files.SKIP_HIDDEN}"
-    entries, is_more = files.list_folder(context, path, tests=tests, max_entries=MAX_LISTED)
+    entries, has_more = files.list_folder(context, path, tests=tests, max_entries=MAX_ENTRIES)
     base = files.absolute_path(context, path).rstrip("/")
     rows = [f"{base}/{entry}" for entry in entries]
-    more = f"\n[only the first {MAX_LISTED} are listed]" if is_more else ""
+    notice = f"\n[only the first {MAX_ENTRIES} are listed]" if has_more else ""
     title = (
         f"Here's the files and directories up to 2 levels deep in {name_of(path)}, "
         "excluding hidden items:"
     )
-    return head("\n".join([title, f"{base}/", *rows]) + more, MAX_REPLY_CHARS, _CLIPPED)
+    return head("\n".join([title, f"{base}/", *rows]) + notice, MAX_REPLY_CHARS, _CLIPPED)
 
 
 def _create(path: str, call: ToolCall, context: ToolContext) -> str:
-    """Creates a file that does not exist yet."""
-    content = _needed(call, "file_text")
+    content = _required(call, "file_text")
     if files.read_if_exists(context, path) is not None:
         raise Refusal(
             f"File already exists at: {name_of(path)}. Cannot overwrite files using command "
@@ -93,12 +91,11 @@ def _create(path: str, call: ToolCall, context: ToolContext) -> str:
 
 
 def _str_replace(path: str, call: ToolCall, context: ToolContext) -> str:
-    """Replaces a text that occurs exactly once."""
-    old, new = _needed(call, "old_str"), call.arguments.get("new_str", "")
+    old, new = _required(call, "old_str"), call.arguments.get("new_str", "")
     if old == new:
         raise Refusal("No replacement was performed. `new_str` and `old_str` must be different.")
     file = files.read_file(context, path)
-    changed, first, last = files.replace_once(
+    new_text, first, last = files.replace_once(
         file,
         old,
         new,
@@ -106,30 +103,30 @@ def _str_replace(path: str, call: ToolCall, context: ToolContext) -> str:
         several="No replacement was performed. Multiple occurrences of old_str in lines "
         "[{lines}]. Please ensure it is unique.",
     )
-    return _edited(file, changed, first, last, context)
+    return _write(file, new_text, first, last, context)
 
 
 def _insert(path: str, call: ToolCall, context: ToolContext) -> str:
-    """Inserts lines after a line."""
-    after, new = int(_needed(call, "insert_line")), _needed(call, "new_str")
+    """Inserts lines after line ``insert_line``, or at the top if it is 0."""
+    num_before, new = int(_required(call, "insert_line")), _required(call, "new_str")
     file = files.read_file(context, path)
     lines = file.text.split("\n")
     num_lines = len(files.lines_of(file.text))
-    if not 0 <= after <= num_lines:
+    if not 0 <= num_before <= num_lines:
         raise Refusal(
-            f"Invalid `insert_line` parameter: {after}. It must be from 0 to {num_lines}, the "
-            "number of lines of the file"
+            f"Invalid `insert_line` parameter: {num_before}. It must be from 0 to {num_lines}, "
+            "the number of lines of the file"
         )
     if file.newline == "\n" and lines[0].endswith("\r"):
         new = new.replace("\r\n", "\n").replace("\n", "\r\n") + "\r"
     # Whole lines are inserted; a trailing line feed adds no empty line.
-    added = new.removesuffix("\n").split("\n")
-    changed = "\n".join(lines[:after] + added + lines[after:])
-    return _edited(file, changed, after + 1, after + len(added), context)
+    new_lines = new.removesuffix("\n").split("\n")
+    new_text = "\n".join(lines[:num_before] + new_lines + lines[num_before:])
+    return _write(file, new_text, num_before + 1, num_before + len(new_lines), context)
 
 
-def _edited(file: files.TextFile, text: str, first: int, last: int, context: ToolContext) -> str:
-    """Writes a file's new text and shows the new lines with some context."""
+def _write(file: files.TextFile, text: str, first: int, last: int, context: ToolContext) -> str:
+    """Writes a file's new text; returns lines ``first`` to ``last`` with the lines around them."""
     files.write_file(context, file, text)
     begin = max(first - _NUM_CONTEXT_LINES, 1)
     snippet = files.lines_of(text)[begin - 1 : last + _NUM_CONTEXT_LINES]
@@ -140,7 +137,7 @@ def _edited(file: files.TextFile, text: str, first: int, last: int, context: Too
 
 
 def _cat(lines: list[str], name: str, first: int) -> str:
-    # A numbered line has at least seven characters, so no more lines fit.
+    # A numbered line has at least seven characters, which bounds the number of lines that fit.
     rows = files.numbered(lines[: MAX_REPLY_CHARS // 7], first)
     view = head(rows, MAX_REPLY_CHARS, _CLIPPED)
     return f"Here's the result of running `cat -n` on {name_of(name)}:\n{view}\n"
@@ -158,8 +155,8 @@ def _edit(call: ToolCall, context: ToolContext) -> str:
     return _COMMANDS[call.arguments["command"]](call.arguments["path"], call, context)
 
 
-def _needed(call: ToolCall, name: str) -> Any:
-    """Returns an argument that only some commands need."""
+def _required(call: ToolCall, name: str) -> Any:
+    """Returns an argument that the schema leaves optional and this command requires."""
     if name not in call.arguments:
         raise Refusal(f"`{call.arguments['command']}` needs the argument `{name}`")
     return call.arguments[name]

@@ -1,9 +1,9 @@
 """Reads, changes and lists files and folders of the workspace, for tools.
 
-Reading, writing and listing take one request to the sandbox each. The sandbox resolves paths and
-links and enforces access; these functions refuse no path. An edit keeps bytes that are not UTF-8,
-line ends and the mode. Each function raises `Refusal` if a file cannot be used as requested, and
-`SandboxError` if the sandbox is closed or died.
+A read, a write or a listing is one request to the sandbox, which resolves paths and links and
+checks access. An edit keeps the file mode, line ends, and bytes that are not UTF-8. The functions
+raise `Refusal` if a file cannot be used as requested, and `SandboxError` if the sandbox is closed
+or died.
 """
 
 import posixpath
@@ -26,7 +26,7 @@ MAX_LINE_CHARS = 2000
 _TIMEOUT_S = 30.0
 _MAX_OUTPUT_BYTES = 2 << 20
 
-# Folders of tools, not of the project.
+# Folders that git, Python and Node tools create; they are not part of the project.
 _IGNORED = (
     ".git",
     "__pycache__",
@@ -40,8 +40,8 @@ _IGNORED = (
 SKIP_IGNORED = "( " + " -o ".join(f"-name {name}" for name in _IGNORED) + " ) -prune -o"
 SKIP_HIDDEN = "-name .* -prune -o"
 _MISSING, _NOT_A_FOLDER = 3, 4
-# The tests of find are split at blanks; `set -f` prevents the expansion of their patterns. Slashes
-# become the lowest character, so that a folder sorts directly before its content.
+# The shell splits $TESTS at blanks; `set -f` prevents the expansion of its patterns. A slash sorts
+# as the character 1, so that a folder comes directly before its content.
 _LIST = f"""\
 set -f
 [ -e "$BASE" ] || exit {_MISSING}
@@ -52,14 +52,14 @@ find . -mindepth 1 $TESTS '(' -type d -printf '%P/\\0' -o -printf '%P\\0' ')' 2>
 
 
 def timeout_s(context: ToolContext) -> float:
-    """Returns the time limit of a command that a tool uses internally, in seconds."""
+    """Returns the time limit, in seconds, of a command that a tool runs internally."""
     return min(_TIMEOUT_S, context.command_timeout_s)
 
 
 def run_script(
     context: ToolContext, script: str, *, env: Mapping[str, str], stdin: bytes = b""
 ) -> ExecResult:
-    """Runs a script of a tool; pass text of a policy only by ``env`` or ``stdin``."""
+    """Runs a tool's script; a policy's text must be in ``env`` or ``stdin``, not in the script."""
     return context.sandbox.run(
         script,
         timeout_s=timeout_s(context),
@@ -74,7 +74,7 @@ class TextFile:
     """A text file of the workspace.
 
     Attributes:
-        path: The path in the call.
+        path: The path as written in the call.
         text: The content with line feeds as line ends. Bytes that are not UTF-8 are lone
             surrogates, which `encode` converts back.
         newline: CRLF if all lines end with CRLF, else a line feed.
@@ -86,7 +86,7 @@ class TextFile:
 
     @classmethod
     def decode(cls, path: str, data: bytes) -> Self:
-        r"""Returns a file from its content, which can be any bytes.
+        r"""Returns the file with a content of any bytes.
 
         >>> TextFile.decode("a.txt", b"one\r\ntwo\r\n").text
         'one\ntwo\n'
@@ -121,7 +121,7 @@ def refusals(path: str) -> Iterator[None]:
 
 
 def read_if_exists(context: ToolContext, path: str) -> TextFile | None:
-    """Reads a file; None if it does not exist."""
+    """Returns a file, or None if it does not exist."""
     with refusals(path):
         try:
             data = context.sandbox.read_file(path, max_bytes=MAX_FILE_BYTES)
@@ -131,7 +131,7 @@ def read_if_exists(context: ToolContext, path: str) -> TextFile | None:
 
 
 def read_file(context: ToolContext, path: str) -> TextFile:
-    """Reads an existing text file."""
+    """Returns an existing text file."""
     file = read_if_exists(context, path)
     if file is None:
         raise Refusal(f"{name_of(path)} does not exist")
@@ -153,31 +153,33 @@ def write_file(context: ToolContext, file: TextFile, text: str) -> bytes:
 def overwrite(
     context: ToolContext, path: str, text: str, *, appends: bool = False
 ) -> tuple[bool, bytes]:
-    """Writes a whole file, or appends to it, with its existing line ends.
+    """Writes a whole file, or appends to it; keeps the line ends of an existing file.
 
     Returns:
         Whether the file is new, and its bytes.
     """
-    existing = read_if_exists(context, path)
-    old = existing or TextFile(path)
-    if old.is_binary and appends:
+    original = read_if_exists(context, path)
+    file = original or TextFile(path)
+    if file.is_binary and appends:
         raise Refusal(f"{name_of(path)} is a binary file; use a command instead")
-    if old.is_binary:
-        old = TextFile(path)
-    return existing is None, write_file(context, old, old.text + text if appends else text)
+    if file.is_binary:
+        file = TextFile(path)
+    return original is None, write_file(context, file, file.text + text if appends else text)
 
 
 def as_written(file: TextFile, old: str, new: str) -> tuple[str, str]:
-    """Returns a text to find and its replacement, with the line ends of the file.
+    """Returns a text to find and its replacement, with the line ends of ``file.text``.
 
-    Policies read and write line feeds. In a file with mixed line ends, the text is also searched
-    with CRLF.
+    Policies write line feeds. In a file with mixed line ends, a text that does not occur is
+    converted to CRLF.
     """
     if file.newline != "\n":
         return old.replace("\r\n", "\n"), new
     if old not in file.text and "\r\n" in file.text:
         old = old.replace("\r\n", "\n").replace("\n", "\r\n")
-    return old, new.replace("\r\n", "\n").replace("\n", "\r\n") if "\r\n" in old else new
+    if "\r\n" in old:
+        new = new.replace("\r\n", "\n").replace("\n", "\r\n")
+    return old, new
 
 
 def replace_once(
@@ -199,7 +201,7 @@ def replace_once(
             ``num``, and ``lines``, the line numbers of the first ten occurrences.
 
     Returns:
-        The new text, and the first and the last line of the replacement.
+        The new text, and the numbers of the first and last line of the replacement.
     """
     if not old:
         raise Refusal("the text to find must not be empty")
@@ -217,7 +219,7 @@ def replace_once(
 
 
 def line_of(text: str, position: int) -> int:
-    """Returns the number of the line with a position, from 1."""
+    """Returns the line number, from 1, of a position in a text."""
     return text.count("\n", 0, position) + 1
 
 
@@ -240,7 +242,7 @@ def numbered(lines: list[str], first: int) -> str:
 
 
 def cut_line(line: str) -> str:
-    """Returns a line of at most `MAX_LINE_CHARS` characters and a notice."""
+    """Returns a line; a line above `MAX_LINE_CHARS` characters is cut and ends with a notice."""
     if len(line) <= MAX_LINE_CHARS:
         return line
     return f"{line[:MAX_LINE_CHARS]}[... {len(line) - MAX_LINE_CHARS} more characters]"
@@ -267,10 +269,10 @@ def list_folder(
     """Returns the sorted paths in a folder, and whether there are more; folders end with a slash.
 
     Args:
-        context: The episode.
+        context: The episode's sandbox and time limit.
         path: The folder.
-        tests: Tests of ``find``: `SKIP_IGNORED` or `SKIP_HIDDEN`, and other tests. Links are not
-            followed.
+        tests: Tests of ``find``, which does not follow links: `SKIP_IGNORED` or `SKIP_HIDDEN`, and
+            others such as ``-type f``.
         max_entries: Maximum number of returned paths.
     """
     with refusals(path):

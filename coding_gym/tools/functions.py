@@ -1,6 +1,6 @@
-"""A toolset's schemas as methods of a class.
+"""Converts a toolset's schemas to methods, for trainers that build schemas from functions.
 
-Some trainers build the OpenAI schema of a tool from a function's name, type hints and Google
+These trainers build the OpenAI schema of a tool from a function's name, type hints and Google
 docstring. The schema that they build from a method of this module equals the original.
 """
 
@@ -18,14 +18,14 @@ def method_from_schema(
 ) -> Callable[..., str]:
     """Returns a method that takes a tool's arguments by name.
 
-    The method does not check the arguments; the toolset refuses wrong ones.
+    The method does not check the arguments; the toolset refuses invalid arguments.
 
     Args:
         schema: An OpenAI function schema, as in `Toolset.schemas`.
-        call: Runs the call: takes the instance and a `ToolCall`.
+        call: Takes the instance and a `ToolCall`, runs the call and returns its result.
 
     Raises:
-        ValueError: The name of a parameter is no Python identifier.
+        ValueError: The name of a parameter is not a Python identifier.
     """
     spec = schema["function"]
     name = spec["name"]

@@ -1,6 +1,6 @@
 """Toolset ``heavy``: the tools of ``editor``, a repository map, and a prompt with steps.
 
-A heavyweight scaffold, for comparison with light ones such as ``nano``.
+It is a heavyweight scaffold for comparisons with light scaffolds such as ``nano``.
 """
 
 import json

@@ -1,9 +1,9 @@
 """Toolset ``nano``: a shell and a literal search-and-replace, as nano-agent 5 has them.
 
 The replies equal nano-agent's, character for character (its tools.py, env.py and agent.py), so that
-policies trained with it see the same text. Differences: paths are compared by parts, and links are
-followed; an empty ``search`` is refused; an edit keeps line endings and encodings; killed processes
-are reported; there is a tool ``submit``.
+policies trained with nano-agent get the same text. Differences: paths are compared by parts, and
+links are followed; an empty ``search`` is refused; an edit keeps line endings and encodings; killed
+processes are reported; there is a tool ``submit``.
 """
 
 from coding_gym.calls import ToolCall, ToolResult
@@ -50,35 +50,35 @@ def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
     if not isinstance(command, str):
         raise Refusal("shell tool parameter 'cmd' must be a string")
     try:
-        end = run_command(command, context)
-    except Refusal as why:
+        result = run_command(command, context)
+    except Refusal as refusal:
         failure = "command failed with exit code 1. Error output:\nExecution failed: "
-        raise Refusal(f"{failure}{why.__cause__}") from why
-    ok, output = end.ok, end.output.strip()
-    if end.timed_out:  # nano-agent omits the output of the command
+        raise Refusal(f"{failure}{refusal.__cause__}") from refusal
+    output = result.output.strip()
+    if result.timed_out:  # nano-agent omits the output of the command
         output = f"Command timed out after {context.command_timeout_s:g}s"
-    if ok:
+    if result.ok:
         reply = output or "command succeeded"
     else:
-        reply = f"command failed with exit code {end.exit_code}"
+        reply = f"command failed with exit code {result.exit_code}"
         reply += f". Error output:\n{output}" if output else ""
     # Notices, which nano-agent does not have, are never truncated.
-    return ToolResult("\n".join((_cut(reply), *end.notes)), ok=ok)
+    return ToolResult("\n".join((_cut(reply), *result.notes)), ok=result.ok)
 
 
 def _apply_patch(call: ToolCall, context: ToolContext) -> str:
-    arguments = [call.arguments.get(name) for name in ("search", "replace", "file")]
-    if not all(isinstance(value, str) for value in arguments) or not arguments[0]:
+    values = [call.arguments.get(name) for name in ("search", "replace", "file")]
+    if not all(isinstance(value, str) for value in values) or not values[0]:
         raise Refusal(INVALID_PATCH)
-    search, replace, file = (str(value) for value in arguments)
+    search, replace, file = (str(value) for value in values)
     try:
         for value in (file, search, replace):
             value.encode()
         if not is_inside(context, file):
             raise Refusal(OUTSIDE)
-        before = TextFile.decode(file, context.sandbox.read_file(file))
-        changed, _, _ = replace_once(before, search, replace, missing=MISSING, several=SEVERAL)
-        context.sandbox.write_file(file, before.encode(changed))
+        original = TextFile.decode(file, context.sandbox.read_file(file))
+        new_text, _, _ = replace_once(original, search, replace, missing=MISSING, several=SEVERAL)
+        context.sandbox.write_file(file, original.encode(new_text))
     except UnicodeEncodeError as error:
         raise Refusal(INVALID_PATCH) from error
     except FileNotFoundError as error:

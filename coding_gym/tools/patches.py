@@ -1,8 +1,8 @@
-"""Patches of the toolset ``codex``: unified diffs, and Codex's ``*** Begin Patch`` envelopes.
+"""Applies patches of the toolset ``codex``: unified diffs and ``*** Begin Patch`` envelopes.
 
 ``git apply`` changes the files inside the sandbox, all of them or none. An envelope has no line
-numbers, so it is converted to a unified diff: each change applies at the first match after the
-previous change, as in Codex. A moved file is a new one, also as in Codex: it is not executable.
+numbers, so it is converted to a unified diff. As in Codex, each change applies at the first match
+after the previous change, and a moved file becomes a new file, which is not executable.
 """
 
 import re
@@ -15,15 +15,15 @@ from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
 MAX_PATCH_CHARS = 1 << 20
 MAX_WORK = 5_000_000
-"""Maximum of (lines of a file) x (changes of the file), which bounds the search for matches."""
+"""Maximum of (lines of a file) x (changes and anchors), which bounds the search for matches."""
 
 _BEGIN = re.compile(r"^\*\*\* Begin Patch[ \t\r]*$", re.MULTILINE)
 _END = re.compile(r"^\*\*\* End Patch[ \t\r]*$", re.MULTILINE)
 _SECTION = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.+)$", re.MULTILINE)
 _MOVE = "*** Move to: "
 _END_OF_FILE = "*** End of File"
-# A header of a diff that git did not write. A line ``diff`` is added before it, to end the
-# previous hunk.
+# The header of a file in a diff that git did not write. A line ``diff`` is added before it, to end
+# the previous hunk.
 _PLAIN_HEADER = re.compile(r"^--- (?:a/)?(.+)\n\+\+\+ (?:b/)?(.+)\n(?=@@ )", re.MULTILINE)
 
 # Accepts hunks without context lines (--unidiff-zero) and with wrong counts (--recount).
@@ -36,7 +36,7 @@ def apply_patch(context: ToolContext, patch: str) -> list[str]:
     """Applies a patch completely or not at all, and returns the paths of the changed files.
 
     Raises:
-        Refusal: The patch does not apply, or cannot be read.
+        Refusal: The patch does not apply, is not a diff or an envelope, or is too long.
         SandboxError: The sandbox is closed or died.
     """
     if len(patch) > MAX_PATCH_CHARS:
@@ -57,6 +57,7 @@ def apply_patch(context: ToolContext, patch: str) -> list[str]:
 
 
 def _git_form(diff: str) -> str:
+    """Returns a unified diff with the headers of a git diff."""
     if not diff.endswith("\n"):
         diff += "\n"
     if "diff --git " in diff:
@@ -64,20 +65,20 @@ def _git_form(diff: str) -> str:
     starts = set(plain_headers(diff))
 
     def in_git_form(header: re.Match[str]) -> str:
-        # git's prefix marks a header also where the counts of the previous hunk are too large.
+        # Wrong counts can put a header inside the previous hunk; git's prefix still identifies it.
         if header.start() not in starts and "\n+++ b/" not in header[0]:
             return header[0]
-        form = header.expand(r"diff -u\n--- a/\1\n+++ b/\2\n")
-        return re.sub("[ab]//dev/null", "/dev/null", form)
+        git_header = header.expand(r"diff -u\n--- a/\1\n+++ b/\2\n")
+        return re.sub("[ab]//dev/null", "/dev/null", git_header)
 
     return _PLAIN_HEADER.sub(in_git_form, diff)
 
 
 @dataclass(slots=True)
 class _Change:
-    """Consecutive lines of an update, each after ``" "``, ``"-"`` or ``"+"``.
+    """Consecutive lines of an update, each with the prefix ``" "``, ``"-"`` or ``"+"``.
 
-    ``anchors`` are lines above the change; ``is_at_end``: the change is at the end of the file.
+    ``anchors`` are lines of the file above the change; ``is_at_end`` puts it at the file's end.
     """
 
     anchors: list[str] = field(default_factory=list)
@@ -89,8 +90,8 @@ def _envelope_as_diff(context: ToolContext, patch: str) -> str:
     """Returns the diff between the files before and after all sections of an envelope."""
     text = _BEGIN.split(patch.replace("\r\n", "\n"), maxsplit=1)[1]
     text = "\n".join(line for line in text.split("\n") if not _BEGIN.match(line))
-    *inside, _ = _END.split(text) if _END.search(text) else (text, "")
-    preamble, *parts = _SECTION.split("\n".join(inside))
+    *bodies, _ = _END.split(text) if _END.search(text) else (text, "")
+    preamble, *parts = _SECTION.split("\n".join(bodies))  # kind, path, body, kind, path, body …
     if preamble.strip() or not parts:
         raise Refusal(
             f"{preamble.strip()!r:.80} is not a header; each file of this patch begins with "
@@ -111,16 +112,16 @@ def _envelope_as_diff(context: ToolContext, patch: str) -> str:
         if kind == "Update":
             if lines and lines[0].startswith(_MOVE):
                 path = lines.pop(0).removeprefix(_MOVE).strip()
-            text = _changed(file, list(_changes(path, lines)))
+            text = _changed_text(file, list(_changes(path, lines)))
             after[files.relative_path(context, path)] = replace(file, path=path, text=text)
     return Patch.between(before, {path: _raw(file) for path, file in after.items()}).text
 
 
 def _added(path: str, lines: Sequence[str]) -> files.TextFile:
-    """Returns the new file of a section."""
-    invalid = next((line for line in lines if not line.startswith("+")), None)
-    if invalid is not None:
-        raise Refusal(f"{path}: each line of a new file begins with +, got {invalid!r:.80}")
+    """Returns the file that a section ``Add File`` creates."""
+    invalid_line = next((line for line in lines if not line.startswith("+")), None)
+    if invalid_line is not None:
+        raise Refusal(f"{path}: each line of a new file begins with +, got {invalid_line!r:.80}")
     return files.TextFile(path, "".join(f"{line[1:]}\n" for line in lines))
 
 
@@ -130,6 +131,7 @@ def _raw(file: files.TextFile) -> str:
 
 
 def _changes(path: str, body: Sequence[str]) -> Iterator[_Change]:
+    """Yields the changes of a section ``Update File``."""
     change = _Change()
     for line in (*body, "@@"):
         if line.startswith("@@") or line == _END_OF_FILE:
@@ -138,7 +140,7 @@ def _changes(path: str, body: Sequence[str]) -> Iterator[_Change]:
                 yield change
                 change = _Change()
             anchor = line.removeprefix("@@").removesuffix("@@").strip()
-            # Line numbers are ignored; the lines themselves are searched.
+            # Line numbers, as in `@@ -1,2 +1,2 @@`, are ignored.
             if anchor and line != _END_OF_FILE and not anchor.startswith("-"):
                 change.anchors.append(anchor)
         elif line[:1] in ("", " ", "+", "-"):
@@ -147,7 +149,7 @@ def _changes(path: str, body: Sequence[str]) -> Iterator[_Change]:
             raise Refusal(f"{path}: lines of a change begin with +, - or a blank, got {line!r:.80}")
 
 
-def _changed(file: files.TextFile, changes: Sequence[_Change]) -> str:
+def _changed_text(file: files.TextFile, changes: Sequence[_Change]) -> str:
     lines = files.lines_of(file.text)
     if len(lines) * sum(1 + len(change.anchors) for change in changes) > MAX_WORK:
         raise Refusal(
@@ -166,9 +168,9 @@ def _changed(file: files.TextFile, changes: Sequence[_Change]) -> str:
             start = _find(file.path, lines, old, begin, is_at_end=change.is_at_end)
         result += lines[position:start]
         position = start + len(old)
-        unchanged = iter(lines[start:position])  # unchanged lines keep the white space of the file
+        file_lines = iter(lines[start:position])  # unchanged lines keep the file's white space
         for line in change.lines:
-            text = line[1:] if line[0] == "+" else next(unchanged)
+            text = line[1:] if line[0] == "+" else next(file_lines)
             result += [] if line[0] == "-" else [text]
     result += lines[position:]
     return "\n".join([*result, ""])
@@ -177,14 +179,14 @@ def _changed(file: files.TextFile, changes: Sequence[_Change]) -> str:
 def _find(
     path: str, lines: list[str], old: list[str], begin: int, *, is_at_end: bool = False
 ) -> int:
-    """Returns the position of lines.
+    """Returns the index of the first match of the lines ``old`` from index ``begin``.
 
-    The comparison is exact, else without trailing white space, else without white space at both
-    ends, as in Codex (codex-rs/apply-patch/src/seek_sequence.rs).
+    Lines are compared exactly; without a match, after removal of trailing white space; then, of
+    white space at both ends, as in Codex (codex-rs/apply-patch/src/seek_sequence.rs).
     """
-    for fold in (str, str.rstrip, str.strip):
-        text = "\n".join(["", *map(fold, lines[begin:]), ""])
-        needle = "\n".join(["", *map(fold, old), ""])
+    for normalize in (str, str.rstrip, str.strip):
+        text = "\n".join(["", *map(normalize, lines[begin:]), ""])
+        needle = "\n".join(["", *map(normalize, old), ""])
         position = text.find(needle)
         if is_at_end:
             position = len(text) - len(needle) if text.endswith(needle) else -1

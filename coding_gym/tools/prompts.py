@@ -36,7 +36,7 @@ EXAMPLE_COMMANDS = (
 
 
 def calls_as_json(shell: str, argument: str = "command") -> str:
-    """Returns the instruction for calls in chat formats without tool calls."""
+    """Returns the instruction to write calls as JSON in chat formats without tool calls."""
     return (
         "Unless your chat format has a way of its own to call tools, reply with a call as a JSON "
         f'object and nothing else: {{"name": "{shell}", "arguments": {{"{argument}": "ls"}}}}, '
@@ -45,6 +45,6 @@ def calls_as_json(shell: str, argument: str = "command") -> str:
 
 
 def ending(shell: str) -> str:
-    """Returns the end of a prompt: how to work, call tools such as ``shell``, and finish."""
+    """Returns the last part of a system prompt: rules for the work, tool calls and submission."""
     calls = calls_as_json(shell)
     return f"{HOW_TO_WORK}\n\n{calls}Each command {FRESH_SHELL}\n\n{LAST_WORDS}"

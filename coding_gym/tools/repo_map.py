@@ -1,7 +1,7 @@
 """Prints the most used definitions in a tree's Python files; runs as a program in the sandbox.
 
-It needs Python 3.7 and the standard library. Standard input is a JSON object: ``paths`` (files or
-folders whose definitions are printed; empty for all) and ``max_chars``. The tree is untrusted:
+It needs Python 3.7 and only the standard library. Standard input is a JSON object: ``paths`` (files
+or folders whose definitions are printed; empty for all) and ``max_chars``. The tree is untrusted:
 files are parsed but never imported, and sizes are bounded.
 """
 
@@ -28,7 +28,7 @@ MAX_LINE_CHARS = 100
 SKIPPED = {"node_modules", "__pycache__", "venv", "site-packages", "dist", "build"}
 # Uses of these names rarely refer to a definition of the project.
 COMMON = frozenset(name for kind in (str, bytes, list, dict, set) for name in dir(kind))
-LINE_END = re.compile(r"\r\n|\r|\n")  # as Python splits source
+LINE_END = re.compile(r"\r\n|\r|\n")  # the line ends of Python source
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -41,9 +41,9 @@ class Definition(NamedTuple):
 
 
 def python_files() -> Iterator[str]:
-    """Yields the paths of the tree's Python files, those of outer folders first."""
+    """Yields the paths of the tree's Python files, outer folders first."""
     folders = [""]
-    for folder in folders:  # grows while it is walked; `os.walk` is recursive before Python 3.12
+    for folder in folders:  # the loop extends the list; `os.walk` is recursive before Python 3.12
         with suppress(OSError):  # the folder cannot be read
             for entry in sorted(os.scandir(folder or "."), key=lambda entry: entry.name):
                 path = folder + entry.name
@@ -67,43 +67,44 @@ def definitions(
 
 
 def uses(tree: ast.Module) -> set[str]:
-    """Returns the names in a file, attributes included."""
+    """Returns the names that a file uses, including attribute names."""
     nodes = list(ast.walk(tree))
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
 def ranked(all_definitions: list[Definition], names: dict[str, set[str]]) -> list[Definition]:
-    """Orders definitions by the number of other files that use their names.
+    """Returns definitions sorted by the number of other files that use their names.
 
-    Files that define the same name share its uses. Tests, private and common names come last.
+    This number is divided by the number of files that define the name. Tests, private and common
+    names come last.
     """
-    users = Counter(name for used in names.values() for name in used)
-    definers = Counter(name for _, name in {(d.path, d.name) for d in all_definitions})
+    num_files_with = Counter(name for names_of_file in names.values() for name in names_of_file)
+    num_definers = Counter(name for _, name in {(d.path, d.name) for d in all_definitions})
 
     def rank(d: Definition) -> tuple[bool, float, Definition]:
         is_minor = d.name in COMMON or d.name.startswith("_") or "test" in d.path
-        num_users = users[d.name] - (d.name in names[d.path])
-        return is_minor, -num_users / definers[d.name], d
+        num_users = num_files_with[d.name] - (d.name in names[d.path])
+        return is_minor, -num_users / num_definers[d.name], d
 
     return sorted(all_definitions, key=rank)
 
 
 def render(order: list[Definition], texts: dict[str, list[str]], max_chars: int) -> tuple[str, int]:
-    """Returns the first definitions that fit, by file, and their number."""
+    """Returns the first definitions that fit in ``max_chars``, by file, and their number."""
     rows: dict[str, dict[int, str]] = {}
     number = 0
     for path, _, lines in order:
-        known = rows.get(path, {})
-        new = {n: f"{n:6}  {texts[path][n - 1][:MAX_LINE_CHARS]}" for n in lines if n not in known}
-        max_chars -= sum(len(row) + 1 for row in new.values()) + (0 if known else len(path) + 2)
+        printed = rows.get(path, {})
+        numbers = [n for n in lines if n not in printed]
+        new_rows = {n: f"{n:6}  {texts[path][n - 1][:MAX_LINE_CHARS]}" for n in numbers}
+        max_chars -= sum(len(row) + 1 for row in new_rows.values())
+        max_chars -= 0 if printed else len(path) + 2
         if max_chars < 0:
             break
-        rows.setdefault(path, {}).update(new)
+        rows.setdefault(path, {}).update(new_rows)
         number += 1
-    blocks = [
-        "\n".join([f"{path}:", *(rows[path][n] for n in sorted(rows[path]))]) for path in rows
-    ]
+    blocks = [f"{path}:\n" + "\n".join(r[n] for n in sorted(r)) for path, r in rows.items()]
     return "\n".join(blocks), number
 
 
@@ -129,7 +130,7 @@ def main() -> None:
     order = [
         d
         for d in ranked(all_definitions, names)
-        if not selected or any(w in (".", d.path) or d.path.startswith(w + "/") for w in selected)
+        if not selected or any(s in (".", d.path) or d.path.startswith(s + "/") for s in selected)
     ]
     text, number = render(order, texts, request["max_chars"])
     summary = f"({number} of {len(order)} definitions in Python files, the most used first)"

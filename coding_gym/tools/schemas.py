@@ -19,7 +19,7 @@ SHELLS = ("shell", "bash", "run_command", "execute_bash")
 """Names of tools that run a shell command, in this and other projects; the first is preferred."""
 
 COMMANDS = ("cmd", "command")
-"""The names of the argument with the command."""
+"""Names of the argument of these tools that is the command."""
 
 _NAMESPACES = ("functions.", "default_api.")
 
@@ -38,7 +38,7 @@ def function(
         name: The tool's name.
         description: A sentence or two for the policy.
         optional: Names of the optional parameters.
-        parameters: By name, a JSON schema, or the description of a string.
+        parameters: Each parameter's JSON schema, or the description of a string parameter.
 
     >>> function("cd", "Change the folder.", path="Where to")["function"]["parameters"]["required"]
     ['path']
@@ -61,19 +61,19 @@ def function(
     }
 
 
-def integer(description: str, **rest: Any) -> dict[str, Any]:
+def integer(description: str, **keywords: Any) -> dict[str, Any]:
     """Returns the JSON schema of an integer."""
-    return {"type": "integer", "description": description, **rest}
+    return {"type": "integer", "description": description, **keywords}
 
 
-def boolean(description: str, **rest: Any) -> dict[str, Any]:
+def boolean(description: str, **keywords: Any) -> dict[str, Any]:
     """Returns the JSON schema of a boolean."""
-    return {"type": "boolean", "description": description, **rest}
+    return {"type": "boolean", "description": description, **keywords}
 
 
-def array(description: str, items: str, **rest: Any) -> dict[str, Any]:
+def array(description: str, items: str, **keywords: Any) -> dict[str, Any]:
     """Returns the JSON schema of a list of one item type."""
-    return {"type": "array", "description": description, "items": {"type": items}, **rest}
+    return {"type": "array", "description": description, "items": {"type": items}, **keywords}
 
 
 def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
@@ -86,8 +86,9 @@ def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
     """
     from jsonschema import Draft202012Validator  # takes long to import
 
-    strict = {"additionalProperties": False, "type": "object", **schema["function"]["parameters"]}
-    return [error.message for error in Draft202012Validator(strict).iter_errors(dict(arguments))]
+    parameters = schema["function"]["parameters"]
+    validator = Draft202012Validator({"additionalProperties": False, "type": "object"} | parameters)
+    return [error.message for error in validator.iter_errors(dict(arguments))]
 
 
 def kinds_of(schema: Schema) -> set[str]:
@@ -100,7 +101,7 @@ def kinds_of(schema: Schema) -> set[str]:
 
 
 class KnownTools:
-    """The tools of a policy.
+    """Finds the tools of a policy by the names that models write.
 
     Args:
         schemas: OpenAI function schemas.
@@ -121,16 +122,15 @@ class KnownTools:
     def resolve(self, name: str) -> str:
         """Returns a tool's name without the prefixes and suffixes that models add.
 
-        Examples are ``functions.shell:0``, ``default_api.shell`` and
-        ``shell<|channel|>commentary``.
+        Examples: ``functions.shell:0``, ``default_api.shell``, ``shell<|channel|>commentary``.
         """
         if name in self._parameters:
             return name
-        bare = name.partition("<|")[0].strip()
+        short_name = name.partition("<|")[0].strip()
         for namespace in _NAMESPACES:
-            bare = bare.removeprefix(namespace)
-        head, _, number = bare.rpartition(":")
-        return head if head and number.isdecimal() else bare or name
+            short_name = short_name.removeprefix(namespace)
+        head, _, number = short_name.rpartition(":")
+        return head if head and number.isdecimal() else short_name or name
 
     def properties(self, tool: str) -> Mapping[str, Schema]:
         """Returns the schemas of a tool's arguments by name; empty for unknown tools."""
@@ -138,7 +138,7 @@ class KnownTools:
         return properties
 
     def shell(self) -> tuple[str, str] | None:
-        """Returns the tool that runs a shell command, and its argument; None without one."""
+        """Returns the names of the shell tool and its argument; None if there is no shell tool."""
         required = {name: self._parameters[name].get("required", ()) for name in self.names}
         for name in (*SHELLS, *self.names):
             if len(required.get(name, ())) == 1 and required[name][0] in COMMANDS:

@@ -22,8 +22,8 @@ most. `str_replace` replaces `old_str`, which must occur once in `path`, by `new
 def _str_replace(call: ToolCall, context: ToolContext) -> str:
     path, old, new = (call.arguments[name] for name in ("path", "old_str", "new_str"))
     file = files.read_file(context, path)
-    changed, line, _ = files.replace_once(file, old, new)
-    files.write_file(context, file, changed)
+    new_text, line, _ = files.replace_once(file, old, new)
+    files.write_file(context, file, new_text)
     return f"Replaced the text at line {line} of {name_of(path)}."
 
 

@@ -1,8 +1,8 @@
 """A toolset as data: a name, a system prompt, tools, and the rule for a reply without a call.
 
-`Toolset.execute` is the only dispatcher. A tool's function raises `Refusal` for mistakes of the
-policy (a missing argument, a path outside the workspace); the toolset returns it as the result.
-`execute` raises only `SandboxError`, for an infrastructure failure.
+`Toolset.execute` runs all calls. A tool's function raises `Refusal` for mistakes of the policy (a
+missing argument, a path outside the workspace), which `execute` returns as the result. `execute`
+raises only `SandboxError`, for an infrastructure failure.
 """
 
 import json
@@ -53,7 +53,7 @@ class Tool:
         description: A sentence or two for the policy.
         run: Runs a call and returns a `ToolResult`, or its text on success. Raises `Refusal` for
             mistakes of the policy.
-        parameters: By name, a JSON schema, or the description of a string.
+        parameters: Each parameter's JSON schema, or the description of a string parameter.
         optional: Names of the optional parameters.
     """
 
@@ -77,7 +77,7 @@ class Tool:
         )
 
     def check_schema(self) -> None:
-        """Raises InvalidArgumentError if the parameters are not a schema, or have a reference."""
+        """Raises InvalidArgumentError if the parameters are not a schema, or contain a ``$ref``."""
         from jsonschema import Draft202012Validator, SchemaError
 
         parameters = self.schema["function"]["parameters"]
@@ -93,7 +93,7 @@ class Tool:
             )
 
     def checked(self, call: ToolCall) -> ToolCall:
-        """Returns a call with arguments that fit the schema, without nulls; names may be unknown.
+        """Returns a call without null arguments if it fits the schema; extra arguments are kept.
 
         Raises:
             Refusal: An argument is missing, has the wrong type, or is not Unicode text.
@@ -102,8 +102,8 @@ class Tool:
         parameters = self.schema["function"]["parameters"]
         for name in parameters["required"]:
             if name not in arguments:
-                known = ", ".join(quoted(key) for key in list(call.arguments)[:10]) or "nothing"
-                raise Refusal(f"{call.name} needs the argument `{name}`, got {known}")
+                names = ", ".join(quoted(key) for key in list(call.arguments)[:10]) or "nothing"
+                raise Refusal(f"{call.name} needs the argument `{name}`, got {names}")
         for error in self._validator.iter_errors(arguments):
             problem = error.message.removeprefix(repr(error.instance))
             raise Refusal(f"`{error.path[0]}`: {quoted(error.instance)}{problem}")
@@ -128,10 +128,10 @@ class Toolset:
         system_prompt: The policy's instructions, without the tools' schemas.
         tools: The tools, in the order of the schemas.
         no_call_reply: The message to the policy after a reply without a tool call.
-        no_call_ends: Whether a reply without a call ends the episode if the tree is changed. If
-            not, it counts as a format error.
-        text_formats: Tool formats that ``auto`` also reads, for toolsets whose prompt explains
-            another format than JSON.
+        no_call_ends: Whether a reply without a call ends the episode if the policy has changed the
+            tree. If not, the reply counts as a format error.
+        text_formats: Tool formats that ``auto`` reads in addition, for toolsets whose prompt
+            explains a format other than JSON.
         submission: The call that submits.
         refuse: Returns the text of a result that reports a mistake of the policy.
         checks_arguments: Whether calls whose arguments do not fit the schema are refused, and null
@@ -164,7 +164,7 @@ class Toolset:
         return {tool.name: tool for tool in self.tools}
 
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Runs one call and returns its result, bounded in characters.
+        """Runs one call; returns its result, or the refusal of a mistake of the policy.
 
         Raises:
             SandboxError: The sandbox is closed or died.
@@ -178,8 +178,8 @@ class Toolset:
                 name = name_of(call.name)
                 raise Refusal(self.unknown.format(call=call, name=name, tools=names))
             result = tool.run(tool.checked(call) if self.checks_arguments else call, context)
-        except Refusal as why:
-            result = ToolResult(self.refuse(f"{why!s:.{_MAX_REFUSAL_CHARS}}"), ok=False)
+        except Refusal as refusal:
+            result = ToolResult(self.refuse(f"{refusal!s:.{_MAX_REFUSAL_CHARS}}"), ok=False)
         if isinstance(result, str):
             result = ToolResult(result)
         return replace(result, content=well_formed(result.content), call_id=call.call_id)
@@ -187,7 +187,7 @@ class Toolset:
     def sample_call(self, rng: "Generator") -> ToolCall:
         """Draws a shell command or the submission, for random agents and ``action_space.sample``.
 
-        The results of the commands depend on no clock or machine.
+        The results of these commands do not depend on the time or the machine.
         """
         shell = KnownTools(self.schemas).shell()
         if shell is None or rng.random() < _SUBMIT_PROBABILITY:
@@ -216,7 +216,7 @@ SUBMIT = Tool(
 
 
 def quoted(text: object) -> str:
-    """Returns the repr of a value for a result: on one line, and short.
+    """Returns the repr of a value for a message: one line of at most 200 characters.
 
     >>> quoted("a" * 1000)[-6:]
     "aaaa…'"
@@ -228,6 +228,6 @@ def quoted(text: object) -> str:
 
 
 def name_of(path: str) -> str:
-    """Returns a path or a name for a result: on one line, and short."""
-    plain = path if len(path) <= _MAX_QUOTED_CHARS else f"{path[:_MAX_QUOTED_CHARS]}…"
-    return well_formed(plain.replace("\0", "\\0").replace("\n", "\\n"))
+    """Returns a path or a name for a message: one line, truncated after 200 characters."""
+    text = path if len(path) <= _MAX_QUOTED_CHARS else f"{path[:_MAX_QUOTED_CHARS]}…"
+    return well_formed(text.replace("\0", "\\0").replace("\n", "\\n"))

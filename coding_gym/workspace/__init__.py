@@ -1,4 +1,4 @@
-"""Templates (base tree, history, environment) built once and cached, and the patch against them."""
+"""Templates of tasks (base tree, history, environment), and patches against their base tree."""
 
 from coding_gym.workspace.image_python import missing_programs
 from coding_gym.workspace.patching import apply_patch, diff, normalize

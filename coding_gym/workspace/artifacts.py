@@ -1,4 +1,4 @@
-"""Files that install commands make in a tree: egg-info, generated modules, built extensions."""
+"""Files that install commands write into a tree: egg-info, generated modules, extensions."""
 
 import os
 from datetime import datetime
@@ -16,13 +16,13 @@ _TIMEOUT_S = 600.0
 
 
 def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
-    """Copies every file that is new in the tree into ``folder``, with the date of the tree.
+    """Copies every file that is in the tree but not in the base commit into ``folder``.
 
-    Byte code is excluded: it would be stale for the next commit that shares the environment.
+    Byte code is excluded, because it is stale for other commits that share the environment.
 
     Args:
-        sandbox: The build's sandbox.
-        folder: An empty folder, at `BUILT` in the sandbox.
+        sandbox: The sandbox of the build.
+        folder: An empty folder, which the sandbox has at `BUILT`.
         date: The modification time of the copies.
 
     Raises:
@@ -32,13 +32,13 @@ def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
     result = sandbox.run(COLLECT, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | paths)
     if not result.ok:
         raise TemplateError(
-            f"cannot copy the files of install commands: {last_line(result.output)}"
+            f"cannot copy files that install commands wrote: {last_line(result.output)}"
         )
-    facts = folder.lstat()
-    stamp(folder, date, (facts.st_uid, facts.st_gid))
+    status = folder.lstat()
+    stamp(folder, date, (status.st_uid, status.st_gid))
 
 
 def artifact_paths(folder: Path, tree: Path) -> tuple[str, ...]:
-    """Returns the topmost artifact paths that a tree does not have, relative to the tree."""
-    new = (name for name in united((folder,)) if not os.path.lexists(tree / name))
-    return tuple(sorted(name for name in new if (tree / name).parent.is_dir()))
+    """Returns the topmost artifact paths that a tree lacks, relative to the tree."""
+    paths = (path for path in united((folder,)) if not os.path.lexists(tree / path))
+    return tuple(sorted(path for path in paths if (tree / path).parent.is_dir()))

@@ -1,6 +1,6 @@
-"""A second, read-only git folder of the base, from which patches are computed.
+"""A second, read-only git folder of the base commit, against which patches are computed.
 
-A policy can change the ``.git`` of the checkout, but can only read this folder.
+A policy can change the ``.git`` of the checkout, but not this folder.
 """
 
 import os
@@ -18,7 +18,7 @@ _REGULAR = ("100644", "100755")
 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
-# Caches of tests and editors are not changes, even if the base's `.gitignore` does not name them.
+# Caches of tools and editors are not part of a patch, even if no `.gitignore` names them.
 _CACHES = (
     b"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.hypothesis/\n"
     b".*.sw[a-p]\n"
@@ -53,16 +53,16 @@ def list_base(tree: Path) -> BaseFiles:
 
 
 def exclude_patterns(paths: tuple[str, ...]) -> bytes:
-    """Returns lines for ``info/exclude``: caches of tools, these paths, and everything below them.
+    """Returns the content of ``info/exclude`` for caches of tools and for these paths.
 
-    A path with a line feed, which such a file cannot express, is skipped.
+    Paths with a line feed are skipped, because the file format cannot express them.
     """
     patterns = (re.sub(r"[\\*?[ !#]", r"\\\g<0>", path) for path in paths if "\n" not in path)
     return _CACHES + b"".join(os.fsencode(f"/{pattern}\n") for pattern in patterns)
 
 
 def write_base_git(folder: Path, tree: Path, base: BaseFiles, exclude: bytes) -> None:
-    """Makes the second git folder of a sealed checkout, with hard links to the objects of ``.git``.
+    """Writes the second git folder of a sealed checkout, with hard links to objects of ``.git``.
 
     Args:
         folder: A new, empty folder.
@@ -70,12 +70,12 @@ def write_base_git(folder: Path, tree: Path, base: BaseFiles, exclude: bytes) ->
         base: The files of the base commit.
         exclude: The patterns of ``info/exclude``.
     """
-    first = tree / ".git"
-    shutil.copytree(first / "objects", folder / "objects", copy_function=os.link)
-    shutil.copytree(first / "refs", folder / "refs")
+    git = tree / ".git"
+    shutil.copytree(git / "objects", folder / "objects", copy_function=os.link)
+    shutil.copytree(git / "refs", folder / "refs")
     for name in ("HEAD", "shallow"):
-        if (first / name).exists():
-            shutil.copy(first / name, folder / name)
+        if (git / name).exists():
+            shutil.copy(git / name, folder / name)
     (folder / "config").write_text(_CONFIG + GIT_SETTINGS.read_text())
     (folder / "info").mkdir()
     (folder / "info" / "attributes").write_text(ATTRIBUTES_OFF)

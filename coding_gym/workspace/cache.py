@@ -1,4 +1,4 @@
-"""Lists the entries of a cache folder by their last use, and removes old ones."""
+"""Lists the entries of a cache folder by their last use, and removes old entries."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,13 +10,12 @@ from filelock import Timeout
 
 from coding_gym.sandbox.folder_cache import PARTIAL, USED, FolderCache, key_lock, remove_leftovers
 
-# Folders of the cache; docs/environments.md describes their contents. Entries of the last two are
-# files.
+# Folders of the cache, whose entries are folders or files; docs/environments.md describes them.
+_FILE_KINDS = ("logs", "plans")
 _KINDS = (
     *("templates", "environments", "pytest", "layers", "image-trees", "image-pythons"),
-    *("harnesses", "mirrors", "logs", "plans"),
+    *("harnesses", "mirrors", *_FILE_KINDS),
 )
-_FILES = ("logs", "plans")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +23,8 @@ class CacheEntry:
     """An entry of the cache.
 
     Attributes:
-        path: Its folder or file.
-        used_at: The last use by a process, or the time of writing.
+        path: The folder or file of the entry.
+        used_at: The time of the last recorded use, else of the last change.
     """
 
     path: Path
@@ -33,12 +32,12 @@ class CacheEntry:
 
     @property
     def name(self) -> str:
-        """Its path in the cache."""
+        """The path of the entry in the cache, such as ``templates/0123abcd``."""
         return f"{self.path.parent.name}/{self.path.name}"
 
     @property
     def num_days_unused(self) -> int:
-        """The number of whole days since its last use."""
+        """The number of whole days since the last use."""
         return max((datetime.now(UTC) - self.used_at).days, 0)
 
 
@@ -47,7 +46,7 @@ def list_cache(folder: Path, *, older_than_days: int = 0) -> tuple[CacheEntry, .
 
     Args:
         folder: The cache folder, which need not exist.
-        older_than_days: Only entries that were not used for this number of days.
+        older_than_days: Minimum number of days since the last use of an entry.
 
     Raises:
         OSError: The folder cannot be read.
@@ -58,10 +57,10 @@ def list_cache(folder: Path, *, older_than_days: int = 0) -> tuple[CacheEntry, .
 
 
 def clear_cache(folder: Path, *, older_than_days: int = 0) -> tuple[CacheEntry, ...]:
-    """Removes entries that were not used for some days, and leftovers of killed builds.
+    """Removes entries that were not used for some days, and folders of killed builds.
 
-    Entries that are being built are kept. A removed entry is built again at its next use. Entries
-    in use by a process are removed too.
+    Entries in use by a process are removed too, but not entries that are being built. A removed
+    entry is built again at its next use.
 
     Args:
         folder: As for `list_cache`.
@@ -84,7 +83,7 @@ def _remove(entry: CacheEntry) -> bool:
     """Removes an entry; returns False if it is being built."""
     folder = entry.path.parent
     try:
-        if folder.name not in _FILES:
+        if folder.name not in _FILE_KINDS:
             FolderCache(folder).remove(entry.path.name, timeout_s=0)
             return True
         builds = folder.with_name("environments") if folder.name == "logs" else folder
@@ -96,11 +95,11 @@ def _remove(entry: CacheEntry) -> bool:
 
 
 def _entries(root: Path, kind: str) -> Iterator[CacheEntry]:
-    is_file = kind in _FILES
+    is_file = kind in _FILE_KINDS
     for path in (root / kind).iterdir() if (root / kind).is_dir() else ():
         if path.name.endswith((PARTIAL, ".lock")) or path.is_dir() == is_file:
             continue
-        used = path.with_name(f"{path.name}{USED}")
-        with suppress(OSError):  # another process just removed it
-            used_s = used.stat().st_mtime if used.exists() else path.stat().st_ctime
+        marker = path.with_name(f"{path.name}{USED}")
+        with suppress(OSError):  # another process has removed the entry
+            used_s = marker.stat().st_mtime if marker.exists() else path.stat().st_ctime
             yield CacheEntry(path=path, used_at=datetime.fromtimestamp(used_s, UTC))

@@ -1,4 +1,4 @@
-"""Base trees on disk: the files, the sealed git folder, their owner and times."""
+"""Writes base trees to disk: the files, the sealed git folders, their owner and times."""
 
 import hashlib
 import shutil
@@ -24,7 +24,8 @@ from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.plain_tree import copy_files, digest_tree, reverse_apply, write_tree
 from coding_gym.workspace.stamping import stamp
 
-# Generations of history in a checkout of a git repository; with merges these are more commits.
+# Generations of history in a checkout of a git repository; with merges, a generation has several
+# commits.
 _DEPTH = 50
 
 
@@ -33,9 +34,9 @@ class Checkout:
     """A base tree on disk.
 
     Attributes:
-        tree: Its folder, with ``.git``.
+        tree: The folder of the tree, with ``.git``.
         base_git: The second git folder.
-        commit: The base commit.
+        commit: The sha of the base commit.
         date: The date of the commit and of every file.
         base: The files of the commit.
     """
@@ -49,11 +50,11 @@ class Checkout:
 
 @dataclass(frozen=True, slots=True)
 class Checkouts:
-    """Makes checkouts of tasks' base trees.
+    """Writes checkouts of tasks' base trees.
 
     Attributes:
-        clones: Finds commits.
-        images: Copies trees from images.
+        clones: Finds the repositories that have the commits.
+        images: Copies trees out of images.
     """
 
     clones: Clones
@@ -67,24 +68,24 @@ class Checkouts:
             field: As for `write`.
 
         Raises:
-            InvalidTaskError: The tree does not exist, or one of its fields cannot be used.
+            InvalidTaskError: The tree does not exist, or a field of the task cannot be used.
         """
         tree = _tree(task, field)
         if isinstance(tree, GitTree):
-            return f"{named_commit(task, field)} {_DEPTH}{_changed(tree)}"
+            return f"{named_commit(task, field)} {_DEPTH}{_patch_digest(tree)}"
         date = task_date(task).isoformat()
         if isinstance(tree, ImageTree):
-            return f"{self.images.identity(task)} {task.image_path} {date}{_changed(tree)}"
+            return f"{self.images.identity(task)} {task.image_path} {date}{_patch_digest(tree)}"
         return f"{digest_tree(task, tree)} {date}"
 
     def write(self, task: Task, folder: Path, *, field: str = "base_commit") -> Checkout:
-        """Writes ``tree`` and an empty ``base.git`` into ``folder``.
+        """Writes a base tree to ``folder/tree``, and creates an empty ``folder/base.git``.
 
         Args:
             task: The task.
-            folder: A folder that has neither.
+            folder: A folder without these entries.
             field: ``base_commit``, or ``environment_setup_commit`` for the tree in which the
-                environment is built: that commit of a git repository, without the reverse patch.
+                environment is built: a commit of a git repository, without the reverse patch.
 
         Raises:
             InvalidTaskError: The tree or commit does not exist, or a field cannot be used.
@@ -105,15 +106,14 @@ class Checkouts:
             commit = commit_files(tree, date, with_ignored=copy.is_sorted)
         else:
             date = task_date(task)
-            inline = isinstance(origin, FilesTree)
             write_tree(task, origin, tree)
-            commit = commit_files(tree, date, with_ignored=inline)
+            commit = commit_files(tree, date, with_ignored=isinstance(origin, FilesTree))
         return Checkout(tree, base_git, commit, date, list_base(tree))
 
     def _write_commit(
         self, task: Task, origin: GitTree, tree: Path, field: str
     ) -> tuple[str, datetime]:
-        """Writes the files of a commit, and its history unless a reverse patch applies."""
+        """Writes the files of a commit, with its history if the tree has no reverse patch."""
         commit = named_commit(task, field)
         try:
             source = self.clones.source(task, origin, commit)
@@ -131,24 +131,24 @@ class Checkouts:
 
 
 def _tree(task: Task, field: str) -> Tree:
-    """Returns the source of the tree that a field of the task names."""
+    """Returns the source of the tree for a field, as `Checkouts.write` takes it."""
     if field == "base_commit" or isinstance(task.tree, FilesTree):
         return task.tree
     return replace(task.tree, reverse_patch="")
 
 
-def _changed(tree: GitTree | ImageTree) -> str:
+def _patch_digest(tree: GitTree | ImageTree) -> str:
     digest = hashlib.sha256(tree.reverse_patch.encode("utf-8", "surrogateescape")).hexdigest()
     return f" {digest}" if tree.reverse_patch else ""
 
 
 def seal(checkout: Checkout, artifacts: tuple[str, ...], owner: tuple[int, int]) -> None:
-    """Makes both git folders of a checkout final and sets owner, modes and times of everything.
+    """Completes both git folders of a checkout; sets owner, modes and times of all files.
 
     Args:
         checkout: The checkout.
         artifacts: Paths that the environment's build made in the tree; git ignores them.
-        owner: The uid and gid that sandboxes map to.
+        owner: The host uid and gid that must own the files.
     """
     seal_repository(checkout.tree, exclude_patterns(artifacts))
     exclude = exclude_patterns((*artifacts, *checkout.base.gitlinks))
@@ -160,15 +160,15 @@ def seal(checkout: Checkout, artifacts: tuple[str, ...], owner: tuple[int, int])
 def store_index(checkout: Checkout, index: bytes, owner: tuple[int, int]) -> None:
     """Writes a refreshed index into both git folders.
 
-    The index gets a date one second after that of the files. Git trusts the size and times of a
-    file only if it is older than the index ("racy git"). If that second is not over yet, this
-    function waits, so that edits of a policy are younger than the index.
+    The date of the index is one second after the date of the files, because git trusts the size and
+    times only of files that are older than the index ("racy git"). If this second has not passed
+    yet, the function waits for its end, so that edits of a policy are younger than the index.
     """
     for folder in (checkout.tree / ".git", checkout.base_git):
         path = folder / "index"
         path.write_bytes(index)
-        second = int(checkout.date.timestamp()) + 1
-        set_metadata(path, owner, 0o644, (second * 10**9, second * 10**9))
-    left_s = checkout.date.timestamp() + 1 - time.time()
-    if 0 < left_s <= 1:
-        time.sleep(left_s)
+        index_s = int(checkout.date.timestamp()) + 1
+        set_metadata(path, owner, 0o644, (index_s * 10**9, index_s * 10**9))
+    wait_s = checkout.date.timestamp() + 1 - time.time()
+    if 0 < wait_s <= 1:
+        time.sleep(wait_s)

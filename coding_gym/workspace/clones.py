@@ -1,4 +1,4 @@
-"""Finds a task's commits, in a clone on this machine or in a mirror of a URL's repository."""
+"""Finds a task's commits in a clone on this machine, or in a cached mirror of a URL."""
 
 import hashlib
 import logging
@@ -18,7 +18,7 @@ _SHA = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True)
 class Clones:
-    """Repositories that tasks' commits are fetched from.
+    """Finds the repositories that tasks' commits are fetched from.
 
     Attributes:
         mirrors: The cache of the mirrors.
@@ -31,42 +31,42 @@ class Clones:
     def source(self, task: Task, tree: GitTree, commit: str) -> str:
         """Returns a repository on this machine to fetch a commit from.
 
-        A clone of the user may be hostile: to fetch from it is safe, to look up the commit in it is
-        not.
+        A clone of the user can be hostile, so it is not searched for the commit: a fetch from it is
+        safe, but a git command in it is not.
 
         Raises:
             InvalidTaskError: The repository does not exist.
-            HostGitError: The URL cannot be fetched, or has no such commit.
+            HostGitError: The URL cannot be fetched, or its repository lacks the commit.
         """
         if is_url(tree.repository):
             return str(self._mirror(tree.repository, commit))
-        return str(_local(task, tree))
+        return str(_local_repository(task, tree))
 
     def _mirror(self, url: str, commit: str) -> Path:
         name = f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
-        mirror = self.mirrors.get(name, _start)
+        mirror = self.mirrors.get(name, _init_mirror)
         with key_lock(mirror.parent, name):
-            # The second ref is for a commit on no branch, such as a pull request's.
+            # The second ref fetches a commit that is on no branch, such as a pull request's.
             for ref in ("+refs/heads/*:refs/heads/*", f"{commit}:refs/commits/{commit}"):
-                if not _has(mirror, commit):
+                if not _has_commit(mirror, commit):
                     self._fetch(mirror, url, ref)
         return mirror
 
     def _fetch(self, mirror: Path, url: str, ref: str) -> None:
         _log.info("fetching %s", without_password(url))
-        # A killed git leaves these files, which would block every later fetch.
+        # Files of a killed git, which would make every later fetch fail.
         for path in (*mirror.rglob("*.lock"), *mirror.glob("objects/pack/tmp_*")):
             path.unlink()
-        # With --prune, because a removed branch `a` would block a new `a/b`; the commits stay.
+        # --prune, because a removed branch `a` prevents a new branch `a/b`. The commits are kept.
         fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force", "--prune"]
         run_git(*fetch, "--", url, ref, cwd=mirror, network=True, timeout_s=self.timeout_s)
 
 
-def _start(folder: Path) -> None:
+def _init_mirror(folder: Path) -> None:
     run_git("init", "--quiet", "--bare", "--template=", ".", cwd=folder)
 
 
-def _has(mirror: Path, commit: str) -> bool:
+def _has_commit(mirror: Path, commit: str) -> bool:
     try:
         run_git("--git-dir", str(mirror), "cat-file", "-e", f"{commit}^{{commit}}", cwd=Path("/"))
     except HostGitError:
@@ -74,23 +74,22 @@ def _has(mirror: Path, commit: str) -> bool:
     return True
 
 
-def _local(task: Task, tree: GitTree) -> Path:
-    """Returns the folder of a repository on this machine."""
+def _local_repository(task: Task, tree: GitTree) -> Path:
     repository = find_repository(tree.repository)
     if repository is None:
         raise InvalidTaskError(
             f"task {task.task_id}: field 'repository' names {tree.repository!r}, which is not a "
-            "git repository on this machine; clone it there, or give a URL"
+            "git repository on this machine; clone it to this path, or give a URL"
         )
     return repository
 
 
 def named_commit(task: Task, field: str) -> str:
-    """Returns the commit that a field of a task names.
+    """Returns the full sha in a field of a task.
 
     Raises:
-        InvalidTaskError: The field is not a full sha. Names and short shas are refused because
-            their commit can change.
+        InvalidTaskError: The field is not a full sha. Branch names and short shas are refused,
+            because their commit can change.
     """
     commit = str(getattr(task, field))
     if not _SHA.fullmatch(commit):
@@ -102,20 +101,21 @@ def named_commit(task: Task, field: str) -> str:
 
 
 def fetch_failure(task: Task, tree: GitTree, field: str, error: HostGitError) -> CodingGymError:
-    """Returns the error for the commit of a field that could not be fetched."""
+    """Returns the error for a failed fetch of the commit that a field names."""
     commit = getattr(task, field)
     if "not our ref" in str(error) or "unadvertised object" in str(error):
         return InvalidTaskError(
             f"task {task.task_id}: field {field!r} names {commit}, which "
-            f"{without_password(tree.repository)} does not have; fetch it there, or fix the row"
+            f"{without_password(tree.repository)} lacks; fetch the commit there, or correct the "
+            "task's row"
         )
     remedy = ""
     if isinstance(error.__cause__, TimeoutError):
         remedy = "; increase build_timeout_s"
     elif is_url(tree.repository):
-        remedy = "; clone it yourself and give the clone's path as 'repository'"
+        remedy = "; clone the repository and set 'repository' to the path of the clone"
     elif "index-pack" in str(error) or "early EOF" in str(error):
-        remedy = "; it lacks objects of its history: run git fetch --refetch there"
+        remedy = "; the repository lacks objects of its history: run git fetch --refetch there"
     return TemplateError(
         f"task {task.task_id}: cannot fetch {commit} from {without_password(tree.repository)}: "
         f"{error}{remedy}"

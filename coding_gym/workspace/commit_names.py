@@ -1,4 +1,4 @@
-"""Full names of commits in a repository on this machine."""
+"""Resolves names of commits in a repository on this machine to full shas."""
 
 import os
 import tempfile
@@ -10,15 +10,15 @@ from coding_gym.workspace.host_git import HostGitError, run_git
 
 
 def full_commit(repository: Path, name: str) -> str | None:
-    """Returns the full sha of the commit that a name, such as ``0123abc^{commit}``, means.
+    """Returns the full sha of a revision such as ``0123abc^{commit}``.
 
     Returns None if no object or several objects match. Git runs in an empty temporary repository
-    that reads the objects of ``repository``, whose configuration (hooks, filters, helpers,
-    remotes) is never read.
+    with the objects of ``repository``, and never reads the configuration of ``repository`` (hooks,
+    filters, helpers, remotes).
 
     Raises:
-        InvalidTaskError: There is no git repository.
-        MissingDependencyError: There is no git on this machine.
+        InvalidTaskError: The folder is not a git repository.
+        MissingDependencyError: git is not installed on this machine.
     """
     folder = find_repository(repository)
     objects = folder and _git_folder(folder) / "objects"
@@ -37,7 +37,7 @@ def _git_folder(repository: Path) -> Path:
     git = repository / ".git"
     if not git.is_file():
         return git if git.is_dir() else repository
-    folder = repository / _line(git).removeprefix("gitdir: ")  # a worktree names its folder
+    folder = repository / _line(git).removeprefix("gitdir: ")  # the `.git` file of a worktree
     common = folder / "commondir"
     return folder / _line(common) if common.is_file() else folder
 

@@ -1,4 +1,4 @@
-"""Environments: the results of tasks' install commands, built once and shared read-only."""
+"""Builds environments: the results of tasks' install commands, shared read-only."""
 
 import shlex
 from dataclasses import dataclass
@@ -18,8 +18,7 @@ from coding_gym.workspace.installing import Installation
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 BUILD_LOG = "build.log"
-# Arguments of the interpreter that make an environment with pip.
-_VENV = "-m venv --symlinks"
+_VENV = "-m venv --symlinks"  # arguments of the interpreter
 
 _SCHEMA = 3
 _SCRATCH = "/opt/scratch"
@@ -34,9 +33,9 @@ class Environments:
 
     Attributes:
         cache: Stores the environments.
-        backend: Runs the builds; only ``namespace`` can.
-        checkouts: Makes the trees that install commands run in.
-        logs: The folder of the logs of failed builds.
+        backend: Runs the builds; only ``namespace`` supports them.
+        checkouts: Writes the trees in which install commands run.
+        logs: The folder for logs of failed builds.
         timeout_s: Time limit of a build, in seconds.
     """
 
@@ -47,11 +46,11 @@ class Environments:
     timeout_s: float
 
     def key(self, task: Task, interpreter: Interpreter) -> str:
-        """Returns the key of an environment: a short digest, equal for tasks that share it.
+        """Returns the key of a task's environment: a short digest, equal for tasks that share it.
 
-        The key includes a digest of the tree that the commands run in, so a row with false metadata
-        cannot supply the environment of other rows. Rows of one version share a key if they name
-        the same ``environment_setup_commit``.
+        The key includes a digest of the tree in which the commands run, so a row with false
+        metadata cannot supply the environment of other rows. Rows of the same version share a key
+        if they name the same ``environment_setup_commit``.
         """
         source = task.tree.repository if isinstance(task.tree, GitTree) else ""
         return content_key(
@@ -66,14 +65,14 @@ class Environments:
     def get(self, task: Task, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
         """Returns the key of a task's environment, and a spec that mounts it.
 
-        The first call builds it. Files that the commands made in the tree are a layer of the spec,
-        below the tree.
+        The first call builds the environment. Files that the commands wrote into the tree are a
+        layer of the spec, below the tree.
 
         Raises:
-            TemplateError: A command failed or took too long; the message has the last line of its
-                output and names the log.
-            InvalidTaskError: The tree of the commands does not exist, or a command cannot be passed
-                to a shell.
+            TemplateError: A command failed or took too long; the message has its error line and the
+                path of the log.
+            InvalidTaskError: The tree for the commands does not exist, or a command has a NUL or is
+                too long.
             SandboxError: No sandbox could be opened.
         """
         key = self.key(task, interpreter)
@@ -102,7 +101,7 @@ class Environments:
         }
         spec = _spec(task, interpreter, checkout)
         with build_sandbox(self.backend, spec, folders) as sandbox:
-            # The interpreter's real path, because the environment contains this path.
+            # The real path, not `python` in PATH, because the environment contains this path.
             python = shlex.quote(str(interpreter.executable))
             installation = Installation(sandbox, task.task_id, log, self.timeout_s)
             for command in (f"{python} {_VENV} {ENVIRONMENT}", *task.install_commands):
@@ -114,7 +113,7 @@ class Environments:
 
 
 def _field(task: Task) -> str:
-    """Returns the field that names the commit that the commands run in."""
+    """Returns the task's field with the commit in which install commands run."""
     return "environment_setup_commit" if task.environment_setup_commit else "base_commit"
 
 
@@ -135,10 +134,10 @@ def _variables(task: Task) -> dict[str, str]:
         "VIRTUAL_ENV": ENVIRONMENT,
         "TMPDIR": _SCRATCH,
         "XDG_CACHE_HOME": f"{_SCRATCH}/cache",
-        # Otherwise pip's notice of a newer version would be the last line of failed commands.
+        # Without this, the last line of a failed command can be pip's notice of a newer version.
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
     if task.version:
-        # A sanitised history has no tags, from which some projects compute their version.
+        # Some projects compute their version from tags, which the checkout's history lacks.
         variables["SETUPTOOLS_SCM_PRETEND_VERSION"] = task.version
     return variables

@@ -7,14 +7,13 @@ from coding_gym.errors import InvalidTaskError
 from coding_gym.task import Task
 from coding_gym.workspace.host_git import GIT_TIMEOUT_S, run_git
 
-# The date of the commit for a task without a date.
 _DEFAULT_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 _MESSAGE = "Initial commit"
-# Git accepts a slightly wider range of seconds since 1970, and of dates.
+# Within the range of dates that git accepts.
 _FIRST_YEAR, _LAST_YEAR = 1974, 2098
 _LAST_DATE = datetime(_LAST_YEAR, 12, 31, tzinfo=UTC)
 
-# Overrides all other attributes, so that files in the tree have the bytes of the repository.
+# Overrides the tree's attributes, so that git writes files as the bytes in the repository.
 ATTRIBUTES_OFF = (
     "* !text !eol !crlf !ident !filter !diff !merge !working-tree-encoding !whitespace !delta\n"
 )
@@ -33,7 +32,7 @@ _CONFIG = """\
 
 
 def init_repository(tree: Path) -> None:
-    """Makes ``tree`` an empty repository on branch ``main`` in which attributes have no effect."""
+    """Creates an empty repository in ``tree``, on branch ``main``, that ignores git attributes."""
     run_git("init", "--quiet", "--template=", "--initial-branch=main", ".", cwd=tree)
     info = tree / ".git" / "info"
     info.mkdir(exist_ok=True)
@@ -41,13 +40,13 @@ def init_repository(tree: Path) -> None:
 
 
 def commit_files(tree: Path, date: datetime, *, with_ignored: bool) -> str:
-    """Commits the files in ``tree`` and returns the commit's sha, the same on every machine.
+    """Commits the files in ``tree``; returns the sha, which is the same on every machine.
 
     Args:
         tree: A repository from `init_repository` with files in it.
         date: The commit's date.
         with_ignored: Whether the commit includes files that the tree's ``.gitignore`` names; if
-            not, they are removed.
+            not, these files are deleted.
     """
     run_git("add", "--all", *(["--force"] if with_ignored else []), ".", cwd=tree)
     if not with_ignored:
@@ -64,14 +63,14 @@ def commit_files(tree: Path, date: datetime, *, with_ignored: bool) -> str:
 def checkout_commit(
     tree: Path, source: str, commit: str, depth: int, timeout_s: float = GIT_TIMEOUT_S
 ) -> None:
-    """Fetches a commit and its ancestors into ``tree`` and writes its files, byte for byte.
+    """Fetches a commit and its ancestors into ``tree``, and writes its files without conversion.
 
     Args:
-        tree: A repository from `init_repository`, empty.
+        tree: An empty repository from `init_repository`.
         source: A repository on this machine that has the commit.
-        commit: Its full sha.
-        depth: Number of generations, the commit itself included.
-        timeout_s: Time limit of the fetch, in seconds; git may wait for a FIFO in ``source``.
+        commit: The full sha.
+        depth: Number of generations, including the commit.
+        timeout_s: Time limit of the fetch, in seconds; a FIFO in ``source`` can block git.
     """
     fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
     run_git(*fetch, f"--depth={depth}", "--", source, commit, cwd=tree, timeout_s=timeout_s)
@@ -81,7 +80,7 @@ def checkout_commit(
 
 
 def commit_date(tree: Path) -> datetime:
-    """Returns the date of the commit that ``tree`` is at, at most the end of 2098."""
+    """Returns the date of the commit at HEAD, limited to the end of 2098."""
     seconds = int(run_git("show", "--no-patch", "--format=%ct", "HEAD", cwd=tree))
     return datetime.fromtimestamp(min(seconds, _LAST_DATE.timestamp()), UTC)
 
@@ -107,7 +106,7 @@ def task_date(task: Task) -> datetime:
 
 
 def seal_repository(tree: Path, exclude: bytes) -> None:
-    """Writes fixed settings into ``.git``; the attributes of `init_repository` are removed.
+    """Writes fixed settings into ``.git``; removes the attributes of `init_repository`.
 
     Args:
         tree: The checkout.

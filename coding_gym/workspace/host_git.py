@@ -1,8 +1,8 @@
-"""Runs git on the host, without any of the host's configuration.
+"""Runs git on the host, without the host's configuration.
 
-Git runs here only in repositories that this package made. From other repositories it only fetches
-objects, which are data: it runs no hook, filter or helper of theirs, and reads no setting of theirs
-or of the host.
+Git runs only in repositories that this package made. From other repositories, git only fetches
+objects, which are data: git runs none of their hooks, filters and helpers, and reads none of their
+settings.
 """
 
 import os
@@ -14,10 +14,10 @@ from coding_gym.errors import MissingDependencyError, last_line
 from coding_gym.host.network import network_variables
 from coding_gym.sandbox.host_program import run_program
 
-_COMPLAINTS = ("fatal:", "error:", "remote:")
+_ERROR_PREFIXES = ("fatal:", "error:", "remote:")
 
-# They lead to the keys and passwords of the host that a fetch over the network may need.
-_KEY_VARIABLES = ("HOME", "SSH_AUTH_SOCK")
+# With these variables, git and ssh find keys and passwords for a fetch over the network.
+_CREDENTIAL_VARIABLES = ("HOME", "SSH_AUTH_SOCK")
 
 GIT_TIMEOUT_S = 3600.0
 
@@ -25,9 +25,9 @@ GIT_SETTINGS = Path(__file__).with_name("host_git.ini")
 
 
 class HostGitError(Exception):
-    """A git command on the host failed; the message is that of git.
+    """A git command on the host failed; the message is git's error line.
 
-    Internal: the template store converts it to a `TemplateError` with the task's id.
+    Internal: the template store converts the error to a `TemplateError` with the task's id.
     """
 
 
@@ -45,27 +45,27 @@ def run_git(
     Args:
         arguments: The arguments after ``git``.
         cwd: The working folder, in a repository that this package made.
-        env: More environment variables.
-        network: Whether git may use protocols other than local ones.
+        env: Additional environment variables.
+        network: Whether git may use network protocols; otherwise only local paths.
         timeout_s: Time limit in seconds.
 
     Raises:
         HostGitError: Git exited with a nonzero status, or took too long.
-        MissingDependencyError: There is no git on this machine.
+        MissingDependencyError: git is not installed on this machine.
     """
     if shutil.which("git") is None:
         raise MissingDependencyError("git is not installed; run: apt-get install git")
-    # Not the host's variables: if this process runs under git, GIT_DIR or GIT_CONFIG_COUNT must
-    # not affect this command.
+    # The process's own variables are not passed on: this process can run under git, whose GIT_DIR
+    # or GIT_CONFIG_COUNT must not affect this command.
     variables = _environment(network) | dict(env or {})
     try:
-        ended = run_program(["git", *arguments], cwd=cwd, env=variables, timeout_s=timeout_s)
+        process = run_program(["git", *arguments], cwd=cwd, env=variables, timeout_s=timeout_s)
     except TimeoutError as error:
         raise HostGitError(f"git {arguments[0]}: {error}") from error
-    if ended.returncode:
-        otherwise = f"git {arguments[0]} exited with {ended.returncode}"
-        raise HostGitError(git_complaint(_decoded(ended.stderr), otherwise))
-    return _decoded(ended.stdout).removesuffix("\n")
+    if process.returncode:
+        message = f"git {arguments[0]} exited with {process.returncode}"
+        raise HostGitError(git_complaint(_decoded(process.stderr), message))
+    return _decoded(process.stdout).removesuffix("\n")
 
 
 def _environment(network: bool) -> dict[str, str]:
@@ -84,16 +84,16 @@ def _environment(network: bool) -> dict[str, str]:
     }
     if network:
         variables |= network_variables()
-        variables |= {k: v for k in _KEY_VARIABLES if (v := os.environ.get(k))}
+        variables |= {k: v for k in _CREDENTIAL_VARIABLES if (v := os.environ.get(k))}
     return variables
 
 
 def git_complaint(output: str, otherwise: str = "no output") -> str:
-    """Returns git's last error message in ``output``; without one, the last line.
+    """Returns git's last error line in ``output``, else the last line, else ``otherwise``.
 
-    Several lines of advice may follow an error message.
+    The last line alone can be advice, which git prints after an error.
     """
-    lines = [line for line in output.splitlines() if line.lstrip().startswith(_COMPLAINTS)]
+    lines = [line for line in output.splitlines() if line.lstrip().startswith(_ERROR_PREFIXES)]
     return last_line("\n".join(lines) or output, otherwise)
 
 

@@ -1,4 +1,4 @@
-"""The Python of an image, and the programs that this package runs in it."""
+"""Finds the Python of an image, and the programs that this package needs in the image."""
 
 import shlex
 from dataclasses import dataclass
@@ -14,13 +14,11 @@ from coding_gym.workspace.template import IMAGE_BIN
 
 _SCHEMA = 1
 _TIMEOUT_S = 120.0
-# The programs that the scripts for patches run.
+# The programs in the scripts for patches.
 _PROGRAMS = "base64 chmod cmp comm cp find git mkdir rm sed sort tr"
-_LOOK_FOR_PROGRAMS = (
-    f'for name in {_PROGRAMS}; do command -v "$name" > /dev/null || echo "$name"; done'
-)
+_FIND_PROGRAMS = f'for name in {_PROGRAMS}; do command -v "$name" > /dev/null || echo "$name"; done'
 _BIN = "bin"
-_LOOK_FOR_PYTHON = """\
+_FIND_PYTHON = """\
 python=${CG_PYTHON:-$(command -v python || command -v python3)} || exit 41
 [ -x "$python" ] || exit 41
 "$python" -c 'import pytest' || exit 42
@@ -31,12 +29,12 @@ _NO_PYTEST = 42
 
 
 def missing_programs(sandbox: Sandbox) -> str:
-    """Returns the missing programs of a sandbox's image, with the remedy; "" if none is missing.
+    """Returns the problem and remedy if a sandbox's image lacks a required program, else "".
 
     Raises:
         SandboxError: The sandbox is closed or died.
     """
-    result = sandbox.run(_LOOK_FOR_PROGRAMS, timeout_s=_TIMEOUT_S, cwd="/", env=ENV)
+    result = sandbox.run(_FIND_PROGRAMS, timeout_s=_TIMEOUT_S, cwd="/", env=ENV)
     if not result.ok:
         return f"has no bash that runs: {result.output.strip()}"
     if not result.output.strip():
@@ -47,7 +45,7 @@ def missing_programs(sandbox: Sandbox) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ImagePythons:
-    """Finds the Pythons of images, once each.
+    """Finds the Pythons of images; caches the results.
 
     Attributes:
         cache: Stores the results.
@@ -60,12 +58,12 @@ class ImagePythons:
     def get(self, task: Task, identity: str) -> tuple[str, SandboxSpec]:
         """Returns the key of the Python for a task's commands, and a spec with it in ``PATH``.
 
-        ``PATH`` gets the folder of the Python if the task names it, and a folder with a script
-        ``python`` if the image has no program of that name.
+        The spec adds to ``PATH`` the folder of the Python that the task names, and a folder with a
+        script ``python`` if the image has no program of this name.
 
         Args:
             task: A task in an image.
-            identity: Names the image's content.
+            identity: The id of the image's content, as from `ImageTrees.identity`.
 
         Raises:
             TemplateError: The Python, its pytest or another program is missing in the image.
@@ -74,37 +72,37 @@ class ImagePythons:
         runs_on = (self.backend.owner(), self.backend.name)
         key = content_key(_SCHEMA, identity, task.interpreter, _needs_python(task), *runs_on)
         folder = self.cache.get(key, lambda part: self._find(task, part))
-        names = folder / _BIN
-        mounts = (Mount(source=names, target=IMAGE_BIN),) if names.is_dir() else ()
-        path = (*_own_folder(task), *(mount.target for mount in mounts))
+        scripts = folder / _BIN
+        mounts = (Mount(source=scripts, target=IMAGE_BIN),) if scripts.is_dir() else ()
+        path = (*_interpreter_folder(task), *(mount.target for mount in mounts))
         return key, SandboxSpec(image=task.image, mounts=mounts, path=path)
 
     def _find(self, task: Task, folder: Path) -> None:
-        named = "" if task.interpreter == "image" else task.interpreter
-        spec = SandboxSpec(image=task.image, path=_own_folder(task))
+        interpreter = "" if task.interpreter == "image" else task.interpreter
+        spec = SandboxSpec(image=task.image, path=_interpreter_folder(task))
         with self.backend.open(spec) as sandbox:
-            missing = missing_programs(sandbox)
-            result = sandbox.run(
-                _LOOK_FOR_PYTHON, timeout_s=_TIMEOUT_S, cwd="/", env={"CG_PYTHON": named}
-            )
+            problem = missing_programs(sandbox)
+            env = {"CG_PYTHON": interpreter}
+            result = sandbox.run(_FIND_PYTHON, timeout_s=_TIMEOUT_S, cwd="/", env=env)
         label = f"task {task.task_id}: the image {task.image!r}"
-        if missing:
-            raise TemplateError(f"{label} {missing}")
+        if problem:
+            raise TemplateError(f"{label} {problem}")
         if not _needs_python(task):
             return
         if result.exit_code == _NO_PYTEST:
             raise TemplateError(
-                f"{label} has no pytest for its Python: {last_line(result.output)}; install it "
-                "there, or name another Python of the image as 'interpreter'"
+                f"{label} has no pytest for its Python: {last_line(result.output)}; install pytest "
+                "there, or set 'interpreter' to another Python of the image"
             )
         if not result.ok:
+            place = f"at {interpreter}" if interpreter else "in its PATH"
             raise TemplateError(
-                f"{label} has no Python{f' at {named}' if named else ' in its PATH'}; name one "
-                "as 'interpreter', such as /opt/venv/bin/python"
+                f"{label} has no Python {place}; set 'interpreter' to the path of its Python, such "
+                "as /opt/venv/bin/python"
             )
         before, _, python = result.output.partition("python:")
         if before.strip().endswith("nameless"):
-            # Not a link: a Python started through a link may not find its virtual environment.
+            # A script, because a Python that starts through a link may not find its environment.
             script = folder / _BIN / "python"
             script.parent.mkdir()
             script.write_text(f'#!/bin/bash\nexec {shlex.quote(python)} "$@"\n')
@@ -112,11 +110,11 @@ class ImagePythons:
 
 
 def _needs_python(task: Task) -> bool:
-    """Whether the hidden tests run in the image's Python; Harbor's script has its own."""
+    """Whether the hidden tests run in the image's Python; Harbor's script brings its Python."""
     return task.runner != "harbor"
 
 
-def _own_folder(task: Task) -> tuple[str, ...]:
-    """Returns the folder of the Python that a task names, if it names one."""
-    named = task.interpreter != "image"
-    return (str(PurePosixPath(task.interpreter).parent),) if named else ()
+def _interpreter_folder(task: Task) -> tuple[str, ...]:
+    """Returns the folder of the Python that a task names; empty for the image's default."""
+    has_path = task.interpreter != "image"
+    return (str(PurePosixPath(task.interpreter).parent),) if has_path else ()

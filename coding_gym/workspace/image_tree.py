@@ -1,7 +1,7 @@
-"""Copies the files at a path of an image: a base tree, and files that were built in it.
+"""Copies the files at a path of an image: tracked files (the base tree), and built files.
 
-The image is not trusted. Programs of the image read it, in a sandbox. Its ``.git`` supplies only
-the list of tracked files, and is not copied.
+The image is untrusted: only programs in a sandbox of the image read the files. Its ``.git``
+supplies the list of tracked files and is not copied.
 """
 
 from dataclasses import dataclass
@@ -22,10 +22,9 @@ _SCHEMA = 3
 _TIMEOUT_S = 600.0
 _NO_FOLDER, _NO_PROGRAM = 41, 127
 _LIMITS = SandboxLimits(file_bytes=4 << 30)
-# Tracked files go to `base`, all others to `rest`. Without a repository or tracked files, all files
-# go to `rest`, and the tree's `.gitignore` decides later which of them belong to the base. Another
-# user may own the tree; the setting that makes git trust it is in a file, because old versions
-# ignore it in arguments and variables.
+# Copies tracked files to `base` and untracked files to `rest`. Without tracked files, all files are
+# in `rest`, and the tree's `.gitignore` selects the base files later. Git trusts a tree of another
+# user only with `safe.directory`, which old versions of git read only from a file.
 _COPY = """\
 set -o pipefail
 all=$CG_TMP/all tracked=$CG_TMP/tracked
@@ -54,9 +53,10 @@ class ImageCopy:
     """The files that an image has at a path.
 
     Attributes:
-        base: The tracked files; all files if the image's git lists no tracked files.
-        artifacts: The untracked files; in that same case all files, and the folder is ``base``.
-        is_sorted: Whether the image's git lists tracked files.
+        base: The folder of the tracked files.
+        artifacts: The folder of the untracked files.
+        is_sorted: Whether the image's git lists tracked files. If not, ``base`` and ``artifacts``
+            are one folder with all files.
     """
 
     base: Path
@@ -77,12 +77,12 @@ class ImageTrees:
     backend: SandboxBackend
 
     def identity(self, task: Task) -> str:
-        """Returns the id of the task's image; its name if the backend does not know the image.
+        """Returns the id of the task's image, or its name if the backend cannot find the image.
 
-        In that case `SandboxBackend.open` raises the error.
+        For an image that the backend cannot find, `SandboxBackend.open` raises the error.
 
         Raises:
-            InvalidTaskError: The task cannot have an image.
+            InvalidTaskError: A field of the task contradicts its image.
         """
         if problem := task.image_problem():
             raise InvalidTaskError(f"task {task.task_id}: field {problem[0]!r} {problem[1]}")
@@ -92,22 +92,22 @@ class ImageTrees:
             return task.image
 
     def get(self, task: Task, date: datetime) -> ImageCopy:
-        """Returns the files at the task's path in its image; ``date`` is their modification time.
+        """Returns a copy of the files at ``image_path``, with ``date`` as modification time.
 
         Raises:
-            InvalidTaskError: The image has no such folder.
+            InvalidTaskError: The image has no folder at ``image_path``.
             TemplateError: The folder cannot be copied.
             SandboxError: No sandbox could be opened.
         """
         runs_on = (self.backend.owner(), self.backend.name)
-        facts = (self.identity(task), task.image_path, date.isoformat())
-        key = content_key(_SCHEMA, *facts, *runs_on)
+        source = (self.identity(task), task.image_path, date.isoformat())
+        key = content_key(_SCHEMA, *source, *runs_on)
         folder = self.cache.get(key, lambda part: self._copy(task, date, part))
         base, rest = folder / "base", folder / "rest"
         return ImageCopy(base if base.is_dir() else rest, rest, base.is_dir())
 
     def _copy(self, task: Task, date: datetime, folder: Path) -> None:
-        folder.chmod(0o777)  # for the image's user; the cache is private
+        folder.chmod(0o777)  # the image's user writes here; the parent folder is private
         spec = SandboxSpec(image=task.image, limits=_LIMITS)
         with build_sandbox(self.backend, spec, {BUILT: folder}) as sandbox:
             paths = {"CG_PATH": task.image_path, "CG_TMP": _TMP, "CG_INTO": BUILT}
@@ -118,9 +118,9 @@ class ImageTrees:
                 f"not a folder of the image: {last_line(result.output)}"
             )
         if not result.ok:
-            hint = "; install GNU tar in it" if result.exit_code == _NO_PROGRAM else ""
+            remedy = "; install GNU tar in the image" if result.exit_code == _NO_PROGRAM else ""
             raise TemplateError(
                 f"task {task.task_id}: cannot copy {task.image_path} out of the image: "
-                f"{git_complaint(result.output)}{hint}"
+                f"{git_complaint(result.output)}{remedy}"
             )
         stamp(folder, date, self.backend.owner())

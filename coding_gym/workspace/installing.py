@@ -1,4 +1,4 @@
-"""Runs install commands: one after the other, into a log, within time limits."""
+"""Runs the install commands of a build within a time limit, and writes their output to a log."""
 
 import logging
 import re
@@ -12,16 +12,16 @@ _log = logging.getLogger(__name__)
 
 BUILD_TIMEOUT_S = 3600.0
 _ERROR = re.compile(r"\s*(?:ERROR|error|[\w.]+Error): (?!subprocess-exited-with-error)")
-_MAX_COMMAND_CHARS = 80  # of a command in an error; the log has the whole command
+_MAX_COMMAND_CHARS = 80  # in an error message; the log has the whole command
 
 
 class Installation:
-    """Runs the commands of one build.
+    """Runs the install commands of one build.
 
     Args:
-        sandbox: Runs them.
-        task_id: The task of the environment.
-        log: The file of their output; its old content is discarded.
+        sandbox: Runs the commands.
+        task_id: The id of the task, for messages.
+        log: The file for the commands and their output; its old content is discarded.
         timeout_s: Time limit of all commands together, in seconds.
     """
 
@@ -41,25 +41,25 @@ class Installation:
             command: A shell command.
 
         Raises:
-            InvalidTaskError: The command cannot be passed to a shell.
-            TemplateError: The command failed, or the time limit passed. The message is one line.
+            InvalidTaskError: The command has a NUL or is too long.
+            TemplateError: The command failed or exceeded the time limit; the message is one line.
         """
-        _log.info("task %s: %s", self._task_id, command)
-        # Written first, so that the log of a killed build ends with the command that ran.
+        _log.info("task %s: running install command: %s", self._task_id, command)
+        # Before the run, so that the log of a killed build ends with the command that ran.
         self._write(f"$ {command}\n")
         try:
-            left_s = max(self._deadline - monotonic(), 0.001)
-            result = self._sandbox.run(command, timeout_s=left_s)
+            remaining_s = max(self._deadline - monotonic(), 0.001)
+            result = self._sandbox.run(command, timeout_s=remaining_s)
         except InvalidArgumentError as error:
             raise InvalidTaskError(
                 f"task {self._task_id}: field 'install_commands' has {_excerpt(command)!r}: {error}"
             ) from error
         self._write(f"{result.output}\n[{result.duration_s:.1f} s]\n")
         if not result.ok:
-            late = f"did not end in {self._timeout_s:g} s (build_timeout_s)"
+            timeout = f"did not end within {self._timeout_s:g} s (build_timeout_s)"
             raise TemplateError(
                 f"task {self._task_id}: install command {_excerpt(command)!r} "
-                f"{late if result.timed_out else 'failed'}: {_reason(result.output)}; "
+                f"{timeout if result.timed_out else 'failed'}: {_error_line(result.output)}; "
                 f"the log is {self._log}"
             )
 
@@ -68,13 +68,12 @@ class Installation:
             log.write(text)
 
 
-def _reason(output: str) -> str:
-    """Returns the last line that names an error; pip prints hints below it."""
+def _error_line(output: str) -> str:
+    """Returns the last error line, else the last line; pip prints hints below an error."""
     errors = [line for line in output.splitlines() if _ERROR.match(line)]
     return last_line(errors[-1] if errors else output)
 
 
 def _excerpt(command: str) -> str:
-    """Returns the beginning of a command, for a message."""
     is_short = len(command) <= _MAX_COMMAND_CHARS
     return command if is_short else f"{command[:_MAX_COMMAND_CHARS]}…"

@@ -4,8 +4,8 @@ Git runs inside the sandbox, with the template's second, read-only git folder an
 Changes of a policy to the checkout's ``.git``, to git's settings, or to attributes and ignore files
 in the tree do not affect the patch. The base's ``.gitignore`` files select the new files in it.
 
-In a task's image a policy can replace git, and with it the text of the patch. It gains nothing: it
-could write the same files, and the grading applies the patch in a clean sandbox.
+In an image, a policy can replace git and so forge the text of the patch. It gains nothing by this:
+it could write the same files, and grading applies the patch in a clean sandbox.
 """
 
 import base64
@@ -24,42 +24,42 @@ TIMEOUT_S = 120.0
 _MAX_NAMES_BYTES = 1 << 16
 _NOT_APPLIED, _NOT_COMPUTED = "the patch does not apply", "cannot compute the patch"
 _NO_DIFF = "No valid patches in input"
-# Messages of a full disk; the second is git's for its standard output.
-_FULL = ("No space left on device", "unknown write failure on standard output")
+# Messages of the system and of git for a full disk.
+_DISK_FULL = ("No space left on device", "unknown write failure on standard output")
 
 
 def diff(sandbox: Sandbox, template: Template) -> Patch:
     """Returns the changes of the working tree since the base, as a git diff.
 
-    The patch contains new, deleted, renamed, binary and mode changes. It excludes submodules, and
-    new files that the base's ``.gitignore`` names, that install commands made, or that are caches
-    of Python tools and editors (``__pycache__``, ``.pytest_cache``, ``.x.swp`` …). `Patch.excluded`
-    names new files larger than `MAX_PATCH_BYTES`, core dumps, and the folders of virtual
-    environments and cloned repositories. The sandbox is not changed.
+    The patch contains new, deleted, renamed and binary files and mode changes. It excludes
+    submodules, and new files that the base's ``.gitignore`` names, that install commands made, or
+    that are caches of Python tools and editors (``__pycache__``, ``.pytest_cache``, ``.x.swp`` …).
+    It also excludes the new paths in `Patch.excluded`: files larger than `MAX_PATCH_BYTES`, core
+    dumps, and folders of virtual environments and cloned repositories. The sandbox is unchanged.
 
     Args:
         sandbox: A sandbox opened from ``template.spec``.
         template: The template.
 
     Raises:
-        PatchError: A file of the base or the patch is larger than `MAX_PATCH_BYTES`, git takes
-            too long, or the sandbox's disk is full; or a required program is missing in the task's
-            image, where a policy can remove it.
+        PatchError: A changed file of the base, or the patch, is larger than `MAX_PATCH_BYTES`; git
+            takes too long; the sandbox's disk is full; or the task's image lacks a required
+            program, which a policy can remove.
         MissingDependencyError: git or findutils is not installed on this machine.
         SandboxError: The sandbox is closed or died.
     """
     result, names = _run_indexed(sandbox, template, DIFF)
-    return Patch(_text(result), excluded=tuple(_text(names).split("\0")[:-1]))
+    return Patch(_decoded(result), excluded=tuple(_decoded(names).split("\0")[:-1]))
 
 
 def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
     """Applies a patch's text to the base and returns the change in the form of `diff`.
 
-    It is applied as SWE-bench's harness does (``run_evaluation.py``, ``GIT_APPLY_CMDS``): by git,
-    else by ``patch --fuzz=5``, from a clean tree each time. Unlike SWE-bench,
-    it does not reverse a hunk that seems to be applied already. New files that install commands
-    made are not part of the change. The program ``patch`` chooses its target itself, so the
-    returned patch, not the text, shows which files change.
+    The text is applied as by SWE-bench's harness (``run_evaluation.py``, ``GIT_APPLY_CMDS``): by
+    git, else by ``patch --fuzz=5``, from a clean tree each time. Unlike in SWE-bench, a hunk that
+    seems to be applied already is not reversed. New files that install commands made are not part
+    of the change. The program ``patch`` chooses the files that it changes, so only the returned
+    patch, not the text, shows these files.
 
     Args:
         sandbox: A sandbox opened from ``template.spec``, with a clean tree.
@@ -71,9 +71,8 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
         MissingDependencyError: As `diff`.
         SandboxError: The sandbox is closed or died.
     """
-    return Patch(
-        _text(_run_indexed(sandbox, template, NORMALIZE, _encoded(patch), _NOT_APPLIED)[0])
-    )
+    result, _ = _run_indexed(sandbox, template, NORMALIZE, _encoded(patch), _NOT_APPLIED)
+    return Patch(_decoded(result))
 
 
 def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
@@ -81,7 +80,7 @@ def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
 
     Args:
         sandbox: A sandbox opened from a template.
-        patch: The patch; an empty one changes nothing.
+        patch: The patch; an empty patch changes nothing.
 
     Raises:
         PatchError: The patch does not apply, names a path outside the tree or inside ``.git``, or
@@ -102,17 +101,17 @@ def _encoded(patch: Patch) -> bytes:
     try:
         data = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
-        raise PatchError(f"{_NOT_APPLIED}: it is not Unicode: {error}") from error
+        raise PatchError(f"{_NOT_APPLIED}: its text is not Unicode: {error}") from error
     if len(data) > MAX_PATCH_BYTES:
-        raise PatchError(f"the patch has {len(data)} bytes, more than {MAX_PATCH_BYTES}")
+        raise PatchError(f"the patch must have at most {MAX_PATCH_BYTES} bytes, got {len(data)}")
     return data
 
 
-def _text(output: str) -> str:
+def _decoded(output: str) -> str:
     try:
         return base64.b64decode(output).decode("utf-8", "surrogateescape")
-    except ValueError as error:  # a policy can replace the git of an image
-        raise PatchError(f"{_NOT_COMPUTED}: it is not base64: {error}") from error
+    except ValueError as error:  # a policy can replace the programs of an image
+        raise PatchError(f"{_NOT_COMPUTED}: the output is not base64: {error}") from error
 
 
 def _run_indexed(
@@ -122,7 +121,7 @@ def _run_indexed(
     stdin: bytes = b"",
     problem: str = _NOT_COMPUTED,
 ) -> tuple[str, str]:
-    """Runs a script on an index of the working tree; returns its result and the excluded names."""
+    """Runs a script of `scripts`; returns the patch and the excluded names, both in base64."""
     scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 - inside the sandbox
     paths = _paths(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
     result = sandbox.run(
@@ -137,10 +136,10 @@ def _run_indexed(
         sandbox.run(f"rm -rf {scratch}", cwd="/", env=ENV)
     if not result.ok:
         failure = _failure(result, problem)
-        # In an image a policy may remove programs that were there when the template was made.
+        # In an image, a policy can have removed the program, so it is not missing on this machine.
         raise PatchError(str(failure)) if template.spec.image else failure
     if result.truncated:
-        raise PatchError(f"the patch is larger than {MAX_PATCH_BYTES} bytes")
+        raise PatchError(f"the patch must have at most {MAX_PATCH_BYTES} bytes, got more")
     patch, _, names = result.output.rpartition(RESULT)[2].partition(" ")
     return patch, names
 
@@ -150,21 +149,21 @@ def _paths(sandbox: Sandbox) -> dict[str, str]:
 
 
 def _failure(result: ExecResult, problem: str) -> PatchError | MissingDependencyError:
-    full = [line for line in result.output.splitlines() if any(text in line for text in _FULL)]
-    complaint = git_complaint("\n".join(full) or result.output)
+    lines = [line for line in result.output.splitlines() if any(m in line for m in _DISK_FULL)]
+    complaint = git_complaint("\n".join(lines) or result.output)
     if result.timed_out:
-        return PatchError(f"{problem}: it took more than {TIMEOUT_S:g} s")
-    if full:
+        return PatchError(f"{problem}: git took more than {TIMEOUT_S:g} s")
+    if lines:
         return PatchError(f"{problem}: the sandbox's disk is full: {complaint}")
     if result.exit_code == NO_PROGRAM:
         return MissingDependencyError(
-            f"{problem}: {complaint}; git and findutils must be installed below /usr, "
+            f"{problem}: {complaint}; git and findutils must be installed below /usr; "
             "run: apt-get install git findutils"
         )
     if result.exit_code == TOO_LARGE:
         return PatchError(
             f"{problem}: {last_line(result.output)} is larger than {MAX_PATCH_BYTES} bytes"
         )
-    if _NO_DIFF in complaint:  # git's advice names an option of git apply
-        return PatchError(f"{problem}: git finds no diff in it")
+    if _NO_DIFF in complaint:  # git's message recommends an option of `git apply`
+        return PatchError(f"{problem}: its text has no diff that git can read")
     return PatchError(f"{problem}: {complaint}")

@@ -1,4 +1,4 @@
-"""Base trees without history: inline files, and folders of this machine."""
+"""Reads and writes base trees without history: inline files, and folders of this machine."""
 
 import contextlib
 import errno
@@ -14,7 +14,7 @@ from coding_gym.sandbox.layer_union import united
 from coding_gym.task import FilesTree, FolderTree, Task
 from coding_gym.workspace.host_git import HostGitError, run_git
 
-# Never part of a base tree: nested repositories and byte code.
+# Nested repositories and byte code are not part of a base tree.
 _SKIPPED = frozenset({".git", "__pycache__"})
 
 
@@ -23,21 +23,21 @@ def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
 
     Raises:
         InvalidTaskError: The folder does not exist, or a text is not valid Unicode.
-        OSError: A part of the folder cannot be read.
+        OSError: A file or a subfolder of the folder cannot be read.
     """
     digest = hashlib.sha256()
     if isinstance(tree, FilesTree):
         for name, text in sorted(tree.files.items()):
             try:
-                _feed(digest, _encode(name), _encode(text))
+                _update(digest, _encode(name), _encode(text))
             except UnicodeEncodeError as error:
                 raise InvalidTaskError(
-                    f"task {task.task_id}: field 'files' has {name!r}, "
-                    f"which is not Unicode: {error}"
+                    f"task {task.task_id}: field 'files' has {name!r}, whose path or text is not "
+                    f"Unicode: {error}"
                 ) from error
         return digest.hexdigest()
-    _feed_folder(digest, _folder(task, tree))
-    _feed(digest, _encode(tree.reverse_patch))
+    _update_folder(digest, _folder(task, tree))
+    _update(digest, _encode(tree.reverse_patch))
     return digest.hexdigest()
 
 
@@ -56,7 +56,7 @@ def write_tree(task: Task, tree: FilesTree | FolderTree, into: Path) -> None:
 
 
 def copy_files(folder: Path, into: Path) -> None:
-    """Copies every file and symlink of a folder that may be part of a base tree."""
+    """Copies the files and symlinks of a folder, except nested repositories and byte code."""
     for name, _ in _base_files(folder):
         target = into / name
         if not target.parent.is_dir():
@@ -69,7 +69,7 @@ def _write_files(task: Task, tree: FilesTree, into: Path) -> None:
     for name, text in tree.files.items():
         label = f"task {task.task_id}: field 'files' has"
         if not _is_inside(name):
-            raise InvalidTaskError(f"{label} {name!r}, which is not a path in the tree")
+            raise InvalidTaskError(f"{label} {name!r}, which must be a relative path in the tree")
         target = into / name
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -112,9 +112,9 @@ def _folder(task: Task, tree: FolderTree) -> Path:
 
 
 def _base_files(folder: Path) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-    """Yields the files and symlinks below a folder that may be part of a base tree.
+    """Yields the relative path and entry of each file and symlink that `copy_files` copies.
 
-    They are sorted by their relative paths, the same on every machine.
+    The order is that of the paths, which is the same on every machine.
 
     Raises:
         OSError: A subfolder cannot be listed.
@@ -136,17 +136,18 @@ def _is_inside(name: str) -> bool:
     )
 
 
-def _feed_folder(digest: "hashlib._Hash", folder: Path) -> None:
-    for name, entry in _base_files(folder):  # making a `Path` of each would take longer
+def _update_folder(digest: "hashlib._Hash", folder: Path) -> None:
+    for name, entry in _base_files(folder):  # `Path` objects would take longer
         if entry.is_symlink():
-            _feed(digest, os.fsencode(name), b"link", os.fsencode(os.readlink(entry)))  # noqa: PTH115
+            _update(digest, os.fsencode(name), b"link", os.fsencode(os.readlink(entry)))  # noqa: PTH115
             continue
         mode = b"x" if entry.stat().st_mode & 0o100 else b"-"
         with open(entry, "rb", buffering=0) as file:  # noqa: PTH123
-            _feed(digest, os.fsencode(name), mode, file.read())
+            _update(digest, os.fsencode(name), mode, file.read())
 
 
-def _feed(digest: "hashlib._Hash", *parts: bytes) -> None:
+def _update(digest: "hashlib._Hash", *parts: bytes) -> None:
+    """Adds byte strings to a digest, each with its length, so that their boundaries count."""
     for part in parts:
         digest.update(f"{len(part)}:".encode() + part)
 

@@ -1,4 +1,4 @@
-"""Pytest and its dependencies, as a folder for an interpreter in a sandbox."""
+"""Builds layers of pytest and its dependencies, for interpreters in sandboxes."""
 
 import py_compile
 import shutil
@@ -30,7 +30,7 @@ from pytest import console_main
 
 sys.exit(console_main())
 """
-# A module of the layer: an interpreter that has imported it can run tests at once.
+# A module of the layer that imports pytest, so that a pre-started interpreter runs tests sooner.
 PRELOAD = "_preload_pytest"
 _PRELOAD_SOURCE = """\
 import pytest
@@ -42,14 +42,14 @@ for name in default_plugins:
 
 
 def preloads(environment: Mapping[str, str], *, has_own_pytest: bool) -> tuple[str, ...]:
-    """Returns the modules that an interpreter for tests may preload; none for a cold start.
+    """Returns the modules that an interpreter for tests can preload; empty if it must not preload.
 
-    The pytest of an environment may import the project itself, and some variables change the start
-    of an interpreter.
+    A preload is unsafe if pytest comes from the environment, where its plug-ins can import the
+    project, or if variables such as ``PYTHONHOME`` change the start of the interpreter.
 
     Args:
         environment: Variables of the sandbox.
-        has_own_pytest: Whether pytest and its plug-ins are those of the environment.
+        has_own_pytest: Whether pytest and its plug-ins come from the task's environment.
     """
     variables = {name for name in environment if name.startswith("PYTHON")}
     return () if has_own_pytest or not variables <= {"PYTHONPATH"} else (PRELOAD,)
@@ -57,12 +57,12 @@ def preloads(environment: Mapping[str, str], *, has_own_pytest: bool) -> tuple[s
 
 @cache
 def pytest_distributions() -> dict[str, Distribution]:
-    """Returns pytest and its dependencies, as installed for this process, by name and version.
+    """Returns pytest and its dependencies in this process, by ``name version``.
 
     Raises:
         MissingDependencyError: A distribution is not installed.
     """
-    from packaging.requirements import Requirement  # a dependency of pytest itself
+    from packaging.requirements import Requirement  # a dependency of pytest
 
     distributions: dict[str, Distribution] = {}
     pending = ["pytest"]
@@ -76,8 +76,8 @@ def pytest_distributions() -> dict[str, Distribution]:
             raise MissingDependencyError(
                 f"{name} is not installed; run: pip install pytest"
             ) from error
-        needs = [Requirement(text) for text in dist.requires or ()]
-        pending += [n.name for n in needs if n.marker is None or n.marker.evaluate({"extra": ""})]
+        required = [Requirement(text) for text in dist.requires or ()]
+        pending += [r.name for r in required if not r.marker or r.marker.evaluate({"extra": ""})]
     return {f"{dist.name} {dist.version}": dist for _, dist in sorted(distributions.items())}
 
 
@@ -94,59 +94,57 @@ class PytestLayers:
     backend: SandboxBackend
 
     def get(self, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
-        """Returns the key of an interpreter's layer, and a spec that mounts both.
+        """Returns the key of an interpreter's layer, and a spec with the interpreter and the layer.
 
         The layer includes byte code for the interpreter, because imports cannot write byte code
         into a read-only mount.
 
         Raises:
-            TemplateError: The interpreter's version differs from that of this process, for which
-                pytest is installed.
+            TemplateError: The interpreter's minor version differs from that of this process, for
+                which pytest is installed.
         """
-        running = "{}.{}.".format(*sys.version_info)
-        if not interpreter.version.startswith(running):
+        minor_version = "{}.{}.".format(*sys.version_info)
+        if not interpreter.version.startswith(minor_version):
             raise TemplateError(
-                f"pytest is installed for Python {running}x, and the task's Python is "
-                f"{interpreter.version}; give the task install commands that install pytest (if "
-                "the tests do not use pytest, any install command is enough); the sandbox "
-                "'namespace' runs them"
+                f"pytest is installed for Python {minor_version}x, and the task's Python is "
+                f"{interpreter.version}; use the sandbox 'namespace', and add install commands to "
+                "the task that install pytest (any command if the tests do not use pytest)"
             )
         dists = pytest_distributions()
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))
         key = content_key(_SCHEMA, [*dists], python, self.backend.owner(), _PRELOAD_SOURCE, _SCRIPT)
-
-        def build(folder: Path) -> None:
-            site, scripts = folder / "site", folder / "bin"
-            for dist in dists.values():
-                _copy(dist, site)
-            (site / f"{PRELOAD}.py").write_text(_PRELOAD_SOURCE, encoding="utf-8")
-            scripts.mkdir()
-            for name in _COMMANDS:
-                (scripts / name).write_text(_SCRIPT)
-                (scripts / name).chmod(0o755)
-            # Byte code is the same for all Pythons of a version. Its place is named, because
-            # PYTHONPYCACHEPREFIX changes the default.
-            for path in site.rglob("*.py"):
-                py_compile.compile(
-                    str(path),
-                    f"{path.parent}/__pycache__/{path.stem}.{sys.implementation.cache_tag}.pyc",
-                    str(interpreter.site_packages / path.relative_to(site)),
-                    optimize=0,
-                    invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-                    quiet=2,
-                )
-            stamp(folder, _DATE, self.backend.owner())
-
-        folder = self.cache.get(key, build)
+        folder = self.cache.get(key, lambda folder: self._build(interpreter, folder))
         mounts = (
             Mount(source=folder / "site", target=str(interpreter.site_packages)),
             Mount(source=folder / "bin", target=PYTEST_BIN),
         )
         return key, SandboxSpec(mounts=mounts, python=interpreter, path=(PYTEST_BIN,))
 
+    def _build(self, interpreter: Interpreter, folder: Path) -> None:
+        site, scripts = folder / "site", folder / "bin"
+        for dist in pytest_distributions().values():
+            _copy(dist, site)
+        (site / f"{PRELOAD}.py").write_text(_PRELOAD_SOURCE, encoding="utf-8")
+        scripts.mkdir()
+        for name in _COMMANDS:
+            (scripts / name).write_text(_SCRIPT)
+            (scripts / name).chmod(0o755)
+        # This process's byte code fits the interpreter, which has the same minor version. The
+        # target is explicit, because PYTHONPYCACHEPREFIX changes the default.
+        for path in site.rglob("*.py"):
+            py_compile.compile(
+                str(path),
+                f"{path.parent}/__pycache__/{path.stem}.{sys.implementation.cache_tag}.pyc",
+                str(interpreter.site_packages / path.relative_to(site)),
+                optimize=0,
+                invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+                quiet=2,
+            )
+        stamp(folder, _DATE, self.backend.owner())
+
 
 def _copy(dist: Distribution, site: Path) -> None:
-    """Copies a distribution's files, except its commands and compiled files."""
+    """Copies a distribution's files, except commands and byte code."""
     if not dist.files:
         raise TemplateError(f"{dist.name} has no list of its files; reinstall it with pip")
     for file in dist.files:

@@ -1,9 +1,9 @@
 """Shell scripts that run git inside a sandbox.
 
-They read paths and limits from their environment: ``CG_TREE`` (the working tree), ``CG_BASE`` (the
-second git folder), ``CG_TMP`` (a folder that does not exist yet), ``CG_COMMIT`` (the base commit),
-``CG_MAX`` (maximum size of one file, and of the patch). Programs are found only in system folders,
-to which commands in the sandbox cannot write.
+The scripts read paths and limits from environment variables: ``CG_TREE`` (the working tree),
+``CG_BASE`` (the second git folder), ``CG_TMP`` (the scratch folder that the script creates; for
+`REFRESH_INDEX`, the copy of the index), ``CG_COMMIT`` (the base commit), ``CG_MAX`` (maximum size
+of a file and of the patch, in bytes). ``PATH`` has only system folders, which are read-only.
 """
 
 from coding_gym.workspace.template import BASE_IGNORES, BASE_PATHS
@@ -26,8 +26,8 @@ ENV = {
     "GIT_PAGER": "cat",
 }
 
-# The trap always removes the scratch folder and restores modes, children first. It is silent: its
-# output would become part of the result.
+# The trap removes the scratch folder and restores modes, children first. It prints nothing, because
+# its output would become part of the result.
 _BEGIN = """\
 exec 2>&1
 set -eu -o pipefail
@@ -56,13 +56,13 @@ copy_index() {
 }
 """
 
-# Lists the files of the tree, as NUL-terminated paths in byte order. Git's own listing would obey
-# ignore files of the policy and stop at repositories that it made. With `./`, git does not read a
-# name that starts with a colon as a pattern. `find` writes, in the scratch folder: `present`, all
-# paths; `links`, symbolic links; `marks`, repositories and virtual environments; `cores`, names of
-# core dumps; `large`, files above the size limit that are younger than the template. New large
-# files are excluded without hashing. Changed large base files are refused. `paths` is `present`
-# without new paths that are ignored or excluded.
+# Lists the files of the tree, as NUL-terminated paths in byte order. `git ls-files` would obey the
+# policy's ignore files and stop at repositories that the policy made. With `./`, git does not read
+# a name that starts with a colon as a pattern. `find` writes into the scratch folder: `present`,
+# all paths; `links`, symbolic links; `marks`, repositories and virtual environments; `cores`, files
+# with names of core dumps; `large`, files above the size limit that are younger than the template.
+# New large files are excluded without hashing; a changed large base file is an error. `paths` is
+# `present` without new paths that are ignored or excluded.
 _LIST = f"""\
 find "$CG_TREE" \\( -type d ! -perm -500 -fprintf modes '%m %p\\0' -exec chmod u+rx {{}} \\; \\) , \
     \\( -path "$CG_TREE/.git" -prune -o -name .git -fprintf marks '%P\\0' -prune -o \
@@ -94,8 +94,8 @@ fi
 cd "$CG_TREE"
 """
 
-# Excludes new paths that cannot be part of a repair, and lists them: files that are too large, core
-# dumps, and folders with a repository or a virtual environment and without a file of the base.
+# Excludes new paths that cannot be part of a repair, and writes them to `names`: large files, core
+# dumps, and folders with a repository or a virtual environment and without files of the base.
 _EXCLUDE = f"""\
 exclude() {{
     comm -z -13 "$CG_BASE/{BASE_PATHS}" paths > new
@@ -126,10 +126,10 @@ exclude() {{
 }}
 """
 
-# Updates a copy of the base's index to the tree. Files whose times and inode are in the index are
-# not read again. Unreadable files, which are rare, get a second pass.
-# Contents of files are not stored: `git diff` reads a file whose index entry is current from the
-# tree. It does not do so for symbolic links.
+# Updates a copy of the base's index to the tree. Git does not read files whose times and inode
+# equal those in the index. If a file is unreadable, modes are changed and the update runs again.
+# --info-only stores no contents, because `git diff` reads files with a current index entry from the
+# tree. For symbolic links, `git diff` needs the stored contents.
 _INDEX = f"""\
 index_tree() {{
     copy_index
@@ -156,8 +156,8 @@ printf ' '
 [ ! -s "$CG_TMP/names" ] || base64 -w 0 "$CG_TMP/names"
 """
 
-# The index is needed only if paths were added or removed, or a file cannot be read. Base64, because
-# a command's output is text and a patch is bytes.
+# The index is updated only if paths were added or removed, or a file cannot be read. The result is
+# in base64, because a command's output is text and a patch is bytes.
 _PRINT = f"""\
 write_patch() {{
     compare --binary --full-index > "$CG_TMP/result"
@@ -171,8 +171,8 @@ fi
 DIFF = _BEGIN + _EXCLUDE + _LIST + _INDEX + _PRINT
 
 # Applies a patch to the index as SWE-bench's harness applies it to a tree: by git, else by
-# `patch --fuzz=5`, from a clean state each time. A hunk is never reversed, as
-# `patch --batch` alone would do. New files of the environment's build are not part of the patch.
+# `patch --fuzz=5`, from a clean state each time. --forward, because `patch --batch` alone reverses
+# hunks that seem to be applied. New files of the environment's build are not part of the patch.
 _APPLY_TO_INDEX = """\
 apply_to_index() {
     cat > patch
@@ -203,7 +203,7 @@ apply_with_fuzz() (
 )
 """
 
-# Prints the changes of a patch, without a working tree.
+# Prints the changes of a patch, computed in an index without a working tree.
 NORMALIZE = (
     _BEGIN
     + _APPLY_TO_INDEX
@@ -225,8 +225,8 @@ cd "$CG_TREE"
 GIT_DIR="$CG_BASE" GIT_WORK_TREE="$CG_TREE" git apply --whitespace=nowarn -
 """
 
-# Refreshes a copy of the index with times and owners as they are in the sandbox. Attributes are
-# off, so that files with other line ends than the attributes require are unchanged.
+# Refreshes a copy of the index with the times and owners in the sandbox. The second git folder
+# ignores attributes, which would show some files with unusual line ends as changed.
 REFRESH_INDEX = """\
 set -eu
 cp "$CG_TREE/.git/index" "$CG_TMP"
@@ -235,7 +235,7 @@ GIT_DIR="$CG_BASE" GIT_WORK_TREE="$CG_TREE" GIT_INDEX_FILE="$CG_TMP" \
     git update-index --really-refresh --ignore-submodules
 """
 
-# Copies new files of the tree, except byte code, into the folder ``CG_INTO``.
+# Copies files that are in the tree but not in the base, except byte code, to the folder `CG_INTO`.
 COLLECT = f"""\
 set -eu -o pipefail
 cd "$CG_TREE"

@@ -1,4 +1,4 @@
-"""Owner, modes and times of template files, which do not depend on this machine."""
+"""Sets owner, modes and times of template files to values that do not depend on this machine."""
 
 from datetime import datetime
 from pathlib import Path
@@ -7,10 +7,10 @@ from coding_gym.sandbox.layer_union import set_metadata, united
 
 
 def stamp(folder: Path, date: datetime, owner: tuple[int, int]) -> None:
-    """Sets owner, times and plain modes (0644 or 0755) of a folder and everything in it."""
+    """Sets owner, times, and modes (0755 or 0644) of a folder and all its content."""
     times_ns = (int(date.timestamp()) * 10**9,) * 2
     set_metadata(folder, owner, 0o755, times_ns)
     for entry in united((folder,)).values():
-        executable = entry.stat(follow_symlinks=False).st_mode & 0o100
-        mode = 0o755 if executable or entry.is_dir(follow_symlinks=False) else 0o644
+        is_executable = entry.stat(follow_symlinks=False).st_mode & 0o100
+        mode = 0o755 if is_executable or entry.is_dir(follow_symlinks=False) else 0o644
         set_metadata(Path(entry.path), owner, mode, times_ns)

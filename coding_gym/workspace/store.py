@@ -1,4 +1,4 @@
-"""Templates on disk, built once for each content."""
+"""Builds templates on disk, once for each content."""
 
 import errno
 import json
@@ -35,20 +35,19 @@ from coding_gym.workspace.template import BASE_GIT, Template
 # Part of every key; increase it whenever the result of a build changes.
 _SCHEMA = 4
 _FACTS = "template.json"
-_REMEMBERED = 4096
+_MAX_RECENT = 4096
 
 
 class TemplateStore:
-    """Returns the template of each task, after building the missing parts.
+    """Builds the templates of tasks and caches them.
 
-    Templates are in a cache folder, which any number of processes may share. It may be deleted
-    while no process runs. Each template is named by its content, is built once, and is either
-    complete or absent.
+    All processes can share the cache folder. It can be deleted while no process uses it. Each
+    template is named by a digest of its content, built once, and either complete or absent.
 
     Args:
-        backend: Name of the sandbox backend that the templates are for.
-        folder: The cache folder; that of the user by default.
-        build_timeout_s: Time limit in seconds of all install commands of a task together, and of
+        backend: Name of the sandbox backend that opens the templates.
+        folder: The cache folder; by default, the user's.
+        build_timeout_s: Time limit, in seconds, of all install commands of a task together, and of
             a fetch of its repository.
 
     Raises:
@@ -65,20 +64,20 @@ class TemplateStore:
     ) -> None:
         timeout_s = positive_seconds("build_timeout_s", build_timeout_s)
         self._folder = folder = (folder or cache_folder()).absolute()
-        self._backend = opener = get_backend(backend)
+        self._backend = sandboxes = get_backend(backend)
 
         def cache(kind: str) -> FolderCache:
             return FolderCache(folder / kind)
 
         self._templates = cache("templates")
-        self._images = ImageTrees(cache("image-trees"), opener)
-        self._image_pythons = ImagePythons(cache("image-pythons"), opener)
-        self._pytest_layers = PytestLayers(cache("pytest"), opener)
+        self._images = ImageTrees(cache("image-trees"), sandboxes)
+        self._image_pythons = ImagePythons(cache("image-pythons"), sandboxes)
+        self._pytest_layers = PytestLayers(cache("pytest"), sandboxes)
         self._checkouts = Checkouts(Clones(cache("mirrors"), timeout_s), self._images)
         self._environments = Environments(
-            cache("environments"), opener, self._checkouts, folder / "logs", timeout_s
+            cache("environments"), sandboxes, self._checkouts, folder / "logs", timeout_s
         )
-        self._remembered: dict[int, tuple[Task, Template]] = {}
+        self._recent: dict[int, tuple[Task, Template]] = {}
 
     def get(self, task: Task) -> Template:
         """Returns the task's template; the first call builds it.
@@ -91,12 +90,12 @@ class TemplateStore:
             MissingDependencyError: Git is not installed.
             SandboxError: No sandbox could be opened.
         """
-        known = self._remembered.get(id(task))
-        if known is None or known[0] is not task:
-            if len(self._remembered) >= _REMEMBERED:
-                self._remembered.clear()
-            known = self._remembered[id(task)] = (task, self._look_up(task))
-        return known[1]
+        entry = self._recent.get(id(task))
+        if entry is None or entry[0] is not task:
+            if len(self._recent) >= _MAX_RECENT:
+                self._recent.clear()
+            entry = self._recent[id(task)] = (task, self._look_up(task))
+        return entry[1]
 
     def _look_up(self, task: Task) -> Template:
         try:
@@ -112,14 +111,8 @@ class TemplateStore:
             ) from error
 
     def _template(self, task: Task) -> Template:
-        """Returns a task's template; builds the missing parts.
-
-        Raises:
-            OSError: The folder cannot be written to, or is full.
-            HostGitError: Git failed.
-            CodingGymError: As `get` says.
-        """
-        # Private: write access here gives control of the tasks and of the programs that git runs.
+        """Returns a task's template; raises OSError or HostGitError, which `_look_up` converts."""
+        # Write access to this folder gives control over tasks and over programs that git runs.
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         digest = self._checkouts.digest(task)
         environment = self._environment_in_image if task.is_in_image else self._environment
@@ -136,9 +129,9 @@ class TemplateStore:
             checkout = self._checkouts.write(task, folder)
             if self._checkouts.digest(task) != digest:
                 raise TemplateError(
-                    f"task {task.task_id}: its folder changed while it was copied; run it again"
+                    f"task {task.task_id}: the task's folder changed during the copy; try again"
                 )
-            artifacts = [artifact_paths(below, checkout.tree) for below in base.layers]
+            artifacts = [artifact_paths(layer, checkout.tree) for layer in base.layers]
             seal(checkout, artifacts[0] if artifacts else (), owner)
             index = self._refreshed_index(task, spec(folder))
             store_index(checkout, index, owner)
@@ -146,14 +139,14 @@ class TemplateStore:
             (folder / _FACTS).write_text(json.dumps(facts))
 
         folder = self._templates.get(key, build)
-        known = json.loads((folder / _FACTS).read_text())
-        # Commits of a policy get the date of the base, so that their ids repeat.
-        dates = {"GIT_AUTHOR_DATE": known["date"], "GIT_COMMITTER_DATE": known["date"]}
-        final = spec(folder)
+        facts = json.loads((folder / _FACTS).read_text())
+        # Commits of a policy get the date of the base, so that their shas are reproducible.
+        dates = {"GIT_AUTHOR_DATE": facts["date"], "GIT_COMMITTER_DATE": facts["date"]}
+        final_spec = spec(folder)
         return Template(
             key=key,
-            spec=replace(final, env={**final.env, **dates}),
-            base_commit=known["base_commit"],
+            spec=replace(final_spec, env={**final_spec.env, **dates}),
+            base_commit=facts["base_commit"],
             plans=self._folder / "plans",
         )
 
@@ -165,14 +158,14 @@ class TemplateStore:
         except InvalidArgumentError as error:  # the backend cannot use the image
             raise InvalidTaskError(f"task {task.task_id}: field 'image': {error}") from error
         if task.image_path:
-            below = self._images.get(task, task_date(task)).artifacts
-            base = replace(base, layers=(below,), workspace_alias=task.image_path)
+            layer = self._images.get(task, task_date(task)).artifacts
+            base = replace(base, layers=(layer,), workspace_alias=task.image_path)
         return f"{digest} {key} {task.image_path}", base
 
     def _environment(self, task: Task) -> tuple[str, SandboxSpec]:
         """Returns the identity of a template without an image, and its spec without the tree."""
         tools = find_toolchain(task.language)
-        if tools.missing and not task.install_commands:  # these may install the tools
+        if tools.missing and not task.install_commands:  # install commands can install the tools
             raise TemplateError(f"task {task.task_id}: {tools.missing}")
         interpreter = _interpreter(task)
         if task.install_commands:
@@ -182,7 +175,7 @@ class TemplateStore:
                 key, base = self._pytest_layers.get(interpreter)
             except TemplateError as error:
                 raise TemplateError(f"task {task.task_id}: {error}") from error
-        tool_mounts = (Mount(source=f, target=target) for target, f in tools.folders.items())
+        tool_mounts = (Mount(source=path, target=t) for t, path in tools.folders.items())
         mounts, path = (*base.mounts, *tool_mounts), (*base.path, *tools.path)
         return key, replace(base, mounts=mounts, path=path)
 
@@ -194,7 +187,7 @@ class TemplateStore:
             result = sandbox.run(REFRESH_INDEX, timeout_s=600.0, cwd="/", env=ENV | paths)
             if not result.ok:
                 raise TemplateError(
-                    f"task {task.task_id}: its tree differs from its commit: "
+                    f"task {task.task_id}: the checkout differs from its commit: "
                     f"{last_line(result.output)}"
                 )
             return sandbox.read_file(copy, max_bytes=1 << 30)

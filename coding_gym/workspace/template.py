@@ -10,7 +10,7 @@ ENVIRONMENT = "/opt/env"
 IMAGE_BIN = "/opt/image/bin"
 PYTEST_BIN = "/opt/pytest/bin"
 
-# Inside the second git folder, next to git's own files.
+# Entries of the second git folder that git does not use.
 BASE_PATHS = "base-paths"
 BASE_IGNORES = "base-ignores"
 
@@ -21,10 +21,10 @@ class Template:
 
     Attributes:
         key: Identifies tree, history, environment and owner; equal templates have the same key.
-        spec: ``open_sandbox(spec)`` gives a clean checkout at ``/workspace``, on branch ``main``.
-        base_commit: Sha of the commit that the checkout is at. For trees without history this
-            package makes a commit, the same on every machine.
-        plans: Folder of the grading plans of tasks of this template; None for no folder.
+        spec: ``open_sandbox(spec)`` opens a clean checkout at ``/workspace``, on branch ``main``.
+        base_commit: Sha of the commit of the checkout. For trees without history, this package
+            makes the commit, whose sha is the same on every machine.
+        plans: Folder of the cached grading plans; None if grading plans are not cached.
     """
 
     key: str

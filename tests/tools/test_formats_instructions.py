@@ -1,4 +1,4 @@
-"""Exact values, instructions in prompts, written calls, and random replies."""
+"""Explanations of formats in prompts, response templates, written calls, random replies."""
 
 import json
 import random
@@ -65,8 +65,8 @@ def test_the_example_calls_a_listed_tool_in_the_format(name: str) -> None:
         toolset = Toolset(name="viewing", system_prompt="Repair.", tools=tools)
         prompt = system_prompt(toolset, name)
         lines = prompt.split("<tools>\n")[1].split("\n</tools>")[0].splitlines()
-        listed = [json.loads(line)["function"]["name"] for line in lines]
-        assert ("view" in listed) == (name != "bash_block")
+        names = [json.loads(line)["function"]["name"] for line in lines]
+        assert ("view" in names) == (name != "bash_block")
         (call,) = ReplyParser(name, toolset.schemas).read(prompt.split("For example:\n")[1]).calls
         assert (call.name, call.arguments) == ("bash", {"command": "ls -la"})
 
@@ -75,10 +75,10 @@ def test_the_system_prompt_explains_only_a_named_format(tiny_row: dict[str, Any]
     for name in ("auto", "openai", "qwen3_coder"):
         env = CodingRepairEnv(tasks=[tiny_row], tool_format=name)
         _, info = env.reset()
-        plain = env.toolset.system_prompt
+        base_prompt = env.toolset.system_prompt
         prompt = info["messages"][0]["content"]
         assert prompt == system_prompt(env.toolset, name)
-        assert (prompt == plain) == (not explains_format(name)) == (name != "qwen3_coder")
+        assert (prompt == base_prompt) == (not explains_format(name)) == (name != "qwen3_coder")
         env.close()
     for name, error in (("qwen3_code", UnknownNameError), ("template", InvalidArgumentError)):
         with pytest.raises(error):
@@ -130,8 +130,8 @@ def test_a_tokenizer_reads_calls_by_its_response_template(
     assert [(call.name, call.arguments["command"]) for call in parsed.calls] == [("bash", "ls -la")]
     assert (parsed.text, parsed.reasoning) == ("I look.", f"Hm. {whole}")
     for end in range(len("<fn bash>") + 1, len(whole) - len("</fn>")):
-        cut = read(f"I look. {whole[:end]}")
-        assert (cut.calls, bool(cut.error)) == ((), True), whole[:end]
+        parsed = read(f"I look. {whole[:end]}")
+        assert (parsed.calls, bool(parsed.error)) == ((), True), whole[:end]
     assert read("All tests pass.").text == "All tests pass."
 
 
@@ -149,8 +149,8 @@ EDIT = function("edit", "Edits.", optional=("line",), path="The file", line=inte
 def test_a_written_call_can_be_read(tool_format: str) -> None:
     row, schemas = FORMATS.get(tool_format, FORMATS["json"]), (*SCHEMAS, EDIT)
     for call in CALLS if row.body != "block" else CALLS[1:]:
-        read = ReplyParser(tool_format, schemas).read(write_call(call, tool_format))
-        assert [replace(one, call_id="") for one in read.calls] == [call]
+        parsed = ReplyParser(tool_format, schemas).read(write_call(call, tool_format))
+        assert [replace(c, call_id="") for c in parsed.calls] == [call]
     for text in HARD:
         is_end = text in row.example and row.body in ("tags", "gemma", "block")
         if is_end or (row.body == "block" and "```" in text):
@@ -159,7 +159,7 @@ def test_a_written_call_can_be_read(tool_format: str) -> None:
         for reader in {tool_format, "auto"}:
             parser = ReplyParser(reader, schemas, text_formats=("bash_block",))
             parsed = parser.read(write_call(call, tool_format))
-            assert [one.arguments for one in parsed.calls] == [call.arguments], (text, parsed)
+            assert [c.arguments for c in parsed.calls] == [call.arguments], (text, parsed)
 
 
 def test_a_block_holds_one_argument() -> None:
@@ -169,19 +169,19 @@ def test_a_block_holds_one_argument() -> None:
 
 @pytest.mark.parametrize("submit", SUBMITS)
 def test_a_call_inside_a_cut_off_call_never_runs(submit: str) -> None:
-    for half in (
+    for text in (
         f'{{"name": "bash", "arguments": {{"command": "{submit}',
         f'[TOOL_CALLS]bash[ARGS]{{"command": "{submit}',
         f"<function=bash>\n<parameter=command>a {submit}",
     ):
-        assert ReplyParser("auto", SCHEMAS, text_formats=("bash_block",)).read(half).calls == ()
+        assert ReplyParser("auto", SCHEMAS, text_formats=("bash_block",)).read(text).calls == ()
 
 
 # -- Random replies, long replies -----------------------------------------------------------------
 
 
 def random_reply(rng: random.Random) -> str:
-    """Returns marks in random order, a changed call, or one mark many times."""
+    """Returns marks in random order, a repeated mark, or a call with random changes."""
     if rng.random() < 0.4:
         return "".join(rng.choices(MARKS, k=rng.randrange(25)))
     if rng.random() < 0.1:

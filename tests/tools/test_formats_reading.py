@@ -1,4 +1,4 @@
-"""Calls that are read in a policy's text, text without calls, and format errors."""
+"""Reading of calls in a policy's text; text without calls; format errors."""
 
 import json
 from typing import Any
@@ -52,7 +52,7 @@ def message(*calls: Any, **extra: Any) -> str:
     return json.dumps({"role": "assistant", "content": None, "tool_calls": list(calls)} | extra)
 
 
-def called(name: str, arguments: Any, **extra: Any) -> dict[str, Any]:
+def call_entry(name: str, arguments: Any, **extra: Any) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "arguments": arguments}} | extra
 
 
@@ -63,7 +63,7 @@ def called(name: str, arguments: Any, **extra: Any) -> dict[str, Any]:
     "text",
     [
         f"{LS_JSON}\nThis lists the files.",
-        f"{message(called('bash', LS.arguments))}\nThis lists the files.",
+        f"{message(call_entry('bash', LS.arguments))}\nThis lists the files.",
         f"I look.\n{LS_JSON}\nThen I go on.",
         f"I look around.\n```json\n{LS_JSON}\n```\nThen I go on.",
         f"<think>a <tool_call>x</tool_call></think>\nNow:\n<tool_call>{LS_JSON}</tool_call> ok?",
@@ -82,10 +82,10 @@ def test_text_around_calls_is_kept() -> None:
     assert parse(f"<think>Hm.</think>\n{LS_JSON}").text == "<think>Hm.</think>"
     parts = [{"type": "text", "text": "Done."}, {"type": "image_url"}]
     for content in ("Done.", parts):
-        assert parse(message(called("submit", {}), content=content)).text == "Done."
-    for shown in ("[1, 2] is it.", '{"a": 1} is it.', "[1](x) is it."):
-        parsed = parse(f"{shown}\n{LS_JSON}")
-        assert (parsed.calls, parsed.text) == ((LS,), shown)
+        assert parse(message(call_entry("submit", {}), content=content)).text == "Done."
+    for prose in ("[1, 2] is it.", '{"a": 1} is it.', "[1](x) is it."):
+        parsed = parse(f"{prose}\n{LS_JSON}")
+        assert (parsed.calls, parsed.text) == ((LS,), prose)
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_invalid_json_is_an_error_in_every_format(value: str) -> None:
         parsed = parse(text)
         assert commands(text) == [], text
         assert parsed.error, text
-    (answered,) = parse(message(called("bash", arguments, id="a"))).calls
-    assert (answered.call_id, answered.arguments) == ("a", {})
-    assert answered.error
+    (call,) = parse(message(call_entry("bash", arguments, id="a"))).calls
+    assert (call.call_id, call.arguments) == ("a", {})
+    assert call.error
 
 
 # -- Names ----------------------------------------------------------------------------------------
@@ -184,15 +184,15 @@ def test_names_with_parts_of_a_format_are_resolved(name: str) -> None:
     call = ToolCall(name, {"command": "ls -la"})
     assert ReplyParser("auto", SCHEMAS).read("", calls=[call]).calls == (LS,)
     assert parse(LS_JSON.replace("bash", name)).calls == (LS,)
-    assert parse(message(called(name, LS.arguments))).calls == (LS,)
+    assert parse(message(call_entry(name, LS.arguments))).calls == (LS,)
 
 
 def test_an_unknown_name_is_left_to_the_toolset() -> None:
     parsed = parse(LS_JSON.replace('"bash"', '"functions.exec"'))
     assert [call.name for call in parsed.calls] == ["exec"]
     named = ToolCall("functions.bash", {})
-    own = [function("functions.bash", "")]
-    assert ReplyParser("auto", own).read("", calls=[named]).calls[0].name == "functions.bash"
+    schemas = [function("functions.bash", "")]
+    assert ReplyParser("auto", schemas).read("", calls=[named]).calls[0].name == "functions.bash"
 
 
 # -- Reasoning ------------------------------------------------------------------------------------
@@ -221,10 +221,10 @@ def test_auto_reads_blocks_only_for_their_toolsets() -> None:
     prose = f"I would run\n{BLOCK}\nnow."
     assert parse(prose) == ParsedAction(text=prose)
     assert parse(prose, text_formats=("bash_block",)).calls == (LS,)
-    both = parse(f"{prose}\n{SWE}", text_formats=("bash_block",))
-    assert both.calls == (LS,)
-    for held in (f"<tool_call>{LS_JSON}</tool_call>", SWE, "[TOOL_CALLS]", "<|python_tag|>"):
-        command = f"cat <<'EOF'\n{held}\nEOF"
+    parsed = parse(f"{prose}\n{SWE}", text_formats=("bash_block",))
+    assert parsed.calls == (LS,)
+    for text in (f"<tool_call>{LS_JSON}</tool_call>", SWE, "[TOOL_CALLS]", "<|python_tag|>"):
+        command = f"cat <<'EOF'\n{text}\nEOF"
         (call,) = parse(f"I look.\n```bash\n{command}\n```", text_formats=("bash_block",)).calls
         assert call.arguments == {"command": command}
     assert parse("```bash\nsubmit\n```", "bash_block").calls[0].name == "submit"
@@ -263,17 +263,17 @@ def test_one_line_end_on_each_side_of_a_value_is_removed() -> None:
 
 def test_call_ids_are_kept_and_made_unique() -> None:
     ids = [None, "call00000", "x", "x", ""]
-    text = message(*(called("submit", {}, id=each) for each in ids))
+    text = message(*(call_entry("submit", {}, id=call_id) for call_id in ids))
     calls = ReplyParser("auto", SCHEMAS).read(text, ["y", "x", "call00003"]).calls
     ids = [call.call_id for call in calls]
     assert ids[1] == "call00000"
     assert len({*ids, "y", "x", "call00003"}) == 8
-    assert all(len(each) == 9 and each.isalnum() for each in ids)
+    assert all(len(call_id) == 9 and call_id.isalnum() for call_id in ids)
     (call,) = parse("[TOOL_CALLS]submit[CALL_ID]abcdefghi[ARGS]{}").calls
     assert call.call_id == "abcdefghi"
 
 
 def test_arguments_of_a_message_must_be_an_object() -> None:
     for arguments in ([1], 7, True, '"ls"', "{} {}", '{"command": "rm -r build'):
-        (call,) = parse(message(called("bash", arguments))).calls
+        (call,) = parse(message(call_entry("bash", arguments))).calls
         assert (call.arguments, bool(call.error)) == ({}, True)

@@ -142,7 +142,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "kimi_k2": (KIMI, KIMI.replace("functions.edit:0", " edit:0 "), f"{KIMI}<|im_end|>"),
 }
-"""For each row a reply as it is written, and other replies of its models with the same call."""
+"""For each row, a literal reply, then variants of the reply with the same call."""
 
 PYTHON = "edit(path='a.py', line=3)"
 PAIRS = (
@@ -166,7 +166,7 @@ def parse(text: str, tool_format: str = "auto") -> ParsedAction:
     return ReplyParser(tool_format, SCHEMAS).read(text)
 
 
-def plain(parsed: ParsedAction) -> list[tuple[str, dict[str, Any]]]:
+def calls_of(parsed: ParsedAction) -> list[tuple[str, dict[str, Any]]]:
     return [(call.name, dict(call.arguments)) for call in parsed.calls if not call.error]
 
 
@@ -179,40 +179,41 @@ def test_literal_replies_are_read(name: str) -> None:
     for text in ROWS[name]:
         for reader in (name, "auto"):
             parsed = parse(text, reader)
-            assert (plain(parsed), parsed.error) == ([("edit", EDIT.arguments)], ""), (reader, text)
+            assert calls_of(parsed) == [("edit", EDIT.arguments)], (reader, text)
+            assert parsed.error == "", (reader, text)
             assert parsed.text in ("", "<think></think>"), reader
             assert parsed.reasoning == ("R" if "analysis" in text else ""), reader
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_cut_off_reply_never_runs(name: str) -> None:
-    for whole in (*ROWS[name], *(pair for pair, reader in PAIRS if reader == name)):
-        text = whole[: whole.rindex("a.py") + len("a.")]
+    for reply in (*ROWS[name], *(pair for pair, reader in PAIRS if reader == name)):
+        text = reply[: reply.rindex("a.py") + len("a.")]
         for reader in (name, "auto"):
             parsed = parse(text, reader)
-            assert plain(parsed) == [], (reader, text)
+            assert calls_of(parsed) == [], (reader, text)
             assert parsed.error or [call for call in parsed.calls if call.error], (reader, text)
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_several_calls_are_read_between_prose_and_reasoning(name: str) -> None:
-    both = f"{ROWS[name][0]}\n{ROWS[name][0]}"
-    wanted = [("edit", EDIT.arguments)] * 2
-    for front in ("", "I fix it now:\n", "<think>\nHm, <b> or {x}?\n</think>\n", "Hm.</think>\n\n"):
+    replies = f"{ROWS[name][0]}\n{ROWS[name][0]}"
+    expected = [("edit", EDIT.arguments)] * 2
+    for prose in ("", "I fix it:\n", "<think>\nHm, <b> or {x}?\n</think>\n", "Hm.</think>\n\n"):
         for reader in (name, "auto"):
-            parsed = parse(f"{front}{both}<|im_end|>\n", reader)
-            assert (plain(parsed), parsed.text) == (wanted, front.strip()), (reader, front)
+            parsed = parse(f"{prose}{replies}<|im_end|>\n", reader)
+            assert (calls_of(parsed), parsed.text) == (expected, prose.strip()), reader
 
 
 @pytest.mark.parametrize(("text", "name"), PAIRS)
 def test_several_calls_are_read_between_marks(text: str, name: str) -> None:
     for reader in (name, "auto"):
-        assert plain(parse(text, reader)) == [("edit", EDIT.arguments)] * 2
+        assert calls_of(parse(text, reader)) == [("edit", EDIT.arguments)] * 2
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_no_call_of_another_format_is_read(name: str) -> None:
-    other = ROWS["lfm2" if name != "lfm2" else "nemotron"][0]
-    parsed = parse(f"I look.\n{other}", name)
-    assert plain(parsed) == []
+    reply = ROWS["lfm2" if name != "lfm2" else "nemotron"][0]
+    parsed = parse(f"I look.\n{reply}", name)
+    assert calls_of(parsed) == []
     assert parsed.error

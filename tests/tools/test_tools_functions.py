@@ -22,13 +22,13 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 SCHEMA = function("look", "Looks.", optional=(*{*PARAMETERS} - {"text", "mode"},), **PARAMETERS)
 
 
-def answer(owner: Any, call: ToolCall) -> str:
+def reply(owner: Any, call: ToolCall) -> str:
     return f"{type(owner).__name__} {call.name} {dict(call.arguments)}"
 
 
 def test_a_method_is_bound_and_does_not_check_arguments() -> None:
     class Owner:
-        look = method_from_schema(SCHEMA, answer)
+        look = method_from_schema(SCHEMA, reply)
 
     assert Owner().look(self="mine", text="a") == "Owner look {'self': 'mine', 'text': 'a'}"
     assert list(inspect.signature(Owner().look).parameters) == list(PARAMETERS)
@@ -38,19 +38,19 @@ def test_a_method_is_bound_and_does_not_check_arguments() -> None:
 @pytest.mark.slow
 def test_transformers_reads_every_kind_of_parameter() -> None:
     transformers = pytest.importorskip("transformers")
-    read = transformers.utils.get_json_schema(method_from_schema(SCHEMA, answer))
+    schema = transformers.utils.get_json_schema(method_from_schema(SCHEMA, reply))
     expected = deepcopy(SCHEMA)
     parameters = expected["function"]["parameters"]["properties"]
     del parameters["count"]["default"]
     parameters["text"]["description"] = "A text: with a colon, and a line end"
-    assert read == expected
+    assert schema == expected
 
 
 def test_arguments_are_checked_against_a_schema() -> None:
     optional = {"depth": integer("How deep", minimum=1), "names": array("Which", "string")}
     schema = function("look", "Looks.", optional=tuple(optional), path="Where", **optional)
-    good = {"path": "src", "depth": 1, "names": ["a"]}
-    assert argument_errors(schema, good) == []
-    for wrong in ({"path": 3}, {"depth": 0}, {"depth": True}, {"names": ["a", 2]}, {"size": 1}):
-        assert len(argument_errors(schema, good | wrong)) == 1, wrong
+    arguments = {"path": "src", "depth": 1, "names": ["a"]}
+    assert argument_errors(schema, arguments) == []
+    for change in ({"path": 3}, {"depth": 0}, {"depth": True}, {"names": ["a", 2]}, {"size": 1}):
+        assert len(argument_errors(schema, arguments | change)) == 1, change
     assert len(argument_errors(schema, {})) == 1

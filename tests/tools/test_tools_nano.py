@@ -56,9 +56,9 @@ def test_a_timeout_is_reported_as_nano_does(scene: Scene) -> None:
 def test_replies_are_truncated_at_2000_characters(scene: Scene) -> None:
     assert shell(scene, "printf '%2000s' | tr ' ' x") == "x" * 2000
     assert shell(scene, "printf '%2001s' | tr ' ' x") == "x" * 2000 + "... output truncated"
-    failed = shell(scene, "printf '%2000s' | tr ' ' é; exit 1")
-    assert failed.startswith("command failed with exit code 1. Error output:\n")
-    assert len(failed) == 2000 + len("... output truncated")
+    reply = shell(scene, "printf '%2000s' | tr ' ' é; exit 1")
+    assert reply.startswith("command failed with exit code 1. Error output:\n")
+    assert len(reply) == 2000 + len("... output truncated")
 
 
 def test_killed_processes_are_reported_after_the_truncation(scene: Scene) -> None:
@@ -115,13 +115,13 @@ def test_paths_outside_the_workspace_are_refused(tmp_path: Path) -> None:
 
 def test_unknown_tools_and_broken_arguments_are_named(scene: Scene) -> None:
     assert scene.reply("bash", cmd="ls") == "unknown tool: bash"
-    broken = ToolCall("shell", error="Expecting value: line 1 column 1 (char 0)")
-    assert NANO.execute(broken, scene).content == (
+    call = ToolCall("shell", error="Expecting value: line 1 column 1 (char 0)")
+    assert NANO.execute(call, scene).content == (
         "Malformed tool arguments JSON: Expecting value: line 1 column 1 (char 0)"
     )
 
 
-def test_a_reply_without_a_call_gets_nano_agents_answer() -> None:
+def test_a_reply_without_a_call_gets_nano_agents_message() -> None:
     assert NANO.no_call_reply == (
         "Use shell to explore or apply_patch to make changes. Do not stop working."
     )

@@ -26,16 +26,16 @@ def test_list_files_is_sorted_bounded_and_without_caches(scene: Scene) -> None:
     assert parsed(scene, "list_files") == {"files": files, "truncated": False}
     assert parsed(scene, "list_files", path="pkg")["files"] == ["pkg/area.py"]
     scene.sandbox.run("cd a; seq 300 | xargs touch")
-    many = parsed(scene, "list_files", path="a")
-    assert (len(many["files"]), many["truncated"]) == (200, True)
+    result = parsed(scene, "list_files", path="a")
+    assert (len(result["files"]), result["truncated"]) == (200, True)
 
 
 def test_inspect_tree_indents_by_depth(scene: Scene) -> None:
     scene.sandbox.run("mkdir -p a/b/c/d/e/f/g; touch a/b/x a.py")
     rows = ["README.md", "a/", "  b/", "    c/", "    x", "a.py", "pkg/", "  area.py"]
     assert parsed(scene, "inspect_tree") == {"tree": rows, "truncated": False}
-    deepest = parsed(scene, "inspect_tree", path="a", max_depth=99)["tree"]
-    assert deepest == ["b/", "  c/", "    d/", "      e/", "        f/", "          g/", "  x"]
+    rows_of_a = parsed(scene, "inspect_tree", path="a", max_depth=99)["tree"]
+    assert rows_of_a == ["b/", "  c/", "    d/", "      e/", "        f/", "          g/", "  x"]
     assert parsed(scene, "inspect_tree", path="a", max_depth=0)["tree"] == ["b/"]
     assert_refused(scene, "inspect_tree", path="a.py")
 
@@ -63,20 +63,20 @@ def test_rg_finds_lines_without_ripgrep(scene: Scene) -> None:
         ],
         "truncated": False,
     }
-    only = parsed(scene, "rg", pattern="RETURN", path="pkg/area.py", case_sensitive=False)
-    assert [match["path"] for match in only["matches"]] == ["pkg/area.py"]
+    result = parsed(scene, "rg", pattern="RETURN", path="pkg/area.py", case_sensitive=False)
+    assert [match["path"] for match in result["matches"]] == ["pkg/area.py"]
     assert parsed(scene, "rg", pattern="-v")["matches"] == []
     scene.sandbox.write_file("long", (b"y" * 9000 + b"\n") * 60)
-    many = parsed(scene, "rg", pattern="y+")
-    assert (len(many["matches"]), many["truncated"]) == (50, True)
-    assert {len(match["text"]) for match in many["matches"]} == {240}
+    result = parsed(scene, "rg", pattern="y+")
+    assert (len(result["matches"]), result["truncated"]) == (50, True)
+    assert {len(match["text"]) for match in result["matches"]} == {240}
     for pattern in ("(", "", "a\nb", "a\0b", "x" * 2000):
         assert_refused(scene, "rg", pattern=pattern)
     for path in ("", "a\0b", "\ud800", "é" * 3_000_000):
         assert_refused(scene, "rg", pattern="y", path=path)
         assert_refused(scene, "list_files", path=path)
         assert_refused(scene, "read_file", path=path)
-    assert parsed(scene, "rg", pattern="y+") == many
+    assert parsed(scene, "rg", pattern="y+") == result
 
 
 def test_replace_text_limits_and_counts_replacements(scene: Scene) -> None:
@@ -111,10 +111,10 @@ def test_run_command_is_bounded_in_time_and_text(scene: Scene) -> None:
         "returncode": 3,
         "timed_out": False,
     }
-    late = parsed(scene, "run_command", command="echo begun; sleep 60", timeout_s=0)
-    assert (late["returncode"], late["timed_out"]) == (124, True)
-    long = scene.call("run_command", command="seq 9999")
-    assert len(long.content) < 9000
+    timeout = parsed(scene, "run_command", command="echo begun; sleep 60", timeout_s=0)
+    assert (timeout["returncode"], timeout["timed_out"]) == (124, True)
+    result = scene.call("run_command", command="seq 9999")
+    assert len(result.content) < 9000
     assert parsed(scene, "run_command", command="sleep 60 &")["notes"]
     assert_refused(scene, "run_command", command="", timeout_s="x")
     assert_refused(scene, "run_command", command="a\0b")

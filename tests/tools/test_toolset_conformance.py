@@ -25,8 +25,8 @@ from coding_gym.tools import (
 from coding_gym.tools.formats.instructions import system_prompt
 from coding_gym.tools.schemas import JSON_TYPES, argument_errors
 
-MAX_ANSWER_CHARS = 64_000
-SECRET = "the secret outside"  # noqa: S105 - of nobody
+MAX_RESULT_CHARS = 64_000
+SECRET = "the secret outside"  # noqa: S105 - not a real secret
 OUTSIDE = "/tmp/outside"
 FILES = {
     "README.md": "# A title\n\nThe text of the project.\n",
@@ -56,24 +56,24 @@ def scene(toolset: Toolset) -> Iterator[Scene]:
         yield Scene(sandbox, toolset=toolset.name)
 
 
-def outside(scene: Scene) -> str:
-    """Returns text that changes with any file outside the workspace."""
+def outside_state(scene: Scene) -> str:
+    """Returns names, sizes, modes, times and contents of files outside the workspace."""
     command = f"cd {OUTSIDE} && find . -exec stat -c '%n %s %a %Y' {{}} + | sort && cat secret"
     return scene.sandbox.run(command).output
 
 
-def answer_of(toolset: Toolset, call: ToolCall, scene: Scene) -> ToolResult:
-    """Returns the answer to a call, and asserts that an episode can use it."""
+def result_of(toolset: Toolset, call: ToolCall, scene: Scene) -> ToolResult:
+    """Returns the result of a call; asserts that an episode can use it."""
     result = toolset.execute(call, scene)
     assert type(result) is ToolResult
     assert result.call_id == call.call_id
-    assert 0 < len(result.content) <= MAX_ANSWER_CHARS
+    assert 0 < len(result.content) <= MAX_RESULT_CHARS
     result.content.encode()  # tokenizers refuse lone surrogates
     return result
 
 
-def draw(toolset: Toolset) -> list[ToolCall]:
-    """Returns calls of a random agent, each once."""
+def drawn_calls(toolset: Toolset) -> list[ToolCall]:
+    """Returns the distinct calls of a random agent."""
     rng = np.random.default_rng(0)
     calls = [toolset.sample_call(rng) for _ in range(300)]
     return list({json.dumps(call.to_json(), sort_keys=True): call for call in calls}.values())
@@ -88,14 +88,14 @@ def properties_of(schema: Any) -> dict[str, Any]:
     return properties
 
 
-def plain_arguments(schema: Any) -> list[dict[str, Any]]:
-    """Returns arguments that fit a schema: one set for each word of an enumeration."""
+def valid_arguments(schema: Any) -> list[dict[str, Any]]:
+    """Returns sets of arguments that fit a schema, one set for each value of an enumeration."""
     values = {"string": "a", "boolean": False, "array": [], "object": {}}
-    plain, enums = {}, []
+    valid, enums = {}, []
     for name, spec in properties_of(schema).items():
         enums += [(name, word) for word in spec.get("enum", ())]
-        plain[name] = spec.get("enum", [values.get(spec["type"], spec.get("minimum", 1))])[0]
-    return [plain | {name: word} for name, word in enums] or [plain]
+        valid[name] = spec.get("enum", [values.get(spec["type"], spec.get("minimum", 1))])[0]
+    return [valid | {name: word} for name, word in enums] or [valid]
 
 
 def test_schemas_are_described_openai_functions(toolset: Toolset) -> None:
@@ -111,56 +111,56 @@ def test_schemas_are_described_openai_functions(toolset: Toolset) -> None:
 
 
 def test_drawn_calls_fit_schemas_and_follow_the_seed(toolset: Toolset) -> None:
-    for call in draw(toolset):
+    for call in drawn_calls(toolset):
         assert argument_errors(schemas_of(toolset)[call.name], call.arguments) == []
-    assert draw(toolset) == draw(toolset)
+    assert drawn_calls(toolset) == drawn_calls(toolset)
 
 
 def test_a_drawn_call_submits(toolset: Toolset, scene: Scene) -> None:
-    calls = sorted(draw(toolset), key=lambda call: "submit" not in str(call).lower())
-    assert any(answer_of(toolset, call, scene).submitted for call in calls)
+    calls = sorted(drawn_calls(toolset), key=lambda call: "submit" not in str(call).lower())
+    assert any(result_of(toolset, call, scene).submitted for call in calls)
 
 
-def test_invalid_calls_get_an_answer(toolset: Toolset, scene: Scene) -> None:
+def test_invalid_calls_get_a_result(toolset: Toolset, scene: Scene) -> None:
     unknown = ToolCall("no_such_tool", {}, "id")
     unreadable = ToolCall(toolset.tools[0].name, {}, "id", error="Expecting value")
     for call in (unknown, ToolCall("", {}, "id"), ToolCall("x\0☂" * 1000, {"a": 1}), unreadable):
-        result = answer_of(toolset, call, scene)
+        result = result_of(toolset, call, scene)
         assert (result.ok, result.submitted) == (False, False)
-    assert unknown.name in answer_of(toolset, unknown, scene).content
-    assert unreadable.error in answer_of(toolset, unreadable, scene).content
+    assert unknown.name in result_of(toolset, unknown, scene).content
+    assert unreadable.error in result_of(toolset, unreadable, scene).content
 
 
 def test_a_missing_argument_is_named(toolset: Toolset, scene: Scene) -> None:
     for tool, schema in schemas_of(toolset).items():
-        for missing in schema["function"]["parameters"].get("required", ()):
-            for plain in plain_arguments(schema):
-                del plain[missing]
-                result = answer_of(toolset, ToolCall(tool, plain), scene)
-                assert (result.ok, result.submitted) == (False, False), (tool, missing)
-                assert missing in result.content or tool in result.content, (tool, missing)
+        for name in schema["function"]["parameters"].get("required", ()):
+            for valid in valid_arguments(schema):
+                del valid[name]
+                result = result_of(toolset, ToolCall(tool, valid), scene)
+                assert (result.ok, result.submitted) == (False, False), (tool, name)
+                assert name in result.content or tool in result.content, (tool, name)
 
 
 def test_arguments_that_do_not_fit_the_schema_are_refused(toolset: Toolset, scene: Scene) -> None:
     for tool, schema in schemas_of(toolset).items():
-        plain = plain_arguments(schema)[0]
-        for name, value in product(plain, ("12", True, 1.5, [1], {})):
-            arguments = plain | {name: value}
+        valid = valid_arguments(schema)[0]
+        for name, value in product(valid, ("12", True, 1.5, [1], {})):
+            arguments = valid | {name: value}
             if argument_errors(schema, arguments):
-                assert not answer_of(toolset, ToolCall(tool, arguments), scene).ok, (
+                assert not result_of(toolset, ToolCall(tool, arguments), scene).ok, (
                     tool,
                     arguments,
                 )
 
 
-def test_random_arguments_raise_and_harm_nothing(toolset: Toolset, scene: Scene) -> None:
-    before = outside(scene)
+def test_random_arguments_never_change_files_outside(toolset: Toolset, scene: Scene) -> None:
+    before = outside_state(scene)
     for tool, schema in schemas_of(toolset).items():
-        plain = plain_arguments(schema)[0]
-        garbage = [{name: value} for name in plain for value in GARBAGE]
+        valid = valid_arguments(schema)[0]
+        garbage = [{name: value} for name in valid for value in GARBAGE]
         for arguments in (*garbage, {"no_such_argument": 1}, {"\ud800": "\0", "": None}):
-            answer_of(toolset, ToolCall(tool, plain | arguments, "id"), scene)
-    assert outside(scene) == before
+            result_of(toolset, ToolCall(tool, valid | arguments, "id"), scene)
+    assert outside_state(scene) == before
 
 
 def test_a_prompt_names_every_argument_of_every_tool(toolset: Toolset) -> None:
@@ -172,12 +172,12 @@ def test_a_prompt_names_every_argument_of_every_tool(toolset: Toolset) -> None:
 
 def test_a_prompt_explains_whether_the_shell_persists(toolset: Toolset) -> None:
     prompts = [system_prompt(toolset, keeps_shell=keeps) for keeps in (False, True)]
-    is_told = toolset.name != "compact"
-    assert ["starts anew" in prompt for prompt in prompts] == [is_told, False]
-    assert ["goes on in the same shell" in prompt for prompt in prompts] == [False, is_told]
+    is_explained = toolset.name != "compact"
+    assert ["starts anew" in prompt for prompt in prompts] == [is_explained, False]
+    assert ["goes on in the same shell" in prompt for prompt in prompts] == [False, is_explained]
 
 
-def test_a_reply_without_a_call_gets_an_answer(toolset: Toolset) -> None:
+def test_a_reply_without_a_call_gets_a_message(toolset: Toolset) -> None:
     assert toolset.no_call_reply.strip()
     assert toolset.no_call_ends == (toolset.name == "nano")
 

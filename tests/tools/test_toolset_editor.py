@@ -13,9 +13,9 @@ def edit(scene: Scene, command: str, path: str = "pkg/area.py", **arguments: obj
 
 
 def refusal(scene: Scene, command: str, path: str = "pkg/area.py", **arguments: object) -> str:
-    answer = scene.call("str_replace_editor", command=command, path=path, **arguments)
-    assert not answer.ok
-    return answer.content
+    result = scene.call("str_replace_editor", command=command, path=path, **arguments)
+    assert not result.ok
+    return result.content
 
 
 def content(scene: Scene) -> bytes:
@@ -37,8 +37,8 @@ def test_view_numbers_lines_as_cat_does(scene: Scene) -> None:
 def test_view_of_a_folder_lists_two_levels(scene: Scene) -> None:
     scene.sandbox.run("mkdir -p a/b/c .hid 'pkg/s p'; touch a.py a/b/c/d .hid/x b; ln -s /etc etc")
     names = ("", "a/", "a/b/", "a.py", "b", "etc", "pkg/", "pkg/area.py", "pkg/s p/")
-    listed = edit(scene, "view", path=".").splitlines()[1:]
-    assert listed == [f"{scene.sandbox.workdir}/{name}" for name in names]
+    paths = edit(scene, "view", path=".").splitlines()[1:]
+    assert paths == [f"{scene.sandbox.workdir}/{name}" for name in names]
     scene.sandbox.write_file("long", b"line\n" * 9000)
     assert len(edit(scene, "view", path="long")) < 16_500
     scene.sandbox.run("mkdir many; cd many; seq 1000 | xargs touch")
@@ -86,5 +86,5 @@ def test_insert_adds_lines_after_a_line(
     scene.sandbox.write_file("pkg/area.py", before)
     assert edit(scene, "insert", insert_line=line, new_str=new).endswith(REVIEW)
     assert content(scene) == after
-    for wrong in (-1, 7, "a"):
-        assert "insert_line" in refusal(scene, "insert", insert_line=wrong, new_str="x")
+    for number in (-1, 7, "a"):
+        assert "insert_line" in refusal(scene, "insert", insert_line=number, new_str="x")

@@ -87,13 +87,13 @@ def test_written_files_keep_their_line_ends(scene: Scene) -> None:
 
 def test_bash_gives_output_and_exit_code(scene: Scene) -> None:
     assert scene.reply("bash", command="echo out; echo err >&2") == "out\nerr"
-    failed = scene.call("bash", command="echo no; exit 3")
-    assert (failed.content, failed.ok) == ("no\n[exit code 3]", False)
+    failure = scene.call("bash", command="echo no; exit 3")
+    assert (failure.content, failure.ok) == ("no\n[exit code 3]", False)
     for command in ("a\0b", "x" * (2 << 20)):
         assert not scene.call("bash", command=command).ok
     scene.command_timeout_s = 1.0
-    late = scene.call("bash", command="echo begun; sleep 60")
-    assert (late.content.split("\n")[0], late.ok) == ("begun", False)
+    timeout = scene.call("bash", command="echo begun; sleep 60")
+    assert (timeout.content.split("\n")[0], timeout.ok) == ("begun", False)
 
 
 def test_a_long_output_is_truncated_in_its_middle(scene: Scene) -> None:
@@ -104,16 +104,16 @@ def test_a_long_output_is_truncated_in_its_middle(scene: Scene) -> None:
 
 
 def test_view_file_shows_numbered_lines(scene: Scene) -> None:
-    shown = scene.reply("view_file", path="pkg/area.py", start_line=2, end_line=99)
-    assert shown.split("\n")[1:3] == ["     2\t    return w + h", "     3\t"]
-    assert scene.reply("view_file", path="pkg/area.py", start_line=2, end_line=-1) == shown
+    view = scene.reply("view_file", path="pkg/area.py", start_line=2, end_line=99)
+    assert view.split("\n")[1:3] == ["     2\t    return w + h", "     3\t"]
+    assert scene.reply("view_file", path="pkg/area.py", start_line=2, end_line=-1) == view
     scene.sandbox.write_file("long", b"\n" * 5000 + b"y" * 50_000)
     assert len(scene.reply("view_file", path="long").split("\n")) == 401
     assert len(scene.reply("view_file", path="long", start_line=5001)) < 20_000
     for start, end in ((0, 1), (3, 2), (1, -2), (7, None), ("x", None), (True, None)):
-        ranged = scene.call("view_file", path="pkg/area.py", start_line=start, end_line=end)
-        assert not ranged.ok
-        assert "start_line" in ranged.content
+        result = scene.call("view_file", path="pkg/area.py", start_line=start, end_line=end)
+        assert not result.ok
+        assert "start_line" in result.content
 
 
 @pytest.mark.parametrize(

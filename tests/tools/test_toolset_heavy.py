@@ -39,27 +39,27 @@ def test_the_map_is_limited_to_paths_and_length(scene: Scene) -> None:
     tests = scene.reply("repo_map", paths=["./tests/"])
     assert "test_total" in tests
     assert "shop/" not in tests
-    many = "".join(f"def function_number_{i}():\n    pass\n\n\n" for i in range(200))
-    scene.sandbox.write_file("shop/many.py", many.encode())
-    short = scene.reply("repo_map")
-    assert "def parse_money" in short
-    assert len(short) < 4000 + 100  # plus the line below the map
+    definitions = "".join(f"def function_number_{i}():\n    pass\n\n\n" for i in range(200))
+    scene.sandbox.write_file("shop/many.py", definitions.encode())
+    reply = scene.reply("repo_map")
+    assert "def parse_money" in reply
+    assert len(reply) < 4000 + 100  # plus the line below the map
     assert not scene.call("repo_map", paths=[1]).ok
     assert scene.call("repo_map", paths=["nul\0", "../..", "é\n", "\ud800"]).ok
 
 
 @pytest.mark.slow
 def test_hostile_files_do_not_stop_the_map(scene: Scene) -> None:
-    box = scene.sandbox
-    box.write_file("deep.py", b"(" * 5000 + b")" * 5000)
-    box.write_file("chain.py", b"x = a" + b".b" * 30_000)
-    box.write_file("broken.py", b"def half_written(:\n    pass\nclass \n")
-    box.write_file("binary.py", bytes(range(256)) * 10)
-    box.write_file("form\ffeed.py", b"x = 1\n\x0c\ndef behind_a_form_feed():\n    pass\n")
-    links = "truncate -s 50M big.py; mkfifo pipe.py; ln -s / root; ln -s . self; mkdir dir.py"
-    links += "; echo 'x = 1' > locked.py; chmod 000 locked.py; mkdir locked; chmod 000 locked"
-    links += "; mkdir -p $(printf 'd/%.0s' {1..1200})"  # more than Python's limit on recursion
-    assert scene.call("bash", command=links).ok
+    sandbox = scene.sandbox
+    sandbox.write_file("deep.py", b"(" * 5000 + b")" * 5000)
+    sandbox.write_file("chain.py", b"x = a" + b".b" * 30_000)
+    sandbox.write_file("broken.py", b"def half_written(:\n    pass\nclass \n")
+    sandbox.write_file("binary.py", bytes(range(256)) * 10)
+    sandbox.write_file("form\ffeed.py", b"x = 1\n\x0c\ndef behind_a_form_feed():\n    pass\n")
+    command = "truncate -s 50M big.py; mkfifo pipe.py; ln -s / root; ln -s . self; mkdir dir.py"
+    command += "; echo 'x = 1' > locked.py; chmod 000 locked.py; mkdir locked; chmod 000 locked"
+    command += "; mkdir -p $(printf 'd/%.0s' {1..1200})"  # more than Python's limit on recursion
+    assert scene.call("bash", command=command).ok
     rows = scene.reply("repo_map").split("\n")
     assert "     4  class Money:" in rows
     assert "     3  def behind_a_form_feed():" in rows

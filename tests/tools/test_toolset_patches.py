@@ -23,7 +23,7 @@ def envelope(*lines: str) -> str:
     return "\n".join(("*** Begin Patch", *lines, "*** End Patch"))
 
 
-def patched(scene: Scene, text: str, patch: str) -> str:
+def text_after(scene: Scene, text: str, patch: str) -> str:
     """Returns the text of the file ``f`` after a patch."""
     scene.sandbox.write_file("f", text.encode(errors="surrogateescape"))
     assert apply(scene, patch) == {"applied": True, "files": ["f"]}, patch
@@ -40,30 +40,30 @@ def test_files_are_changed_added_deleted_and_renamed_at_once(scene: Scene) -> No
         "--- a/b.py\n+++ b/c.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
     )
     assert apply(scene, patch) == {"applied": True, "files": ["a.py", "new/n.sh", "c.py"]}
-    ran = scene.sandbox.run("cat a.py c.py new/n.sh; stat -c '%n %a' * new/*").output
-    assert ran == "one\n2\nthree\nx = 2\necho\na.py 644\nc.py 755\nnew 755\nnew/n.sh 755\n"
-    gone = "--- a/c.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x = 2\n"
-    assert apply(scene, gone)["files"] == ["c.py"]
+    output = scene.sandbox.run("cat a.py c.py new/n.sh; stat -c '%n %a' * new/*").output
+    assert output == "one\n2\nthree\nx = 2\necho\na.py 644\nc.py 755\nnew 755\nnew/n.sh 755\n"
+    deletion = "--- a/c.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x = 2\n"
+    assert apply(scene, deletion)["files"] == ["c.py"]
     assert not scene.sandbox.run("ls c.py").ok
 
 
 def test_an_envelope_changes_adds_deletes_and_renames(scene: Scene) -> None:
-    inside = envelope(
+    patch_in_envelope = envelope(
         *("*** Update File: a.py", "@@ one", "-two", "+2", "@@", " three", "+four"),
         *("*** End of File", "*** Add File: d/n.txt", "+new", "+", "*** Update File: a.py"),
         *("-one", "+1", "*** Update File: b.py", "*** Move to: c.py"),
     )
-    patch = f"apply_patch <<'EOF'\n{inside}\nEOF"
+    patch = f"apply_patch <<'EOF'\n{patch_in_envelope}\nEOF"
     assert apply(scene, patch)["files"] == ["a.py", "b.py", "c.py", "d/n.txt"]
-    ran = scene.sandbox.run("cat a.py d/n.txt c.py; ls b.py").output
-    assert ran.startswith("1\n2\nthree\nfour\nnew\n\nx = 1\nls: ")
+    output = scene.sandbox.run("cat a.py d/n.txt c.py; ls b.py").output
+    assert output.startswith("1\n2\nthree\nfour\nnew\n\nx = 1\nls: ")
     deletions = [envelope(f"*** Delete File: {name}") for name in ("c.py", "a.py")]
     assert len(apply(scene, "\n".join(deletions))["files"]) == 2
     assert scene.sandbox.run("ls").output == "d\n"
 
 
 @pytest.mark.parametrize(
-    "bad",
+    "diff",
     [
         "--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-y = 1\n+y = 2\n",
         "--- /dev/null\n+++ b/b.py\n@@ -0,0 +1 @@\n+y\n",
@@ -73,19 +73,19 @@ def test_an_envelope_changes_adds_deletes_and_renames(scene: Scene) -> None:
         "--- a/data\n+++ b/data\n@@ -1 +1 @@\n-x = 1\n+x = 2\n",
     ],
 )
-def test_a_patch_changes_all_files_or_none(scene: Scene, bad: str) -> None:
+def test_a_patch_changes_all_files_or_none(scene: Scene, diff: str) -> None:
     scene.sandbox.run("ln -s b.py link; ln -s /tmp out; mkdir folder; printf '\\0' > data")
     before = scene.sandbox.run(STATE).output
-    added = "--- /dev/null\n+++ b/n/e/w.py\n@@ -0,0 +1 @@\n+y\n"
-    removed = "--- a/a.py\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n"
-    for patch in (f"{UPDATE}{added}{bad}", f"{removed}{added}{bad}", f"{bad}{added}"):
+    addition = "--- /dev/null\n+++ b/n/e/w.py\n@@ -0,0 +1 @@\n+y\n"
+    removal = "--- a/a.py\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n"
+    for patch in (UPDATE + addition + diff, removal + addition + diff, diff + addition):
         assert list(apply(scene, patch)) == ["error"]
         assert scene.sandbox.run(STATE).output == before
     assert not scene.sandbox.run("ls /tmp/evil.py ../evil.py").ok
 
 
 def test_hunks_with_wrong_counts_and_lines_apply(scene: Scene) -> None:
-    for text, hunk, after in [
+    for text, hunk, expected in [
         ("a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c", "a\nc\n"),
         ("a\nb\n", "@@ -1,9 +1,7 @@\n a\n-b\n+c\n", "a\nc\n"),
         ("a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n\n-b\n+c\n", "a\n\nc\n"),
@@ -102,14 +102,14 @@ def test_hunks_with_wrong_counts_and_lines_apply(scene: Scene) -> None:
         ),
     ]:
         for header in ("--- a/f\n+++ b/f\n", "--- f\n+++ f\n", "```diff\n--- a/f\n+++ b/f\n"):
-            assert patched(scene, text, f"{header}{hunk}") == after, hunk
-    miscounted = UPDATE.replace("@@ -1,3 +1,3 @@", "@@ -1,4 +1,4 @@")
-    other = "--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
-    assert apply(scene, f"{miscounted}{other}")["files"] == ["a.py", "b.py"]
+            assert text_after(scene, text, f"{header}{hunk}") == expected, hunk
+    wrong_counts = UPDATE.replace("@@ -1,3 +1,3 @@", "@@ -1,4 +1,4 @@")
+    second_diff = "--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
+    assert apply(scene, f"{wrong_counts}{second_diff}")["files"] == ["a.py", "b.py"]
 
 
 def test_changes_of_an_envelope_apply_at_the_first_match(scene: Scene) -> None:
-    for text, lines, after in [
+    for text, lines, expected in [
         ("a\nb\na\nb\n", ("-b", "+c"), "a\nc\na\nb\n"),
         ("a\nb\na\nb\n", ("@@ b", "-b", "+c"), "a\nb\na\nc\n"),
         ("a\nb\na\nb\n", ("-b", "+c", "*** End of File"), "a\nb\na\nc\n"),
@@ -122,7 +122,7 @@ def test_changes_of_an_envelope_apply_at_the_first_match(scene: Scene) -> None:
         ("a\nb\n", ("@@ a", "+x"), "a\nx\nb\n"),
         ("a\n\nb\n", ("@@ -1,3 +1,3 @@", " a", "", "-b", "+c"), "a\n\nc\n"),
     ]:
-        assert patched(scene, text, envelope("*** Update File: f", *lines)) == after, lines
+        assert text_after(scene, text, envelope("*** Update File: f", *lines)) == expected, lines
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ def template(store: TemplateStore) -> Template:
 
 @pytest.fixture
 def sandbox(template: Template) -> Iterator[Sandbox]:
-    with open_sandbox(template.spec) as opened:
-        yield opened
+    with open_sandbox(template.spec) as sandbox:
+        yield sandbox
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def fresh_folder(store_folder: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes environments without pip, in a tenth of the time."""
+    """Makes environments without pip, which takes a tenth of the time."""
     run = Installation.run
 
     def run_without(self: Installation, command: str, **options: float) -> None:
@@ -58,14 +58,14 @@ def store_folder(template: Template) -> Path:
 
 @pytest.fixture
 def refused(fresh_folder: Path) -> Refused:
-    """Returns a function that returns the error of a task that must not get a template."""
+    """Returns a function that asserts that a task gets no template, and returns the error."""
 
     def refuse(task: Task, kind: type[CodingGymError] = InvalidTaskError) -> str:
         with pytest.raises(kind) as caught:
             TemplateStore(folder=fresh_folder).get(task)
         assert "\n" not in str(caught.value)
-        places = ("templates", "environments")
-        assert [left for place in places for left in fresh_folder.glob(f"{place}/*/")] == []
+        for kind in ("templates", "environments"):
+            assert not any(fresh_folder.glob(f"{kind}/*/"))
         return str(caught.value)
 
     return refuse

@@ -1,4 +1,4 @@
-"""Forms of a patch's text: each is read as SWE-bench's three commands read it, or refused."""
+"""Forms of a patch's text: applied as by SWE-bench's three commands, or refused."""
 
 import re
 
@@ -48,8 +48,8 @@ REFUSED = {
 def test_form_of_the_text_does_not_change_the_patch(
     sandbox: Sandbox, template: Template, form: str
 ) -> None:
-    wanted = normalize(sandbox, template, GOLD)
-    assert normalize(sandbox, template, Patch(APPLIED[form])) == wanted
+    expected = normalize(sandbox, template, GOLD)
+    assert normalize(sandbox, template, Patch(APPLIED[form])) == expected
     assert sandbox.run("git status --porcelain; ls -A /tmp").output == ""
 
 

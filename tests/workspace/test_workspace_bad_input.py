@@ -1,4 +1,4 @@
-"""Bad input is a one-line error that names the field or path and the way out."""
+"""Bad input raises a one-line error with the field or path and the remedy."""
 
 import os
 from datetime import UTC, datetime
@@ -25,11 +25,11 @@ def _files(*names: str) -> dict[str, Any]:
 
 _FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "no repository": ({"tree": GitTree("/no/one")}, "repository"),
-    "a URL that runs something": ({"tree": GitTree("ext::sh -c id")}, "repository"),
+    "a URL that runs a command": ({"tree": GitTree("ext::sh -c id")}, "repository"),
     "a URL of two lines": ({"tree": GitTree("https://127.0.0.1:1/a\nb")}, "repository"),
     "no folder": ({"tree": FolderTree("/no/such/folder")}, "folder"),
-    "a file that is a folder too": (_files("a", "a/b"), "files"),
-    "a text that is no Unicode": ({"tree": FilesTree({"a.py": "\ud800"})}, "files"),
+    "a file and a folder at one path": (_files("a", "a/b"), "files"),
+    "a text that is not Unicode": ({"tree": FilesTree({"a.py": "\ud800"})}, "files"),
     "no version": ({"interpreter": "python9"}, "interpreter"),
     **{
         f"a path of {len(name)} characters": (_files(name), "files")
@@ -105,8 +105,8 @@ def test_deeply_nested_folders_are_copied_and_stamped(tmp_path: Path) -> None:
     assert digest_tree(make_task(), FolderTree(str(source)))
     copy_files(source, into)
     stamp(into, datetime.fromtimestamp(1e9, UTC), (os.geteuid(), os.getegid()))
-    facts = (into / deepest.relative_to(source) / "a.py").stat()
-    assert (facts.st_mode & 0o777, facts.st_mtime) == (0o644, 1e9)
+    status = (into / deepest.relative_to(source) / "a.py").stat()
+    assert (status.st_mode & 0o777, status.st_mtime) == (0o644, 1e9)
     remove_folder(tmp_path)  # `shutil.rmtree` would fail
 
 

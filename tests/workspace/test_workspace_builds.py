@@ -1,4 +1,4 @@
-"""Builds of environments: their errors and logs, and errors of a machine that lacks something."""
+"""Errors and logs of builds: install commands, URLs with passwords, a machine without git."""
 
 from pathlib import Path
 
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.slow
 def test_a_failed_or_late_command_is_named(tmp_path: Path) -> None:
     log = tmp_path / "log"
     error = " flit.ConfigError: old table\nerror: subprocess-exited-with-error\na hint"
-    with get_backend("namespace").open(SandboxSpec()) as machine:
-        build = Installation(machine, "program-1", log, 60.0)
+    with get_backend("namespace").open(SandboxSpec()) as sandbox:
+        build = Installation(sandbox, "program-1", log, 60.0)
         with pytest.raises(TemplateError, match="seq 100"):
             build.run("seq 100; exit 3")
         with pytest.raises(TemplateError, match=r"failed: flit\.ConfigError: old table; the log"):
             build.run(f"echo '{error}'; exit 1")
         with pytest.raises(TemplateError, match="build_timeout_s"):
-            Installation(machine, "program-1", log, 0.1).run("tail -f /dev/null")
+            Installation(sandbox, "program-1", log, 0.1).run("tail -f /dev/null")
 
 
 @pytest.mark.usefixtures("without_pip")

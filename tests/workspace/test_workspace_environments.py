@@ -1,4 +1,4 @@
-"""Install commands run once and become a read-only layer for every task that shares them."""
+"""Install commands run once; their results are a read-only layer that tasks share."""
 
 import sys
 from collections.abc import Iterator
@@ -37,8 +37,8 @@ def built(store: TemplateStore) -> Template:
 
 @pytest.fixture
 def installed(built: Template) -> Iterator[Sandbox]:
-    with open_sandbox(built.spec) as opened:
-        yield opened
+    with open_sandbox(built.spec) as sandbox:
+        yield sandbox
 
 
 def test_results_of_install_commands_are_visible(installed: Sandbox) -> None:
@@ -66,14 +66,14 @@ def test_tasks_share_environments(store: TemplateStore, store_folder: Path, tmp_
     (tmp_path / "code.py").write_text("RIGHT = True\n")
     fields = {"repo": "o/program", "environment_setup_commit": "1.0"}
     commands = ("cp code.py /opt/env; echo made | tee _version.py other.py",)
-    for wrong in ("False", "None"):
-        broken = {"code.py": f"RIGHT = {wrong}\n", "_version.py": "tracked\n"}
-        bug = Patch.between(broken, {"code.py": "RIGHT = True\n"}).text
-        tree = FolderTree(str(tmp_path), bug)
+    for value in ("False", "None"):
+        base = {"code.py": f"RIGHT = {value}\n", "_version.py": "tracked\n"}
+        reverse_patch = Patch.between(base, {"code.py": "RIGHT = True\n"}).text
+        tree = FolderTree(str(tmp_path), reverse_patch)
         template = store.get(make_task(tree=tree, install_commands=commands, **fields))
         with open_sandbox(template.spec) as sandbox:
             output = sandbox.run("cat code.py /opt/env/code.py _version.py other.py").output
-            assert output == f"RIGHT = {wrong}\nRIGHT = True\ntracked\nmade\n"
+            assert output == f"RIGHT = {value}\nRIGHT = True\ntracked\nmade\n"
             assert sandbox.run("git status --short").output == ""
             sandbox.run("echo > _version.py; echo > x.py")
             assert diff(sandbox, template).paths == {"_version.py", "x.py"}
@@ -115,25 +115,25 @@ EVIL = {"evil.pth": "import evil\n"}
 
 
 @pytest.mark.usefixtures("without_pip")
-@pytest.mark.parametrize("is_marked", [False, True])
+@pytest.mark.parametrize("has_setup_commit", [False, True])
 def test_rows_with_different_trees_share_no_environment(
-    store: TemplateStore, repository: tuple[str, list[str]], tmp_path: Path, is_marked: bool
+    store: TemplateStore, repository: tuple[str, list[str]], tmp_path: Path, has_setup_commit: bool
 ) -> None:
     source, (_, setup, last) = repository
     for path, text in {"good/code.py": "NUMBER = 2\n", "evil/evil.pth": EVIL["evil.pth"]}.items():
         (tmp_path / path).parent.mkdir()
         (tmp_path / path).write_text(text)
-    marks = {"environment_setup_commit": setup if is_marked else ""}
-    fields = CLAIM | marks | {"base_commit": last, "install_commands": ("cp *.* /opt/env",)}
-    for evil in (
+    commits = {"base_commit": last, "environment_setup_commit": setup if has_setup_commit else ""}
+    fields = CLAIM | commits | {"install_commands": ("cp *.* /opt/env",)}
+    for evil_tree in (
         FilesTree(EVIL),
         FolderTree(str(tmp_path / "evil")),
         # The reverse patch adds a file to the base.
         GitTree(source, Patch.between(EVIL, {}).text),
     ):
-        store.get(make_task(tree=evil, **fields))
-    for good in (FolderTree(str(tmp_path / "good")), GitTree(source)):
-        with open_sandbox(store.get(make_task(tree=good, **fields)).spec) as sandbox:
+        store.get(make_task(tree=evil_tree, **fields))
+    for tree in (FolderTree(str(tmp_path / "good")), GitTree(source)):
+        with open_sandbox(store.get(make_task(tree=tree, **fields)).spec) as sandbox:
             assert sandbox.run("ls /opt/env/*.p*").output == "/opt/env/code.py\n"
 
 
@@ -159,14 +159,14 @@ def test_other_packages_of_this_process_are_absent(sandbox: Sandbox) -> None:
     assert "coding_gym" not in sandbox.run("ls /opt; ls $(dirname $(which pytest))").output
 
 
-_RUNNING = "{}.{}".format(*sys.version_info)
+_VERSION = "{}.{}".format(*sys.version_info)
 
 
-@pytest.mark.parametrize("wanted", [v for v in ("3.11", "3.12", "3.13") if v != _RUNNING])
-def test_other_interpreters_need_install_commands(store: TemplateStore, wanted: str) -> None:
+@pytest.mark.parametrize("other", [v for v in ("3.11", "3.12", "3.13") if v != _VERSION])
+def test_other_interpreters_need_install_commands(store: TemplateStore, other: str) -> None:
     try:
-        find_interpreter(wanted)
+        find_interpreter(other)
     except SandboxUnavailableError as error:
         pytest.skip(str(error))
     with pytest.raises(TemplateError, match="install commands"):
-        store.get(make_task(interpreter=wanted))
+        store.get(make_task(interpreter=other))

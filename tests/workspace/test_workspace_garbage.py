@@ -1,4 +1,4 @@
-"""The cache is listed, and only its old entries are removed."""
+"""Lists of the cache's entries, and removal of old entries."""
 
 import os
 from datetime import UTC, datetime
@@ -18,11 +18,11 @@ _DAY_S = 86400
 
 
 def fill(root: Path, name: str, *, days: float = 0) -> None:
-    """Makes an entry that was last used a number of days ago."""
+    """Makes a cache entry whose last use was a number of days ago."""
     kind, _, key = name.partition("/")
     entry = FolderCache(root / kind).get(key, lambda part: (part / "data").touch())
-    used = datetime.now(UTC).timestamp() - days * _DAY_S
-    os.utime(entry.with_name(f"{key}.used"), (used, used))
+    used_s = datetime.now(UTC).timestamp() - days * _DAY_S
+    os.utime(entry.with_name(f"{key}.used"), (used_s, used_s))
 
 
 def cache(*arguments: str, answer: str = "") -> Result:

@@ -1,4 +1,4 @@
-"""A template's repository holds the base commit and its ancestors, and uses no other settings."""
+"""A template's repository contains only the base commit and its ancestors, and fixed settings."""
 
 import os
 from pathlib import Path
@@ -51,23 +51,23 @@ def test_the_checkout_is_at_the_base(git_template: Template, repository: Reposit
     assert inside(git_template, "cat code.py") == "version = 3  # bug\n"
 
 
-@pytest.mark.parametrize("place", ["/workspace/.git", "/opt/base.git"])
+@pytest.mark.parametrize("git_folder", ["/workspace/.git", "/opt/base.git"])
 def test_only_the_base_and_its_ancestors_are_in_a_git_folder(
-    git_template: Template, repository: Repository, place: str
+    git_template: Template, repository: Repository, git_folder: str
 ) -> None:
-    listed = inside(
+    output = inside(
         git_template,
-        f"git --git-dir {place} cat-file --batch-all-objects --batch-check='%(objectname)'",
+        f"git --git-dir {git_folder} cat-file --batch-all-objects --batch-check='%(objectname)'",
     )
-    wanted = run_git(
+    expected = run_git(
         repository.folder, "rev-list", "--objects", "--no-object-names", repository.base
     )
-    assert set(listed.split()) == set(wanted.split())
-    command = f"cd {place}; git for-each-ref; git reflog --all; git remote; ls"
+    assert set(output.split()) == set(expected.split())
+    command = f"cd {git_folder}; git for-each-ref; git reflog --all; git remote; ls"
     base, *names = inside(git_template, command).splitlines()
     assert base == f"{repository.base} commit\trefs/heads/main"
-    known = {"HEAD", "config", "index", "info", "objects", "refs", "base-paths", "base-ignores"}
-    assert set(names) <= known
+    git_names = {"HEAD", "config", "index", "info", "objects", "refs"}
+    assert set(names) <= git_names | {"base-paths", "base-ignores"}
 
 
 def test_history_has_a_bounded_depth(
@@ -87,16 +87,16 @@ def diff_is_empty(template: Template) -> bool:
 
 
 def test_programs_of_a_hostile_repository_do_not_run(store: TemplateStore, tmp_path: Path) -> None:
-    source, ran = tmp_path / "source", tmp_path / "ran"
+    source, trace = tmp_path / "source", tmp_path / "trace"
     source.mkdir()
     run_git(source, "init", "-q")
     (source / ".gitattributes").write_text("*.py filter=evil diff=evil eol=crlf ident\n")
     (source / ".gitmodules").write_text(
-        f'[submodule "sub"]\n\tpath = sub\n\turl = {tmp_path}/evil\n\tupdate = !touch {ran}\n'
+        f'[submodule "sub"]\n\tpath = sub\n\turl = {tmp_path}/evil\n\tupdate = !touch {trace}\n'
     )
     base = commit(source, {"code.py": "print('$Id$')\n"})
     evil = source / ".git" / "evil"
-    evil.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    evil.write_text(f"#!/bin/sh\ntouch {trace}\ncat\n")
     evil.chmod(0o755)
     for name in ("post-checkout", "pre-upload", "post-upload", "reference-transaction"):
         (source / ".git" / "hooks").mkdir(exist_ok=True)
@@ -106,7 +106,7 @@ def test_programs_of_a_hostile_repository_do_not_run(store: TemplateStore, tmp_p
         run_git(source, "config", setting, str(evil))
     task = make_task(tree=GitTree(str(source)), base_commit=base)
     template = store.get(task)
-    assert not ran.exists()
+    assert not trace.exists()
     assert inside(template, "cat code.py; git status -s") == "print('$Id$')\n"
     assert diff_is_empty(template)
 
@@ -154,9 +154,9 @@ def test_a_mirror_follows_renamed_branches_and_outlives_its_upstream(
         run_git(upstream, "branch", "-m", name)
         relative = Path(fresh_folder.name)
         assert template(commits[-1], relative).base_commit == commits[-1]
-    (missing,) = make_repository(upstream, "never fetched")
+    (unfetched_commit,) = make_repository(upstream, "never fetched")
     upstream.rename(tmp_path / "gone")
     with pytest.raises(TemplateError, match="file://"):
-        template(missing)
+        template(unfetched_commit)
     remove_folder(fresh_folder / "templates")
     assert template(commits[0]).base_commit == commits[0]

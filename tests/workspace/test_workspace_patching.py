@@ -1,4 +1,4 @@
-"""The patch contains the changes of the files, whatever else a policy did."""
+"""The patch contains a policy's changes of files, even if the policy also changed git's files."""
 
 from dataclasses import replace
 
@@ -13,11 +13,11 @@ pytestmark = pytest.mark.slow
 
 EDIT = "sed -i 's/LINE_3 = 3$/LINE_3 = 33/' pkg/core.py && echo new > added.py"
 
-# Commands to run before or together with the same edit; none of them may change the patch.
+# Commands to run before or together with the same edit; the patch must stay the same.
 TRICKS = {
     "nothing": "true",
     "commit": f"{EDIT}; git add -A; git commit -qm x",
-    "stash of something else": "echo stashed >> README.md; git stash -q",
+    "stash of another change": "echo stashed >> README.md; git stash -q",
     "ignore file": "echo '*' > extra && mkdir -p q && echo '*' > q/.gitignore; rm -r q extra",
     "assume unchanged": "git update-index --assume-unchanged pkg/core.py",
     "fsmonitor": "git config core.fsmonitor /workspace/.git/evil; "
@@ -62,7 +62,7 @@ CHANGES = {
     "folder became symlink": "mv pkg lib; ln -s lib pkg",
     "file became repository": "rm README.md; git init -q README.md; cd README.md; echo x > x; "
     "git add x; git commit -qm x",
-    "odd names": r"""touch -- $'new\nline' 'qu"ote' "ap'os" -dash ':(top)x' 'back\slash' ' sp ' """
+    "file names": r"""touch -- $'new\nline' 'qu"ote' "ap'os" -dash ':(top)x' 'back\slash' ' sp ' """
     r"""$'tab\tbed' $'latin-\xe9' 'umlaut-ü' '*'; for f in ./*; do echo x >> "$f"; done; true""",
     "unreadable file": "echo new > new.py; chmod 000 new.py pkg/core.py; chmod +x README.md",
     "in an unreadable folder": "echo x=1 >> pkg/core.py; chmod 000 pkg",

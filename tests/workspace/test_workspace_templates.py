@@ -33,7 +33,7 @@ def test_another_store_finds_the_template_on_disk(
         ({"interpreter": "{}.{}".format(*sys.version_info)}, True),
         ({"problem_statement": "Other words.", "gold_patch": "x", "test_patch": "y"}, True),
     ],
-    ids=["date", "files", "same interpreter by version", "what is not in the tree"],
+    ids=["date", "files", "same interpreter by version", "fields outside the tree"],
 )
 def test_the_key_depends_only_on_tree_and_interpreter(
     store: TemplateStore, template: Template, fields: dict[str, Any], is_same: bool
@@ -56,8 +56,8 @@ def test_a_folder_is_copied_without_ignored_files(tmp_path: Path, store: Templat
     (source / "pkg" / "code.py").write_text("x = 2\n")
     assert store.get(make_task(tree=FolderTree(str(source)))).key != template.key
     with open_sandbox(template.spec) as sandbox:
-        listed = sandbox.run("find . -name .git -prune -o ! -type d -printf '%P %m\\n' | sort")
-        assert listed.output == ".gitignore 644\nlink 777\npkg/code.py 644\nrun.sh 755\n"
+        result = sandbox.run("find . -name .git -prune -o ! -type d -printf '%P %m\\n' | sort")
+        assert result.output == ".gitignore 644\nlink 777\npkg/code.py 644\nrun.sh 755\n"
         assert sandbox.run("git ls-files | wc -l").output.strip() == "4"
 
 
@@ -70,8 +70,7 @@ def test_a_reverse_patch_is_applied_in_reverse(tmp_path: Path, store: TemplateSt
     tree = FolderTree(str(tmp_path), Patch.between(base, fixed).text)
     template = store.get(make_task(tree=tree))
     with open_sandbox(template.spec) as sandbox:
-        contents = {name: sandbox.read_file(name).decode() for name in base}
-        assert contents == base
+        assert {name: sandbox.read_file(name).decode() for name in base} == base
         assert sandbox.run("git ls-files").output.split() == sorted(base)
 
 
@@ -87,11 +86,11 @@ def test_the_folder_of_a_killed_build_is_not_used(tmp_path: Path, key: str) -> N
 
 
 def test_a_build_of_another_process_is_awaited_and_kept(tmp_path: Path) -> None:
-    with building(tmp_path) as (process, go):
+    with building(tmp_path) as (process, resume):
         cache = FolderCache(tmp_path)
         cache.get("other", lambda _: None)
         assert [path.name for path in tmp_path.glob("key.*.partial/*")] == ["half"]
-        go.set()
+        resume.set()
         folder = cache.get("key", lambda _: pytest.fail("built twice"))
         assert sorted(path.name for path in folder.iterdir()) == ["half", "whole"]
         process.join()
@@ -106,11 +105,11 @@ def test_the_cache_of_the_user_is_private(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     cache = tmp_path / "coding_gym"
-    before = os.umask(0o002)
+    umask = os.umask(0o002)
     try:
         use()
     finally:
-        os.umask(before)
+        os.umask(umask)
     assert cache.stat().st_mode & 0o777 == 0o700
     cache.chmod(0o775)  # as older versions made it
     use()
@@ -118,15 +117,15 @@ def test_the_cache_of_the_user_is_private(
 
 
 def test_a_template_does_not_depend_on_the_umask(tmp_path: Path, template: Template) -> None:
-    before = os.umask(0o077)
+    umask = os.umask(0o077)
     try:
-        made = TemplateStore(folder=tmp_path / "store").get(make_task())
+        strict = TemplateStore(folder=tmp_path / "store").get(make_task())
     finally:
-        os.umask(before)
+        os.umask(umask)
     listing = "find . /opt/base.git -printf '%p %m %U\\n' | sort"
-    with open_sandbox(made.spec) as one, open_sandbox(template.spec) as other:
-        assert one.run(listing).output == other.run(listing).output
-        assert one.run("pytest -q").ok
+    with open_sandbox(strict.spec) as sandbox, open_sandbox(template.spec) as reference:
+        assert sandbox.run(listing).output == reference.run(listing).output
+        assert sandbox.run("pytest -q").ok
 
 
 def test_every_file_has_the_date_of_the_base_commit(template: Template) -> None:
@@ -145,9 +144,9 @@ def test_settings_of_the_host_do_not_affect_templates(
 ) -> None:
     hooks = tmp_path / "templates" / "hooks"
     hooks.mkdir(parents=True)
-    ran = tmp_path / "ran"
+    trace = tmp_path / "trace"
     for name in ("post-checkout", "reference-transaction", "post-index-change", "fsmonitor"):
-        (hooks / name).write_text(f"#!/bin/sh\ntouch {ran}\n")
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {trace}\n")
         (hooks / name).chmod(0o755)
     config = tmp_path / "config"
     config.write_text(
@@ -168,11 +167,12 @@ def test_settings_of_the_host_do_not_affect_templates(
     }
     for name, value in variables.items():
         monkeypatch.setenv(name, str(value))
-    made = TemplateStore(folder=fresh_folder).get(make_task(task_id="another-name"))
-    assert made.base_commit == template.base_commit
-    assert "program" not in inside(made, "git log --all")
-    assert not ran.exists()
-    assert inside(made, "ls .git").split() == ["HEAD", "config", "index", "info", "objects", "refs"]
+    other = TemplateStore(folder=fresh_folder).get(make_task(task_id="another-name"))
+    assert other.base_commit == template.base_commit
+    assert "program" not in inside(other, "git log --all")
+    assert not trace.exists()
+    names = ["HEAD", "config", "index", "info", "objects", "refs"]
+    assert inside(other, "ls .git").split() == names
 
 
 def test_files_are_the_bytes_that_were_committed(store: TemplateStore) -> None:

@@ -18,8 +18,7 @@ from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import Template
 
 _SPAWN = multiprocessing.get_context("spawn")
-# Builds the template of a task, which must fail with an error type; returns the message.
-Refused = Callable[..., str]
+Refused = Callable[..., str]  # the fixture ``refused``
 FILES = {
     ".gitignore": "*.log\nbuild/\n",
     "README.md": "# Program\n\nWhat it does.\n",
@@ -31,11 +30,11 @@ FILES = {
 }
 
 
-def _build(folder: Path, begun: Event, go: Event) -> None:
+def _build(folder: Path, started: Event, resume: Event) -> None:
     def build(part: Path) -> None:
         (part / "half").touch()
-        begun.set()
-        go.wait()
+        started.set()
+        resume.wait()
         (part / "whole").touch()
 
     FolderCache(folder).get("key", build)
@@ -43,29 +42,29 @@ def _build(folder: Path, begun: Event, go: Event) -> None:
 
 @contextmanager
 def building(folder: Path) -> Iterator[tuple[BaseProcess, Event]]:
-    """Yields a process that is building the cache entry "key", and a way to let it continue."""
-    begun, go = _SPAWN.Event(), _SPAWN.Event()
-    process = _SPAWN.Process(target=_build, args=(folder, begun, go))
+    """Yields a process that pauses in the build of entry "key", and the event that resumes it."""
+    started, resume = _SPAWN.Event(), _SPAWN.Event()
+    process = _SPAWN.Process(target=_build, args=(folder, started, resume))
     process.start()
-    assert begun.wait(30)
-    yield process, go
+    assert started.wait(30)
+    yield process, resume
     process.kill()
     process.join()
 
 
 def make_task(**fields: Any) -> Task:
-    """Makes a task of the program; the arguments replace its usual fields."""
-    usual = {
+    """Returns a task of the program; the arguments replace its default fields."""
+    defaults = {
         "task_id": "program-1",
         "tree": FilesTree(FILES),
         "problem_statement": "It is wrong.",
         "created_at": "2024-05-14T09:30:00Z",
     }
-    return Task(**(usual | fields))
+    return Task(**(defaults | fields))
 
 
 def inside(template: Template, command: str) -> str:
-    """Runs a command that must succeed in a sandbox of a template."""
+    """Returns the output of a command in a sandbox of a template; asserts that it succeeds."""
     with open_sandbox(template.spec) as sandbox:
         result = sandbox.run(command)
         assert result.ok, result.output
@@ -73,7 +72,7 @@ def inside(template: Template, command: str) -> str:
 
 
 def make_repository(folder: Path, *texts: str) -> list[str]:
-    """Commits texts of ``code.py``, to a new repository if there is none; returns the commits."""
+    """Commits each text as ``code.py``, after the existing commits; returns the new shas."""
     return [commit(folder, {"code.py": text}, text) for text in texts]
 
 

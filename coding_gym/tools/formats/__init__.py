@@ -1,11 +1,12 @@
 """Formats of tool calls in a policy's text: a table of formats, and three readers.
 
-The readers parse JSON between marks (`json_calls`), XML-like tags (`tag_calls`) and Python-like
-calls (`python_calls`); ``bash_block`` is one fenced block of bash, and ``template`` the response
-template of a Hugging Face tokenizer. ``auto`` reads all rows of the table except ``bash_block`` and
-``template``: each mark selects its row, and a call without marks must begin a line.
+A mark is the delimiter of a call, such as ``<tool_call>``. The readers parse JSON between marks
+(`json_calls`), XML-like tags (`tag_calls`) and Python-like calls (`python_calls`); ``bash_block``
+is one fenced block of bash, and ``template`` the response template of a Hugging Face tokenizer.
+``auto`` reads all rows of the table except ``bash_block`` and ``template``: each mark selects its
+row, and a call without marks must begin a line.
 
-A mark without a readable call is a format error, and no call of such a reply runs. JSON must be
+A mark without a readable call is a format error, and then no call of the reply runs. JSON must be
 valid; nothing is repaired. Calls inside reasoning are ignored.
 """
 

@@ -1,4 +1,4 @@
-"""A format as a row of the table, and the results of its readers."""
+"""The types of a format, the result of its reader at a mark, and a parsed reply."""
 
 import re
 from collections.abc import Sequence
@@ -35,9 +35,9 @@ class Piece(NamedTuple):
     Attributes:
         calls: The calls.
         end: Position after the calls.
-        text: Text outside the calls, in formats with marks around it.
-        reasoning: Reasoning, in formats with marks around it.
-        is_reply: Whether ``text`` is a whole reply, the content of an OpenAI message.
+        text: Text outside the calls, in formats that put marks around text.
+        reasoning: Reasoning, in formats that put marks around reasoning.
+        is_reply: Whether ``text`` is the content of an OpenAI message, which is a whole reply.
     """
 
     calls: Sequence[ToolCall]
@@ -62,11 +62,11 @@ class Format:
         closes: Pattern of the mark after the body, or "". After JSON the mark of the last call can
             be missing, because servers remove stop strings.
         section: Pattern of the marks around all calls.
-        is_bare: Whether a call without a mark can begin a line.
-        argument: Pattern of the tag that opens an argument, with its name as the group.
-        argument_closes: Pattern of the tag that closes it.
+        is_bare: Whether the format includes calls without a mark, at the start of a line.
+        argument: Pattern of the tag that opens an argument, with the argument's name as the group.
+        argument_closes: Pattern of the tag that closes an argument.
         on_lines: Whether one line end on each side of a value is part of the tags.
-        example: A call of ``TOOL_NAME`` with the argument ``ARGUMENT`` of the value ``VALUE``.
+        example: A call of ``TOOL_NAME`` with the argument ``ARGUMENT``, whose value is ``VALUE``.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The explanation of a format in a system prompt, and the tools that a format can call."""
+"""System prompts that explain a format, and the tools that a format can call."""
 
 import json
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ These are the tools, each described by its JSON schema:
 <tools>
 {schemas}
 </tools>
-{explained} For example:
+{explanation} For example:
 {example}"""
-_EXPLAINED = {
+_EXPLANATIONS = {
     "tags": "Write each call in tags, with the values of its parameters as they are, without "
     "quotes or escapes; lists and objects as JSON.",
     "block": "Write exactly one block of bash in each reply; it is run in the shell. A block that "
     "holds only the name of a tool that needs no argument calls that tool.",
 }
-_EXPLAINED_ELSE = "Write each call in exactly this form."
+_DEFAULT_EXPLANATION = "Write each call in exactly this form."
 
 
 def check_format(
@@ -55,16 +55,16 @@ def check_format(
 
 
 def explains_format(tool_format: str) -> bool:
-    """Whether the system prompt explains the format, instead of a server or a chat template."""
+    """Whether the system prompt explains the format; otherwise a server or chat template does."""
     return row_of(tool_format).name not in ("openai", "template") and tool_format != "auto"
 
 
 def system_prompt(
     toolset: "Toolset", tool_format: str = "auto", *, keeps_shell: bool = False
 ) -> str:
-    """Returns the system prompt of a policy; it explains the tools and the format if necessary.
+    """Returns a policy's system prompt, which explains the tools and format (`explains_format`).
 
-    Tools that the format cannot call are not explained.
+    Tools that the format cannot call are omitted.
 
     Args:
         toolset: The tools of the policy.
@@ -81,12 +81,12 @@ def system_prompt(
     if not explains_format(tool_format):
         return prompt
     row, names = row_of(tool_format), check_format(tool_format, schemas)
-    listed = [json.dumps(s, ensure_ascii=False) for s in schemas if s["function"]["name"] in names]
+    lines = [json.dumps(s, ensure_ascii=False) for s in schemas if s["function"]["name"] in names]
     tool, argument = KnownTools(schemas).shell() or (names[0], "ARGUMENT")
     example = row.example.replace("TOOL_NAME", tool).replace("ARGUMENT", argument)
     instructions = _TEXT.format(
-        schemas="\n".join(listed),
-        explained=_EXPLAINED.get(row.body, _EXPLAINED_ELSE),
+        schemas="\n".join(lines),
+        explanation=_EXPLANATIONS.get(row.body, _DEFAULT_EXPLANATION),
         example=example.replace("VALUE", "ls -la" if argument != "ARGUMENT" else "VALUE"),
     )
     prompt = prompt.replace(calls_as_json(tool, argument), "")

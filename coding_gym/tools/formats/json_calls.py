@@ -1,4 +1,4 @@
-"""The reader of calls as JSON: between marks, in an OpenAI message, without marks, in channels."""
+"""Reads calls written as JSON: between marks, in an OpenAI message, without marks, in channels."""
 
 import re
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
     tool's result reports.
     """
     if not isinstance(name, str) or not name:
-        raise FormatError('"name" must be the name of a tool')
+        raise FormatError(f'"name" must be the name of a tool, got {name!r:.60}')
     arguments, error, text = value, "", value if isinstance(value, str) else ""
     if isinstance(value, str):
         try:
@@ -57,7 +57,7 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
 
 
 def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
-    """Returns the calls of an OpenAI message.
+    """Returns the calls of an OpenAI message; raises FormatError if they are not a list.
 
     An invalid entry becomes a call with an ``error`` and no name; then the parser rejects the whole
     reply.
@@ -85,35 +85,35 @@ def _items(value: Any) -> list[Any]:
 
 def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece:
     """Reads the calls between the mark at ``start`` and its closing mark."""
-    opened = match_at(rf"(?:{row.opens})\s*(?:{row.head})", text, start)
-    if opened is None:
+    opening = match_at(rf"(?:{row.opens})\s*(?:{row.head})", text, start)
+    if opening is None:
         raise FormatError.at("a tool's name is needed after the mark", text, start)
-    groups = opened.groupdict()
+    groups = opening.groupdict()
     name, call_id = groups.get("name") or "", groups.get("id") or ""
     closes = rf"\s*(?:{row.closes or '(?!)'})"
-    if name and (closed := match_at(closes, text, opened.end())):
-        return Piece([ToolCall(name, {}, call_id)], closed.end())
-    first, end = decode(text, opened.end())
+    if name and (closing := match_at(closes, text, opening.end())):
+        return Piece([ToolCall(name, {}, call_id)], closing.end())
+    first, end = decode(text, opening.end())
     values, end = ([first], end) if name else _values(text, first, end)
-    closed = match_at(closes, text, end)
-    if closed is None:
+    closing = match_at(closes, text, end)
+    if closing is None:
         sections = f"|{row.section}" if row.section else ""
-        closed = match_at(rf"\s*(?={row.opens}{sections}|\Z)", text, end)
-    if closed is None:
-        raise FormatError.at("other text follows the JSON, or its mark is missing", text, end)
+        closing = match_at(rf"\s*(?={row.opens}{sections}|\Z)", text, end)
+    if closing is None:
+        raise FormatError.at("the JSON must end with its closing mark", text, end)
     calls = [named_call(name, first, call_id)] if name else _calls(values)
     if not calls:
         raise FormatError("there is no call between the marks")
-    return Piece(calls, closed.end())
+    return Piece(calls, closing.end())
 
 
 def _values(text: str, first: Any, end: int) -> tuple[list[Any], int]:
-    """Returns a JSON value that ends at ``end``, the following values, and the end of the last."""
+    """Returns ``first``, the JSON values after its end at ``end``, and the end of the last."""
     values = [first]
-    while len(values) <= MAX_CALLS and (between := _SEPARATOR.match(text, end)):
-        if not text.startswith(("{", "["), between.end()):
+    while len(values) <= MAX_CALLS and (separator := _SEPARATOR.match(text, end)):
+        if not text.startswith(("{", "["), separator.end()):
             break
-        value, end = decode(text, between.end())
+        value, end = decode(text, separator.end())
         values.append(value)
     return values, end
 
@@ -148,9 +148,11 @@ def mentions_call(text: str) -> bool:
 
 
 def _is_call(item: Any, tools: KnownTools) -> bool:
-    """Whether a JSON value is a call: it has a name, and arguments or the name of a tool."""
-    if not isinstance(item, dict) or isinstance(item.get("function"), dict):
-        return isinstance(item, dict)
+    """Whether a JSON value has the form of a call: a name with arguments, or a tool's name."""
+    if not isinstance(item, dict):
+        return False
+    if isinstance(item.get("function"), dict):
+        return True
     has_arguments = not item.keys().isdisjoint(_ARGUMENT_KEYS)
     return isinstance(item.get("name"), str) and (has_arguments or item["name"] in tools.names)
 
@@ -176,7 +178,7 @@ _END_OF_MESSAGE = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|start\|>|<\|chann
 
 
 def read_channel(_row: Format, text: str, start: int, _tools: KnownTools) -> Piece:
-    """Reads one message: a call if it has a recipient, reasoning if in the analysis channel.
+    """Reads one message: a call if it has a recipient, else reasoning (channel analysis) or text.
 
     ``<|call|>`` can be missing after a whole JSON object, because servers remove the stop token.
     """
@@ -186,12 +188,12 @@ def read_channel(_row: Format, text: str, start: int, _tools: KnownTools) -> Pie
     recipient = _RECIPIENT.search(header["head"])
     if recipient:
         value, end = decode(text, header.end())
-        closed = _END_OF_MESSAGE.match(text, len(text) - len(text[end:].lstrip()))
-        if closed is None:
+        closing = _END_OF_MESSAGE.match(text, len(text) - len(text[end:].lstrip()))
+        if closing is None:
             raise FormatError.at("other text follows the JSON", text, end)
-        return Piece([named_call(recipient[1], value)], closed.end())
-    closed = _END_OF_MESSAGE.search(text, header.end())
-    end, position = closed.span() if closed else (len(text), len(text))
+        return Piece([named_call(recipient[1], value)], closing.end())
+    closing = _END_OF_MESSAGE.search(text, header.end())
+    end, position = closing.span() if closing else (len(text), len(text))
     content = text[header.end() : end].strip()
     if "<|channel|>analysis" in header["head"]:
         return Piece((), position, reasoning=content)

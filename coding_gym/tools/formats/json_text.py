@@ -19,7 +19,7 @@ _SPACE = re.compile(r"\s*")
 _LITERALS = {"true": True, "false": False, "none": None, "null": None}
 _NUM_QUOTED = 20  # characters on each side of the position in an error
 _CUT_OFF = "; the reply seems cut off"
-# The rules that models break, by the message of the decoder.
+# Explanations of the decoder's messages for common mistakes of models.
 _RULES = {
     "Invalid control character at": "a line end or tab inside a string is written \\n or \\t",
     "Unterminated string starting at": f"this string is not closed{_CUT_OFF}",
@@ -31,10 +31,10 @@ _RULES = {
 
 
 class FormatError(ValueError):
-    """A format error in the text, which only this package raises and catches.
+    """A format error in a reply; `ReplyParser.read` catches it and reports it in its result.
 
     Attributes:
-        tool_format: The format, if a mark identifies it.
+        tool_format: The name of the format that the mark selects, or "".
     """
 
     tool_format = ""
@@ -55,7 +55,7 @@ def bad_escape(text: str, position: int, language: str) -> FormatError:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns pairs as an object; a repeated key is an error, because it hides a value."""
+    """Returns pairs as an object; raises FormatError for a repeated key, which hides a value."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
@@ -70,7 +70,7 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
     """Returns the JSON value at ``start``, after optional white space, and its end.
 
     Raises:
-        FormatError: The text has no such value, or the value cannot be serialized again.
+        FormatError: The text has no valid JSON there, or `checked` refuses the value.
     """
     blank = _SPACE.match(text, start)
     try:
@@ -87,10 +87,11 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
 
 
 def checked(value: Any) -> Any:
-    """Returns a value if JSON and UTF-8 can represent it (finite numbers, no surrogates).
+    """Returns a value unchanged if JSON and UTF-8 can represent it.
 
     Raises:
-        FormatError: JSON or UTF-8 cannot represent it, or it is nested too deeply.
+        FormatError: The value has a number that is not finite or a lone surrogate, is not
+            JSON-native, or is nested more than `MAX_DEPTH` levels deep.
     """
     try:
         to_json(value).encode()
@@ -110,7 +111,7 @@ def checked(value: Any) -> Any:
         ]
         if not level:
             return value
-    raise FormatError(f"it is nested more than {MAX_DEPTH} levels deep")
+    raise FormatError(f"a value must be nested at most {MAX_DEPTH} levels deep")
 
 
 def decode_whole(text: str) -> Any:
@@ -122,22 +123,22 @@ def decode_whole(text: str) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """Returns the JSON of a value, with non-ASCII characters unescaped."""
+    """Returns the JSON text of a value, with non-ASCII characters unescaped."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def typed(text: str, schema: Mapping[str, Any]) -> Any:
-    """Converts the text of an argument to the type in its schema; an empty schema has none.
+    """Converts the text of an argument to the type in its schema.
 
-    If strings are allowed or there is no type, the text is not changed. Otherwise it is parsed
-    as JSON (or Python's True, False and None); if that fails, the text is returned and the tool
-    refuses the wrong type.
+    The text is returned unchanged if the schema allows strings or has no type. Otherwise the text
+    is parsed as JSON, or as Python's True, False or None; invalid text is returned unchanged, and
+    the tool refuses its type.
     """
     kinds = kinds_of(schema)
     if not kinds or "string" in kinds:
         return text
+    literal = text.strip().lower()
     try:
-        value = _LITERALS.get(text.strip().lower(), ...)
-        return decode_whole(text) if value is ... else value
+        return _LITERALS[literal] if literal in _LITERALS else decode_whole(text)
     except FormatError:
         return text

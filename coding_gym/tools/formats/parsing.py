@@ -18,7 +18,7 @@ from coding_gym.tools.schemas import KnownTools
 if TYPE_CHECKING:
     from coding_gym.text.tokenizers import Tokenizer
 
-_UNMARKED = ("bash_block", "template")  # `auto` reads only formats with marks in the table
+_NOT_IN_AUTO = ("bash_block", "template")  # prose contains blocks of bash; a template has no marks
 _READERS: Mapping[str, Callable[[Format, str, int, KnownTools], Piece]] = {
     "json": json_calls.read_marked,
     "channels": json_calls.read_channel,
@@ -27,7 +27,7 @@ _READERS: Mapping[str, Callable[[Format, str, int, KnownTools], Piece]] = {
     "gemma": python_calls.read_python,
     "block": tag_calls.read_block,
 }
-# The marks around reasoning: of most models, Gemma 4, Cohere, Mistral.
+# The marks around the reasoning of most models, of Gemma 4, Cohere and Mistral.
 _THOUGHTS = (
     ("<think>", "</think>"),
     ("<|channel>thought", "<channel|>"),
@@ -58,7 +58,8 @@ class ReplyParser:
 
     Args:
         tool_format: One of `TOOL_FORMATS`.
-        schemas: The tools, as OpenAI function schemas; formats without types use their types.
+        schemas: The tools, as OpenAI function schemas. They supply the types of values in formats
+            that write values as plain text.
         text_formats: Additional formats of ``auto``; see `Toolset.text_formats`.
         tokenizer: The policy's tokenizer, for the format ``template``.
 
@@ -86,7 +87,7 @@ class ReplyParser:
 
         Args:
             text: The reply.
-            taken: The ids of earlier calls, which are not used again.
+            taken: The ids of earlier calls; calls of this reply get other ids.
             calls: Calls that a server or a trainer has parsed, or None to parse the text. Their
                 tools can be unknown.
 
@@ -105,12 +106,12 @@ class ReplyParser:
             else:
                 parsed = _Scan(_without_stops(text.strip()), self._names, self.tools).read()
             if not parsed.calls and row.body == "block":
-                raise FormatError("there is no block of bash in the reply")
+                raise FormatError("a reply must have one block of bash, got none")
             return self._finished(parsed, taken)
         except FormatError as failure:
             expected = FORMATS.get(failure.tool_format, row).example.replace("\n", "\\n")
-            form = f"Expected, with a tool's name and arguments: {expected}"
-            error = f"The reply could not be read: {failure}. {form}"
+            remedy = f"Expected, with a tool's name and arguments: {expected}"
+            error = f"The reply could not be read: {failure}. {remedy}"
             return ParsedAction(text=text, error=" ".join(error.splitlines()))
 
     def _finished(self, parsed: ParsedAction, taken: Collection[str]) -> ParsedAction:
@@ -119,12 +120,12 @@ class ReplyParser:
         New ids have nine letters and digits, as Mistral's chat templates require.
         """
         if len(parsed.calls) > MAX_CALLS:
-            raise FormatError(f"more than {MAX_CALLS} calls in one reply")
+            raise FormatError(f"there are {len(parsed.calls)} calls, more than {MAX_CALLS}")
         if not parsed.calls and not parsed.text.strip():
             raise FormatError(_EMPTY)
         ids, calls = set(taken), []
         for call in parsed.calls:
-            if not call.name:  # servers refuse a call without a name in later requests
+            if not call.name:  # a server would refuse a later request that contains this call
                 raise FormatError(call.error or "a call has no name")
             call_id, number = call.call_id, len(ids)
             while not call_id or call_id in ids:
@@ -136,25 +137,25 @@ class ReplyParser:
 
 @cache
 def _auto(text_formats: Collection[str] = ()) -> tuple[str, ...]:
-    """Returns the names of the rows for ``auto``."""
-    return tuple(name for name in FORMATS if name not in _UNMARKED or name in text_formats)
+    """Returns the names of the rows that ``auto`` reads."""
+    return tuple(name for name in FORMATS if name not in _NOT_IN_AUTO or name in text_formats)
 
 
 @cache
 def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Returns the pattern of all marks of some rows, in groups with the names of the rows.
+    """Returns the pattern of all marks of these rows, in groups with the names of the rows.
 
-    Marks of other rows, and parts of calls, are in the group ``stray_``.
+    Marks of the remaining rows, and parts of calls, are in the group ``stray_``.
     """
     rows = [FORMATS[name] for name in names]
     groups = {row.name: row.opens for row in rows if row.opens}
-    others = [FORMATS[name].opens for name in _auto() if name not in names]
+    other_marks = [FORMATS[name].opens for name in _auto() if name not in names]
     groups["section_"] = "|".join(dict.fromkeys(row.section for row in rows if row.section))
-    groups["stray_"] = "|".join([*filter(None, others), _STRAY])
+    groups["stray_"] = "|".join([*filter(None, other_marks), _STRAY])
     groups["thought_"] = _CLOSING
-    bare = {row.body for row in rows if row.is_bare}
-    groups["bare_json_"] = json_calls.BARE if "json" in bare else ""
-    groups["bare_python_"] = python_calls.BARE if "python" in bare else ""
+    bare_bodies = {row.body for row in rows if row.is_bare}
+    groups["bare_json_"] = json_calls.BARE if "json" in bare_bodies else ""
+    groups["bare_python_"] = python_calls.BARE if "python" in bare_bodies else ""
     marks = "|".join(f"(?P<{name}>{mark})" for name, mark in groups.items() if mark)
     return re.compile(rf"(?=[<\[{{`]|\bto=|functools\[|commentary to=)(?:{marks})", re.MULTILINE)
 
@@ -162,13 +163,13 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
 class _Scan:
     """Reads one reply from mark to mark.
 
-    A reply can begin with reasoning, whose opening mark is missing if the chat template writes it.
-    Calls before the closing mark are ignored.
+    A reply can begin with reasoning. Its opening mark is missing if the chat template writes it;
+    calls before its closing mark are ignored.
 
     Args:
         text: The reply.
-        names: The rows to read.
-        tools: The tools that exist.
+        names: The names of the rows to read.
+        tools: The policy's tools.
     """
 
     def __init__(self, text: str, names: tuple[str, ...], tools: KnownTools) -> None:
@@ -187,7 +188,6 @@ class _Scan:
         self.has_section = self.is_prose = False
 
     def read(self) -> ParsedAction:
-        """Returns the parsed reply."""
         for opening, closing in _THOUGHTS:
             if self.text.startswith(opening):
                 end = self.text.find(closing)
@@ -201,16 +201,16 @@ class _Scan:
             try:
                 self.position = self._read_mark(mark)
             except FormatError as error:
-                later = None if self.thought else _END_OF_THOUGHT.search(self.text, mark.end())
-                if later is None:
+                thought_end = _END_OF_THOUGHT.search(self.text, mark.end())
+                if self.thought or thought_end is None:
                     error.tool_format = error.tool_format or mark.lastgroup or ""
                     raise
-                self._begin(later.end())  # the call is part of the reasoning
+                self._begin(thought_end.end())  # the call is part of the reasoning
         self.prose.append(self.text[self.position :])
         return self._result()
 
     def _read_mark(self, mark: re.Match[str]) -> int:
-        """Reads the text at a mark, and returns the position after it."""
+        """Reads the call or text at a mark; returns the position after it."""
         name, start = mark.lastgroup or "", mark.start()
         if name == "stray_":
             raise FormatError.at(f"{mark[0]} is outside a call of the format", self.text, start)
@@ -234,9 +234,9 @@ class _Scan:
         return piece.end
 
     def _read_bare(self, name: str, start: int) -> Piece | None:
-        """Reads a call without marks; returns None for other text."""
-        before = f"\n{self.text[max(0, start - 40) : start]}"
-        if name == "thought_" or before.rpartition("\n")[2].strip():
+        """Reads a call without marks at the start of a line; returns None for other text."""
+        text_before = f"\n{self.text[max(0, start - 40) : start]}"
+        if name == "thought_" or text_before.rpartition("\n")[2].strip():
             return None
         if name == "bare_python_":
             is_auto = self.names != ("pythonic",)
@@ -250,7 +250,7 @@ class _Scan:
     def _result(self) -> ParsedAction:
         calls = self.calls or self.blocks
         if calls is self.blocks and len(calls) > 1:
-            raise FormatError(f"there are {len(calls)} blocks of bash in the reply")
+            raise FormatError(f"a reply must have one block of bash, got {len(calls)}")
         if self.thought and not self.text:
             raise FormatError(f"{_EMPTY} after its reasoning")
         text = _IGNORED.sub("", "".join(self.prose)).strip()
@@ -264,7 +264,6 @@ class _Scan:
 
 
 def _without_stops(text: str) -> str:
-    """Returns a text without trailing stop tokens."""
     end = len(text)
     while text.endswith(_STOPS, 0, end):
         end -= next(len(stop) for stop in _STOPS if text.endswith(stop, 0, end))

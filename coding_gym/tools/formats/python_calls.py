@@ -1,4 +1,4 @@
-"""The reader of Python-like calls, ``edit(path="a.py")``, and of Gemma's ``call:edit{path:…}``.
+"""Reads Python-like calls, ``edit(path="a.py")``, and Gemma's calls, ``call:edit{path:…}``.
 
 Tokens are converted to JSON, whose decoder checks the grammar; only string literals are evaluated.
 An invalid escape is an error, as in JSON.
@@ -19,7 +19,7 @@ from coding_gym.tools.formats.json_text import (
 )
 from coding_gym.tools.schemas import KnownTools
 
-_QUOTE = '<|"|>'  # at both ends of a string of Gemma
+_QUOTE = '<|"|>'  # Gemma's quotation mark
 BARE = r"\[(?=\s*[^\W\d][\w.-]*\()"
 """Pattern of the beginning of Python-like calls without marks, at the start of a line."""
 
@@ -34,6 +34,7 @@ _STRING = (
 _REST = r"|,\s*(?=[)\]}])|(?P<word>[-+]?\d[\d.]*+(?:[eE][-+]?\d++)?|\w++)|(?P<mark>[\[\](){},:]))"
 _ESCAPE = re.compile(r"\\([0-7abfnrtvxuUN\\'\"\n]?)")
 _WORDS = {"True": "true", "False": "false", "None": "null"}
+# For each opening bracket, the closing bracket in the text and in the JSON; a tuple becomes a list.
 _CLOSERS = {"(": (")", "]"), "[": ("]", "]"), "{": ("}", "}")}
 
 
@@ -50,8 +51,8 @@ def _tokens(*, is_gemma: bool) -> re.Pattern[str]:
 
 
 def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[list[ToolCall], int]:
-    """Returns the calls of a list, or one call, and the position after them."""
-    parts: list[str] = []
+    """Returns the calls of a list, or a single call as a list, and the position after them."""
+    parts: list[str] = []  # pieces of the calls' JSON text
     closers: list[tuple[str, str]] = []
     while not parts or closers:
         token = _tokens(is_gemma=is_gemma).match(text, position)
@@ -59,7 +60,7 @@ def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[li
             raise FormatError.at("a value or a bracket is needed", text, position)
         position, mark = token.end(), token["mark"]
         if token["call"]:
-            if any(closer != _CLOSERS["["] for closer in closers):
+            if any(pair != _CLOSERS["["] for pair in closers):
                 raise FormatError.at("a call is inside another one", text, position)
             parts.append(f'{{"name": {to_json(token["call"])}, "arguments": {{')
             closers.append(("}" if is_gemma else ")", "}}"))
@@ -69,12 +70,12 @@ def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[li
             parts.append("[" if mark == "(" else mark)
             closers.append(_CLOSERS[mark])
         elif mark and mark in ")]}":
-            closing, written = closers.pop()
-            if mark != closing:
-                raise FormatError.at(f"{closing} is needed", text, position - 1)
-            parts.append(written)
+            closer, json_closer = closers.pop()
+            if mark != closer:
+                raise FormatError.at(f"{closer} is needed", text, position - 1)
+            parts.append(json_closer)
         else:
-            parts.append(_written(token, mark))
+            parts.append(_json_token(token, mark))
     value = decode_whole("".join(parts))
     items = value if isinstance(value, list) else [value]
     if not all(isinstance(item, dict) and "arguments" in item for item in items):
@@ -82,7 +83,7 @@ def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[li
     return [ToolCall(item["name"], item["arguments"]) for item in items], position
 
 
-def _written(token: re.Match[str], mark: str | None) -> str:
+def _json_token(token: re.Match[str], mark: str | None) -> str:
     """Converts a token that is not a bracket to JSON."""
     groups = token.groupdict()
     if groups["string"] is not None:
@@ -97,7 +98,7 @@ def _written(token: re.Match[str], mark: str | None) -> str:
 def _literal(string: str, raw: str) -> Any:
     """Returns the value of a string in Python's quotes."""
     for escape in () if raw else _ESCAPE.finditer(string):
-        if not escape[1]:  # Python only warns
+        if not escape[1]:  # Python only warns about an unknown escape
             raise bad_escape(string, escape.start(), "Python")
     try:
         # Python treats a carriage return in source as the end of a line.
@@ -108,13 +109,13 @@ def _literal(string: str, raw: str) -> Any:
 
 def read_python(row: Format, text: str, start: int, _tools: KnownTools) -> Piece:
     """Reads a list of calls, or calls one after another, from the mark at ``start``."""
-    opened, is_gemma = match_at(row.opens, text, start), row.body == "gemma"
-    calls, position = _read_calls(text, opened.end() if opened else start, is_gemma=is_gemma)
-    while not (closed := match_at(rf"[\s;]*(?:{row.closes})", text, position)):
+    opening, is_gemma = match_at(row.opens, text, start), row.body == "gemma"
+    calls, position = _read_calls(text, opening.end() if opening else start, is_gemma=is_gemma)
+    while not (closing := match_at(rf"[\s;]*(?:{row.closes})", text, position)):
         position += text.startswith(";", position)
-        more, position = _read_calls(text, position, is_gemma=is_gemma)
-        calls += more
-    return Piece(calls, closed.end())
+        next_calls, position = _read_calls(text, position, is_gemma=is_gemma)
+        calls += next_calls
+    return Piece(calls, closing.end())
 
 
 def read_bare(

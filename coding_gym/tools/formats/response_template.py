@@ -12,14 +12,14 @@ from coding_gym.tools.formats.json_text import FormatError, checked
 if TYPE_CHECKING:
     from coding_gym.text.tokenizers import Tokenizer
 
-_SHOWS_ITS_END = ("json", "python-call-list")  # unreadable if truncated
+_SELF_DELIMITING = ("json", "python-call-list")  # a truncated call of these forms is unreadable
 
 
 def open_parser(tokenizer: "Tokenizer | None", schemas: Sequence[Mapping[str, Any]]) -> Any:
     """Returns a parser of one reply to a chat with these tools.
 
     Raises:
-        InvalidArgumentError: The tokenizer has no response template, or no chat template that fits.
+        InvalidArgumentError: The tokenizer has no response template, or a template of it fails.
     """
     backend: Any = getattr(tokenizer, "backend", None)
     name = getattr(tokenizer, "name", None)
@@ -38,7 +38,9 @@ def open_parser(tokenizer: "Tokenizer | None", schemas: Sequence[Mapping[str, An
         )
         return backend.get_response_parser(prefix=prompt, tools=tools)
     except Exception as error:  # a template is a program and can raise any exception
-        raise InvalidArgumentError(f"the templates of {name} do not fit: {error}") from error
+        raise InvalidArgumentError(
+            f"a template of {name} fails: {error}; use another tool_format, such as 'auto'"
+        ) from error
 
 
 def read_template(
@@ -47,18 +49,18 @@ def read_template(
     """Reads a reply by the tokenizer's response template.
 
     Raises:
-        FormatError: The reply does not fit the template, or a call in it is cut off.
+        FormatError: The reply does not fit the template, or a call in it is truncated.
     """
     parser = open_parser(tokenizer, schemas)
     try:
         parser.feed(text)
         message, events = parser.finalize()
-    except (ValueError, KeyError, TypeError) as problem:  # the parsers' exceptions
-        raise FormatError(str(problem)) from problem
+    except (ValueError, KeyError, TypeError) as error:  # the exceptions of transformers' parsers
+        raise FormatError(str(error)) from error
     fields = tokenizer.backend.response_template["fields"] if tokenizer else {}
     body = fields.get("tool_calls", {}).get("content", "text")
-    at_end = [event["field"] for event in events if event["type"] == "region_close"]
-    if "tool_calls" in at_end and body not in _SHOWS_ITS_END:
+    unclosed_fields = [event["field"] for event in events if event["type"] == "region_close"]
+    if "tool_calls" in unclosed_fields and body not in _SELF_DELIMITING:
         raise FormatError("the call is not closed by its mark; the reply seems cut off")
     calls = [replace(c, arguments=checked(dict(c.arguments))) for c in message_calls(message)]
     content, thinking = (str(message.get(key) or "").strip() for key in ("content", "thinking"))

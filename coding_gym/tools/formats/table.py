@@ -1,4 +1,4 @@
-"""The table of formats; a new family of models needs a row here and a row in the test.
+"""The table of formats; a new family of models needs a row here and in test_formats_table.py.
 
 If the marks of several rows match at one position, the first row is used.
 """
@@ -18,7 +18,7 @@ _CALL = '{"name": "TOOL_NAME", "arguments": {"ARGUMENT": "VALUE"}}'
 
 
 def _invoke(name: str, prefix: str, section: str) -> Format:
-    """Returns a row with the tags ``invoke`` and ``parameter``, and a tag around all calls."""
+    """Returns a row of the tags ``invoke`` and ``parameter``, whose names begin with ``prefix``."""
     tag = re.escape(prefix).replace("｜", "[｜|]") + " ?" * prefix.endswith("｜")
     return Format(
         name=name,
@@ -124,16 +124,16 @@ _TABLE: tuple[Format, ...] = (
         is_bare=True,
         example=_CALL.replace("arguments", "parameters"),
     ),
-    replace(  # and NanoAgent, in a list
+    replace(  # also NanoAgent, which writes a list of calls
         _list("hermes", "<tool_call>", "</tool_call>"), example=f"<tool_call>{_CALL}</tool_call>"
     ),
     _list("nemotron", "<TOOLCALL>", "</TOOLCALL>"),
-    replace(  # and Phi-4
+    replace(  # also Phi-4
         _list("granite", "<|tool_call|>", "<|/tool_call|>"),
         opens=r"<\|tool_call\|>|functools(?=\[)",
         example=f"<|tool_call|>[{_CALL}]",
     ),
-    _list("jamba", "<tool_calls>", "</tool_calls>"),  # and Hunyuan
+    _list("jamba", "<tool_calls>", "</tool_calls>"),  # also Hunyuan
     replace(
         _list("cohere", "<|START_ACTION|>", "<|END_ACTION|>"),
         example='<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "TOOL_NAME", "parameters": '

@@ -1,4 +1,4 @@
-"""The reader of calls in tags: a tag for each call and each argument, values as plain text.
+"""Reads calls in tags: a tag for each call and each argument, values as plain text.
 
 A value has the type in the tool's schema. In formats with values on separate lines, one line end on
 each side is part of the tags, as in the ``qwen3_coder`` parsers of vLLM and SGLang. OpenHands and
@@ -17,22 +17,22 @@ from coding_gym.tools.schemas import KnownTools, Schema
 
 
 def read_tags(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
-    """Reads the call with its tag at ``start``."""
-    opened = match_at(row.opens, text, start)
-    name = opened[1].strip() if opened else ""
-    if opened is None or not name:
+    """Reads the call whose opening tag is at ``start``."""
+    opening = match_at(row.opens, text, start)
+    name = opening[1].strip() if opening else ""
+    if opening is None or not name:
         raise FormatError.at("a tool's name is needed in the tag", text, start)
-    if match_at(r"\s*\{", text, opened.end()):
-        value, position = decode(text, opened.end())
+    if match_at(r"\s*\{", text, opening.end()):
+        value, position = decode(text, opening.end())
         call = named_call(name, value)
     else:
         schemas = tools.properties(tools.resolve(name))
-        arguments, position = _read_arguments(row, text, opened.end(), schemas)
+        arguments, position = _read_arguments(row, text, opening.end(), schemas)
         call = ToolCall(name, arguments)
-    closed = match_at(rf"\s*(?:{row.closes})", text, position)
-    if closed is None:
+    closing = match_at(rf"\s*(?:{row.closes})", text, position)
+    if closing is None:
         raise FormatError.at("the call is not closed by its tag", text, position)
-    return Piece([call], closed.end())
+    return Piece([call], closing.end())
 
 
 def _read_arguments(
@@ -40,8 +40,9 @@ def _read_arguments(
 ) -> tuple[dict[str, Any], int]:
     """Returns the arguments of a call, and the position after them.
 
-    A value ends at the first closing tag that is followed by another tag or the end of the text.
-    If a line of the value begins with the tag of another argument, the closing tag is missing.
+    A value ends at the first closing tag that precedes another argument, the closing tag of the
+    call, or the end of the text. If a line of the value begins with the tag of another argument,
+    the closing tag is missing.
     """
     following = rf"\s*+(?:{row.argument}|{row.closes}|\Z)"
     end = re.compile(rf"{row.argument_closes}(?={following})")
@@ -53,29 +54,29 @@ def _read_arguments(
             raise FormatError.at(
                 f"the argument name {key[:40]!r} is empty or used twice", text, position
             )
-        closed = end.search(text, tag.end())
-        value = text[tag.end() : closed.start() if closed else None]
-        tags_in_value = {other.strip() for other in line_tag.findall(value)}
-        if closed is None or not tags_in_value.isdisjoint(schemas):
+        closing = end.search(text, tag.end())
+        value = text[tag.end() : closing.start() if closing else None]
+        names_in_value = {name.strip() for name in line_tag.findall(value)}
+        if closing is None or not names_in_value.isdisjoint(schemas):
             raise FormatError(f"the value of {key[:40]!r} is not closed by its tag")
         if row.on_lines:
             value = value.removeprefix("\n").removesuffix("\n")
         arguments[key] = typed(value, schemas.get(key, {}))
-        position = closed.end()
+        position = closing.end()
     return arguments, position
 
 
 def read_block(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
     """Reads a fenced block of bash: a command, or only the name of a tool without arguments."""
-    opened = match_at(row.opens, text, start)
-    first = opened.end() if opened else start
-    closed = re.compile(rf"^{row.closes}", re.MULTILINE).search(text, first)
-    block = text[first : closed.start() if closed else None].removesuffix("\n")
-    if closed is None or "\n```" in f"\n{block}":
-        raise FormatError("the block is not closed by a line ```, or a line inside begins with it")
+    opening = match_at(row.opens, text, start)
+    first = opening.end() if opening else start
+    closing = re.compile(rf"^{row.closes}", re.MULTILINE).search(text, first)
+    block = text[first : closing.start() if closing else None].removesuffix("\n")
+    if closing is None or "\n```" in f"\n{block}":
+        raise FormatError("a block must end with a line ```, and no other line may begin with ```")
     shell = tools.shell()
     if shell is None:
         raise FormatError("none of the tools runs a shell command")
     if block.strip() in tools.nullary:
-        return Piece([ToolCall(block.strip())], closed.end())
-    return Piece([ToolCall(shell[0], {shell[1]: block})], closed.end())
+        return Piece([ToolCall(block.strip())], closing.end())
+    return Piece([ToolCall(shell[0], {shell[1]: block})], closing.end())

@@ -12,14 +12,14 @@ from coding_gym.tools.formats.table import row_of
 
 _OBJECT = '{"ARGUMENT": "VALUE"}'
 _STRING = '"{\\"ARGUMENT\\": \\"VALUE\\"}"'  # the object as a JSON string
-_BETWEEN = {"python": ", ", "gemma": ",", "tags": "\n"}
+_SEPARATORS = {"python": ", ", "gemma": ",", "tags": "\n"}
 _QUOTED = {"python": '"VALUE"', "gemma": '<|"|>VALUE<|"|>'}  # a string in the examples
 
 
 def write_call(call: ToolCall, tool_format: str) -> str:
     r"""Returns the text of a call in the form of the format's example in the table.
 
-    The text is not checked: in formats without quotes, a value can contain marks.
+    The text may be unreadable, because in formats without quotes a value can contain marks.
 
     Args:
         call: The call.
@@ -36,7 +36,8 @@ def write_call(call: ToolCall, tool_format: str) -> str:
     row = row_of(tool_format)
     if row.body == "template" or (row.body == "block" and len(call.arguments) > 1):
         raise InvalidArgumentError(
-            f"a call of {call.name!r} cannot be written in the format {row.name!r}"
+            f"the format {row.name!r} cannot express the call of {call.name!r} with "
+            f"{len(call.arguments)} arguments; use another format, such as 'hermes'"
         )
     if row.body == "block":
         (value,) = call.arguments.values() or (call.name,)
@@ -60,11 +61,11 @@ def _arguments(row: Format, arguments: Mapping[str, Any]) -> tuple[str, str]:
     else:
         old = f"ARGUMENT{'=' if row.body == 'python' else ':'}{quoted}"
     before, _, after = old.partition(quoted)
-    written = (
+    texts = (
         before.replace("ARGUMENT", name) + _value(row.body, value) + after
         for name, value in arguments.items()
     )
-    return old, _BETWEEN[row.body].join(written)
+    return old, _SEPARATORS[row.body].join(texts)
 
 
 def _value(body: str, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""An image with a project in it, and a task that names it."""
+"""An image that contains a project, and a task in this image."""
 
 from typing import Any
 
@@ -23,24 +23,24 @@ from coding_gym.workspace import Template, TemplateStore
 
 @pytest.fixture(scope="session")
 def layers(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    """A system with Python, pytest and git; a project installed from /testbed, with its history."""
-    place = tmp_path_factory.mktemp("project")
-    write_files(place, PROJECT)
-    run_git(place, "init", "-q")
-    run_git(place, "add", "-f", ".")
-    run_git(place, "commit", "-q", "-m", "the fix is in the future of this history")
-    write_files(place, BUILT)
-    (place / ".git" / "config").write_text(
+    """A layer with Python, pytest and git; a layer with an installed project and its history."""
+    source = tmp_path_factory.mktemp("project")
+    write_files(source, PROJECT)
+    run_git(source, "init", "-q")
+    run_git(source, "add", "-f", ".")
+    run_git(source, "commit", "-q", "-m", "the fix is in the future of this history")
+    write_files(source, BUILT)
+    (source / ".git" / "config").write_text(
         "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch /hacked\n"
     )
     project: list[Entry] = [
-        entry(f"testbed/{path.relative_to(place)}", path.read_bytes())
-        for path in place.rglob("*")
+        entry(f"testbed/{path.relative_to(source)}", path.read_bytes())
+        for path in source.rglob("*")
         if path.is_file()
     ]
     base = [*system(*GIT_PROGRAMS), symlink("usr/bin", "/bin"), *python_with_pytest()]
-    installed = entry(f"{SITE}/shapes.pth", "/testbed/src\n")
-    return [tar_of(base), tar_of([folder("testbed"), *project, installed])]
+    path_file = entry(f"{SITE}/shapes.pth", "/testbed/src\n")
+    return [tar_of(base), tar_of([folder("testbed"), *project, path_file])]
 
 
 @pytest.fixture(scope="session")

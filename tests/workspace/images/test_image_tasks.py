@@ -1,4 +1,4 @@
-"""Tasks in an image: its tree, its Python, its pytest; the rules are those of every other task."""
+"""Tasks in an image: the tree, Python and pytest of the image; grading as for all tasks."""
 
 import base64
 from pathlib import Path
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.slow
 def test_a_reverse_patch_applies_to_the_tree_of_an_image(
     store: TemplateStore, template: Template, make_image_task: MakeTask
 ) -> None:
-    in_image = PROJECT["src/shapes.py"]
-    base = {"src/shapes.py": in_image.replace("+", "-")}
-    back = Patch.between(base, {"src/shapes.py": in_image}).text
-    changed = store.get(make_image_task(reverse_patch=back))
-    assert changed.key != template.key
-    with open_sandbox(changed.spec) as opened:
-        assert opened.read_file("src/shapes.py").decode() == base["src/shapes.py"]
-        assert output(opened, "git status --short; git rev-list --all --count") == "1"
+    text = PROJECT["src/shapes.py"]
+    base = {"src/shapes.py": text.replace("+", "-")}
+    patch = Patch.between(base, {"src/shapes.py": text}).text
+    template_of_base = store.get(make_image_task(reverse_patch=patch))
+    assert template_of_base.key != template.key
+    with open_sandbox(template_of_base.spec) as sandbox:
+        assert sandbox.read_file("src/shapes.py").decode() == base["src/shapes.py"]
+        assert output(sandbox, "git status --short; git rev-list --all --count") == "1"
 
 
 def test_the_tree_has_the_tracked_files_of_the_image(sandbox: Sandbox, template: Template) -> None:
@@ -83,7 +83,7 @@ _HONEST = _new_file("a.py", "x = 1\n")
 
 
 @pytest.mark.parametrize(
-    ("path", "more"),
+    ("path", "hidden_patch"),
     [
         ("conftest.py", _new_file("conftest.py", "import os\nos._exit(0)\n", header=False)),
         ("tests/data.py", _new_file("tests/data.py", "x = 2\n", old="x", new="y")),
@@ -91,15 +91,15 @@ _HONEST = _new_file("a.py", "x = 1\n")
     ids=["behind the lines of another file", "under other prefixes"],
 )
 def test_a_forged_patch_cannot_hide_a_change(
-    make_image_task: MakeTask, template: Template, sandbox: Sandbox, path: str, more: str
+    make_image_task: MakeTask, template: Template, sandbox: Sandbox, path: str, hidden_patch: str
 ) -> None:
-    """Git applies a change that this package's parser does not see in the text."""
-    sandbox.write_file("/forged", base64.b64encode((_HONEST + more).encode()))
+    """Git applies a change that this package's parser does not find in the text."""
+    sandbox.write_file("/forged", base64.b64encode((_HONEST + hidden_patch).encode()))
     trick = "printf '#!/bin/bash\\ncat /forged\\n' > /bin/base64; echo x > any.py"
     assert sandbox.run(trick).ok
-    forged = diff(sandbox, template)
-    assert forged.text == _HONEST + more
-    verdict = grade(make_image_task(), template, forged)
+    forged_patch = diff(sandbox, template)
+    assert forged_patch.text == _HONEST + hidden_patch
+    verdict = grade(make_image_task(), template, forged_patch)
     assert verdict.dropped_paths == (path,)
     assert verdict.reason is GradeReason.TESTS_FAILED
 

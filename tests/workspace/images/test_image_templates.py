@@ -1,4 +1,4 @@
-"""Templates of tasks in an image: their base files, and errors of images that lack a program."""
+"""Templates of tasks in an image: their base files, and errors for unsuitable images."""
 
 import contextlib
 from pathlib import Path
@@ -19,16 +19,16 @@ pytestmark = pytest.mark.slow
 def test_ignore_files_select_the_base_without_git_history(
     store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes]
 ) -> None:
-    plain = tar_of(
+    layer = tar_of(
         entry(f"plain/{name}", text)
         for name, text in (PROJECT | BUILT).items()
         if name != "config.local"
     )
-    image = oci_layout(tmp_path / "image", [*layers, plain], Env=["PATH=/opt/python/bin:/bin"])
+    image = oci_layout(tmp_path / "image", [*layers, layer], Env=["PATH=/opt/python/bin:/bin"])
     template = store.get(make_image_task(image=str(image), image_path="/plain"))
     with open_sandbox(template.spec) as sandbox:
-        tracked = output(sandbox, "git ls-files").split()
-        assert tracked == [".gitignore", "notes.txt", "src/shapes.py", "tests/test_shapes.py"]
+        paths = output(sandbox, "git ls-files").split()
+        assert paths == [".gitignore", "notes.txt", "src/shapes.py", "tests/test_shapes.py"]
         assert output(sandbox, "cat src/native.so; git status --porcelain") == "machine code"
 
 
@@ -58,12 +58,12 @@ UNUSABLE: dict[str, tuple[dict[str, Any], list[Entry], str]] = {
 def test_an_image_unusable_for_a_task_is_refused(
     store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes], case: str
 ) -> None:
-    fields, more, named = UNUSABLE[case]
+    fields, entries, message = UNUSABLE[case]
     env = ["PATH=/opt/python/bin:/bin"]
-    image = oci_layout(tmp_path / "image", [*layers, tar_of(more)], Env=env)
+    image = oci_layout(tmp_path / "image", [*layers, tar_of(entries)], Env=env)
     task = make_image_task(**{"image": str(image)} | fields)
     kinds = (InvalidTaskError, TemplateError) if fields else TemplateError
-    with pytest.raises(kinds, match=named) as caught:
+    with pytest.raises(kinds, match=message) as caught:
         store.get(task)
     assert "\n" not in str(caught.value)
 

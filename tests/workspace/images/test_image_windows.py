@@ -1,4 +1,4 @@
-"""Runs that pull images while they play, and remove images that are no longer needed."""
+"""Runs that pull images when tasks need them, and remove images that no task needs any more."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -29,25 +29,25 @@ _UNGRADED = {"grading": "none"}
 def registry(tmp_path_factory: pytest.TempPathFactory, layers: list[bytes]) -> Iterator[Registry]:
     folder = tmp_path_factory.mktemp("registry")
     env = ["PATH=/opt/python/bin:/bin"]
-    with running_registry(folder) as running:
+    with running_registry(folder) as server:
         for number in range(_NUM_IMAGES):
-            own = tar_of([entry("number", f"{number}")])
-            layout = oci_layout(folder / f"layout{number}", [*layers, own], Env=env)
-            running.push(f"project:{number}", layout)
-        yield running
+            layer = tar_of([entry("number", f"{number}")])
+            layout = oci_layout(folder / f"layout{number}", [*layers, layer], Env=env)
+            server.push(f"project:{number}", layout)
+        yield server
 
 
 @pytest.fixture(scope="module")
 def cache() -> Iterator[Path]:
-    """A cache of these tests alone: other processes would miss the layers that they remove."""
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+    """A cache only for these tests, because they remove layers that other tests use."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
         Path(folder).chmod(0o755)
-        patched.setenv("XDG_CACHE_HOME", folder)
+        monkeypatch.setenv("XDG_CACHE_HOME", folder)
         yield Path(folder) / "coding_gym" / "layers"
 
 
 @pytest.fixture(autouse=True)
-def own_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def image_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
 
@@ -67,24 +67,24 @@ def _play(out: Path, tasks: list[Task], **options: Any) -> list[Trajectory]:
 def test_at_most_two_windows_of_images_are_on_disk(
     tmp_path: Path, cache: Path, tasks: list[Task], registry: Registry
 ) -> None:
-    fetch_image(tasks[0].image)  # this image stays
+    fetch_image(tasks[0].image)  # the run must not remove an image that it has not pulled
     before = {folder.name for folder in cache.glob("*/")}
-    held: list[int] = []
-    played: list[int] = []
+    image_counts: list[int] = []
+    task_numbers: list[int] = []
 
     def count(record: Trajectory) -> None:
-        played.append(int(record.task_id[-1]))
-        held.append(len(image_names()))
+        task_numbers.append(int(record.task_id[-1]))
+        image_counts.append(len(image_names()))
 
     options = {"attempts": 2, "concurrency": 4, "episode": _UNGRADED}
     records = _play(tmp_path / "run", tasks, on_done=count, **options)
     assert [record.error for record in records] == [""] * 2 * _NUM_IMAGES
-    assert max(held) <= 3
-    assert sorted(played) == [number for number in range(_NUM_IMAGES) for _ in range(2)]
+    assert max(image_counts) <= 3
+    assert sorted(task_numbers) == [number for number in range(_NUM_IMAGES) for _ in range(2)]
     assert image_names() == [tasks[0].image]
     blobs = {path.name for path in (image_folder() / ".blobs").glob("*/*")}
     assert blobs == {path.name for path in fetch_image(tasks[0].image).glob("blobs/*/*")}
-    # The layers of the remaining image: two that all images share, and its own.
+    # The layers of the remaining image: two shared by all images, and one of this image.
     assert len({folder.name for folder in cache.glob("*/")} - before) <= 3
 
 
@@ -98,7 +98,7 @@ def test_an_image_that_cannot_be_pulled_fails_only_its_task(
     monkeypatch.setattr(fetching, "_NUM_RETRIES", 0)
     missing = Task.from_row(tasks[0].to_row() | {"image": f"{registry.host}/none:1"})
     records = _play(tmp_path / "run", [missing, tasks[1]], episode=_UNGRADED)
-    classes = {(one.task_id, one.error_class) for one in records}
+    classes = {(record.task_id, record.error_class) for record in records}
     assert classes == {("shapes-0", "sandbox"), ("shapes-1", "")}
     assert image_names() == []
 
