@@ -70,7 +70,7 @@ def test_unknown_episodes_are_refused(runs: Path, tmp_path: Path) -> None:
     for arguments in (("nosuch",), (TASK, 7)):
         with pytest.raises(UnknownNameError):
             show(runs / "first", *arguments)
-    with pytest.raises(InvalidArgumentError, match="name one: coding-gym show"):
+    with pytest.raises(InvalidArgumentError, match="name a task: coding-gym show"):
         show(runs / "first")
     with pytest.raises(InvalidArgumentError):
         show(tmp_path, TASK)
