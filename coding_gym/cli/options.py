@@ -104,7 +104,7 @@ def parse_sandbox(text: str) -> str | dict[str, Any]:
 
 
 def parse_object(name: str, text: str | None) -> dict[str, Any]:
-    """Returns the settings in the text of option ``name``: JSON, or ``key=value`` pairs."""
+    """Returns the settings in an option's text: JSON or ``key=value,…``; {} if the text is None."""
     text = (text or "").strip()
     if text and not text.startswith("{"):
         pairs = [pair.partition("=") for pair in text.split(",")]

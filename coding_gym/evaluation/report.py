@@ -238,7 +238,7 @@ def _episodes(
         caveats.append(f"Not graded, and counted as not resolved: {counted(ungraded, 'attempt')}.")
     if unchallenged:
         caveats.append(
-            f"Resolved only by tests that were not negated ({Level.STRUCTURE}), so maybe forged: "
+            f"Resolved by tests that were not negated ({Level.STRUCTURE}), and possibly forged: "
             f"{counted(unchallenged, 'attempt')}."
         )
     return episodes

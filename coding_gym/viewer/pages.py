@@ -41,7 +41,7 @@ _Number = Annotated[int, Field(ge=0, le=2**31)]
 
 
 class Run:
-    """A run and its pages; each page has a method, which takes the parameters of the page.
+    """A run; a method named after each page returns the content of the page as JSON.
 
     Args:
         folder: The run's folder.

@@ -66,7 +66,7 @@ def make_app(runs: Runs) -> Any:
 
     def find_run(run_id: str) -> Run:
         if run_id not in runs.by_id:
-            raise UnknownNameError(f"there is no run {run_id!r:.100}")
+            raise UnknownNameError(f"the viewer has no run {run_id!r:.100}")
         return runs.by_id[run_id]
 
     app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
