@@ -6,7 +6,7 @@ import logging
 import platform
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -113,9 +113,7 @@ def evaluate(
     if isinstance(tasks, Mapping):
         tasks = {"source": BUNDLED, **tasks}
     if resume and (episode is not None or seed is not None):
-        raise InvalidArgumentError(
-            "a resumed run takes episode and seed from its config.json; remove these arguments"
-        )
+        raise InvalidArgumentError("resume takes episode and seed from config.json; omit both")
     with ExitStack() as stack:
         if resume:
             stack.enter_context(RunFolder.open(out).writer())
@@ -136,28 +134,35 @@ def evaluate(
             **config["bounds"],
         )
         folder.save_config()  # a resumed run can change attempts, bounds and versions
-        outcomes, done = list(folder.outcomes()), folder.keys()
-        for outcome in outcomes:  # errors count, too
-            runner.usage.cost += outcome.cost or 0.0
-            runner.usage.tokens += outcome.tokens
-        attempts = config["attempts"]
-        planned = [(task, attempt) for attempt in range(attempts) for task in episode_config.tasks]
-        pending = [(task, n) for task, n in planned if (task.task_id, n) not in done]
-        on_start(runner, len(planned), outcomes)
-        windows = None
-        if images_window is not None:
-            backend, is_over = episode_config.sandbox.name, lambda: bool(runner.stop_reason)
-            windows = ImageWindows(pending, images_window, backend, is_over)
-            stack.callback(windows.close)
-
-        def record(trajectory: Trajectory) -> None:
-            folder.add(trajectory)
-            on_done(trajectory)
-            if windows:
-                windows.finish(trajectory.task_id)
-
-        run_in_thread(runner.run(windows or pending, record), on_interrupt=runner.interrupt)
+        _play(folder, runner, images_window, on_start, on_done)
     return folder
+
+
+def _play(
+    folder: RunFolder, runner: Runner, images_window: int | None, on_start: Any, on_done: Any
+) -> None:
+    """Plays and records the attempts that have no verdict."""
+    outcomes, done = list(folder.outcomes()), folder.keys()
+    for outcome in outcomes:  # errors count, too
+        runner.usage.cost += outcome.cost or 0.0
+        runner.usage.tokens += outcome.tokens
+    attempts = range(folder.config["attempts"])
+    planned = [(task, attempt) for attempt in attempts for task in runner.config.tasks]
+    pending = [(task, n) for task, n in planned if (task.task_id, n) not in done]
+    on_start(runner, len(planned), outcomes)
+    windows = None
+    if images_window is not None:
+        backend, is_over = runner.config.sandbox.name, lambda: bool(runner.stop_reason)
+        windows = ImageWindows(pending, images_window, backend, is_over)
+
+    def record(trajectory: Trajectory) -> None:
+        folder.add(trajectory)
+        on_done(trajectory)
+        if windows:
+            windows.finish(trajectory.task_id)
+
+    with closing(windows) if windows else nullcontext():
+        run_in_thread(runner.run(windows or pending, record), on_interrupt=runner.interrupt)
 
 
 def _bounds(**bounds: float | None) -> dict[str, Any]:
