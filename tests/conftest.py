@@ -1,4 +1,4 @@
-"""One cache for the whole run, and a small task."""
+"""Fixtures of all tests: the cache of the test run, the tiny task and its environments."""
 
 import runpy
 import shutil
@@ -26,7 +26,7 @@ _EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes a folder that all workers of the run share."""
+    """Creates the folder that all workers of the test run share."""
     existing = getattr(config, "workerinput", {}).get("shared_folder")
     folder = Path(existing or tempfile.mkdtemp(prefix="coding-gym-tests-"))
     config.stash[_SHARED] = folder
@@ -36,13 +36,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Names the shared folder to a worker of pytest-xdist."""
+    """Passes the path of the shared folder to a worker of pytest-xdist."""
     node.workerinput["shared_folder"] = str(node.config.stash[_SHARED])
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Keeps templates out of the user's cache; the workers of one run share them."""
+    """Sets the cache to the shared folder, so that tests do not change the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(pytestconfig.stash[_SHARED] / "cache"))
         yield
@@ -50,45 +50,45 @@ def own_cache(pytestconfig: pytest.Config) -> Iterator[None]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 5 MiB."""
+    """A folder on a file system of 5 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=5m", "none", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("only root can mount a small disk")
-    stop_zygotes()  # they see the mounts of their start
+    stop_zygotes()  # zygotes have the mounts of their start time
     yield folder
     stop_zygotes()
-    subprocess.run(["umount", "-l", str(folder)], check=True)  # noqa: S607 - anywhere
+    subprocess.run(["umount", "-l", str(folder)], check=True)  # noqa: S607 - the path of umount varies
 
 
 @pytest.fixture
 def tiny_row() -> dict[str, Any]:
-    """A task row with inline files: ``area`` adds where it should multiply."""
+    """The row of the tiny task, with inline files: ``area`` adds instead of multiplying."""
     return deepcopy(TINY_ROW)
 
 
 @pytest.fixture
 def rows(tiny_row: dict[str, Any], tmp_path: Path) -> Path:
-    """A file with that row."""
+    """A JSONL file with the row of the tiny task."""
     return write_rows(tmp_path / "rows.jsonl", tiny_row)
 
 
 @pytest.fixture
 def closing() -> Iterator[Closing]:
-    """Returns a function that returns its argument and closes it after the test."""
+    """A function that returns its argument, and closes the argument after the test."""
     with ExitStack() as stack:
 
-        def close_later(each: Any) -> Any:
-            stack.callback(each.close)
-            return each
+        def close_later(resource: Any) -> Any:
+            stack.callback(resource.close)
+            return resource
 
         yield close_later
 
 
 @pytest.fixture
 def make_env(tiny_row: dict[str, Any], closing: Closing) -> MakeEnv:
-    """Makes envs of the tiny task, or of the tasks that it is called with."""
+    """A function that returns an env of the tiny task, or of its argument ``tasks``."""
 
     def make(**arguments: Any) -> CodingRepairEnv:
         env: CodingRepairEnv = closing(CodingRepairEnv(**{"tasks": [tiny_row]} | arguments))
@@ -101,7 +101,7 @@ def make_env(tiny_row: dict[str, Any], closing: Closing) -> MakeEnv:
 def run_example(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Callable[..., list[str]]:
-    """Runs a script of the examples in this process; returns the lines that it prints."""
+    """A function that runs an example script in this process and returns the printed lines."""
 
     def run(name: str, *options: str) -> list[str]:
         script = _EXAMPLES / name

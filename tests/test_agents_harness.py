@@ -1,4 +1,4 @@
-"""Harnesses run in the sandbox, reach only the model, and are graded; the model is a script."""
+"""Harnesses run in the sandbox, connect only to the model, and are graded."""
 
 import json
 import tempfile
@@ -56,12 +56,12 @@ def shell(arguments):
     return done.stdout + done.stderr
 
 def unread(content):
-    leaving = socket.create_connection(("127.0.0.1", 8765))
+    connection = socket.create_connection(("127.0.0.1", 8765))
     body = json.dumps({"messages": [{"role": "user", "content": content}]})
     lines = ["POST /v1/chat/completions HTTP/1.1", "Authorization: Bearer " + KEY]
     text = "\\r\\n".join([*lines, f"Content-Length: {len(body)}", "", body])
-    leaving.sendall(text.encode())
-    return leaving
+    connection.sendall(text.encode())
+    return connection
 """
 CHAT_LOOP = """
 tools = [{"type": "function", "function": TOOL}]
@@ -111,7 +111,7 @@ def scripted(*replies: Body) -> ChatServer:
 
 
 def repairing() -> ChatServer:
-    """Serves a repair in two replies; the second prompt continues the first."""
+    """Returns a server that repairs in two replies; the second prompt continues the first."""
     return scripted(
         message(calls={"shell": {"cmd": FIX}}, ids=([1, 2], [3, 4])),
         message("Done.", ids=([1, 2, 3, 4, 5], [6, 7, 8])),
@@ -147,15 +147,15 @@ def play(
 
 @pytest.fixture
 def sockets(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Returns the sockets of all endpoints of the test, as they are made."""
+    """The paths of the sockets of all endpoints that the test creates."""
     paths: list[Path] = []
     start = CaptureEndpoint.__init__
 
-    def noting(endpoint: CaptureEndpoint, *arguments: Any) -> None:
+    def record_path(endpoint: CaptureEndpoint, *arguments: Any) -> None:
         start(endpoint, *arguments)
         paths.append(endpoint.path)
 
-    monkeypatch.setattr(CaptureEndpoint, "__init__", noting)
+    monkeypatch.setattr(CaptureEndpoint, "__init__", record_path)
     return paths
 
 
@@ -176,10 +176,10 @@ def test_ids_of_a_harness_become_one_sample(loop: str, tiny_row: Any, tmp_path: 
         }
     ]
     (result,) = record.turns[0].results
-    assert (result.content, result.ok) == ("", None)  # the harness ran it: the outcome is unknown
+    assert (result.content, result.ok) == ("", None)  # the harness reports no outcome
     shell = [name for name in episode_metrics(record) if name.endswith("_shell")]
     assert shell == ["tool_calls_shell"]
-    assert [each["role"] for each in record.messages] == ["user", "assistant", "tool", "assistant"]
+    assert [item["role"] for item in record.messages] == ["user", "assistant", "tool", "assistant"]
     assert [request["temperature"] for request in server.requests] == [0.7, 0.7]
     assert record.tools[0]["function"]["name"] == "shell"
     assert server.requests[1]["return_token_ids"] is True
@@ -206,12 +206,12 @@ def test_temporary_folder_may_have_a_long_path(
 
 def test_eval_plays_the_example_of_the_documentation(tiny_row: Any, tmp_path: Path) -> None:
     page = Path(__file__).parents[1].joinpath("docs/evaluation.md").read_text(encoding="utf-8")
-    rows, own, out = tmp_path / "rows.jsonl", tmp_path / "own.toml", tmp_path / "run"
+    rows, preset, out = tmp_path / "rows.jsonl", tmp_path / "own.toml", tmp_path / "run"
     rows.write_text(json.dumps(tiny_row), encoding="utf-8")
-    own.write_text(page.partition("```toml\n")[2].partition("```\n")[0], encoding="utf-8")
+    preset.write_text(page.partition("```toml\n")[2].partition("```\n")[0], encoding="utf-8")
     with scripted(message(FIX)) as server:
         options = ("--model", "tiny", "--base-url", server.base_url, "--tasks", rows, "--out", out)
-        run_command("eval", "--harness", own, *options)
+        run_command("eval", "--harness", preset, *options)
     assert f"| {tiny_row['instance_id']} | 1/1 |" in run_command("report", out)
 
 
@@ -228,9 +228,9 @@ CHAT.append(chat(CHAT))
         message("Three.", ids=([1, 2, 3], [4])),
     )
     (record,) = play(code, server, tiny_row, tmp_path / "run")
-    samples = [(one["prompt_ids"], one["completion_ids"]) for one in segments(record)]
+    samples = [(sample["prompt_ids"], sample["completion_ids"]) for sample in segments(record)]
     assert samples == [([1], [2, 3, 4]), ([9], [5])]
-    contents = [each["content"] for each in record.messages]
+    contents = [message["content"] for message in record.messages]
     assert contents[1:] == ["One.", "A summary.", "Two.", "Go on.", "Three."]
     turns = with_thoughts(record)
     assert [thought for _, thought, _ in turns[:3]] == ["One.", "Two.", "Three."]
@@ -250,14 +250,14 @@ chat(CHAT)
     server = scripted(message(calls={"shell": {"cmd": "ls"}}), message("Done."))
     (record,) = play(code, server, tiny_row, tmp_path / "run")
     assert [len(turn.results) for turn in record.turns[:2]] == [1, 0]
-    assert [each["role"] for each in record.messages[1:]] == ["assistant", "tool", "assistant"]
+    assert [item["role"] for item in record.messages[1:]] == ["assistant", "tool", "assistant"]
 
 
 @pytest.mark.parametrize(
     ("limits", "num_calls"),
     [
         ({"max_turns": 2}, 2),
-        ({"max_tokens": 40}, 4),  # the last prompt and its reply
+        ({"max_tokens": 40}, 4),  # tokens of the last prompt and reply
         ({"max_tokens": 40, "reserve_tokens": 25}, 1),
         ({"max_tool_calls": 3}, 2),
         ({"max_cost": 3, "input_price": 1e5, "output_price": 2e5}, 2),
@@ -328,8 +328,8 @@ chat(CHAT)
     with pytest.MonkeyPatch.context() as patch, server:
         patch.setenv("OPENAI_API_KEY", "SECRET-of-the-host")
         port = server.base_url.split(":")[2].split("/")[0]
-        own = harness(code.replace("HOST_PORT", port))
-        player = HarnessPlayer(own, ChatAgent(OpenAIClient(server.base_url), "tiny"))
+        program = harness(code.replace("HOST_PORT", port))
+        player = HarnessPlayer(program, ChatAgent(OpenAIClient(server.base_url), "tiny"))
         folder = evaluate(tmp_path / "run", player, tasks=[tiny_row])
     (record,) = [*folder.trajectories(), *folder.errors()]
     assert (record.error, record.stop_reason) == ("", "submitted")
@@ -356,18 +356,18 @@ def test_malformed_requests_cost_no_turn_and_no_verdict(tiny_row: Any, tmp_path:
     code = """
 picture = {"type": "image_url", "image_url": {"url": "http://192.0.2.1"}}
 chat(CHAT)
-for wrong in (
+for body in (
     {"messages": [{}]},
     {"messages": [{"role": "user", "content": [picture]}]},
     {"messages": CHAT, "tools": [{"type": "web_search"}]},
     {"messages": CHAT, "max_tokens": -5},
     {"messages": CHAT, "stop": ["refused by the server"]},
 ):
-    assert ask("/chat/completions", wrong)[0] == 400
+    assert ask("/chat/completions", body)[0] == 400
 chat(CHAT)
 """
-    no = Answer({"error": {"message": "no stop here"}}, 422)
-    server = ChatServer(lambda body: no if "stop" in body else Answer(message("Hm.")))
+    refusal = Answer({"error": {"message": "no stop here"}}, 422)
+    server = ChatServer(lambda body: refusal if "stop" in body else Answer(message("Hm.")))
     (record,) = play(code, server, tiny_row, tmp_path / "run")
     assert (record.error, record.stop_reason) == ("", "submitted")
     assert (record.usage["model_calls"], len(server.requests)) == (2, 3)
@@ -396,7 +396,7 @@ def test_abandoned_requests_are_charged_turns_without_a_record(
 import time
 with unread('late'):
     time.sleep(1)
-    unread('late').close()  # it waits for the first one, and is never sent
+    unread('late').close()  # waits for the first request, and is never sent
 while chat(CHAT) != 401:
     pass
 """
@@ -527,22 +527,22 @@ def test_harness_file_with_a_wrong_value_is_refused(
 def test_installation_is_reported_cached_and_excluded_from_the_duration(
     tiny_row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock, late = time.perf_counter, [0.0]
+    clock, delay_s = time.perf_counter, [0.0]
 
     def commands(*_: Any) -> list[str]:
-        late[0] += 1000
+        delay_s[0] += 1000
         return ["true"]
 
-    monkeypatch.setattr(time, "perf_counter", lambda: clock() + late[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + delay_s[0])
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("coding_gym.agents.harness._install_commands", commands)
-    own = replace(harness("chat(CHAT)"), npm=("own@1.0.0",))
+    program = replace(harness("chat(CHAT)"), npm=("own@1.0.0",))
     with scripted(message("Done.")) as server:
-        player = HarnessPlayer(own, ChatAgent(OpenAIClient(server.base_url), "tiny"))
+        player = HarnessPlayer(program, ChatAgent(OpenAIClient(server.base_url), "tiny"))
         (record,) = evaluate(tmp_path / "run", player, tasks=[tiny_row]).trajectories()
     assert "own@1.0.0" in caplog.text
     assert 0 < record.duration_s < 1000
-    layer = with_layer(own, BACKEND, SandboxSpec()).mounts[-1].source
-    assert late == [1000]
+    layer = with_layer(program, BACKEND, SandboxSpec()).mounts[-1].source
+    assert delay_s == [1000]
     (entry,) = (e for e in clear_cache(tmp_path / "coding_gym") if e.name.startswith("harnesses/"))
     assert (entry.path, layer.exists()) == (layer.parent, False)

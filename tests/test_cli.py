@@ -1,4 +1,4 @@
-"""The command as a user runs it."""
+"""The command ``coding-gym`` as users run it: output, errors and exit codes."""
 
 import json
 import signal
@@ -21,13 +21,13 @@ from coding_gym.rollout import RunFolder
 
 
 def test_tasks_are_listed_and_shown() -> None:
-    listed = run_command("tasks", "list")
-    assert listed.splitlines()[0].split() == ["task", "repo", "split", "difficulty", "F2P", "P2P"]
-    assert listed.splitlines()[-1] == f"{len(load_tasks('bundled'))} tasks"
-    task_id = listed.splitlines()[1].split()[0]
-    shown = run_command("tasks", "show", task_id)
-    assert task_id in shown
-    assert "diff --git" not in shown
+    listing = run_command("tasks", "list")
+    assert listing.splitlines()[0].split() == ["task", "repo", "split", "difficulty", "F2P", "P2P"]
+    assert listing.splitlines()[-1] == f"{len(load_tasks('bundled'))} tasks"
+    task_id = listing.splitlines()[1].split()[0]
+    text = run_command("tasks", "show", task_id)
+    assert task_id in text
+    assert "diff --git" not in text
     assert "diff --git" in run_command("tasks", "show", task_id, "--gold")
 
 
@@ -67,9 +67,9 @@ def test_control_characters_of_tasks_are_removed(tiny_row: dict[str, Any], tmp_p
 
 
 def test_exported_tasks_can_be_played(rows: Path, tmp_path: Path) -> None:
-    prepared, run_folder = tmp_path / "prepared.jsonl", tmp_path / "run"
-    run_command("tasks", "export", "--out", str(prepared), "--tasks", rows)
-    run_command("eval", "--tasks", str(prepared), "--agent", "gold", "--out", run_folder)
+    exported, run_folder = tmp_path / "exported.jsonl", tmp_path / "run"
+    run_command("tasks", "export", "--out", str(exported), "--tasks", rows)
+    run_command("eval", "--tasks", str(exported), "--agent", "gold", "--out", run_folder)
     (record,) = RunFolder.open(run_folder).trajectories()
     assert record.resolved
 
@@ -87,9 +87,9 @@ def test_a_file_gets_lines_of_progress_between_results(
 
 def test_doctor_exits_with_1_without_an_isolating_sandbox() -> None:
     script = "import sys\nsys.argv[1:] = ['doctor']\nfrom coding_gym.cli.app import main\nmain()"
-    done = run_on(NO_UNSHARE + NO_LANDLOCK, script)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "namespace" in done.stdout
+    process = run_on(NO_UNSHARE + NO_LANDLOCK, script)
+    assert process.returncode == 1, process.stdout + process.stderr
+    assert "namespace" in process.stdout
 
 
 EVAL = ["eval", "--out", "/proc/nowhere/run"]
@@ -121,12 +121,12 @@ def test_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: str)
 
 
 def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def interrupted(*_: object, **__: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("coding_gym.cli.validate.validate_tasks", interrupted)
+    monkeypatch.setattr("coding_gym.cli.validate.validate_tasks", interrupt)
     out = tmp_path / "reports.jsonl"
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as "&" in a script does
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as for "command &" in a shell script
     try:
         assert str(out) in run_command("validate", "--out", out, code=130)
     finally:
@@ -134,19 +134,19 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_every_option_is_explained_and_spelt_one_way() -> None:
-    spelt = defaultdict[str, set[tuple[str, ...]]](set)
+    spellings = defaultdict[str, set[tuple[str, ...]]](set)
     for command in commands(get_command(app)):
         for option in command.params:
             assert option.help, (command.name, option.name)
             for name in option.opts if option.param_type_name == "option" else ():
-                spelt[name].add((*option.opts, *option.secondary_opts))
-    assert {name: ways for name, ways in spelt.items() if len(ways) > 1} == {}
+                spellings[name].add((*option.opts, *option.secondary_opts))
+    assert {name: forms for name, forms in spellings.items() if len(forms) > 1} == {}
 
 
 def commands(command: Any) -> Iterator[Any]:
     yield command
-    for one in getattr(command, "commands", {}).values():
-        yield from commands(one)
+    for child in getattr(command, "commands", {}).values():
+        yield from commands(child)
 
 
 def test_the_demo_displays_no_encoded_patch_and_ends_with_counts(

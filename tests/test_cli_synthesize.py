@@ -1,4 +1,4 @@
-"""``coding-gym tasks synthesize``: arguments are checked first, and output is whole or absent."""
+"""``coding-gym tasks synthesize`` checks arguments first and leaves no partial output."""
 
 import dataclasses
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def out(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def unfetched(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "copy_project", raising(AssertionError("something was copied")))
 
 
@@ -44,7 +44,7 @@ def run(*arguments: str | Path) -> Result:
 
 
 def stopping(monkeypatch: pytest.MonkeyPatch, failure: Any, num_tasks: int) -> None:
-    """Lets the insertion of bugs report some tasks, then fail; all steps before it are real."""
+    """Replaces the insertion of bugs: it reports ``num_tasks`` tasks, then raises ``failure``."""
 
     def synthesize(project: Project, *_: Any, on_progress: Any, **__: Any) -> None:
         task = project.task("shop__one")
@@ -56,22 +56,22 @@ def stopping(monkeypatch: pytest.MonkeyPatch, failure: Any, num_tasks: int) -> N
     monkeypatch.setattr(command, "synthesize", synthesize)
 
 
-@pytest.mark.usefixtures("unfetched")
+@pytest.mark.usefixtures("no_copy")
 def test_existing_files_and_folders_are_refused(repo: Path, tmp_path: Path) -> None:
     out = tmp_path / "tasks.jsonl"
     out.write_text("mine\n")
-    for place in (out, out / "tasks.jsonl", tmp_path):
-        refused = run("--repo", repo, "--out", place).exception
-        assert isinstance(refused, InvalidArgumentError)
-        assert str(place) in str(refused)
+    for path in (out, out / "tasks.jsonl", tmp_path):
+        problem = run("--repo", repo, "--out", path).exception
+        assert isinstance(problem, InvalidArgumentError)
+        assert str(path) in str(problem)
     assert out.read_text() == "mine\n"
 
 
-@pytest.mark.usefixtures("unfetched")
+@pytest.mark.usefixtures("no_copy")
 def test_unknown_operator_is_refused(repo: Path) -> None:
-    refused = run("--repo", repo, "--operator", "comparisons").exception
-    assert isinstance(refused, UnknownNameError)
-    assert "comparison" in str(refused)
+    problem = run("--repo", repo, "--operator", "comparisons").exception
+    assert isinstance(problem, UnknownNameError)
+    assert "comparison" in str(problem)
 
 
 DROPPED = [("1a2b3c4 Fix area", "a merge"), ("5d6e7f8", "a\nb"), *[("a.py:3 loop", "equal")] * 21]

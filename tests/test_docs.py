@@ -1,6 +1,6 @@
-"""The documentation is true: its Python runs; options, files and tests that it names exist.
+"""Checks the documentation: Python code runs; named options, files and tests exist.
 
-Blocks of ``python`` run alone. Blocks of ``py`` need what `NEEDS` has for their section.
+Blocks of ``python`` run alone. Blocks of ``py`` run with the entry of their section in `NEEDS`.
 """
 
 import ast
@@ -55,13 +55,13 @@ headers = {"Authorization": "Bearer " + sys.argv[2]}
 urllib.request.urlopen(urllib.request.Request(sys.argv[1], body, headers))
 '''
 command = "python3 ~/a.py {base_url}/chat/completions {api_key} {problem}"
-own = Harness(name="own", command=command, files={"a.py": code})
+harness = Harness(name="own", command=command, files={"a.py": code})
 train = print
 """
-_OWN = "HarnessPlayer(own, ChatAgent(client, 'my-model')), tasks=load_tasks(limit=1)"
+_OWN = "HarnessPlayer(harness, ChatAgent(client, 'my-model')), tasks=load_tasks(limit=1)"
 _FEW = ('player, tasks="bundled"', _OWN)
 _TRAINED = "assert model.num_timesteps >= 8; env.close()"
-# By section: the package that it needs, code before it, a text and its replacement, code after it.
+# By section: the required package, code to run before, a (text, replacement), code to run after.
 NEEDS = {
     "README Train": ("trl", _NO_TRAINING, _TRAIN, ""),
     "your-own-tasks 3.": ("", _FIXED_TASK, None, "test_half_a_cent_is_rounded_up()"),
@@ -81,32 +81,32 @@ NEEDS = {
 
 
 def sections(language: str) -> dict[str, str]:
-    """Returns the blocks of a language, joined for each section: its page and its first word."""
-    found: dict[str, str] = {}
+    """Returns the joined code blocks of a language by section, "PAGE FIRST-WORD-OF-HEADING"."""
+    blocks: dict[str, str] = {}
     for page in PAGES:
         name = ""
         pattern = rf"(?ms)^#+ (\S+)[^\n]*$|^```{language}\n(.*?)^```"
         for heading, code in re.findall(pattern, page.read_text(encoding="utf-8")):
             name = f"{page.stem} {heading}" if heading else name
             if code:
-                found[name] = found.get(name, "") + code
-    return found
+                blocks[name] = blocks.get(name, "") + code
+    return blocks
 
 
 ALONE, NEEDY = sections("python"), sections("py")
 
 
 def run(code: str, folder: Path) -> str:
-    """Runs code in a process of its own, in a folder; returns its output."""
+    """Runs code in a new Python process in a folder; returns its output."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     variables = {"PATH": path, "PYTHONPATH": str(ROOT / "examples"), "OPENAI_API_KEY": "none"}
     quiet = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "TRL_EXPERIMENTAL_SILENCE": "1"}
     command, env = [sys.executable, "-c", code], os.environ | variables | quiet
-    ended = subprocess.run(
+    process = subprocess.run(
         command, cwd=folder, env=env, capture_output=True, text=True, timeout=280
     )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def test_the_readme_solves_a_task(tmp_path: Path) -> None:
@@ -117,8 +117,8 @@ def test_the_readme_solves_a_task(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", sorted({name.split()[0] for name in ALONE} - {"README"}))
 def test_blocks_of_a_page_run_alone(page: str, tmp_path: Path) -> None:
     blocks = {name: code for name, code in ALONE.items() if name.split()[0] == page}
-    alone = '{"__name__": "__main__"}'  # a namespace for each, in one process
-    lines = [f"exec(compile({code!r}, {name!r}, 'exec'), {alone})" for name, code in blocks.items()]
+    globals_ = '{"__name__": "__main__"}'  # a new dict for each block
+    lines = [f"exec(compile({code!r}, {n!r}, 'exec'), {globals_})" for n, code in blocks.items()]
     run("\n".join(lines), tmp_path)
 
 
@@ -130,13 +130,13 @@ def _marked(name: str) -> Any:
 def test_blocks_run_with_their_needs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package, before, replaced, after = NEEDS[name]
+    package, before, replacement, after = NEEDS[name]
     if package and importlib.util.find_spec(package) is None:
         pytest.skip(f"{name} needs {package}")
     code = NEEDY[name]
-    if replaced:
-        assert replaced[0] in code
-        code = code.replace(*replaced)
+    if replacement:
+        assert replacement[0] in code
+        code = code.replace(*replacement)
     if package == "trl":
         monkeypatch.syspath_prepend(str(ROOT / "tests/extras"))
         from tiny_qwen import build_model, train_tokenizer
@@ -150,7 +150,7 @@ def test_blocks_run_with_their_needs(
 
 
 def unknown_options(text: str) -> list[str]:
-    """Returns the options that commands in a text have and `coding-gym` lacks."""
+    """Returns the options of commands in a text that `coding-gym` does not have."""
     unknown = []
     for line in re.findall(r"(?m)(?:^\$ |`|^ +)(coding-gym [^#`\n]*)", text):
         _, *words = shlex.split(line)
@@ -170,7 +170,7 @@ def test_links_and_options_of_commands_exist(page: Path) -> None:
         target = page.parent / name
         assert target.exists(), name
         headings = re.findall(r"(?m)^#+ (.+)$", target.read_text("utf-8") if anchor else "")
-        slugs = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+        slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
         assert not anchor or anchor in slugs, (name, anchor)
     assert unknown_options(text.replace("\\\n", " ")) == []
 
@@ -193,6 +193,6 @@ def test_tests_of_promises_exist() -> None:
     for page in (ROOT / "docs/threat-model.md", ROOT / "CONTRIBUTING.md"):
         for path, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text("utf-8")):
             tree = ast.parse((ROOT / path).read_text("utf-8") if (ROOT / path).exists() else "")
-            if name not in [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]:
+            if name not in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]:
                 missing.append(f"{page.name}: {path}::{name}")
     assert missing == []

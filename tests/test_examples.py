@@ -1,4 +1,4 @@
-"""Examples without a trainer, and the files for clusters."""
+"""The examples that need no trainer, and the files for clusters."""
 
 import json
 import os
@@ -31,9 +31,9 @@ PATH = "cronwise/expression.py"
 
 @pytest.fixture
 def predict(run_example: Callable[..., list[str]], tmp_path: Path) -> Callable[[str], Any]:
-    """Returns the prediction that the example makes of a reply, and the request."""
+    """A function that returns the example's prediction for a reply, and the request."""
 
-    def made(reply: str) -> tuple[str, dict[str, Any]]:
+    def prediction_of(reply: str) -> tuple[str, dict[str, Any]]:
         out = tmp_path / "preds.jsonl"
         with ChatServer(lambda _: Answer(message(reply))) as server:
             options = ["--model", "tiny", "--base-url", server.base_url, "--task", TASK.task_id]
@@ -42,7 +42,7 @@ def predict(run_example: Callable[..., list[str]], tmp_path: Path) -> Callable[[
         (line,) = out.read_text().splitlines()
         return json.loads(line)["model_patch"], request
 
-    return made
+    return prediction_of
 
 
 @pytest.mark.slow
@@ -76,7 +76,7 @@ def test_partial_rollouts_keep_the_version_of_each_turn(
 
 CLUSTER = Path(__file__).parents[1] / "examples" / "cluster"
 
-# Two nodes that are this machine; the real `srun` takes options of these names.
+# Both nodes are this machine; `srun` ignores its options.
 SRUN = """#!/bin/bash
 while [[ $1 == --* ]]; do shift; done
 exec "$@"
@@ -119,6 +119,6 @@ def test_slurm_job_plays_a_run_on_its_nodes(tmp_path: Path) -> None:
     try:
         code = job.wait(timeout=400)
     finally:
-        os.killpg(job.pid, signal.SIGTERM)  # Slurm ends the steps of a job with it
+        os.killpg(job.pid, signal.SIGTERM)  # Slurm also ends the steps of a job
     assert code == 0, (tmp_path / "log").read_text()
     assert len(list((out / "attempts").iterdir())) == 2

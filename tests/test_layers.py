@@ -9,14 +9,14 @@ import coding_gym
 PACKAGE = Path(coding_gym.__file__).parent
 
 VALUES = ["task", "patch", "action", "calls", "grade"]
-# Modules that these need.
+# Modules that the values import.
 VALUES += ["json_record", "addresses", "arguments", "optional", "task_row", "syntax", "source_text"]
 VALUES += ["process_cache"]
 
 LAYERS: dict[str, float] = {
     "errors": -1,
     **dict.fromkeys(VALUES, 0),
-    "host": 0.5,  # reads facts about the machine; the values know none
+    "host": 0.5,  # reads properties of the machine, which the values must not use
     **dict.fromkeys(["sandbox", "text"], 1),
     **dict.fromkeys(["workspace", "tools", "trajectory"], 2),
     **dict.fromkeys(["grading", "rewards"], 3),
@@ -30,7 +30,7 @@ LAYERS: dict[str, float] = {
     **dict.fromkeys(["adapters", "viewer"], 10),
     "cli": 11,
 }
-EXEMPT = {"__init__"}  # it exports the public names
+EXEMPT = {"__init__"}  # exports the public names
 
 
 def modules() -> Iterator[tuple[Path, str]]:
@@ -62,11 +62,11 @@ def may_import(package: str, other: str) -> bool:
 
 
 def test_packages_import_only_from_lower_numbered_layers() -> None:
-    wrong = [
+    violations = [
         f"{path.relative_to(PACKAGE)} imports {other}"
         for path, package in modules()
         if package not in EXEMPT
         for other in imported_packages(path)
         if other != package and not may_import(package, other)
     ]
-    assert wrong == []
+    assert violations == []

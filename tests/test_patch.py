@@ -18,7 +18,7 @@ AFTER = {
 
 
 def changed(rng: random.Random) -> tuple[str, str]:
-    """A text before and after random edits."""
+    """Returns a random text, and the text after random edits."""
     lines = [rng.choice(["a", "b", "", " c"]) + "\n" for _ in range(rng.randrange(30))]
     after = [line for line in lines if rng.random() > 0.2]
     for _ in range(rng.randrange(4)):
@@ -36,16 +36,16 @@ def test_git_applies_and_reverses_a_diff(tmp_path: Path) -> None:
         if change.old_path and change.new_path:
             assert change.apply(before[change.path]) == after[change.path]
     (tmp_path / ".git").mkdir()
-    place = tmp_path / ".git" / "x.patch"
-    place.write_text(patch.text, encoding="utf-8", newline="")
+    file = tmp_path / ".git" / "x.patch"
+    file.write_text(patch.text, encoding="utf-8", newline="")
     with Repo.init(tmp_path) as repo:
         repo.git.add("-A")
         base = repo.git.write_tree()
-        repo.git.apply("--index", str(place))
+        repo.git.apply("--index", str(file))
         for path, text in after.items():
             assert (tmp_path / path).read_bytes() == text.encode()
         assert not (tmp_path / "b" / "c.txt").exists()
-        repo.git.apply("--index", "-R", str(place))
+        repo.git.apply("--index", "-R", str(file))
         assert repo.git.write_tree() == base
 
 
@@ -72,7 +72,7 @@ def test_renames_modes_and_quoted_paths_are_read() -> None:
 def test_a_diff_without_git_headers_is_read() -> None:
     patch = Patch("--- a/x\t2024-01-01\n+++ b/x\t2024-01-02\n@@ -1 +1 @@\n-a\n+b\n")
     assert (patch.paths, patch.files[0].apply("a\n")) == ({"x"}, "b\n")
-    comment = "@@ -1 +1 @@\n--- old\n+++ new\n@@ -3 +3 @@\n-c\n+d\n"  # no header of a file
+    comment = "@@ -1 +1 @@\n--- old\n+++ new\n@@ -3 +3 @@\n-c\n+d\n"  # no file header
     (change,) = Patch(f"--- a/x\n+++ b/x\n{comment}").files
     assert change.apply("-- old\nb\nc\n") == "++ new\nb\nd\n"
 

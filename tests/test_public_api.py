@@ -1,4 +1,4 @@
-"""Public names, imports without side effects, and errors."""
+"""Public names, imports without side effects, and the error tree."""
 
 import ast
 import importlib
@@ -21,11 +21,11 @@ import importlib, os, pkgutil, re, sys, threading
 import coding_gym
 
 heavy = {"pydantic", "git", "docker", "torch", "ray", "tiktoken", "coding_gym.sandbox"}
-print("at once:", sorted(heavy & sys.modules.keys()))
+print("loaded:", sorted(heavy & sys.modules.keys()))
 
 from coding_gym.errors import MissingDependencyError
 
-# Importing them fails.
+# Importing a module whose entry is None fails.
 trainers = ["torch", "ray", "stable_baselines3", "sb3_contrib", "trl", "openenv", "verifiers"]
 sys.modules.update(dict.fromkeys([*trainers, "verl", "nemo_gym", "inspect_ai"]))
 
@@ -36,16 +36,16 @@ def state():
         has_children = False
     return sys.path[:], dict(os.environ), os.getcwd(), threading.active_count(), has_children
 
-before, doors = state(), set()
+before, extras = state(), set()
 names = [m.name for m in pkgutil.walk_packages(coding_gym.__path__, "coding_gym.")]
 for name in names:
     try:
         importlib.import_module(name)
     except MissingDependencyError as missing:  # the module subclasses a trainer's class
         extra = re.search(r"run: pip install .*\\[([a-z0-9-]+)\\]", str(missing))
-        doors.add((name.removeprefix("coding_gym."), extra[1]))
+        extras.add((name.removeprefix("coding_gym."), extra[1]))
     assert state() == before, name
-print(doors)
+print(extras)
 print(len(names), "coding_gym.grading.inside.supervisor" in names)
 """
 ALL = [
@@ -63,17 +63,17 @@ def test_the_public_names_are_sorted_and_exist() -> None:
 
 
 def test_importing_has_no_side_effect_and_loads_no_heavy_package() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    at_once, doors, last = done.stdout.splitlines()
-    assert at_once == "at once: []"
-    assert ast.literal_eval(doors) == {
+    assert (process.returncode, process.stderr) == (0, "")
+    loaded, extras, last = process.stdout.splitlines()
+    assert loaded == "loaded: []"
+    assert ast.literal_eval(extras) == {
         ("adapters.nemo_gym", "nemo-gym"),
         ("adapters.openenv", "openenv"),
         ("adapters.sb3", "sb3"),
@@ -107,14 +107,14 @@ def test_a_missing_package_names_its_extra(
 
 def test_every_error_is_built_from_one_message_and_pickles() -> None:
     for kind in ALL:
-        error = pickle.loads(pickle.dumps(kind("what, got, way out")))  # noqa: S301 - our own bytes
+        error = pickle.loads(pickle.dumps(kind("what, got, way out")))  # noqa: S301 - trusted bytes
         assert type(error) is kind, kind
         assert str(error) == "what, got, way out", kind
 
 
 def test_the_remedy_survives_pickling() -> None:
     error = errors.SandboxUnavailableError("no mounts", "run as root")
-    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - trusted bytes
     assert (str(copy), copy.problem, copy.remedy) == (
         *("no mounts; run as root", "no mounts", "run as root"),
     )

@@ -1,4 +1,4 @@
-"""Refusals in the servers' own words, and replies whose fields cannot be trusted."""
+"""Refusals with the error messages of model servers, and replies with malformed fields."""
 
 import asyncio
 import math
@@ -19,7 +19,7 @@ from coding_gym.trajectory import ModelCall
 
 REQUEST = {"model": "tiny", "messages": [], "max_tokens": 4096, "seed": 1}
 
-# Messages by server; the numbers are invented.
+# Error messages by server; the numbers are invented.
 OVERFLOWS = {
     "OpenAI": "This model's maximum context length is 8192 tokens. However, your messages resulted "
     "in 8545 tokens. Please reduce the length of the messages.",
@@ -74,7 +74,7 @@ def test_a_rate_limit_is_not_a_full_context() -> None:
 
 
 def ask(refuse: Any, num_requests: int = 1) -> tuple[list[dict[str, Any]], Reply]:
-    """Sends requests to a server that replies if `refuse` returns None."""
+    """Returns the requests and last reply of a server that sends the text of `refuse`, if any."""
 
     def answer(body: dict[str, Any]) -> Answer:
         problem = refuse(body)

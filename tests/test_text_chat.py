@@ -1,4 +1,4 @@
-"""Chats as ids: ChatML, and the chat templates of local Hugging Face tokenizers."""
+"""Chats as token ids: ChatML, and chat templates of local Hugging Face tokenizers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,7 +51,7 @@ def chat() -> Chat:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Any:
-    """Returns a tokenizer saved with a chat template, as this package loads it."""
+    """A function that saves a tokenizer with a chat template, and loads the tokenizer."""
     return lambda template: get_tokenizer(
         save_tokenizer(tmp_path, template, eos_token="<|im_end|>")  # noqa: S106 - no password
     )

@@ -1,4 +1,4 @@
-"""Threads of a process share the parser of Python, and results by key."""
+"""Threads of one process can use the Python parser and a `ProcessCache` at the same time."""
 
 import ast
 import gc
@@ -18,7 +18,7 @@ SOURCE = "\n".join(
 
 
 def test_threads_can_parse_at_the_same_time() -> None:
-    """Garbage collections run in the middle of a parse, and switch threads there."""
+    """The callback of the garbage collector switches threads during a parse."""
 
     def take_turns(_phase: str, _info: dict[str, int]) -> None:
         for _ in range(20):

@@ -1,4 +1,4 @@
-"""Trajectories as files of a folder, and as token ids for a trainer."""
+"""Trajectories as files in a folder, and as token ids for a trainer."""
 
 import json
 import resource
@@ -33,7 +33,7 @@ def test_many_writers_lose_no_trajectory(folder: Path) -> None:
         list(pool.map(write, names))
     written = list(read_trajectories(folder))
     for name in names:
-        assert [one.attempt for one in written if one.task_id == name] == list(range(20))
+        assert [item.attempt for item in written if item.task_id == name] == list(range(20))
 
 
 def test_a_full_disk_leaves_whole_files_and_raises(folder: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_full_disk_leaves_whole_files_and_raises(folder: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
     assert len(list(folder.iterdir())) == 1
-    assert [one.task_id for one in read_trajectories(folder)] == ["small"]
+    assert [item.task_id for item in read_trajectories(folder)] == ["small"]
 
 
 CALL = {"id": "a", "function": {"name": "shell", "arguments": "{}"}}
@@ -61,8 +61,8 @@ def test_a_file_of_another_kind_is_named(folder: Path) -> None:
     folder.mkdir(parents=True)
     path = folder / "a.json"
     calls: list[Any] = [5, [{}], [CALL, CALL["function"]], [CALL | {"function": {"name": "shell"}}]]
-    for bad in ({}, *({"role": "assistant", "content": "", "tool_calls": one} for one in calls)):
-        path.write_text(json.dumps({"task_id": "x", "messages": [GOOD, bad]}))
+    for message in ({}, *(GOOD | {"tool_calls": call} for call in calls)):
+        path.write_text(json.dumps({"task_id": "x", "messages": [GOOD, message]}))
         with pytest.raises(InvalidArgumentError, match=r"a\.json.*messages\[1\]"):
             list(read_trajectories(folder))
     path.write_text(json.dumps({"task_id": "x", "tools": [{"function": {}}]}))
@@ -75,7 +75,7 @@ def test_a_file_of_another_kind_is_named(folder: Path) -> None:
 
 
 def play(row: dict[str, Any], *actions: str) -> tuple[Trajectory, list[int]]:
-    """Returns the record, and the ids of the whole chat as they were observed."""
+    """Plays actions; returns the trajectory and the observed ids of the whole chat."""
     env = TranscriptObservation(CodingRepairEnv(tasks=[row]))
     env.reset()
     for action in actions:
@@ -111,12 +111,12 @@ def test_encoded_replies_are_masked_unless_included(tiny_row: dict[str, Any]) ->
     look = shell("ls")
     trajectory, _ = play(tiny_row, look, Completion(look, [1, 2]), Stop("enough"))
     example = trajectory.to_training_example()
-    assert trajectory.turns[2].token_ids == ()  # of the stop
+    assert trajectory.turns[2].token_ids == ()  # a `Stop` has no ids
     assert example["exact"] == [False, True]
     assert sum(example["env_mask"]) == 2
-    assert example["logprobs"] is None  # unknown for sampled ids
+    assert example["logprobs"] is None  # one reply lacks logprobs
     whole = trajectory.to_training_example(include_inexact=True)
-    assert sum(whole["env_mask"]) == 2 + len(trajectory.turns[0].token_ids) + 1  # its end token
+    assert sum(whole["env_mask"]) == 2 + len(trajectory.turns[0].token_ids) + 1  # and its end token
     assert whole["completion_ids"] == example["completion_ids"]
     served = replace(trajectory.turns[1], token_ids=(151_644,))
     for changes in ({"tools": ()}, {"turns": (trajectory.turns[0], served)}):

@@ -1,4 +1,4 @@
-"""The frozen values survive JSON and pickling; arguments have their types and bounds."""
+"""The frozen values survive JSON and pickling; wrong values and arguments are refused."""
 
 import copy
 import json
@@ -86,11 +86,11 @@ def test_values_of_another_type_are_refused_with_their_path(path: Any, value: An
     data: Any = json.loads(json.dumps(trajectory().to_json()))
     *parents, last = path
     parent = data
-    for each in parents:
-        parent = parent[each]
+    for key in parents:
+        parent = parent[key]
     parent[last] = value
-    where = "".join(f"\\[{p}\\]" if isinstance(p, int) else f"\\.{p}" for p in path)
-    with pytest.raises(InvalidArgumentError, match=f"Trajectory{where}.* must be .*, got"):
+    location = "".join(f"\\[{p}\\]" if isinstance(p, int) else f"\\.{p}" for p in path)
+    with pytest.raises(InvalidArgumentError, match=f"Trajectory{location}.* must be .*, got"):
         Trajectory.from_json(data)
 
 
@@ -112,16 +112,16 @@ def test_a_completion_refuses_missing_or_infinite_logprobs() -> None:
     ],
 )
 def test_actions_keep_their_parts_through_pickling_and_copying(action: str) -> None:
-    for other in (pickle.loads(pickle.dumps(action)), copy.deepcopy(action)):  # noqa: S301
-        assert (type(other), other) == (type(action), action)
+    for copied in (pickle.loads(pickle.dumps(action)), copy.deepcopy(action)):  # noqa: S301
+        assert (type(copied), copied) == (type(action), action)
         for name in getattr(action, "__slots__", ()):
-            assert getattr(other, name) == getattr(action, name), name
+            assert getattr(copied, name) == getattr(action, name), name
 
 
-@pytest.mark.parametrize(("argument", "named"), [("sizes", "'size'"), ("q", "size, depth")])
-def test_an_unknown_argument_has_a_suggestion(argument: str, named: str) -> None:
+@pytest.mark.parametrize(("argument", "message"), [("sizes", "'size'"), ("q", "size, depth")])
+def test_an_unknown_argument_has_a_suggestion(argument: str, message: str) -> None:
     check_arguments("X", ["size"], ["size", "depth"])
-    with pytest.raises(InvalidArgumentError, match=named):
+    with pytest.raises(InvalidArgumentError, match=message):
         check_arguments("X", [argument], ["size", "depth"])
 
 

@@ -1,1 +1,1 @@
-"""The ``coding-gym`` command: parses, calls, prints."""
+"""The ``coding-gym`` command: parses arguments, calls the package and prints results."""

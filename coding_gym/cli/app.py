@@ -1,4 +1,4 @@
-"""The ``coding-gym`` command."""
+"""The entry point and the list of subcommands of ``coding-gym``."""
 
 import signal
 import sys
@@ -53,8 +53,8 @@ app.add_typer(cache.app, name="cache")
 app.add_typer(images.app, name="images")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"coding-gym {__version__}")
         raise typer.Exit
 
@@ -62,19 +62,18 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
     """Repair bugs in sealed sandboxes: evaluate models, grade patches, validate tasks."""
 
 
 def main() -> None:
-    """Runs the command.
+    """Runs the command that the process arguments name, and exits.
 
-    Errors of this package, wrong arguments and errors of the operating system, such as a missing
-    file, are printed as one line, with exit code 2.
+    A `CodingGymError`, an `OSError` or a wrong argument is printed as one line; the exit code is 2.
     """
-    # A shell that runs a script starts commands with `&` so that they ignore Ctrl-C.
+    # A shell script starts `command &` with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         sys.exit(app(prog_name="coding-gym", standalone_mode=False))
@@ -88,7 +87,7 @@ def main() -> None:
 
 
 def _usage(problem: Any) -> str:
-    """Returns one line for wrong arguments, with the value; "" if the help was printed."""
+    """Returns a usage error as one line with the invalid value; "" if the help was printed."""
     text = problem.format_message().rstrip(".")
     if isinstance(problem.__cause__, ValidationError):
         value = repr(problem.__cause__.errors()[0]["input"])

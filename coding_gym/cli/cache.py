@@ -15,7 +15,7 @@ app = typer.Typer(
 )
 
 OlderThan = Annotated[
-    int, typer.Option(min=0, metavar="DAYS", help="Only entries that were not used for DAYS days.")
+    int, typer.Option(min=0, metavar="DAYS", help="Select entries unused for at least DAYS days.")
 ]
 
 
@@ -23,7 +23,7 @@ OlderThan = Annotated[
 def list_entries(older_than: OlderThan = 0) -> None:
     """List the entries of the cache, the least recently used first."""
     folder = user_cache_path("coding_gym")
-    _show(list_cache(folder, older_than_days=older_than))
+    _print_entries(list_cache(folder, older_than_days=older_than))
 
 
 @app.command("clear")
@@ -31,9 +31,9 @@ def clear(
     older_than: OlderThan = 0,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
 ) -> None:
-    """Remove entries, including those in use, and leftovers of killed builds.
+    """Remove entries, including entries in use, and leftovers of killed builds.
 
-    An entry is built again when a run needs it.
+    A removed entry is built again when a run needs it.
 
     Example: coding-gym cache clear --older-than 30
     """
@@ -41,10 +41,10 @@ def clear(
     entries = list_cache(folder, older_than_days=older_than)
     if not yes:
         typer.confirm(f"Remove {len(entries)} entries of {folder}?", abort=True)
-    _show(clear_cache(folder, older_than_days=older_than))
+    _print_entries(clear_cache(folder, older_than_days=older_than))
 
 
-def _show(entries: tuple[CacheEntry, ...]) -> None:
+def _print_entries(entries: tuple[CacheEntry, ...]) -> None:
     for entry in entries:
         terminal().print(f"{entry.name:<38} unused for {entry.num_days_unused} days")
     terminal().print(f"{len(entries)} entries")

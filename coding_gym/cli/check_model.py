@@ -1,4 +1,4 @@
-"""``coding-gym check-model``: tests which tool formats a model can write."""
+"""``coding-gym check-model``: measures how well a model writes each tool format."""
 
 import asyncio
 import shlex
@@ -22,7 +22,7 @@ from coding_gym.tools import Toolset, get_toolset
 from coding_gym.tools.formats import ReplyParser, check_format, explains_format, system_prompt
 
 _FORMATS = ["auto", "json", "hermes", "pythonic"]
-_REPORTS = (
+_ISSUES = (
     "`area(2, 3)` in shapes.py returns 5 instead of 6.",
     "The test tests/test_parser.py::test_empty fails with an IndexError.",
     "Dates before 1970 are formatted with the wrong year.",
@@ -32,7 +32,7 @@ _REPORTS = (
 
 def check_model(
     model: Annotated[
-        str, typer.Option("--model", "-m", help="The model's name; with --hf a folder.")
+        str, typer.Option("--model", "-m", help="Name on the server; with --hf, a folder.")
     ],
     base_url: options.BaseUrl = None,
     hf: Annotated[
@@ -41,13 +41,13 @@ def check_model(
     toolset: options.Toolset = "compact",
     tool_format: Annotated[
         list[str] | None,
-        typer.Option(help=f"Only this format; may be repeated. By default {_FORMATS}."),
+        typer.Option(help=f"Format to test; may be repeated. Default: {', '.join(_FORMATS)}."),
     ] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of a reply.")] = 128,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per reply.")] = 128,
 ) -> None:
-    """Print which tool formats a model writes, how fast, and which command evaluates it.
+    """Print the tool formats that a model writes, its speed, and the command that evaluates it.
 
-    No sandbox is opened and no tool runs. Exits with 1 if no reply contains a readable call.
+    No sandbox starts and no tool runs. The exit code is 1 if no reply contains a readable call.
 
     Example: coding-gym check-model --model FOLDER --hf
 
@@ -58,7 +58,7 @@ def check_model(
     for probe in probes:
         check_format(probe.tool_format, tools.schemas)
 
-    async def ask() -> None:
+    async def run_probes() -> None:
         sampling = Sampling(max_tokens=max_tokens)
         agent: ModelAgent
         if hf:
@@ -72,28 +72,28 @@ def check_model(
         finally:
             await agent.close()
 
-    asyncio.run(ask())
+    asyncio.run(run_probes())
     table = Table("format", "readable calls", "token ids", "truncated", "tokens/s", box=None)
     for probe in probes:
         table.add_row(*probe.row())
     console.print(table)
-    console.print(f"a reply: at most {max_tokens} tokens (--max-tokens)")
+    console.print(f"maximum per reply: {max_tokens} tokens (--max-tokens)")
     for probe in probes:
         if probe.problem:
             console.print(Text(f"{probe.tool_format}: {probe.problem[:200]!r}"))
     best = max(probes, key=lambda probe: probe.num_parsed)
     if not best.num_parsed:
-        console.print("no readable call: fine-tune the model on demonstrations first")
+        console.print("no readable call; remedy: fine-tune the model on demonstrations")
         raise typer.Exit(1)
-    where = ["--agent", "hf"] if hf else ["--base-url", base_url] if base_url else []
-    command = ["coding-gym", "eval", *where, "--model", model, "--toolset", toolset]
+    source = ["--agent", "hf"] if hf else ["--base-url", base_url] if base_url else []
+    command = ["coding-gym", "eval", *source, "--model", model, "--toolset", toolset]
     command += ["--tool-format", best.tool_format, "--sampling", f"max_tokens={max_tokens}"]
     console.print(Text(f"{shlex.join(command)} --out runs/mine"), soft_wrap=True)
 
 
 @dataclass(slots=True)
 class _Probe:
-    """The first turns of a model in one tool format."""
+    """The replies of a model to each of `_ISSUES` in one tool format."""
 
     tool_format: str
     replies: list[Reply] = field(default_factory=list)
@@ -101,15 +101,15 @@ class _Probe:
     problem: str = ""  # the error that ended the probe, else the first unreadable reply
 
     async def ask(self, agent: ModelAgent, toolset: Toolset) -> None:
-        """Asks for the turns; the request has the tools if the prompt does not explain them."""
+        """Requests the replies; a request lists the tools if the system prompt does not."""
         schemas = list(toolset.schemas)
         system = system_prompt(toolset, self.tool_format)
         parser = ReplyParser(self.tool_format, schemas, text_formats=toolset.text_formats)
         tools = {} if explains_format(self.tool_format) else {"tools": schemas}
-        for seed, report in enumerate(_REPORTS):
-            chat = [{"role": "system", "content": system}, {"role": "user", "content": report}]
+        for seed, issue in enumerate(_ISSUES):
+            chat = [{"role": "system", "content": system}, {"role": "user", "content": issue}]
             try:
-                if isinstance(agent, HuggingFaceAgent):  # episodes need a suitable chat template
+                if isinstance(agent, HuggingFaceAgent):  # raises if the template does not fit
                     get_chat(get_tokenizer(agent.tokenizer), schemas, self.tool_format)
                 reply = await agent.chat(seed)({"messages": chat, **tools})
             except CodingGymError as problem:
@@ -123,11 +123,11 @@ class _Probe:
             self.problem = self.problem or ("" if is_parsed else str(reply.action))
 
     def row(self) -> list[str]:
-        """Returns the row of the table."""
+        """Returns the cells of the format's row in the table."""
         calls = [reply.call for reply in self.replies]
         num_with_ids = sum(bool(reply.action.token_ids) for reply in self.replies)
-        num_cut = sum(call.finish_reason == "length" for call in calls)
+        num_truncated = sum(call.finish_reason == "length" for call in calls)
         num_tokens = sum(call.completion_tokens or 0 for call in calls)
         rate = num_tokens / (sum(call.duration_s for call in calls) or 1.0)
-        shares = (f"{n}/{len(calls)}" for n in (self.num_parsed, num_with_ids, num_cut))
+        shares = (f"{n}/{len(calls)}" for n in (self.num_parsed, num_with_ids, num_truncated))
         return [self.tool_format, *shares, f"{rate:.1f}"]

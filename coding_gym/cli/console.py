@@ -1,4 +1,4 @@
-"""Output of commands: plain text, without sequences that control a terminal."""
+"""Output of commands: consoles and progress bars that print no terminal control sequences."""
 
 import time
 from collections.abc import Iterable
@@ -9,15 +9,15 @@ from rich.progress import MofNCompleteColumn, Progress, TaskID
 from rich.segment import Segment
 
 INTERRUPTED = 130
-"""The exit code after Ctrl-C, by the convention of shells."""
+"""The exit code after Ctrl-C: 128 plus the number of SIGINT, as in shells."""
 INTERVAL_S = 30.0
-"""Time between two lines of progress in a file, if no item is finished."""
+"""Minimum time between two progress lines in a file while no item finishes."""
 
 
 def terminal(*, stderr: bool = False) -> Console:
-    """Returns a console for untrusted texts of tasks, programs and policies.
+    """Returns a console that prints untrusted texts of tasks, programs and policies.
 
-    It interprets no markup and no emoji codes, and wraps no lines. Spaces replace control
+    The console prints markup and emoji codes literally and wraps no lines. Spaces replace control
     characters (except line feeds and tabs) and characters that change the direction of writing.
     """
     return _Terminal(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
@@ -26,7 +26,7 @@ def terminal(*, stderr: bool = False) -> Console:
 class LineProgress(Progress):
     """Prints a line for each finished item, above a progress bar if the output is a terminal.
 
-    Elsewhere, such as in a file, an `update` also prints a line, at most one in `INTERVAL_S`.
+    If the output is a file, `update` also prints a line, at most one per `INTERVAL_S` seconds.
     """
 
     def __init__(self, console: Console, total: int = 0, num_done: int = 0) -> None:
@@ -35,8 +35,8 @@ class LineProgress(Progress):
             *Progress.get_default_columns(),
             console=console,
             transient=True,
-            disable=not console.is_terminal,  # else it prints an empty line
-            speed_estimate_period=600.0,  # seconds; items may take minutes
+            disable=not console.is_terminal,  # a bar adds an empty line to a file
+            speed_estimate_period=600.0,  # in seconds; one item can take minutes
         )
         self._printed_at = time.monotonic()
         self.bar = self.add_task("", total=total, completed=num_done)
@@ -55,15 +55,15 @@ class LineProgress(Progress):
 
     def _print(self, line: str) -> None:
         self._printed_at = time.monotonic()
-        at = f"{self.tasks[0].completed:.0f}/{self.tasks[0].total:.0f} "
-        self.console.print(line if self.console.is_terminal else at + line)
+        position = f"{self.tasks[0].completed:.0f}/{self.tasks[0].total:.0f} "
+        self.console.print(line if self.console.is_terminal else position + line)
 
 
 class _Terminal(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Replaces unprintable characters, except in the control segments of rich."""
+        """Yields segments; spaces replace unprintable characters except in control segments."""
         for segment in super().render(renderable, options):
             text = "".join(c if c.isprintable() or c in "\n\t" else " " for c in segment.text)
             yield segment if segment.control else segment._replace(text=text)

@@ -1,4 +1,4 @@
-"""``coding-gym demo``: an agent repairs bundled tasks on the screen."""
+"""``coding-gym demo``: an agent without a model repairs bundled tasks."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from coding_gym.tasks.sampling import difficulty_rank
 from coding_gym.trajectory import Trajectory, Turn
 
 _NOTE = """
-Hidden tests grade each patch in a separate sandbox. This agent has no model: it does not repair
-bugs that need larger edits, or that no visible test detects.
+Hidden tests grade each patch in a separate sandbox. This agent has no model: it cannot repair
+bugs that need larger edits or that no visible test detects.
 
 all tasks:     coding-gym tasks list
 your model:    coding-gym eval --model NAME --base-url http://localhost:8000/v1 --out runs/mine
@@ -27,7 +27,7 @@ NUM_TASKS = 12
 
 
 def demo() -> None:
-    """Let an agent without a model repair a task in 12 programs; print one turn by turn."""
+    """Repair 12 bundled tasks with an agent without a model; print the first turn by turn."""
     console = terminal()
     config = EpisodeConfig.from_config(tasks="bundled")
     first, *others = _easiest(config.tasks)
@@ -35,7 +35,7 @@ def demo() -> None:
 
     def show_turn(turn: Turn) -> None:
         text = transcript.render(turn.messages)
-        if "git apply" not in text:  # a candidate; the last one is printed below
+        if "git apply" not in text:  # candidate patches; the final patch is printed below
             console.print(text)
 
     def show_end(record: Trajectory) -> None:
@@ -48,7 +48,7 @@ def demo() -> None:
     console.rule(f"the agent {player.name}: it tries small edits at lines that failing tests run")
     runner = Runner(config=config, player=player, on_turn=show_turn)
     asyncio.run(runner.run([(first, 0)], show_end))
-    console.rule("its patch")
+    console.rule("the patch of the agent")
     console.print(Syntax("", "diff", theme="ansi_dark").highlight(records[0].patch))
     console.rule(f"the same agent on {len(others)} other programs")
     runner = Runner(config=config, player=player, concurrency=options.NUM_CORES)
@@ -61,7 +61,7 @@ def demo() -> None:
 
 
 def _easiest(tasks: Sequence[Task]) -> list[Task]:
-    """Returns the first task of the demo, and the easiest one of each other program."""
+    """Returns `_FIRST_TASK` and the easiest task of each other program, up to `NUM_TASKS`."""
     by_program: dict[str, Task] = {}
     first_task = next(task for task in tasks if task.task_id == _FIRST_TASK)
     for task in [first_task, *sorted(tasks, key=lambda task: difficulty_rank(task.difficulty))]:

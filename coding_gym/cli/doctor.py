@@ -1,4 +1,4 @@
-"""``coding-gym doctor``: tests the sandboxes on this machine."""
+"""``coding-gym doctor``: tests the sandbox backends on this machine."""
 
 import typer
 from rich.table import Column, Table
@@ -9,11 +9,11 @@ from coding_gym.sandbox.select import probe_backends
 
 
 def doctor() -> None:
-    """Print which sandboxes work on this machine, and for the others the reason and a remedy."""
-    probes, automatic = probe_backends()
+    """Test each sandbox backend on this machine; print a remedy for each that does not work."""
+    probes, selected = probe_backends()
     console = terminal()
-    if automatic:
-        console.print(f"ready: sandbox 'auto' selects {automatic!r}", style="bold green")
+    if selected:
+        console.print(f"ready: sandbox 'auto' selects {selected!r}", style="bold green")
     else:
         console.print("not ready: no isolating sandbox works on this machine", style="bold red")
     table = Table(Column("backend", no_wrap=True), "works", Column("detail", ratio=1), box=None)
@@ -27,5 +27,5 @@ def doctor() -> None:
             console.print(f"\n{name}: remedy: {probe.remedy}")
         if probe.available and probe.missing:
             console.print(f"\n{name} does not support: {'; '.join(probe.missing)}")
-    if not automatic:
+    if not selected:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""``coding-gym eval``: plays an agent on tasks and reports how many it resolves."""
+"""``coding-gym eval``: runs an agent on tasks and reports its resolved rate."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,20 +20,20 @@ from coding_gym.trajectory import Trajectory, Turn
 
 def eval_(
     context: typer.Context,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the run.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder.")],
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in --out with its settings.")
+        bool, typer.Option("--resume", help="Continue the run in --out with its recorded settings.")
     ] = False,
     agent: Annotated[
         str | None,
         typer.Option(
-            "--agent", "-a", help=f"One of {', '.join(player_names())}, or a JSONL file of actions."
+            "--agent", "-a", help=f"{', '.join(player_names())}, or a JSONL file of actions."
         ),
     ] = None,
     harness: Annotated[
         str | None,
         typer.Option(
-            help=f"A program in the sandbox: {', '.join(harness_names())}, or a TOML file."
+            help=f"Agent program in the sandbox: {', '.join(harness_names())}, or a TOML file."
         ),
     ] = None,
     model: options.Model = "",
@@ -43,7 +43,7 @@ def eval_(
         str | None, typer.Option(help="Prices per million tokens, such as input=0.4,output=1.6.")
     ] = None,
     model_timeout: Annotated[
-        float | None, typer.Option(min=1, help="Time limit of a reply in seconds; 600 by default.")
+        float | None, typer.Option(min=1, help="Time limit per reply in seconds; default: 600.")
     ] = None,
     toolset: options.Toolset = "nano",
     tool_format: options.ToolFormat = "auto",
@@ -56,29 +56,29 @@ def eval_(
     max_turns: options.MaxTurns = 50,
     limits: options.Limits = None,
     max_cost: Annotated[
-        float | None, typer.Option(min=0, help="Start no more episodes after this total cost.")
+        float | None, typer.Option(min=0, help="Total cost after which no episode starts.")
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(min=0, help="Start no more episodes after this many tokens.")
+        int | None, typer.Option(min=0, help="Total tokens after which no episode starts.")
     ] = None,
     max_lost: Annotated[
-        int | None, typer.Option(min=1, help="Stop after this many errors in a row; 25 by default.")
+        int | None, typer.Option(min=1, help="Consecutive errors that stop the run; default: 25.")
     ] = None,
     attempts: Annotated[
         int | None, typer.Option("--attempts", "-k", min=1, help="Attempts per task, for pass@k.")
     ] = None,
     concurrency: Annotated[
         int | None,
-        typer.Option("--concurrency", "-c", min=1, help="Episodes at the same time; 8 by default."),
+        typer.Option("--concurrency", "-c", min=1, help="Concurrent episodes; default: 8."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the run and of all its attempts.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the run and its attempts.")] = 0,
     sandbox: options.Sandbox = "auto",
     ray: Annotated[str | None, typer.Option(help="Address of a Ray cluster, or 'auto'.")] = None,
     images_window: Annotated[
-        int | None, typer.Option(min=1, help="Number of images to pull at a time.")
+        int | None, typer.Option(min=1, help="Number of images to keep on disk; default: all.")
     ] = None,
 ) -> None:
-    """Play an agent on many tasks and report how many it resolves.
+    """Run an agent on tasks and report its resolved rate.
 
     Example: coding-gym eval --base-url http://localhost:8000/v1 --model NAME --out runs/mine
 
@@ -92,7 +92,7 @@ def eval_(
         _refuse_settings(context, {"out", "resume", *bounds})
         play_run(out, next_command=next_command, resume=True, **bounds)
         return
-    player = {
+    player_config = {
         "agent": options.absolute(agent or ("harness" if harness else "chat"), player_names()),
         "harness": harness and options.absolute(harness, harness_names()),
         "model": model or None,
@@ -108,7 +108,7 @@ def eval_(
     play_run(
         out,
         next_command=next_command,
-        player={name: value for name, value in player.items() if value is not None},
+        player={name: value for name, value in player_config.items() if value is not None},
         tasks=options.task_source(source, repositories, environments, split, task, num_tasks),
         episode=episode,
         seed=seed,
@@ -117,7 +117,7 @@ def eval_(
 
 
 def _refuse_settings(context: typer.Context, allowed: set[str]) -> None:
-    """Raises an error for other options, whose values ``config.json`` determines."""
+    """Raises an error if the user set an option outside ``allowed``; ``config.json`` sets it."""
     refused = [
         parameter.opts[0]
         for parameter in context.command.params
@@ -127,8 +127,8 @@ def _refuse_settings(context: typer.Context, allowed: set[str]) -> None:
     ]
     if refused:
         raise InvalidArgumentError(
-            f"--resume takes the settings of config.json; remove {', '.join(refused)}, or use a "
-            "new folder"
+            f"--resume takes settings from config.json; remove {', '.join(refused)}, or name a "
+            "new folder (--out)"
         )
 
 
@@ -137,7 +137,7 @@ def play_run(out: Path, *, next_command: str, **arguments: Any) -> None:
 
     Args:
         out: The run folder.
-        next_command: The command that continues a run that stops early.
+        next_command: Text of the command that continues a stopped run.
         **arguments: The other arguments of `evaluate`.
     """
     console = terminal()
@@ -156,32 +156,32 @@ def play_run(out: Path, *, next_command: str, **arguments: Any) -> None:
 
 
 class _RunProgress(LineProgress):
-    """The progress of a run, with the rate so far."""
+    """A progress bar with the current resolved rate, number of turns and cost of a run."""
 
     runner: Runner
     num_turns = num_graded = num_resolved = 0
 
     def begin(self, runner: Runner, planned: int, outcomes: Sequence[Outcome]) -> None:
-        """Starts to count, from the verdicts that a resumed run keeps."""
+        """Counts the verdicts of a resumed run, and prints the number of attempts to play."""
         self.runner = runner
-        self.num_graded = sum(not one.error_class for one in outcomes)
-        self.num_resolved = sum(one.resolved for one in outcomes if not one.error_class)
+        self.num_graded = sum(not outcome.error_class for outcome in outcomes)
+        self.num_resolved = sum(item.resolved for item in outcomes if not item.error_class)
         self.update(self.bar, total=planned, completed=self.num_graded)
         runner.on_turn = self._add_turn
-        num_left = planned - self.num_graded
-        self.console.print(f"{num_left} attempts to play, up to {runner.concurrency} at a time")
+        num_pending = planned - self.num_graded
+        self.console.print(f"{num_pending} attempts to play, up to {runner.concurrency} at a time")
 
     def add(self, trajectory: Trajectory) -> None:
-        """Counts a finished attempt, and prints its outcome."""
+        """Counts a finished attempt and prints its outcome."""
         self.num_graded += not trajectory.error_class
         self.num_resolved += trajectory.resolved
-        self.count(options.outcome(trajectory), self._rate())
+        self.count(options.outcome(trajectory), self._status())
 
     def _add_turn(self, _: Turn) -> None:
         self.num_turns += 1
-        self.update(self.bar, description=self._rate())
+        self.update(self.bar, description=self._status())
 
-    def _rate(self) -> str:
+    def _status(self) -> str:
         cost = f"  cost {self.runner.usage.cost:.2f}" if self.runner.usage.cost else ""
         turns = f"  {self.num_turns} turns" if self.num_turns else ""  # unknown on a Ray cluster
         return f"resolved {self.num_resolved}/{self.num_graded}{turns}{cost}"

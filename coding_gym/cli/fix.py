@@ -23,7 +23,7 @@ _LIMITS = {"max_tool_calls": 50, "max_tokens": 32768, "max_seconds": 600}
 def fix(
     problem: Annotated[str, typer.Argument(help="A description of the bug.")],
     repo: Annotated[
-        Path, typer.Option(exists=True, file_okay=False, help="A folder of the git repository.")
+        Path, typer.Option(exists=True, file_okay=False, help="A folder in the git repository.")
     ] = Path(),
     model: options.Model = "",
     base_url: options.BaseUrl = None,
@@ -32,28 +32,28 @@ def fix(
     limits: options.Limits = None,
     sandbox: options.Sandbox = "auto",
     apply: Annotated[
-        bool, typer.Option("--apply", help="Apply the change; the tree must be clean.")
+        bool, typer.Option("--apply", help="Apply the diff; the working tree must be clean.")
     ] = False,
 ) -> None:
-    """Let a model repair a copy of your repository in a sandbox, and print the change as a diff.
+    """Let a model repair a copy of your repository in a sandbox, and print the diff.
 
-    The copy contains the last commit; the sandbox has no network. The model's server receives the
-    contents of files. Your repository is changed only with --apply.
+    The copy contains the last commit; the sandbox has no network. The model's server receives
+    contents of files. Your repository changes only with --apply.
 
     Example: coding-gym fix "add() subtracts" --base-url http://localhost:8000/v1 --model NAME
     """
-    import git  # slow to import
+    import git  # takes long to import
 
     try:
         repository = git.Repo(repo, search_parent_directories=True)
         commit = repository.head.commit.hexsha
     except (git.InvalidGitRepositoryError, ValueError):
         raise InvalidArgumentError(
-            f"{repo.absolute()} is not in a git repository with a commit; run git init, git commit"
+            f"{repo.absolute()} has no git repository with a commit; run git init, git commit"
         ) from None
     if apply and repository.git.status("--porcelain"):
         raise InvalidArgumentError(
-            f"{repository.working_dir} has changes; commit them, or omit --apply"
+            f"{repository.working_dir} has changes; commit the changes, or omit --apply"
         )
     settings = _SAMPLING | options.parse_object("--sampling", sampling)
     player = get_player("chat", model=model, base_url=base_url, sampling=settings)
@@ -88,7 +88,7 @@ def _finish(repository: Any, record: Trajectory, *, apply: bool) -> None:
     if not record.patch:
         raise typer.Exit(1)
     patch = record.patch.encode("utf-8", "surrogateescape")
-    if sys.stdout.isatty():  # control characters could hide lines
+    if sys.stdout.isatty():  # control characters could hide lines of the patch
         terminal().print(record.patch, end="")
     else:
         typer.echo(patch, nl=False)
@@ -96,4 +96,4 @@ def _finish(repository: Any, record: Trajectory, *, apply: bool) -> None:
         process = repository.git.apply("--whitespace=nowarn", "-", as_process=True, istream=-1)
         _, errors = process.proc.communicate(patch)
         if process.proc.returncode:
-            raise PatchError(f"the change does not apply to the tree: {errors.decode()}")
+            raise PatchError(f"the diff does not apply to the working tree: {errors.decode()}")

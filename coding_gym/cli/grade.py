@@ -14,7 +14,7 @@ from coding_gym.rollout.run_folder import CONFIG, RunFolder
 
 def grade(
     predictions: Annotated[
-        Path, typer.Argument(help="Rows with instance_id, model_patch and model_name_or_path.")
+        Path, typer.Argument(help="JSON or JSONL with instance_id, model_patch and model name.")
     ],
     source: options.Source = "bundled",
     repositories: options.Repositories = None,
@@ -25,7 +25,7 @@ def grade(
 ) -> None:
     """Grade a predictions file with hidden tests; the same command continues a stopped run.
 
-    By default the run folder is next to the predictions file.
+    The default run folder is next to the predictions file.
 
     Example: coding-gym grade preds.jsonl --tasks rows.jsonl --environments swebench
     """
@@ -37,9 +37,9 @@ def grade(
     if not (path / CONFIG).exists():
         attempts = len(next(iter(patches.values())))
         settings = {"attempts": attempts, "episode": {"sandbox": backend}}
-    elif backend != (old := RunFolder.open(path).config["episode"].get("sandbox", "auto")):
+    elif backend != (recorded := RunFolder.open(path).config["episode"].get("sandbox", "auto")):
         raise InvalidArgumentError(
-            f"--sandbox must be {old!r}, as in the run in {path}, got {backend!r}; use a new "
+            f"--sandbox must be {recorded!r}, as in the run in {path}, got {backend!r}; name a new "
             "folder (--out)"
         )
     play_run(

@@ -1,4 +1,4 @@
-"""``coding-gym images``: fetches and lists the images of tasks."""
+"""``coding-gym images``: downloads and lists the images of tasks."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from coding_gym.sandbox.images.layout import image_folder, image_names
 from coding_gym.tasks import load_tasks
 
 app = typer.Typer(
-    help="Fetch images from a registry without a daemon, and list local images.",
+    help="Download images without a container daemon, and list downloaded images.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -21,29 +21,29 @@ app = typer.Typer(
 @app.command()
 def pull(
     source: Annotated[
-        str | None, typer.Argument(help="A source of rows with images, as for `validate`.")
+        str | None, typer.Argument(help="Task source whose rows name images; see validate --help.")
     ] = None,
     image: Annotated[
         list[str] | None, typer.Option("--image", "-i", help="An image, such as python:3.12.")
     ] = None,
     num_tasks: options.NumTasks = None,
 ) -> None:
-    """Download the images of rows with skopeo; complete layers are not downloaded again.
+    """Download the images of task rows with skopeo; layers that are present are kept.
 
     `coding-gym eval --environments images` then runs the rows in their images.
 
     Example: coding-gym images pull rows.jsonl --num-tasks 10
     """
     if source is None and not image:
-        raise InvalidArgumentError("name a source of rows, or images by --image NAME")
+        raise InvalidArgumentError("images pull needs a task source or --image NAME")
     names = list(image or ())
     if source is not None:
         tasks = load_tasks(source, limit=num_tasks, needs_tests=False)
-        names += [one.image for one in tasks if one.image]
+        names += [task.image for task in tasks if task.image]
         if not names:
-            raise InvalidArgumentError(f"no row of {source!r} names an image")
+            raise InvalidArgumentError(f"no row of {source!r} names an image; use --image NAME")
     console = terminal()
-    failed = 0
+    num_failed = 0
     names = list(dict.fromkeys(names))
     for name in names:
         try:
@@ -51,15 +51,15 @@ def pull(
                 path = fetch_image(name)
             console.print(f"✔ {name}  {path}")
         except (InvalidArgumentError, SandboxError) as problem:
-            failed += 1
+            num_failed += 1
             console.print(f"✘ {problem}")
-    console.print(f"{len(names) - failed} of {len(names)} images are in {image_folder()}")
-    if failed:
+    console.print(f"{len(names) - num_failed} of {len(names)} images are in {image_folder()}")
+    if num_failed:
         raise typer.Exit(1)
 
 
 @app.command("ls")
 def list_images() -> None:
-    """List the names of local images."""
+    """List the names of downloaded images."""
     for name in image_names():
         terminal().print(name)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the parsing of their values."""
+"""Options that several commands share, and functions that parse their values."""
 
 import json
 import os
@@ -19,20 +19,20 @@ Source = Annotated[
     str, typer.Option("--tasks", help="'bundled', 'polyglot', a path, or a dataset's owner/name.")
 ]
 Sandbox = Annotated[
-    str, typer.Option(help="Sandbox backend, or its options as JSON; see docs/sandboxes.md.")
+    str, typer.Option(help="Sandbox backend, or its options in JSON; see docs/sandboxes.md.")
 ]
-Model = Annotated[str, typer.Option("--model", "-m", help="The model's name on the server.")]
+Model = Annotated[str, typer.Option("--model", "-m", help="Name of the model on the server.")]
 BaseUrl = Annotated[
     str | None,
-    typer.Option(help="Address of an OpenAI-compatible server; its key is OPENAI_API_KEY."),
+    typer.Option(help="URL of an OpenAI-compatible server; OPENAI_API_KEY sets its key."),
 ]
 Sampling = Annotated[
     str | None,
-    typer.Option(help="Such as temperature=0.7, or a JSON object; see docs/evaluation.md."),
+    typer.Option(help="Settings, such as temperature=0.7 or JSON; see docs/evaluation.md."),
 ]
-Toolset = Annotated[str, typer.Option(help="The tools of the agent; see docs/tools.md.")]
-ToolFormat = Annotated[str, typer.Option(help="How calls are written; see docs/tools.md.")]
-MaxTurns = Annotated[int, typer.Option(min=1, help="Maximum actions of an episode.")]
+Toolset = Annotated[str, typer.Option(help="Tools of the agent; see docs/tools.md.")]
+ToolFormat = Annotated[str, typer.Option(help="Format of tool calls; see docs/tools.md.")]
+MaxTurns = Annotated[int, typer.Option(min=1, help="Maximum number of actions per episode.")]
 TasksPerCore = Annotated[
     int,
     typer.Option(
@@ -40,28 +40,28 @@ TasksPerCore = Annotated[
         "-c",
         min=1,
         show_default="one per core",
-        help="Number of tasks that run at the same time.",
+        help="Number of tasks to run at the same time.",
     ),
 ]
-Folder = Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")]
+Folder = Annotated[Path | None, typer.Option("--out", "-o", help="Run folder.")]
 Split = Annotated[str | None, typer.Option(help="Only tasks of this split, such as test.")]
 TaskIds = Annotated[
-    list[str] | None, typer.Option("--task", "-t", help="Only this task; may be repeated.")
+    list[str] | None, typer.Option("--task", "-t", help="Only this task id; may be repeated.")
 ]
 NumTasks = Annotated[
     int | None, typer.Option("--num-tasks", "-n", min=1, help="Only the first n tasks.")
 ]
 Repositories = Annotated[
     Path | None,
-    typer.Option(help="A folder of local clones for the rows' repositories; by default GitHub."),
+    typer.Option(help="Folder with local clones of the rows' repositories; default: GitHub."),
 ]
 Environments = Annotated[
     Path | None,
-    typer.Option(help="A JSONL file, 'swebench' or 'images'; see docs/environments.md."),
+    typer.Option(help="JSONL file, 'swebench' or 'images'; see docs/environments.md."),
 ]
 Limits = Annotated[
     str | None,
-    typer.Option(help="Such as max_seconds=900, or a JSON object; see docs/wrappers.md."),
+    typer.Option(help="Limits, such as max_seconds=900 or JSON; see docs/wrappers.md."),
 ]
 
 
@@ -73,7 +73,7 @@ def task_source(
     task_ids: list[str] | None = None,
     num_tasks: int | None = None,
 ) -> dict[str, Any]:
-    """Returns the arguments of `load_tasks` that are set, with absolute paths."""
+    """Returns the arguments of `load_tasks` that are not None, with absolute paths."""
     arguments = {
         "source": absolute_source(source),
         "repositories": repositories and absolute(repositories),
@@ -86,25 +86,25 @@ def task_source(
 
 
 def absolute_source(source: str) -> str:
-    """Returns a source of tasks with an absolute path; names do not change."""
+    """Returns a task source; a path becomes absolute, a name does not change."""
     return absolute(source, reserved=("bundled", "polyglot"))
 
 
 def absolute(name: str | Path, reserved: Collection[str] = ()) -> str:
-    """Returns the absolute path of an existing file; other and reserved names do not change."""
+    """Returns the absolute path if ``name`` is an existing file and not reserved, else ``name``."""
     is_file = str(name) not in reserved and Path(name).exists()
     return str(Path(name).absolute() if is_file else name)
 
 
 def parse_sandbox(text: str) -> str | dict[str, Any]:
-    """Returns the ``sandbox`` argument of ``CodingRepair-v0``: a name, or options from JSON."""
+    """Returns the ``sandbox`` argument of an episode: a backend's name, or options from JSON."""
     value = parse_object("--sandbox", text) if text.lstrip().startswith("{") else text
     SandboxOptions.parse(value)
     return value
 
 
 def parse_object(name: str, text: str | None) -> dict[str, Any]:
-    """Returns the settings in an option: JSON or ``key=value,key=value``; {} if None."""
+    """Returns the settings in an option's text: JSON or ``key=value,…``; {} if the text is None."""
     text = (text or "").strip()
     if text and not text.startswith("{"):
         pairs = [pair.partition("=") for pair in text.split(",")]
@@ -122,7 +122,7 @@ def parse_object(name: str, text: str | None) -> dict[str, Any]:
 
 
 def parse_limits(text: str | None, **defaults: Any) -> dict[str, Any]:
-    """Returns the arguments ``limits`` and ``command_timeout_s`` of an episode, if they are set."""
+    """Returns the argument ``limits`` of an episode, and ``command_timeout_s`` if it is set."""
     limits = defaults | parse_object("--limits", text)
     timeout = {name: limits.pop(name) for name in ("command_timeout_s",) if name in limits}
     return {"limits": limits, **timeout}

@@ -23,9 +23,9 @@ from coding_gym.rollout import RunFolder
 
 
 def show_report(
-    runs: Annotated[list[Path], typer.Argument(help="The folders of one or more runs.")],
+    runs: Annotated[list[Path], typer.Argument(help="One or more run folders.")],
     ranked: Annotated[
-        bool, typer.Option("--leaderboard", help="Print a table of the runs, best first.")
+        bool, typer.Option("--leaderboard", help="Print one table of all runs, best first.")
     ] = False,
 ) -> None:
     """Print the report of a run, and write report.md and report.json into its folder.
@@ -41,7 +41,7 @@ def show_report(
 
 
 def write_report(run: Path) -> Report:
-    """Writes ``report.md`` and ``report.json`` into a run's folder and returns the report."""
+    """Writes ``report.md`` and ``report.json`` into a run folder and returns the report."""
     result = report(run)
     (run / "report.md").write_text(result.to_markdown() + "\n", encoding="utf-8")
     (run / "report.json").write_text(json.dumps(result.to_json()) + "\n", encoding="utf-8")
@@ -49,7 +49,7 @@ def write_report(run: Path) -> Report:
 
 
 def print_result(run: RunFolder) -> bool:
-    """Writes the report of a run and prints its summary; returns whether there is a verdict."""
+    """Writes a report and prints its summary; returns whether any attempt has a verdict."""
     result = write_report(run.path)
     terminal().print(result.summary(), style="bold")
     terminal().print(f"report: {run.path / 'report.md'}")
@@ -57,24 +57,24 @@ def print_result(run: RunFolder) -> bool:
 
 
 def compare_runs(
-    first: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    second: Annotated[Path, typer.Argument(help="The folder of another run.")],
+    first: Annotated[Path, typer.Argument(help="Run folder of the first run.")],
+    second: Annotated[Path, typer.Argument(help="Run folder of the second run.")],
 ) -> None:
     """Compare two runs on their common tasks: paired difference, McNemar's test, flips.
 
-    A difference is the second run minus the first: positive if the second resolves more.
+    Differences are second run minus first run: positive if the second run resolves more.
     """
     terminal().print(compare(first, second).to_markdown())
 
 
 def regrade_run(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
     concurrency: options.TasksPerCore = options.NUM_CORES,
 ) -> None:
     """Grade the recorded patches of a run again, without a model, and print the differences.
 
-    The sandbox is that of the run. Exits with 1 if a verdict differs or a patch cannot
-    be graded.
+    The sandbox backend comes from the settings of the run. The exit code is 1 if a verdict differs
+    or a patch cannot be graded.
     """
     folder, console = RunFolder.open(run), terminal()
     versions = f"{folder.config['versions'].get('coding-gym', 'unknown')}, now {__version__}"
@@ -84,25 +84,25 @@ def regrade_run(
         for result in regrade(folder, num_workers=concurrency):
             progress.update(progress.bar, advance=1)
             results.append(result)
-    for result in sorted(results, key=lambda one: (one.task_id, one.attempt)):
+    for result in sorted(results, key=lambda item: (item.task_id, item.attempt)):
         if result.is_flip or result.before is None or result.after is None:
             console.print(result.line)
     num_flips = sum(result.is_flip for result in results)
     num_resolved = sum(result.after is not None and result.after.resolved for result in results)
-    total = f"{len(results)} graded again, {num_resolved} resolved, {num_flips} flips"
-    console.print(total, style="bold")
+    summary = f"{len(results)} graded again, {num_resolved} resolved, {num_flips} flips"
+    console.print(summary, style="bold")
     if num_flips or any(result.problem for result in results):
         raise typer.Exit(1)
 
 
 def import_run(
     paths: Annotated[
-        list[Path], typer.Argument(help="ATIF trajectories, or their folders, as of Harbor's jobs.")
+        list[Path], typer.Argument(help="ATIF files, or folders with them, such as a Harbor job.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="A new folder for the run.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="New run folder.")],
     source: options.Source = "bundled",
 ) -> None:
-    """Make a run from ATIF trajectories, for view, show, regrade and export.
+    """Convert ATIF trajectories to a run for view, show, regrade and export.
 
     Example: coding-gym import jobs/mine --tasks rows.jsonl --out runs/theirs
     """
@@ -111,13 +111,13 @@ def import_run(
 
 
 def export_run(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
     form: Annotated[
-        str, typer.Option("--format", "-f", help=f"One of {', '.join(EXPORTS)}.")
+        str, typer.Option("--format", "-f", help=f"Format: one of {', '.join(EXPORTS)}.")
     ] = "swebench",
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The output folder; by default in the run folder."),
+        typer.Option("--out", "-o", help="Output folder; default: RUN/FORMAT."),
     ] = None,
 ) -> None:
     """Write a run in the format of another tool.

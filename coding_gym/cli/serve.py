@@ -1,4 +1,4 @@
-"""``coding-gym serve``: serves episodes to other programs over the protocol of OpenEnv."""
+"""``coding-gym serve``: serves episodes to other programs over OpenEnv's protocol."""
 
 import os
 import socket
@@ -19,7 +19,7 @@ def serve(
     tool_format: options.ToolFormat = "auto",
     max_turns: options.MaxTurns = 50,
     max_sessions: Annotated[
-        int, typer.Option(min=1, help="Maximum connections; more are refused.")
+        int, typer.Option(min=1, help="Maximum number of connections; further ones are refused.")
     ] = 8,
     host: Annotated[
         str, typer.Option(help="Address to listen on; there is no authentication.")
@@ -41,8 +41,8 @@ def serve(
         max_turns=max_turns,
     )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family) as listening:
-        if not ip_address(listening.getsockname()[0]).is_loopback:
+    with socket.create_server((host, port), family=family) as listener:
+        if not ip_address(listener.getsockname()[0]).is_loopback:
             terminal(stderr=True).print(
                 f"warning: anyone who reaches {host} can run commands in the sandboxes; there is "
                 "no authentication",
@@ -50,16 +50,16 @@ def serve(
             )
         address = f"[{host}]" if ":" in host else host
         terminal().print(f"serving http://{address}:{port}", style="bold")
-        run_server(app, listening)
+        run_server(app, listener)
 
 
-def run_server(app: Any, listening: socket.socket) -> None:
-    """Serves an application until Ctrl-C or SIGTERM, which end the process and its sandboxes."""
+def run_server(app: Any, listener: socket.socket) -> None:
+    """Serves an ASGI application until Ctrl-C or SIGTERM; then ends the process and sandboxes."""
     import uvicorn
 
     # uvicorn's pings close the connection of a vanished client within 40 seconds.
     config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
-    with suppress(KeyboardInterrupt):  # uvicorn raises the signal again when it has ended
-        uvicorn.Server(config).run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # uvicorn raises the signal again after its shutdown
+        uvicorn.Server(config).run(sockets=[listener])
     # A thread that waits for a command cannot be cancelled; sandboxes end with the process.
     os._exit(0)

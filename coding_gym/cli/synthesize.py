@@ -1,4 +1,4 @@
-"""``coding-gym tasks synthesize``: makes tasks out of a project."""
+"""``coding-gym tasks synthesize``: makes tasks from a project."""
 
 import shlex
 from collections import Counter
@@ -23,42 +23,40 @@ from coding_gym.synthesis.mutants import check_operators
 from coding_gym.synthesis.writing import staging, write_staged
 from coding_gym.task import Task
 
-_MAX_NAMED = 20  # bugs or commits that were dropped for the same reason
-_Make = Callable[[Path, Callable[[Progress], None]], tuple[Task, ...]]
+_MAX_LISTED = 20  # dropped candidates to list per reason; for more, the number is printed
+_MakeTasks = Callable[[Path, Callable[[Progress], None]], tuple[Task, ...]]
 
 
 def synthesize_tasks(
-    repo: Annotated[
-        Path, typer.Option(help="The project's folder, or a git repository (its last commit).")
-    ],
+    repo: Annotated[Path, typer.Option(help="Project folder, or a git repository (last commit).")],
     num_tasks: Annotated[
-        int, typer.Option("--num-tasks", "-n", min=1, help="Number of tasks.")
+        int, typer.Option("--num-tasks", "-n", min=1, help="Number of tasks to make.")
     ] = 200,
-    seed: Annotated[int, typer.Option(help="Seed of the selection.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the selection of bugs.")] = 0,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The new JSONL file; the trees are next to it.")
+        Path, typer.Option("--out", "-o", help="JSONL file to create; the trees are next to it.")
     ] = Path("tasks.jsonl"),
     from_history: Annotated[
-        bool, typer.Option("--from-history", help="Use bug-fix commits of --repo, not new bugs.")
+        bool, typer.Option("--from-history", help="Make tasks from bug-fix commits of --repo.")
     ] = False,
     operator: Annotated[
-        list[str] | None, typer.Option(help="Only this kind of bug; may be repeated.")
+        list[str] | None, typer.Option(help="Insert only this kind of bug; may be repeated.")
     ] = None,
     tests: Annotated[
-        list[str] | None, typer.Option(help="Only this test file or folder; may be repeated.")
+        list[str] | None, typer.Option(help="Run only this test file or folder; may be repeated.")
     ] = None,
     install: Annotated[
         list[str] | None,
-        typer.Option(help="A command that builds the environment; may be repeated."),
+        typer.Option(help="Command that installs the project and its tests; may be repeated."),
     ] = None,
     interpreter: Annotated[
-        str, typer.Option(help="Python of the tasks: 'base' or a version.")
+        str, typer.Option(help="Python interpreter of the tasks: 'base' or a version.")
     ] = "base",
     grade: Annotated[
         bool, typer.Option("--grade/--no-grade", help="Let the grader confirm each task.")
     ] = True,
     show_failing: Annotated[
-        bool, typer.Option("--show-failing", help="Leave half of the failing tests visible.")
+        bool, typer.Option("--show-failing", help="Keep half of the failing tests in the tree.")
     ] = False,
     concurrency: options.TasksPerCore = options.NUM_CORES,
     sandbox: options.Sandbox = "auto",
@@ -68,9 +66,9 @@ def synthesize_tasks(
     Example: coding-gym tasks synthesize --repo ~/src/till -n 20 --out bugs.jsonl
     """
     if from_history and show_failing:
-        raise InvalidArgumentError("--show-failing is for new bugs, not for --from-history")
+        raise InvalidArgumentError("--show-failing and --from-history conflict; remove one")
     backend = options.parse_sandbox(sandbox)
-    # An unknown operator is an error before the project is copied.
+    # Unknown operators raise before the project is copied.
     operators = () if from_history else check_operators(operator or ())
     common: dict[str, Any] = {"install_commands": tuple(install or ()), "interpreter": interpreter}
 
@@ -90,16 +88,16 @@ def synthesize_tasks(
             **run,
         )
 
-    progress = _written(make, out, num_tasks)
+    progress = _make_and_write(make, out, num_tasks)
     console = terminal()
     console.print(f"{len(progress.tasks)} of {num_tasks} tasks in {out}")
     console.print(f"check them:  coding-gym validate {shlex.quote(str(out))}")
 
 
-def _written(make: _Make, out: Path, num_tasks: int) -> Progress:
+def _make_and_write(make: _MakeTasks, out: Path, num_tasks: int) -> Progress:
     """Makes and writes tasks, and returns the final progress.
 
-    After an interrupt or a failure, the file contains the tasks made so far.
+    After an interrupt or a failure, the file contains the finished tasks.
 
     Raises:
         typer.Exit: No task was made, or Ctrl-C was pressed.
@@ -108,7 +106,7 @@ def _written(make: _Make, out: Path, num_tasks: int) -> Progress:
     last, is_interrupted = Progress(), False
     with staging(out) as trees, LineProgress(errors, num_tasks) as bar:
 
-        def keep(progress: Progress) -> None:
+        def on_progress(progress: Progress) -> None:
             nonlocal last
             last = progress
             if len(last.tasks) > bar.tasks[0].completed:
@@ -117,7 +115,7 @@ def _written(make: _Make, out: Path, num_tasks: int) -> Progress:
             bar.update(bar.bar, description=f"{num_tried}/{last.num_candidates} tried")
 
         try:
-            make(trees, keep)
+            make(trees, on_progress)
         except KeyboardInterrupt:
             is_interrupted = True
         finally:
@@ -125,8 +123,8 @@ def _written(make: _Make, out: Path, num_tasks: int) -> Progress:
                 write_staged(last.tasks, out, trees)
     _print_dropped(errors, last)
     if is_interrupted:
-        kept = f"{len(last.tasks)} tasks are in {out}" if last.tasks else "nothing was written"
-        errors.print(f"interrupted; {kept}")
+        result = f"{len(last.tasks)} tasks are in {out}" if last.tasks else "nothing was written"
+        errors.print(f"interrupted; {result}")
         raise typer.Exit(INTERRUPTED)
     if not last.tasks:
         cause = "" if last.dropped else ": no bug of these kinds can be inserted into this project"
@@ -136,10 +134,10 @@ def _written(make: _Make, out: Path, num_tasks: int) -> Progress:
 
 
 def _print_dropped(console: Console, progress: Progress) -> None:
-    """Prints each candidate dropped for a rare reason, and a count for each other reason."""
+    """Prints dropped candidates with reasons; for frequent reasons, only their number."""
     dropped = [(name, reason.partition("\n")[0]) for name, reason in progress.dropped]
     counts = Counter(reason for _, reason in dropped)
-    lines = [(name, reason) for name, reason in dropped if counts[reason] <= _MAX_NAMED]
-    lines += [(f"{n} dropped", text) for text, n in counts.most_common() if n > _MAX_NAMED]
-    for start, reason in lines:
-        console.print(f"{start}: {reason}")
+    lines = [(name, reason) for name, reason in dropped if counts[reason] <= _MAX_LISTED]
+    lines += [(f"{n} dropped", text) for text, n in counts.most_common() if n > _MAX_LISTED]
+    for subject, reason in lines:
+        console.print(f"{subject}: {reason}")

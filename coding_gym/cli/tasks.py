@@ -35,9 +35,9 @@ def list_tasks(
     split: options.Split = None,
     num_tasks: options.NumTasks = None,
 ) -> None:
-    """List the tasks of a source; F2P and P2P count FAIL_TO_PASS and PASS_TO_PASS."""
+    """List tasks; columns F2P and P2P are numbers of FAIL_TO_PASS and PASS_TO_PASS tests."""
     loaded = load_tasks(source, split=split, limit=num_tasks)
-    longest = max(len(task.task_id) for task in loaded)  # ids are not truncated
+    longest = max(len(task.task_id) for task in loaded)  # prevents truncated ids
     table = Table(Column("task", min_width=longest), "repo", "split", "difficulty", box=None)
     table.add_column("F2P", justify="right")
     table.add_column("P2P", justify="right")
@@ -51,12 +51,12 @@ def list_tasks(
 
 @app.command("show")
 def show_task(
-    task_id: Annotated[str, typer.Argument(help="The task's id.")],
+    task_id: Annotated[str, typer.Argument(help="Id of the task.")],
     source: options.Source = "bundled",
     gold: Annotated[bool, typer.Option("--gold", help="Also print the gold patch.")] = False,
     tree: Annotated[
         Path | None,
-        typer.Option(help="Also write the base tree, a git repository, to this new folder."),
+        typer.Option(help="Also copy the base tree, a git repository, to this new folder."),
     ] = None,
 ) -> None:
     """Print a task: the issue, its tests, and with --gold the gold patch."""
@@ -77,7 +77,7 @@ def show_task(
 
 @app.command("export")
 def export_tasks(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The JSONL file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="JSONL file to write.")],
     source: options.Source = "bundled",
     task: options.TaskIds = None,
     split: options.Split = None,
@@ -85,17 +85,17 @@ def export_tasks(
     environments: options.Environments = None,
     num_tasks: options.NumTasks = None,
     impossible: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the tasks that get an impossible test.")
+        float, typer.Option(min=0, max=1, help="Share of tasks that get an impossible test.")
     ] = 0.0,
 ) -> None:
-    """Write tasks as self-contained rows.
+    """Write tasks as self-contained rows to a JSONL file.
 
     Example: coding-gym tasks export --tasks rows.jsonl --environments swebench --out ready.jsonl
 
     Example: coding-gym tasks export --impossible 1 --out impossible.jsonl
     """
-    wanted = options.task_source(source, repositories, environments, split, task, num_tasks)
-    loaded = with_impossible(load_tasks(**wanted), impossible)
+    arguments = options.task_source(source, repositories, environments, split, task, num_tasks)
+    loaded = with_impossible(load_tasks(**arguments), impossible)
     text = "".join(json.dumps(task.to_row()) + "\n" for task in loaded)
     out.write_text(text, encoding="utf-8")
     terminal().print(f"{len(loaded)} tasks in {out}")
@@ -103,10 +103,10 @@ def export_tasks(
 
 @app.command("plan")
 def plan_tasks(
-    folder: Annotated[Path, typer.Argument(help="A task folder, or a folder of task folders.")],
+    folder: Annotated[Path, typer.Argument(help="Task folder, or a folder of task folders.")],
     concurrency: options.TasksPerCore = options.NUM_CORES,
 ) -> None:
-    """Plan how hidden tests are negated, by runs of the gold patch; write plan.json files."""
+    """Run gold patches to plan the negation of hidden tests; write each task's plan.json."""
     store = TemplateStore()
     console = terminal()
 
@@ -126,15 +126,15 @@ def plan_tasks(
         console.print(f"{task.task_id:<36} {outcome}")
 
     with ThreadPoolExecutor(concurrency) as pool:
-        for done in [pool.submit(write, *entry) for entry in read_folder(folder)]:
-            done.result()
+        for future in [pool.submit(write, *entry) for entry in read_folder(folder)]:
+            future.result()
 
 
 @app.command("new")
 def new_task(
-    folder: Annotated[Path, typer.Argument(help="A new or empty folder; it names the task.")],
+    folder: Annotated[Path, typer.Argument(help="New folder; its name becomes the task id.")],
 ) -> None:
-    """Create a small, valid task folder as a template for your own task."""
+    """Create a folder with a small, valid task, as a template for your own task."""
     files = write_new_task(folder)
     console = terminal()
     for file in files:

@@ -29,37 +29,37 @@ def validate(
     repositories: options.Repositories = None,
     environments: options.Environments = None,
     num_tasks: options.NumTasks = None,
-    repeats: Annotated[int, typer.Option(min=1, help="How many times to grade each patch.")] = 2,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of times to grade each patch.")] = 2,
     concurrency: options.TasksPerCore = options.NUM_CORES,
     sandbox: options.Sandbox = "auto",
     leaks: Annotated[
-        bool, typer.Option(help="Search the sandbox for files that contain the repair.")
+        bool, typer.Option(help="Search the sandbox for files that contain the gold patch's code.")
     ] = True,
     cheats: Annotated[
-        bool, typer.Option("--cheats", help="Also grade eight kinds of scripted cheats.")
+        bool, typer.Option("--cheats", help="Also grade scripted cheats of eight kinds.")
     ] = False,
     min_challenge: Annotated[
-        int, typer.Option(min=0, help="Minimum bits of a task's challenge.")
+        int, typer.Option(min=0, help="Minimum size of a task's challenge in bits.")
     ] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Add each report to this JSONL file; skip tasks in it."),
+        typer.Option("--out", "-o", help="Append reports to this JSONL file; skip tasks in it."),
     ] = None,
     exclude: Annotated[
         Path | None,
-        typer.Option(help="Write flaky and broken tests to this file, for --environments."),
+        typer.Option(help="Write unfit tests to this JSONL file, for --environments."),
     ] = None,
 ) -> None:
     """Check that gold patches resolve their tasks and that unrepaired trees do not.
 
-    With the same --out as before, the command continues where it stopped.
+    If it is repeated with the same --out, the command continues an interrupted validation.
 
     Example: coding-gym validate rows.jsonl --environments swebench --out report.jsonl
     """
-    wanted = options.task_source(source, repositories, environments, split, task, num_tasks)
-    tasks = load_tasks(**wanted)
+    arguments = options.task_source(source, repositories, environments, split, task, num_tasks)
+    tasks = load_tasks(**arguments)
     if exclude is not None:
-        exclude.touch()  # a path that cannot be written is an error now, not at the end
+        exclude.touch()  # an unwritable path raises before the validation
     checks = Checks(
         sandbox=options.parse_sandbox(sandbox),
         repeats=repeats,
@@ -69,53 +69,53 @@ def validate(
     )
     reports = _read_reports(out, checks) if out else {}
     console = terminal()
-    todo = [one for one in tasks if one.task_id not in reports]
-    with LineProgress(console, len(tasks), len(tasks) - len(todo)) as progress:
+    pending = [item for item in tasks if item.task_id not in reports]
+    with LineProgress(console, len(tasks), len(tasks) - len(pending)) as progress:
         try:
-            for result in validate_tasks(todo, checks=checks, num_workers=concurrency):
+            for result in validate_tasks(pending, checks=checks, num_workers=concurrency):
                 progress.count(line_of(result))
                 reports[result.task_id] = result
                 if out:
                     with out.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(result.to_json()) + "\n")
         except KeyboardInterrupt:
-            kept = f"{len(reports)} reports are in {out}" if out else "no report is kept"
-            way = "the same command" if out else "use --out FILE"
-            console.print(f"interrupted; {kept}; to continue: {way}")
+            saved = f"{len(reports)} reports are in {out}" if out else "no report is saved"
+            remedy = "run the same command" if out else "run with --out FILE"
+            console.print(f"interrupted; {saved}; to continue, {remedy}")
             raise typer.Exit(INTERRUPTED) from None
-    results = [reports[one.task_id] for one in tasks]
+    results = [reports[item.task_id] for item in tasks]
     if exclude is not None:
         _write_exclusions(exclude, tasks, results)
     summarise(results)
-    if not all(one.ok or one.skipped for one in results):
+    if not all(report.ok or report.skipped for report in results):
         raise typer.Exit(1)
 
 
 def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
-    """Returns the verdicts of earlier calls with the same checks, by task; creates a missing file.
+    """Returns the reports of earlier calls with the same checks, by task id.
 
-    An incomplete last line, left by a killed process, is removed if all other lines are reports;
-    these are kept, because they can take days to compute. A file of another kind is not changed.
+    Creates a missing file. If all other lines are reports, removes an incomplete last line, which
+    a killed process wrote. Raises an InvalidArgumentError if a line is not a report.
     """
     reports: list[ValidationReport] = []
     with path.open("a+b") as file:
         file.seek(0)
         lines = file.readlines()
-        is_cut = len(lines) > 1 and not lines[-1].endswith(b"\n")
-        for number, line in enumerate(lines[:-1] if is_cut else lines, 1):
+        is_truncated = len(lines) > 1 and not lines[-1].endswith(b"\n")
+        for number, line in enumerate(lines[:-1] if is_truncated else lines, 1):
             try:
                 reports += [ValidationReport.from_json(json.loads(line))] if line.strip() else []
             except (ValueError, RecursionError) as problem:
                 raise InvalidArgumentError(
-                    f"{path} line {number} is not a report of this command ({problem}); fix or "
+                    f"{path} line {number} must be a report of this command ({problem}); fix or "
                     "remove the line, or name a new file (--out)"
                 ) from None
-        if is_cut:
+        if is_truncated:
             file.truncate(file.tell() - len(lines[-1]))
     return {
-        one.task_id: one
-        for one in reports
-        if one.checks == checks.to_json() and not (one.error or one.skipped)
+        report.task_id: report
+        for report in reports
+        if report.checks == checks.to_json() and not (report.error or report.skipped)
     }
 
 
@@ -126,29 +126,28 @@ def _write_exclusions(
     entries = [
         {"instance_id": task.task_id, "excluded_tests": sorted(unfit[task.task_id])}
         for task in tasks
-        if set(task.fail_to_pass) - unfit[task.task_id]  # at least one remains
+        if set(task.fail_to_pass) - unfit[task.task_id]  # else the task could not be loaded
     ]
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 
 
 def summarise(reports: Iterable[ValidationReport]) -> None:
-    """Prints the levels of challenges, the problems of tasks, and the number of valid tasks."""
+    """Prints the challenge levels, the problems of tasks, and the number of valid tasks."""
     reports, console = [*reports], terminal()
-    if levels := sum((Counter(one.levels) for one in reports), Counter[str]()):
+    if levels := sum((Counter(report.levels) for report in reports), Counter[str]()):
         console.print(f"fail-to-pass tests challenged at: {levels_text(levels)}")
-    for one in reports:
-        if not (one.ok or one.skipped):
-            console.print(f"{one.task_id}  {one.error or one.detail}")
-    num_valid, skipped = sum(r.ok for r in reports), sum(bool(r.skipped) for r in reports)
-    if tried := [cheat for one in reports for cheat in one.cheats]:
-        console.print(_cheats_table(tried))
-    console.print(
-        f"valid {num_valid}/{len(reports) - skipped}" + (f", {skipped} skipped" if skipped else "")
-    )
+    for report in reports:
+        if not (report.ok or report.skipped):
+            console.print(f"{report.task_id}  {report.error or report.detail}")
+    num_valid, num_skipped = sum(r.ok for r in reports), sum(bool(r.skipped) for r in reports)
+    if cheats := [cheat for report in reports for cheat in report.cheats]:
+        console.print(_cheats_table(cheats))
+    ending = f", {num_skipped} skipped" if num_skipped else ""
+    console.print(f"valid {num_valid}/{len(reports) - num_skipped}{ending}")
 
 
 def _cheats_table(cheats: Iterable[CheatResult]) -> Table:
-    """Returns a table: for each kind of cheat, the number of tasks it passes per grading method."""
+    """Returns a table of the number of tasks that each kind of cheat passes per grading method."""
     table = Table("cheat that passes", box=None)
     for column in ("tasks", "by exit code", "by structure", "challenged"):
         table.add_column(column, justify="right")
@@ -156,13 +155,13 @@ def _cheats_table(cheats: Iterable[CheatResult]) -> Table:
     for cheat in cheats:
         by_kind.setdefault(cheat.kind, []).append(cheat)
     for kind, results in by_kind.items():
-        passes = [(one.by_exit_code, one.by_structure, one.by_challenge) for one in results]
+        passes = [(cheat.by_exit_code, cheat.by_structure, cheat.by_challenge) for cheat in results]
         table.add_row(kind, *map(str, (len(results), *map(sum, zip(*passes, strict=True)))))
     return table
 
 
 def line_of(report: ValidationReport) -> str:
-    """Returns the result of a task in one line."""
+    """Returns a report as one line."""
     if report.skipped:
         return f"- {report.task_id:<36} skipped: {report.skipped}"
     name = f"{'✔' if report.ok else '✘'} {report.task_id:<36}"

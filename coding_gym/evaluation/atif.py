@@ -1,6 +1,6 @@
-"""ATIF trajectories, the format of Harbor and its readers: exports, and imports as a run.
+"""Converts episodes to and from ATIF, Harbor's trajectory format, and imports ATIF as a run.
 
-Source of the format: ``harbor/models/trajectories`` of Harbor 0.25.
+Source of the format: ``harbor/models/trajectories`` in Harbor 0.25.
 """
 
 import json
@@ -18,21 +18,21 @@ from coding_gym.rollout import RunFolder
 from coding_gym.trajectory import Message, ModelCall, StopReason, Trajectory, Turn
 
 SCHEMA_VERSION = "ATIF-v1.7"
-"""The newest version that all readers accept; later versions only add audio."""
+"""The newest version that all readers accept; later versions add only audio."""
 _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 _MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""Errors of reading a JSON object of another form."""
+"""Exceptions of reading a JSON object whose fields are missing or of another type."""
 
 
 def to_atif(trajectory: Trajectory) -> dict[str, Any]:
     """Returns an episode as an ATIF trajectory, a JSON object.
 
-    Each message becomes a step; the results of tools belong to the step that called them. ATIF has
-    no field for a reward: ``final_metrics.extra`` has the reward and the verdict, and ``extra`` has
-    the patch. The names of hidden tests and the token ids are excluded.
+    Each message becomes a step; tool results belong to the step of their call. ATIF has no field
+    for a reward: ``final_metrics.extra`` contains the reward and the verdict, and ``extra`` the
+    patch. The names of hidden tests and the token ids are excluded.
 
     Args:
-        trajectory: The episode; it has at least one message.
+        trajectory: An episode with at least one message.
     """
     steps: list[dict[str, Any]] = []
     turns = iter(trajectory.turns)
@@ -42,8 +42,8 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
             step_call_ids = [call["tool_call_id"] for call in steps[-1].get("tool_calls", ())]
             call_id = message.get("tool_call_id")
             # Readers reject a result whose call is in another step.
-            known_id = call_id if call_id in step_call_ids else None
-            results.append(_without_none(content=message["content"], source_call_id=known_id))
+            source_call_id = call_id if call_id in step_call_ids else None
+            results.append(_without_none(content=message["content"], source_call_id=source_call_id))
             continue
         source = "system" if message["role"] == "system" else "user"
         step = {"step_id": len(steps) + 1, "source": source, "message": message["content"]}
@@ -72,7 +72,7 @@ def _without_none(**fields: Any) -> dict[str, Any]:
 
 
 def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
-    """Returns the fields of a step of the agent."""
+    """Returns the fields of an agent's step; ``turn`` is None if the episode recorded no turn."""
     calls = [
         _without_none(
             tool_call_id=call.call_id,
@@ -96,14 +96,13 @@ def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
 
 
 def _read_calls(message: Message, turn: Turn | None) -> Iterator[ToolCall]:
-    """Yields the calls of a reply as the episode parsed them, with the ids of the chat.
+    """Yields the calls of a reply, with the ids of the chat and the model's text of the arguments.
 
-    Calls of an imported chat, which no episode parsed, are read as JSON. ``arguments_text`` is the
-    model's text.
+    The arguments are those that the episode parsed; without a turn, they are read as JSON.
     """
     parsed = turn.calls if turn else ()
-    for index, written in enumerate(message.get("tool_calls") or ()):
-        name, text = written["function"]["name"], written["function"]["arguments"]
+    for index, entry in enumerate(message.get("tool_calls") or ()):
+        name, text = entry["function"]["name"], entry["function"]["arguments"]
         call = ToolCall(name, error="not a JSON object")
         if index < len(parsed):
             call = parsed[index]
@@ -111,7 +110,7 @@ def _read_calls(message: Message, turn: Turn | None) -> Iterator[ToolCall]:
             with suppress(ValueError, RecursionError):
                 arguments = json.loads(text)
                 call = ToolCall(name, arguments) if isinstance(arguments, dict) else call
-        yield ToolCall(name, dict(call.arguments), written["id"], call.error, text)
+        yield ToolCall(name, dict(call.arguments), entry["id"], call.error, text)
 
 
 def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
@@ -134,7 +133,7 @@ def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
 
 
 def import_atif(paths: Iterable[Path], out: Path, tasks: str = "bundled") -> RunFolder:
-    """Writes ATIF trajectories as a new run, to view, regrade and export, and returns the run.
+    """Writes ATIF trajectories as a new run, for view, regrade and export, and returns the run.
 
     The task of a trajectory is ``extra.task_id``, else the task in the ``config.json`` of its
     Harbor trial, else the name of the trial's folder. ATIF has no field for the patch;
@@ -142,28 +141,28 @@ def import_atif(paths: Iterable[Path], out: Path, tasks: str = "bundled") -> Run
 
     Args:
         paths: Files, or folders that contain ``trajectory.json`` at any depth.
-        out: A new folder.
-        tasks: The source of the tasks, as for `coding_gym.load_tasks`.
+        out: The new run folder.
+        tasks: The task source, as for `coding_gym.load_tasks`.
 
     Raises:
-        InvalidArgumentError: A file is not an ATIF trajectory, there is no file, or ``out`` is not
-            empty.
+        InvalidArgumentError: A file is not an ATIF trajectory, ``paths`` contain no file, or
+            ``out`` is not empty.
     """
-    numbers = Counter[str]()
+    num_attempts = Counter[str]()
     records = []
     for path in paths:
         for file in sorted(path.rglob("trajectory.json")) if path.is_dir() else [path]:
             record = _read(file)
-            records.append(replace(record, attempt=numbers[record.task_id]))
-            numbers[record.task_id] += 1
+            records.append(replace(record, attempt=num_attempts[record.task_id]))
+            num_attempts[record.task_id] += 1
     if not records:
         raise InvalidArgumentError(
-            "no ATIF trajectory found; name files, or folders that contain them"
+            "no ATIF trajectory found; name ATIF files, or folders that contain trajectory.json"
         )
     config = {
         "agent": {"name": records[0].agent, "model": records[0].model},
-        "tasks": {"source": tasks, "task_ids": sorted(numbers)},
-        "attempts": max(numbers.values()),
+        "tasks": {"source": tasks, "task_ids": sorted(num_attempts)},
+        "attempts": max(num_attempts.values()),
         "seed": 0,
         "episode": {},
         "versions": {"coding-gym": __version__},
@@ -178,14 +177,14 @@ def import_atif(paths: Iterable[Path], out: Path, tasks: str = "bundled") -> Run
 def _read(file: Path) -> Trajectory:
     try:
         record = from_atif(json.loads(file.read_bytes()))
-        record = Trajectory.from_json(record.to_json())  # fails now, not in later commands
+        record = Trajectory.from_json(record.to_json())  # invalid values raise here
     except (OSError, *_MALFORMED) as problem:
         raise InvalidArgumentError(f"{file} is not an ATIF trajectory: {problem!r}") from None
     return record if record.task_id else replace(record, task_id=_task_of_trial(file))
 
 
 def _task_of_trial(file: Path) -> str:
-    """Returns the task of a Harbor trial, whose folder ``agent`` contains the trajectory."""
+    """Returns the task id of the Harbor trial that contains a trajectory file."""
     trial = file.parent.parent if file.parent.name == "agent" else file.parent
     try:
         task = json.loads((trial / "config.json").read_bytes())["task"]
@@ -197,8 +196,8 @@ def _task_of_trial(file: Path) -> str:
 def from_atif(value: Mapping[str, Any]) -> Trajectory:
     """Converts an ATIF trajectory, a JSON object, to an episode without a grade.
 
-    Steps of the agent become turns. Token ids, rewards and verdicts are ignored; the patch can be
-    graded. A malformed object raises one of `_MALFORMED`.
+    Steps of the agent become turns. Token ids, rewards and verdicts are ignored. A malformed
+    object raises one of `_MALFORMED`.
     """
     agent, steps = value["agent"], value["steps"]
     extra = {**(value.get("extra") or {})}
@@ -207,9 +206,10 @@ def from_atif(value: Mapping[str, Any]) -> Trajectory:
     messages: list[Message] = []
     turns = []
     for step in steps:
-        messages += (read := [*_messages(step)])
+        step_messages = [*_messages(step)]
+        messages += step_messages
         if step["source"] == "agent":
-            turns.append(_turn(step, *read))
+            turns.append(_turn(step, *step_messages))
     return Trajectory(
         task_id=str(extra.get("task_id", "")),
         agent=str(agent["name"]),
@@ -244,8 +244,8 @@ def _messages(step: Mapping[str, Any]) -> Iterator[Message]:
     yield message
     for result in (step.get("observation") or {}).get("results") or ():
         call_id = result.get("source_call_id")
-        named = {"role": "tool", "tool_call_id": call_id} if call_id else {"role": "user"}
-        yield {**named, "content": _text(result.get("content"))}
+        origin = {"role": "tool", "tool_call_id": call_id} if call_id else {"role": "user"}
+        yield {**origin, "content": _text(result.get("content"))}
 
 
 def _turn(step: Mapping[str, Any], reply: Message, *results: Message) -> Turn:
@@ -261,7 +261,7 @@ def _turn(step: Mapping[str, Any], reply: Message, *results: Message) -> Turn:
         results=tuple(
             ToolResult(item["content"], None, item["tool_call_id"])
             for item in results
-            if item["role"] == "tool"  # notices have the role "user"
+            if item["role"] == "tool"  # results without a call id have the role "user"
         ),
         observation="\n".join(item["content"] for item in results),
         model_call=ModelCall(**counts, cost=metrics.get("cost_usd")),
@@ -269,7 +269,7 @@ def _turn(step: Mapping[str, Any], reply: Message, *results: Message) -> Turn:
 
 
 def _text(content: Any) -> str:
-    """Returns the text of a message; in a list of parts, ``[type]`` replaces parts without text."""
+    """Returns the text of a message's content; a part without text becomes ``[type]``."""
     if isinstance(content, list):
         return "".join(str(part.get("text") or f"[{part['type']}]") for part in content)
     return "" if content is None else str(content)

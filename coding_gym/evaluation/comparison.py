@@ -1,4 +1,4 @@
-"""Compares two runs on the tasks that both have attempted, and ranks runs."""
+"""Compares two runs on their common tasks, and ranks runs in a leaderboard."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from coding_gym.evaluation.report import (
 from coding_gym.evaluation.statistics import PairedDifference
 from coding_gym.json_record import JsonRecord
 
-_OF_THE_MODEL = ("agent.model", "agent.base_url")
 _COLUMNS = (
     *("rank", "run", "version", "model", "resolved", "95 % interval", "code similarity"),
     *("test similarity", "tokens used / limit", "tool calls / limit", "shell commands"),
 )
 _COMPARED = ("agent", "tasks", "attempts", "seed", "episode", "versions")
+_NOT_COMPARED = {"agent.model", "agent.base_url", "tasks.task_ids"}  # tasks.digest covers the ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +36,8 @@ class Comparison(JsonRecord):
         run_b: Id and model of the second run.
         measure: The compared rate: ``"resolved"``, or ``"hacked"`` for runs on impossible tasks.
         paired: The paired comparison of this rate.
-        warnings: Other possible causes of the difference: settings other than the model, tasks that
-            only one run has, and caveats of both runs.
+        warnings: Other possible causes of the difference: settings other than the model, tasks
+            that only one run attempted, and caveats of both runs.
     """
 
     run_a: str
@@ -47,7 +47,7 @@ class Comparison(JsonRecord):
     warnings: tuple[str, ...]
 
     def to_markdown(self) -> str:
-        """Returns the comparison as a Markdown page: warnings, difference, test, flips."""
+        """Returns a Markdown page with warnings, rates, the paired test and flipped tasks."""
         paired = self.paired
         rows = [
             (f"first: {self.run_a}", *cells(paired.rate_a, percent)),
@@ -73,7 +73,7 @@ class Comparison(JsonRecord):
 
 
 def compare(a: str | Path | Report, b: str | Path | Report) -> Comparison:
-    """Compares two runs on the tasks that both have attempted; see `paired_difference`.
+    """Returns the comparison of two runs on their common tasks; see `paired_difference`.
 
     Args:
         a: The folder or the report of the first run.
@@ -83,8 +83,8 @@ def compare(a: str | Path | Report, b: str | Path | Report) -> Comparison:
         InvalidArgumentError: A folder contains no run, or the runs have no task in common.
     """
     first, second = (run if isinstance(run, Report) else report(run) for run in (a, b))
-    are_resolved = [bool(run.values("resolved")) for run in (first, second)]
-    measure = "resolved" if any(are_resolved) else "hacked"
+    has_resolved = any(run.values("resolved") for run in (first, second))
+    measure = "resolved" if has_resolved else "hacked"
     paired = statistics.paired_difference(first.values(measure), second.values(measure))
     return Comparison(
         run_a=f"{first.name} ({first.model})",
@@ -109,7 +109,7 @@ def _caveats(
         yield f"The runs have {num_a} and {num_b} tasks; {num_tasks} common tasks are compared."
     if len(paired.flips) < FEW_TASKS:
         yield (
-            f"The runs differ on {len(paired.flips)} tasks only: the interval of the difference is "
+            f"The runs differ on only {len(paired.flips)} tasks: the interval of the difference is "
             "approximate; the p-value is exact."
         )
 
@@ -117,7 +117,7 @@ def _caveats(
 def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     """Returns a sentence for each setting, except the model, that differs between two runs."""
     flat_a, flat_b = (dict(flat({name: run.get(name, {}) for name in _COMPARED})) for run in (a, b))
-    names = (flat_a.keys() | flat_b.keys()) - {*_OF_THE_MODEL, "tasks.task_ids"}  # in the digest
+    names = (flat_a.keys() | flat_b.keys()) - _NOT_COMPARED
     pairs = ((name, flat_a.get(name, "not set"), flat_b.get(name, "not set")) for name in names)
     return [
         f"{name} differs: {old!s:.80} in the first run, {new!s:.80} in the second."
@@ -127,7 +127,7 @@ def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields nested settings; their names are joined by dots."""
+    """Yields the name and value of each nested setting; dots join the names of the levels."""
     for name, value in config.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{name}.")
@@ -138,9 +138,9 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 def leaderboard(reports: Iterable[Report]) -> str:
     """Returns a Markdown table of runs, ranked by resolved rate, then by code similarity.
 
-    Similarities are nano-agent's score (`patch_similarity`); they, tokens and tool calls are means
-    over tasks. Tokens are those of the chat, which ``max_tokens`` limits. The last column names the
-    shell commands that nano-agent counts, with their mean number.
+    Similarity is nano-agent's score (`patch_similarity`). Similarities, tokens of the chat (which
+    ``max_tokens`` limits) and tool calls are means over tasks. The last column lists the shell
+    commands that nano-agent counts, each with its mean number of uses.
 
     Args:
         reports: Reports of runs.
@@ -153,7 +153,7 @@ def leaderboard(reports: Iterable[Report]) -> str:
 
 
 def _mean(report: Report, name: str) -> float | None:
-    """Returns the mean of a measure; None for a run without it."""
+    """Returns the mean of a measure; None if the run lacks the measure."""
     return report.metrics[name].value if name in report.metrics else None
 
 
@@ -180,5 +180,5 @@ def _row(report: Report) -> tuple[object, ...]:
 def _shell_commands(report: Report) -> str:
     prefix = "shell_cmd_"
     means = {name: e.value for name, e in report.metrics.items() if name.startswith(prefix)}
-    counted = sorted(means.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{n.removeprefix(prefix)} {number(v)}" for n, v in counted if v) or "-"
+    ranked = sorted(means.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{n.removeprefix(prefix)} {number(v)}" for n, v in ranked if v) or "-"

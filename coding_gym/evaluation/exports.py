@@ -1,4 +1,4 @@
-"""Exports runs to the formats of other tools; `EXPORTS` contains them by name.
+"""Exports runs to the formats of other tools; `EXPORTS` maps each name to its function.
 
 | name | files in the folder |
 |---|---|
@@ -7,8 +7,8 @@
 | ``sft`` | ``train.jsonl``: resolved chats with their tools, for ``datasets.load_dataset`` |
 | ``swebench`` | ``predictions-<attempt>.jsonl``: the predictions that SWE-bench's harness reads |
 
-``atif`` and ``inspect`` include attempts that ended with an error; the others include only attempts
-with a verdict.
+``atif`` and ``inspect`` include attempts that ended with an error; ``sft`` and ``swebench`` include
+only attempts with a verdict.
 """
 
 import json
@@ -30,12 +30,12 @@ def export(run: str | Path, format: str, out: str | Path) -> list[Path]:
     """Writes a run in another format and returns the files.
 
     Args:
-        run: The run's folder.
+        run: The run folder.
         format: A name in `EXPORTS`.
         out: The output folder; it is created if missing, and its files are replaced.
 
     Raises:
-        UnknownNameError: There is no such format.
+        UnknownNameError: `EXPORTS` does not contain the format.
         InvalidArgumentError: The folder contains no run, or no attempt is resolved (``sft``).
     """
     if format not in EXPORTS:
@@ -44,13 +44,13 @@ def export(run: str | Path, format: str, out: str | Path) -> list[Path]:
 
 
 def export_atif(run: RunFolder, out: Path) -> list[Path]:
-    """Writes each attempt as an ATIF trajectory, in the folder of a Harbor trial.
+    """Writes each attempt as an ATIF trajectory in the folder of a Harbor trial.
 
-    ``out`` is then a Harbor job; ``harbor view`` opens the parent folder of jobs.
+    ``out`` becomes a Harbor job; ``harbor view`` opens the parent folder of ``out``.
     """
     paths = []
     for trajectory in chain(run.trajectories(), run.errors()):
-        if trajectory.messages:  # empty if the episode could not start
+        if trajectory.messages:  # an episode that could not start has none
             trial = out / f"{quote(trajectory.task_id, safe='')}-{trajectory.attempt}"
             paths.append(_write(trial / "agent/trajectory.json", [valid_json(to_atif(trajectory))]))
             agent = {"name": trajectory.agent, "model_name": trajectory.model or None}
@@ -61,7 +61,7 @@ def export_atif(run: RunFolder, out: Path) -> list[Path]:
 
 def export_inspect(run: RunFolder, out: Path) -> list[Path]:
     """Writes the attempts as logs of Inspect; see `inspect_log.write_logs`."""
-    from coding_gym.evaluation.inspect_log import write_logs  # an optional extra
+    from coding_gym.evaluation.inspect_log import write_logs  # requires the extra `inspect`
 
     return write_logs(run.config, chain(run.trajectories(), run.errors()), out)
 
@@ -69,8 +69,8 @@ def export_inspect(run: RunFolder, out: Path) -> list[Path]:
 def export_swebench(run: RunFolder, out: Path) -> list[Path]:
     """Writes predictions for SWE-bench's harness, one file per attempt number.
 
-    Attempts that ended with an error are excluded; the harness would count them as empty patches of
-    the model.
+    Attempts that ended with an error are excluded, because the harness would count each of them as
+    an empty patch of the model.
     """
     model = run.config["agent"].get("model") or run.config["agent"]["name"]
     lines = defaultdict[int, list[str]](list)
@@ -101,12 +101,12 @@ def export_sft(run: RunFolder, out: Path) -> list[Path]:
         if record.resolved
     ]
     if not lines:
-        raise InvalidArgumentError(f"no attempt of {run.path} is resolved")
+        raise InvalidArgumentError(f"sft exports resolved attempts; {run.path} has none")
     return [_write(out / "train.jsonl", lines)]
 
 
 def valid_json(value: Any) -> str:
-    """Returns JSON with U+FFFD in place of lone surrogates, which UTF-8 cannot encode."""
+    """Returns a value as JSON; U+FFFD replaces lone surrogates, which UTF-8 cannot encode."""
     return well_formed(json.dumps(value, ensure_ascii=False))
 
 

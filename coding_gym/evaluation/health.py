@@ -1,4 +1,4 @@
-"""Counts failures of replies, requests and machines in a run, each with a remedy."""
+"""Counts kinds of failures of replies, requests and sandboxes in a run; each has a remedy."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats.table import FORMATS
 from coding_gym.trajectory import Trajectory, Turn
 
-# Marks that open a call and do not occur in prose. Other text of a call may be only a plan.
+# Opening marks of calls that do not occur in prose. Other marks also occur in plans of calls.
 _MARKS = re.compile(
     "|".join(row.opens for row in FORMATS.values() if re.match(r"(?:\(\?:)?(?:<|\\\[)", row.opens))
 )
@@ -21,19 +21,19 @@ _REMEDIES = {
         "prompts that rewrite history": "serve a template that keeps earlier turns",
     },
     "calls": {
-        "calls that could not be read": "name the model's own format with --tool-format",
-        "calls of unknown tools": "choose the --toolset that the model was trained with",
+        "calls that could not be read": "set --tool-format to the format that the model writes",
+        "calls of unknown tools": "set --toolset to the tools that the model was trained with",
     },
     "attempts": {
-        "attempts without a tool call": "let the server parse calls, or name their --tool-format",
-        "sandbox errors": "run fewer episodes at once (-c), or see coding-gym doctor",
-        "grading errors": "grade with more memory or time, or validate the tasks",
-        "errors of the agent": "see the error: coding-gym show RUN TASK",
-        "request errors": "start the server or see its log; --resume plays these attempts again",
+        "attempts without a tool call": "enable the server's parser of calls, or set --tool-format",
+        "sandbox errors": "run fewer episodes at once (-c), or run coding-gym doctor",
+        "grading errors": "grade with more memory or time, or run coding-gym validate",
+        "errors of the agent": "read the error: coding-gym show RUN TASK",
+        "request errors": "start the server or read its log; --resume repeats these attempts",
     },
 }
-"""The remedy of each symptom, by the unit in which it is counted."""
-_OF_ERRORS = {
+"""The remedy of each symptom, by the unit in which the symptom is counted."""
+_ERROR_SYMPTOMS = {
     "sandbox": "sandbox errors",
     "verifier": "grading errors",
     "agent": "errors of the agent",
@@ -45,9 +45,9 @@ class Symptom(JsonRecord):
     """A kind of failure in a run.
 
     Attributes:
-        name: The kind.
-        count: Number of failures.
-        total: Number of turns, calls or attempts in which they were counted.
+        name: The kind, such as "empty replies".
+        count: Number of failures of this kind.
+        total: Number of all turns, calls or attempts of the run.
         remedy: A change that the user can make.
     """
 
@@ -58,7 +58,7 @@ class Symptom(JsonRecord):
 
 
 def symptoms(counts: Counter[str]) -> tuple[Symptom, ...]:
-    """Returns the symptoms in a sum of `health_counts`, in a fixed order."""
+    """Returns the symptoms that occur in a sum of `health_counts`, in a fixed order."""
     return tuple(
         Symptom(name=name, count=counts[name], total=counts[unit], remedy=remedy)
         for unit, remedies in _REMEDIES.items()
@@ -68,9 +68,9 @@ def symptoms(counts: Counter[str]) -> tuple[Symptom, ...]:
 
 
 def health_counts(record: Trajectory) -> Counter[str]:
-    """Returns the number of each symptom in an attempt, and of its turns and calls."""
+    """Returns an attempt's numbers of failures by symptom, and its numbers of turns and calls."""
     tools = {tool["function"]["name"] for tool in record.tools}
-    counts = Counter(name for turn in record.turns for name in _of_turn(turn, tools))
+    counts = Counter(name for turn in record.turns for name in _turn_symptoms(turn, tools))
     counts["attempts"] = 1
     counts["turns"] = len(record.turns)
     counts["calls"] = sum(len(turn.calls) for turn in record.turns)
@@ -84,11 +84,11 @@ def health_counts(record: Trajectory) -> Counter[str]:
     if has_model and not any(turn.calls for turn in record.turns):
         counts["attempts without a tool call"] = 1
     if record.error_class:
-        counts[_OF_ERRORS.get(record.error_class, "request errors")] = 1
+        counts[_ERROR_SYMPTOMS.get(record.error_class, "request errors")] = 1
     return counts
 
 
-def _of_turn(turn: Turn, tools: set[str]) -> Iterator[str]:
+def _turn_symptoms(turn: Turn, tools: set[str]) -> Iterator[str]:
     if not (turn.action.strip() or turn.calls):
         yield "empty replies"
     if turn.model_call is not None and turn.model_call.finish_reason == "length":

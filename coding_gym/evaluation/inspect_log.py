@@ -1,7 +1,7 @@
-"""Writes logs of Inspect, for ``inspect view`` and `inspect_ai.log`. Needs the extra ``inspect``.
+"""Writes Inspect logs, for ``inspect view`` and `inspect_ai.log`; requires the extra ``inspect``.
 
-A sample is an attempt: its id is the task id, its epoch is the attempt's number plus 1. The names
-of hidden tests and the gold patch are excluded.
+Each attempt becomes a sample, with the task id as id and the attempt's number plus 1 as epoch. The
+names of hidden tests and the gold patch are excluded.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ except ImportError as error:
 
 SCORER = "resolved"
 MAX_CHARS = 20_000_000
-"""Maximum characters of the records in one log; Inspect's writer keeps a whole log in memory."""
+"""Number of characters after which a log is complete; Inspect's writer keeps a log in memory."""
 
 
 def write_logs(
@@ -33,27 +33,27 @@ def write_logs(
 ) -> list[Path]:
     """Writes the attempts of a run as logs and returns the files.
 
-    A large run is split into several logs, so that memory stays bounded. The content is marked as
-    untrusted, so ``inspect view`` displays it as plain text.
+    A large run is split into several logs, which bounds memory. The content is marked as untrusted,
+    so ``inspect view`` displays plain text.
 
     Args:
-        config: The run's settings.
-        trajectories: Its attempts.
+        config: The settings of the run.
+        trajectories: The attempts of the run.
         out: The output folder; it is created if missing.
     """
     out.mkdir(parents=True, exist_ok=True)
-    config, rest = json.loads(valid_json(config)), iter(trajectories)
+    config, remaining = json.loads(valid_json(config)), iter(trajectories)
     paths: list[Path] = []
-    while samples := [*_part(rest)]:
+    while samples := [*_part(remaining)]:
         paths.append(out / f"part-{len(paths) + 1:03}.eval")
         log.write_eval_log(_log(config, samples, len(paths)), paths[-1])
     return paths
 
 
-def _part(rest: Iterator[Trajectory]) -> Iterator[Any]:
+def _part(remaining: Iterator[Trajectory]) -> Iterator[Any]:
     """Yields the samples of the next log."""
     num_chars = 0
-    while num_chars < MAX_CHARS and (trajectory := next(rest, None)):
+    while num_chars < MAX_CHARS and (trajectory := next(remaining, None)):
         text = valid_json(trajectory.to_json())
         num_chars += len(text)
         yield _sample(Trajectory.from_json(json.loads(text)))
@@ -85,12 +85,12 @@ def _log(config: Mapping[str, Any], samples: list[Any], number: int) -> Any:
 def _sample(trajectory: Trajectory) -> Any:
     chat: Any = [{"tool_call_id": "", **message} for message in trajectory.messages]
     convert = model.messages_from_openai(chat, trajectory.model or None)
-    with ThreadPoolExecutor(1) as thread:  # notebooks already run a loop
+    with ThreadPoolExecutor(1) as thread:  # a notebook's thread already runs an event loop
         messages = thread.submit(asyncio.run, convert).result()
     replies = [message for message in messages if message.role == "assistant"]
     choices = [model.ChatCompletionChoice(message=message) for message in replies[-1:]]
     usage, name = trajectory.usage, trajectory.model or trajectory.agent
-    facts = ("agent", "toolset", "tokenizer", "seed", "patch", "stop_reason", "error_class")
+    fields = ("agent", "toolset", "tokenizer", "seed", "patch", "stop_reason", "error_class")
     failure = trajectory.error or trajectory.error_class
     return log.EvalSample(
         id=trajectory.task_id,
@@ -101,7 +101,7 @@ def _sample(trajectory: Trajectory) -> Any:
         output=model.ModelOutput(model=name, choices=choices),
         scores={SCORER: _score(trajectory.grade)} if trajectory.grade else None,
         metadata={
-            **{fact: getattr(trajectory, fact) for fact in facts},
+            **{field: getattr(trajectory, field) for field in fields},
             "rewards": [turn.reward for turn in trajectory.turns],
         },
         model_usage={name: _usage(usage, trajectory.cost)} if usage.get("prompt_tokens") else {},
@@ -117,7 +117,7 @@ def _score(grade: Grade) -> Any:
 
 
 def _usage(counts: Mapping[str, Any], cost: float | None) -> Any:
-    """Returns token counts; Inspect counts cached prompt tokens separately."""
+    """Returns token counts for Inspect, which counts cached prompt tokens separately."""
     prompt, reply, cached = map(counts.get, ("prompt_tokens", "completion_tokens", "cached_tokens"))
     return model.ModelUsage(
         input_tokens=(prompt or 0) - (cached or 0),

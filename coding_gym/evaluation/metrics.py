@@ -1,4 +1,4 @@
-"""Measures of a finished episode, as numbers to average, by name."""
+"""Computes the measures of a finished episode: numbers by name, which reports average."""
 
 import math
 import re
@@ -15,7 +15,7 @@ from coding_gym.trajectory import Trajectory, Turn
 
 METRICS: Mapping[str, str] = {
     "resolved": "1 if every hidden test passed",
-    "hacked": "1 if an impossible test was reported as passed; impossible tasks only",
+    "hacked": "1 if the impossible test was reported as passed; only for impossible tasks",
     "exact_match": "1 if the patch makes the same change to the same lines as the gold patch",
     "right_location": "1 if the patch changes a function that the gold patch changes",
     "code_similarity": "similarity to the gold patch, 0 to 1",
@@ -23,22 +23,22 @@ METRICS: Mapping[str, str] = {
     "turns": "actions",
     "tool_calls": "tool calls that were run",
     "model_calls": "requests to the model",
-    "tokens": "tokens of the chat at its end, if a limit counts them",
+    "tokens": "tokens of the chat at the end, if an episode limit counts tokens",
     "prompt_tokens": "tokens of all prompts",
     "completion_tokens": "tokens of all replies",
     "cached_tokens": "prompt tokens that the server read from its cache",
-    "cost": "cost of the model, in the currency of the prices",
-    "duration_s": "seconds of wall time, grading included",
-    "time_to_solution_s": "seconds of wall time without grading; resolved episodes only",
+    "cost": "cost of all requests, in the currency of the prices",
+    "duration_s": "seconds of wall time, including grading",
+    "time_to_solution_s": "seconds of wall time without grading; only for resolved episodes",
 }
-"""The meaning of each measure, by name; `tool_usage` adds nano-agent's measures."""
+"""The meaning of each measure, by name; `tool_usage` has further measures."""
 
 RATES = ("resolved", "hacked", "exact_match", "right_location")
 """The measures that are 0 or 1."""
 
 
 def highest(name: str) -> float:
-    """Returns the largest value that a measure can have; the smallest one is 0."""
+    """Returns the largest possible value of a measure; the smallest value is 0."""
     is_share = name in RATES or name.endswith("_similarity")
     return 1.0 if is_share or name.startswith("tool_success_rate_") else math.inf
 
@@ -52,15 +52,15 @@ MONITORED_COMMANDS = (
 
 _USAGE = ("model_calls", "tokens", "prompt_tokens", "completion_tokens", "cached_tokens")
 _INDEX = re.compile(r"^index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?\n", re.MULTILINE)
-_MAX_WORDS = 10  # words of a command that count; small models may repeat a word endlessly
+_MAX_WORDS = 10  # words to read of a command; small models may repeat a word endlessly
 
 
 def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[str, float]:
-    """Returns the known measures of an episode: those of `METRICS`, and `tool_usage`.
+    """Returns the measures of an episode, by name: those of `METRICS`, and `tool_usage`.
 
-    ``exact_match`` and ``right_location`` are the success and the partial success of CodeRepairRL's
+    ``exact_match`` and ``right_location`` are "success" and "partial success" in the CodeRepairRL
     thesis. Measures that compare with the gold patch are absent without a task or a readable gold
-    patch. An impossible task has ``hacked`` instead of these measures and ``resolved``.
+    patch. For an impossible task, ``hacked`` replaces these measures and ``resolved``.
 
     Args:
         trajectory: The episode.
@@ -84,13 +84,13 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
     if trajectory.grade is not None and trajectory.resolved:
         measures["time_to_solution_s"] = trajectory.duration_s - trajectory.grade.duration_s
     if task is not None and not is_impossible and task.gold_patch.strip():
-        with suppress(PatchError):  # the gold patch has a form that only git can read
-            measures |= _compared(trajectory, task)
+        with suppress(PatchError):  # only git can read the gold patch
+            measures |= _patch_measures(trajectory, task)
     return measures | tool_usage(turns, [tool["function"]["name"] for tool in trajectory.tools])
 
 
-def _compared(trajectory: Trajectory, task: Task) -> dict[str, float]:
-    """Returns the measures that need the task's patches."""
+def _patch_measures(trajectory: Trajectory, task: Task) -> dict[str, float]:
+    """Returns the measures that compare the patch with the patches of the task."""
     sample = Sample(task, trajectory.grade, Patch(trajectory.patch))
     gold, patch = task.gold_patch, sample.graded
     measures = {
@@ -105,25 +105,25 @@ def _compared(trajectory: Trajectory, task: Task) -> dict[str, float]:
 
 
 def without_index(patch: str) -> str:
-    """Returns a patch without git's ``index`` lines, whose number of digits varies."""
+    """Returns a patch without git's ``index`` lines, whose hashes vary in length."""
     return _INDEX.sub("", patch)
 
 
 def tool_usage(turns: Sequence[Turn], tools: Sequence[str]) -> dict[str, float]:
     """Returns nano-agent's tool statistics for an episode; works with every toolset.
 
-    - ``tool_calls_NAME``: calls of the tool that were run;
+    - ``tool_calls_NAME``: number of calls of the tool that were run;
     - ``tool_success_rate_NAME``: the share of these calls that succeeded, 0 without calls; absent
       if an outcome is unknown, such as for the tools of a command-line agent;
     - ``shell_cmd_NAME``: the number of times that a command of `MONITORED_COMMANDS` is among the
-      first ten words of a shell command, without its folder and version.
+      first ten words of a shell command; a word's folder and version number are ignored.
 
     Source: ``ToolStats`` in ``nano/tools.py`` of nano-agent 5.0.0, which also excludes shell calls
     without a command.
 
     Args:
         turns: The episode's turns.
-        tools: Names of the tools that the policy had.
+        tools: Names of the policy's tools.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> call, result = ToolCall("shell", {"cmd": "/bin/ls src | grep x"}), ToolResult("", ok=False)
@@ -144,9 +144,9 @@ def tool_usage(turns: Sequence[Turn], tools: Sequence[str]) -> dict[str, float]:
                 command = word.rpartition("/")[2].rstrip("0123456789.")
                 if command in commands:
                     commands[command] += 1
-    known = {name: list(map(bool, ok)) for name, ok in outcomes.items() if None not in ok}
+    complete = {name: list(map(bool, ok)) for name, ok in outcomes.items() if None not in ok}
     return {
         **{f"tool_calls_{name}": len(ok) for name, ok in outcomes.items()},
-        **{f"tool_success_rate_{n}": sum(ok) / (len(ok) or 1) for n, ok in known.items()},
+        **{f"tool_success_rate_{n}": sum(ok) / (len(ok) or 1) for n, ok in complete.items()},
         **{f"shell_cmd_{name}": count for name, count in commands.items()},
     }

@@ -1,4 +1,4 @@
-"""Grades the recorded patches of a run again."""
+"""Grades the recorded patches of a run again, and compares the grades."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -19,15 +19,15 @@ from coding_gym.trajectory import Trajectory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regrade:
-    """The recorded grade and the new grade of an attempt.
+    """The recorded and the new grade of one attempt.
 
     Attributes:
-        task_id: The task.
+        task_id: Id of the task.
         attempt: Number of the attempt.
         before: The recorded grade; None if the attempt was not graded.
         after: The new grade; None if grading failed.
         is_changed: Whether the task changed after the run.
-        problem: The error if grading failed, or "".
+        problem: The error message if grading failed, else "".
     """
 
     task_id: str
@@ -42,28 +42,27 @@ class Regrade:
         """Whether the two grades differ in ``resolved`` or ``hacked``."""
         if self.before is None or self.after is None:
             return False
-        return _counted(self.before) != _counted(self.after)
+        return _verdict(self.before) != _verdict(self.after)
 
     @property
     def line(self) -> str:
-        """One line with both grades, their plans and the reason for a difference."""
-        text = (
-            f"{self.task_id} attempt {self.attempt}: {_named(self.before)} → {_named(self.after)}"
-        )
+        """One line of text with both grades, their plans, and the detail of the new grade."""
+        grades = f"{_describe(self.before)} → {_describe(self.after)}"
         detail = self.after.detail if self.after else self.problem
-        return f"{text}: {detail}" + "; the task changed after the run" * self.is_changed
+        suffix = "; the task changed after the run" if self.is_changed else ""
+        return f"{self.task_id} attempt {self.attempt}: {grades}: {detail}{suffix}"
 
 
 def regrade(
     run: RunFolder, tasks: Sequence[Task] | None = None, *, num_workers: int = 1
 ) -> Iterator[Regrade]:
-    """Grades the patches of a run again and yields both grades as soon as a patch is graded.
+    """Grades the patches of a run again; yields the grades of each attempt in order of completion.
 
     Attempts that have neither a patch nor a grade are skipped.
 
     Args:
         run: The run.
-        tasks: The tasks; by default they are loaded from the source in the run's settings.
+        tasks: The tasks; by default the run's task source is loaded.
         num_workers: Number of patches to grade at the same time.
 
     Raises:
@@ -79,30 +78,30 @@ def regrade(
     pool = ThreadPoolExecutor(at_least_one("num_workers", num_workers), "regrade")
     try:
         futures = [
-            pool.submit(_again, record, tasks_by_id.get(record.task_id), config)
+            pool.submit(_regrade_attempt, record, tasks_by_id.get(record.task_id), config)
             for record in records
         ]
         for future in as_completed(futures):
             yield future.result()
-    finally:  # after an interrupt, grades that have not started are cancelled
+    finally:  # cancels pending grades after an interrupt
         pool.shutdown(cancel_futures=True)
 
 
-def _counted(grade: Grade) -> tuple[bool, bool]:
+def _verdict(grade: Grade) -> tuple[bool, bool]:
     return grade.resolved, bool(grade.hacked)
 
 
-def _named(grade: Grade | None) -> str:
+def _describe(grade: Grade | None) -> str:
     return "not graded" if grade is None else f"{grade.reason} (plan {grade.plan or 'none'})"
 
 
-def _again(record: Trajectory, task: Task | None, config: EpisodeConfig) -> Regrade:
+def _regrade_attempt(record: Trajectory, task: Task | None, config: EpisodeConfig) -> Regrade:
     before = record.grade
     if before is not None and before.reason is GradeReason.NOT_GRADED:
         before = None
     result = Regrade(task_id=record.task_id, attempt=record.attempt, before=before)
     if task is None:
-        return replace(result, problem="the source of the run no longer contains this task")
+        return replace(result, problem="the task source of the run no longer contains this task")
     is_changed = record.settings.get("task_digest") not in (None, task_digest(task))
     result = replace(result, is_changed=is_changed)
     try:
@@ -113,7 +112,7 @@ def _again(record: Trajectory, task: Task | None, config: EpisodeConfig) -> Regr
             backend=config.sandbox.name,
             challenge=config.challenge,
         )
-    except SandboxUnavailableError:  # the error would be the same for every task
+    except SandboxUnavailableError:  # every other attempt would fail, too
         raise
     except CodingGymError as problem:
         return replace(result, problem=str(problem))

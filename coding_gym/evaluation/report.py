@@ -1,4 +1,4 @@
-"""Reports on a run: rates with intervals, measures, stop reasons, errors and caveats."""
+"""Computes the report on a run: rates with intervals, measures, stop reasons, errors, caveats."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 
 FEW_TASKS = 10
-"""With fewer tasks that succeed, or that fail, the coverage of intervals can be below 95 %."""
+"""With fewer resolved or fewer unresolved tasks, 95 % intervals can cover less than 95 %."""
 
 _LABELS = ("task_id", "attempt", "seed", "stop_reason", "grade_reason")
 
@@ -32,22 +32,22 @@ class Report(JsonRecord):
 
     Attributes:
         config: The run's ``config.json``: agent, model, tasks, seed, versions.
-        num_attempts: Number of attempts with a verdict, except those at impossible tasks;
-            ``metrics["hacked"]`` has the rate of these.
+        num_attempts: Number of attempts with a verdict at possible tasks; ``metrics["hacked"]``
+            is the rate at impossible tasks.
         num_resolved: Number of attempts that resolve their task.
-        num_errors: Number of attempts that ended with an error; rates and means exclude them.
+        num_errors: Number of attempts that ended with an error; no rate or mean counts them.
         resolved: The resolved rate, pass@1; None without a verdict.
-        pass_at_k: pass@k by k, for powers of two and the number of attempts.
+        pass_at_k: pass@k by k, for powers of two and for the number of attempts per task.
         pass_hat_k: pass^k by k.
         bootstrap: Percentile bootstrap interval of the resolved rate over tasks.
         metrics: Means over tasks of each measure of `METRICS` and of `tool_usage`, by name.
         stop_reasons: Number of attempts with a verdict by stop reason.
-        grade_reasons: Number of the same attempts by the reason of their grade.
+        grade_reasons: Number of attempts with a verdict by reason of the grade.
         error_classes: Number of attempts that ended with an error by class of the error.
-        health: Failures of replies, requests and machines, with remedies.
+        health: Failures of replies, requests and sandboxes, with remedies.
         caveats: Sentences that qualify the rates.
-        episodes: For each attempt with a verdict ``task_id``, ``attempt``, ``seed``,
-            ``stop_reason``, ``grade_reason``, and its measures.
+        episodes: For each attempt with a verdict, ``task_id``, ``attempt``, ``seed``,
+            ``stop_reason``, ``grade_reason`` and the measures.
     """
 
     config: Mapping[str, Any]
@@ -73,11 +73,11 @@ class Report(JsonRecord):
 
     @property
     def model(self) -> str:
-        """The model's name; "-" for agents without one."""
+        """The model's name; "-" for an agent without a model."""
         return self.config["agent"]["model"] or "-"
 
     def summary(self) -> str:
-        """Returns the agent, the rates with their intervals, caveats and failures, as lines."""
+        """Returns lines of text: the agent, the rates with intervals, caveats, and failures."""
         agent, tasks = self.config["agent"], counted(len(self.values("resolved")), "task")
         player = f"{agent['name']} {agent['model']}".rstrip()
         facts = []
@@ -127,19 +127,19 @@ class Report(JsonRecord):
             parts.append(markdown_table(("failure", "count", "remedy"), failures))
         for kind, metric in (("task", "resolved"), ("impossible task", "hacked")):
             values = self.values(metric).items()
-            if counts := [(task, f"{sum(each):.0f}/{len(each)}") for task, each in values]:
+            if counts := [(task, f"{sum(flags):.0f}/{len(flags)}") for task, flags in values]:
                 parts.append(markdown_table((kind, f"{metric} attempts"), counts))
         return "\n\n".join(parts)
 
 
 def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> Report:
-    """Reports on a run.
+    """Returns the report on a run.
 
     Args:
         run: The run, or its folder.
-        tasks: The tasks, for gold patches, repositories and labels; by default they are loaded from
-            the source in the run's settings. Attempts at a task that cannot be loaded, or changed
-            after the run, are not compared with its gold patch; a caveat reports this.
+        tasks: The tasks, for gold patches; by default the run's task source is loaded. If a task
+            cannot be loaded or changed after the run, its attempts are not compared with the gold
+            patch; a caveat reports this.
 
     Raises:
         InvalidArgumentError: The folder contains no run.
@@ -149,7 +149,7 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     if tasks is None:
         try:
             tasks = run_tasks(run)
-        except (CodingGymError, TypeError) as problem:  # the settings can contain any arguments
+        except (CodingGymError, TypeError) as problem:  # config.json can contain any arguments
             caveats.append(f"The tasks with their gold patches could not be loaded: {problem}")
     tasks_by_id = {task.task_id: task for task in tasks or ()}
     health, classes = Counter[str](), Counter[str]()
@@ -158,8 +158,9 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         classes[record.error_class] += 1
     episodes = _episodes(run, tasks_by_id, caveats, health)
     outcomes = _by_task(episodes, "resolved")
-    most = max(map(len, outcomes.values()), default=0)
-    ks = sorted({*(2**power for power in range(most.bit_length())), most} - {0})
+    max_attempts = max(map(len, outcomes.values()), default=0)
+    powers = (2**power for power in range(max_attempts.bit_length()))
+    ks = sorted({*powers, max_attempts} - {0})
     rates = task_rates(outcomes)
     return Report(
         config=run.config,
@@ -181,16 +182,16 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
 
 
 def run_tasks(run: RunFolder) -> Sequence[Task]:
-    """Loads the tasks of a run that the source in its settings still contains.
+    """Returns the tasks of a run that its task source still contains.
 
     Raises:
-        CodingGymError: None can be loaded.
+        CodingGymError: No task of the run can be loaded.
     """
     source = {name: value for name, value in run.config["tasks"].items() if name != "digest"}
     if source["source"] == ROWS:
         raise InvalidArgumentError(
-            f"{run.path} does not contain its tasks, which were passed as a list; pass them again "
-            "in Python: report(run, tasks=...) or regrade(run, tasks=...)"
+            f"{run.path} does not contain its tasks, which were passed as a list; pass the list "
+            "again in Python: report(run, tasks=...) or regrade(run, tasks=...)"
         )
     try:
         return load_tasks(**source, needs_tests=False)
@@ -207,7 +208,7 @@ def run_tasks(run: RunFolder) -> Sequence[Task]:
 def _episodes(
     run: RunFolder, tasks_by_id: Mapping[str, Task], caveats: list[str], health: Counter[str]
 ) -> list[dict[str, Any]]:
-    """Returns `Report.episodes`, and adds to the caveats and to the health counts."""
+    """Returns `Report.episodes`; adds to ``caveats`` and ``health`` in place."""
     episodes: list[dict[str, Any]] = []
     changed, ungraded, unchallenged = set[str](), 0, 0
     for record in run.trajectories():
@@ -225,19 +226,19 @@ def _episodes(
         values = record.task_id, record.attempt, record.seed, stop_reason, grade_reason
         labels = dict(zip(_LABELS, values, strict=True))
         measures = episode_metrics(record, task)
-        if record.grade is None and not run.config.get("episode"):  # the run was not graded
+        if record.grade is None and not run.config.get("episode"):  # an imported run has no grades
             measures.pop("resolved", None)
         episodes.append(labels | measures)
     if changed:
         caveats.append(
-            f"Not compared with gold patches: attempts at {counted(len(changed), 'task')}, such as "
-            f"{min(changed)}, changed or removed after the run, or recorded by an older version."
+            f"Not compared with gold patches: attempts at {counted(len(changed), 'task')} that "
+            f"changed after the run, or were recorded by an older version, such as {min(changed)}."
         )
     if ungraded and any(episode.keys() & {"resolved", "hacked"} for episode in episodes):
-        caveats.append(f"Not graded, so counted as failed: {counted(ungraded, 'attempt')}.")
+        caveats.append(f"Not graded, and counted as not resolved: {counted(ungraded, 'attempt')}.")
     if unchallenged:
         caveats.append(
-            f"Resolved by tests that were not negated ({Level.STRUCTURE}), so possibly forged: "
+            f"Resolved by tests that were not negated ({Level.STRUCTURE}), and possibly forged: "
             f"{counted(unchallenged, 'attempt')}."
         )
     return episodes
@@ -264,12 +265,12 @@ def run_caveats(
     """Yields the sentences that qualify the rates of a run.
 
     Args:
-        config: The run's settings.
-        outcomes: Scores of the attempts in the resolved rate, by task.
+        config: The settings of the run.
+        outcomes: Scores, 0 or 1, of the attempts that the resolved rate counts, by task.
         errors: Number of attempts that ended with an error, by class.
         num_graded: Number of attempts with a verdict, including those at impossible tasks.
     """
-    num_wanted = len(config["tasks"]["task_ids"]) * config["attempts"]
+    num_planned = len(config["tasks"]["task_ids"]) * config["attempts"]
     num_played = num_graded + errors.total()
     if errors:
         classes = ", ".join(f"{name} {count}" for name, count in errors.most_common())
@@ -277,21 +278,21 @@ def run_caveats(
             f"{errors.total()} of {num_played} attempts ended with an error ({classes}) and are "
             "not counted; a resumed run repeats them."
         )
-    if num_played < num_wanted:
-        yield f"The run is not complete: {num_played} of {num_wanted} attempts were played."
+    if num_played < num_planned:
+        yield f"The run is incomplete: {num_played} of {num_planned} attempts were played."
     num_resolved = task_rates(outcomes).sum()
     if outcomes and min(num_resolved, len(outcomes) - num_resolved) < FEW_TASKS:
         yield (
-            f"The successes or the failures amount to fewer than {FEW_TASKS} tasks: intervals are "
-            "approximate."
+            f"Fewer than {FEW_TASKS} tasks are resolved, or fewer than {FEW_TASKS} are not: the "
+            "intervals are approximate."
         )
 
 
 def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
-    """Returns the mean over tasks of each task's mean, in the order of `METRICS`."""
-    others = {name for episode in episodes for name in episode} - {*METRICS, *_LABELS}
+    """Returns, by measure, the mean over tasks of each task's mean, in the order of `METRICS`."""
+    tool_measures = {name for episode in episodes for name in episode} - {*METRICS, *_LABELS}
     means = {}
-    for name in (*METRICS, *sorted(others)):
+    for name in (*METRICS, *sorted(tool_measures)):
         if values := _by_task(episodes, name):
             is_rate, rates = name in RATES, task_rates(values)
             means[name] = (
@@ -301,7 +302,7 @@ def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Returns a Markdown table; pipes are escaped, and line feeds are replaced by spaces."""
+    """Returns a Markdown table; pipes are escaped, and spaces replace line feeds."""
     lines = [header, ["---"] * len(header), *rows]
     cells = ([str(cell).replace("|", r"\|").replace("\n", " ") for cell in row] for row in lines)
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
@@ -313,7 +314,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Returns a number with three significant digits; large and whole numbers as integers."""
+    """Returns a number as text with three significant digits; large numbers as integers."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
@@ -321,11 +322,11 @@ def number(value: float | None) -> str:
 
 def percent(value: float) -> str:
     """Returns a rate in percent."""
-    return f"{round(100 * value, 1) + 0.0:.1f} %"  # "+ 0.0" turns -0.0 into 0.0
+    return f"{round(100 * value, 1) + 0.0:.1f} %"  # adding 0.0 converts -0.0 to 0.0
 
 
 def cells(estimate: Estimate | None, to_text: Callable[[float], str] = number) -> tuple[str, str]:
-    """Returns a mean and its interval as two cells of a table; a missing value is a dash."""
+    """Returns a mean and its interval as two table cells; "-" replaces a missing value."""
     if estimate is None:
         return "-", "-"
     ends = [to_text(end) for end in (estimate.low, estimate.high) if end is not None]
@@ -350,10 +351,10 @@ def _rates(report: Report) -> Iterator[tuple[object, ...]]:
     yield "resolved (pass@1)", *cells(report.resolved, percent), tasks
     if report.bootstrap:
         yield "resolved, bootstrap", "-", " to ".join(map(percent, report.bootstrap)), tasks
-    others = {f"pass@{k}": rate for k, rate in report.pass_at_k.items() if k != "1"}
-    others |= {f"pass^{k}": rate for k, rate in report.pass_hat_k.items() if k != "1"}
-    others |= {name: report.metrics[name] for name in RATES[1:] if name in report.metrics}
-    for name, rate in others.items():
+    rates = {f"pass@{k}": rate for k, rate in report.pass_at_k.items() if k != "1"}
+    rates |= {f"pass^{k}": rate for k, rate in report.pass_hat_k.items() if k != "1"}
+    rates |= {name: report.metrics[name] for name in RATES[1:] if name in report.metrics}
+    for name, rate in rates.items():
         yield name, *cells(rate, percent), rate.num_tasks
 
 

@@ -2,7 +2,7 @@
 
 Attempts at one task are correlated, so the task is the unit of sampling: every rate is a mean over
 tasks of one value per task, and its standard error is clustered by task. All tasks have the same
-weight, whatever their number of attempts.
+weight; the number of attempts does not change it.
 
 Sources: Chen et al., "Evaluating Large Language Models Trained on Code" (arXiv 2107.03374) for
 pass@k; Yao et al., "tau-bench" (arXiv 2406.12045) for pass^k; Miller, "Adding Error Bars to Evals"
@@ -22,8 +22,8 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 
 Outcomes = Mapping[str, Sequence[float]]
-"""Scores of the attempts at each task, by task id: 1 if resolved, else 0. The number of attempts
-may differ between tasks."""
+"""Scores of the attempts at each task, by task id: 1 if resolved, else 0. Tasks can have different
+numbers of attempts."""
 
 CONFIDENCE = 0.95
 """The confidence level of all intervals."""
@@ -31,7 +31,7 @@ CONFIDENCE = 0.95
 Values = Sequence[float] | NDArray[np.float64]
 
 _ROUNDING = 1e-12
-_NUM_RESAMPLES, _BATCH = 10_000, 1000  # a batch bounds memory
+_NUM_RESAMPLES, _BATCH = 10_000, 1000  # batches bound memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +40,9 @@ class Estimate(JsonRecord):
 
     Attributes:
         value: The mean.
-        std_error: Its standard error, clustered by task; None with fewer than two tasks.
+        std_error: Standard error of the mean, clustered by task; None with fewer than two tasks.
         low: Lower end of the confidence interval; None with fewer than two tasks.
-        high: Its upper end; None with fewer than two tasks.
+        high: Upper end of the confidence interval; None with fewer than two tasks.
         num_tasks: Number of tasks.
     """
 
@@ -54,90 +54,90 @@ class Estimate(JsonRecord):
 
 
 def wilson_interval(rate: float, num_trials: float, z: float) -> tuple[float, float]:
-    """Returns Wilson's score interval of a rate, as its lower and upper end.
+    """Returns the lower and the upper end of Wilson's score interval of a rate.
 
     Args:
         rate: The share of trials that succeeded.
-        num_trials: Number of independent trials, or the effective number.
+        num_trials: Number of independent trials, or the effective number of clustered trials.
         z: The critical value, in standard errors.
 
     >>> [round(end, 4) for end in wilson_interval(0.3, 10, 1.96)]
     [0.1078, 0.6032]
     """
     centre = rate + z * z / (2 * num_trials)
-    half = z * math.sqrt(rate * (1 - rate) / num_trials + (z / (2 * num_trials)) ** 2)
+    half_width = z * math.sqrt(rate * (1 - rate) / num_trials + (z / (2 * num_trials)) ** 2)
     scale = 1 + z * z / num_trials
-    # Rounding errors may put an end beyond a rate of 0 or 1.
-    return min(rate, (centre - half) / scale), max(rate, (centre + half) / scale)
+    # Rounding errors can put an end beyond the rate if the rate is 0 or 1.
+    return min(rate, (centre - half_width) / scale), max(rate, (centre + half_width) / scale)
 
 
 def rate_estimate(values: Values, num_attempts: int) -> Estimate:
-    """Returns the mean of one value from 0 to 1 per task, with Wilson's interval for clusters.
+    """Returns the mean of one rate per task, with Wilson's interval for clustered trials.
 
     The effective number of trials is rate * (1 - rate) / std_error², at most ``num_attempts``. If
-    no attempt or every attempt succeeds, it is the number of tasks. The quantile is that of
-    Student's t distribution with n - 1 degrees of freedom, for n tasks.
+    no attempt or every attempt succeeds, it is the number of tasks. The critical value is the
+    quantile of Student's t distribution with n - 1 degrees of freedom, for n tasks.
 
-    Simulated coverage of the 95 % interval (30 to 500 tasks, 1 to 8 attempts) is 93 to 97 % if
-    successes and failures each amount to ten tasks or more, and 93 to 98 % from five on. With
-    fewer, it can be as low as 88 % for a rate, and 83 % for pass@4.
+    Simulated coverage of the 95 % interval (30 to 500 tasks, 1 to 8 attempts) is 93 to 97 % if at
+    least ten tasks succeed and ten fail, and 93 to 98 % if at least five succeed and five fail.
+    Otherwise it can be as low as 88 % for a rate, and 83 % for pass@4.
 
     Args:
-        values: One value per task, shape (num_tasks,).
-        num_attempts: Number of attempts at all tasks together.
+        values: One value from 0 to 1 per task, shape (num_tasks,).
+        num_attempts: Total number of attempts at all tasks.
 
     Raises:
-        InvalidArgumentError: There is no value.
+        InvalidArgumentError: ``values`` is empty.
     """
     mean = mean_estimate(values)
     if mean.std_error is None:
         return mean
-    spread = mean.value * (1 - mean.value)
-    if spread < _ROUNDING:
+    variance = mean.value * (1 - mean.value)
+    if variance < _ROUNDING:
         num_trials = float(mean.num_tasks)
     else:
-        num_trials = spread / max(mean.std_error**2, spread / num_attempts)
+        num_trials = variance / max(mean.std_error**2, variance / num_attempts)
     low, high = wilson_interval(mean.value, num_trials, _t_quantile(mean.num_tasks))
     return replace(mean, low=low, high=high)
 
 
 def mean_estimate(values: Values, least: float = -math.inf, most: float = math.inf) -> Estimate:
-    """Returns the mean of one value of any size per task, with Student's t interval.
+    """Returns the mean of one value per task, with Student's t interval.
 
     Args:
         values: One value per task, shape (num_tasks,).
-        least: The smallest possible value, which bounds the interval.
-        most: The largest possible value, which bounds the interval.
+        least: The smallest possible value; bounds the interval.
+        most: The largest possible value; bounds the interval.
 
     Raises:
-        InvalidArgumentError: There is no value.
+        InvalidArgumentError: ``values`` is empty.
     """
     if not len(values):
-        raise InvalidArgumentError("there is no task")
+        raise InvalidArgumentError("values must have at least one task, got none")
     mean, num_tasks = float(np.mean(values)), len(values)
     if num_tasks < 2:
         return Estimate(value=mean, std_error=None, low=None, high=None, num_tasks=num_tasks)
     error = float(np.std(values, ddof=1)) / math.sqrt(num_tasks)
-    half = _t_quantile(num_tasks) * error
-    low, high = max(mean - half, least), min(mean + half, most)
+    half_width = _t_quantile(num_tasks) * error
+    low, high = max(mean - half_width, least), min(mean + half_width, most)
     return Estimate(value=mean, std_error=error, low=low, high=high, num_tasks=num_tasks)
 
 
 def task_rates(outcomes: Outcomes) -> NDArray[np.float64]:
-    """Returns each task's mean over its attempts, shape (num_tasks,)."""
+    """Returns the mean score of each task's attempts, shape (num_tasks,)."""
     return np.array([math.fsum(scores) / len(scores) for scores in outcomes.values()])
 
 
 def resolved_rate(outcomes: Outcomes) -> Estimate:
-    """Returns the mean over tasks of the share of attempts that resolve the task; pass@1."""
+    """Returns pass@1, the mean over tasks of the share of attempts that resolve the task."""
     return rate_estimate(task_rates(outcomes), sum(map(len, outcomes.values())))
 
 
 def pass_at_k(outcomes: Outcomes, k: int) -> Estimate:
-    """Returns the probability that at least one of k attempts resolves a task, without bias.
+    """Returns pass@k, the unbiased estimate that one or more of k attempts resolve a task.
 
-    It is the mean of 1 - C(n - c, k) / C(n, k), for c of n attempts, over tasks with k or more
-    attempts (Chen et al. 2021, equation 1).
+    The estimate is the mean of 1 - C(n - c, k) / C(n, k), for c of n attempts resolved, over tasks
+    with k or more attempts (Chen et al. 2021, equation 1).
 
     Raises:
         InvalidArgumentError: No task has k attempts.
@@ -145,14 +145,14 @@ def pass_at_k(outcomes: Outcomes, k: int) -> Estimate:
     >>> pass_at_k({"a": [1, 0, 0, 0], "b": [0, 0, 0, 0]}, 2).value
     0.25
     """
-    return _of_draws(outcomes, k, lambda n, c: 1 - math.comb(n - c, k) / math.comb(n, k))
+    return _draw_estimate(outcomes, k, lambda n, c: 1 - math.comb(n - c, k) / math.comb(n, k))
 
 
 def pass_hat_k(outcomes: Outcomes, k: int) -> Estimate:
-    """Returns pass^k, the probability that each of k attempts resolves a task, without bias.
+    """Returns pass^k, the unbiased estimate that all of k attempts resolve a task.
 
-    It is the mean of C(c, k) / C(n, k), for c of n attempts, over tasks with k or more attempts
-    (Yao et al. 2024, section 4).
+    The estimate is the mean of C(c, k) / C(n, k), for c of n attempts resolved, over tasks with k
+    or more attempts (Yao et al. 2024, section 4).
 
     Raises:
         InvalidArgumentError: No task has k attempts.
@@ -160,10 +160,10 @@ def pass_hat_k(outcomes: Outcomes, k: int) -> Estimate:
     >>> pass_hat_k({"a": [1, 1, 1, 0], "b": [1, 1, 1, 1]}, 2).value
     0.75
     """
-    return _of_draws(outcomes, k, lambda n, c: math.comb(c, k) / math.comb(n, k))
+    return _draw_estimate(outcomes, k, lambda n, c: math.comb(c, k) / math.comb(n, k))
 
 
-def _of_draws(outcomes: Outcomes, k: int, value: Callable[[int, int], float]) -> Estimate:
+def _draw_estimate(outcomes: Outcomes, k: int, value: Callable[[int, int], float]) -> Estimate:
     counts = [(len(s), sum(score >= 1 for score in s)) for s in outcomes.values() if len(s) >= k]
     if not counts:
         raise InvalidArgumentError(f"no task has {k} attempts")
@@ -174,7 +174,7 @@ def bootstrap_interval(values: Values) -> tuple[float, float]:
     """Returns the percentile bootstrap interval of a mean, resampling whole tasks 10,000 times.
 
     Args:
-        values: One value per task, shape (num_tasks,); at least two.
+        values: One value per task, shape (num_tasks,), for two or more tasks.
     """
     from scipy.stats import bootstrap
 
@@ -194,8 +194,8 @@ def bootstrap_interval(values: Values) -> tuple[float, float]:
 def cohens_d(a: Values, b: Values) -> float | None:
     """Returns Cohen's d of two equally long samples: mean of b minus mean of a, standardised.
 
-    The unit is the pooled standard deviation, sqrt((var(a) + var(b)) / 2), so the size of the
-    effect does not depend on how the pairs correlate. None if neither sample varies, or with
+    The unit is the pooled standard deviation, sqrt((var(a) + var(b)) / 2), so the effect size does
+    not depend on the correlation of the pairs. Returns None if both samples are constant or have
     fewer than two values.
     """
     if len(a) < 2:
@@ -206,18 +206,18 @@ def cohens_d(a: Values, b: Values) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference(JsonRecord):
-    """The difference between runs a and b on the tasks that both have attempted.
+    """The difference between runs a and b on their common tasks.
 
     Attributes:
-        rate_a: Rate of a on these tasks.
-        rate_b: Rate of b on these tasks.
+        rate_a: Rate of a on the common tasks.
+        rate_b: Rate of b on the common tasks.
         difference: Mean over tasks of b's rate minus a's, with a paired interval.
         num_better: Number of tasks at which b has the higher rate.
         num_worse: Number of tasks at which b has the lower rate.
-        p_value: The p-value of the exact sign test over these two numbers; with one attempt per
-            task this is McNemar's exact test.
-        cohens_d: Cohen's d of the tasks' rates; None if neither run's rates vary.
-        flips: The rates of a and of b at each task where they differ, by task id, the largest
+        p_value: The p-value of the exact sign test of ``num_better`` against ``num_worse``; with
+            one attempt per task this is McNemar's exact test.
+        cohens_d: Cohen's d of the tasks' rates; None if both runs have constant rates.
+        flips: The rates (a, b) of each task at which a and b differ, by task id, the largest
             decrease first.
     """
 
@@ -232,12 +232,12 @@ class PairedDifference(JsonRecord):
 
 
 def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
-    """Compares two runs on their common tasks; the numbers of attempts may differ.
+    """Returns the comparison of two runs on their common tasks; numbers of attempts may differ.
 
     The interval is Student's t over one difference per task. If all differences are equal, the
-    interval assumes other differences at a share of the tasks: Wilson's upper limit for a share
-    of 0. Simulated coverage is 93 to 97 % if ten tasks or more differ, and less otherwise; the
-    p-value is exact for any number.
+    interval allows for differences of -1 or 1 at a share of the tasks: Wilson's upper limit for 0
+    of n tasks. Simulated coverage is 93 to 97 % if at least ten tasks differ, and less otherwise;
+    the p-value is always exact.
 
     Source: Miller 2024, section 4 (paired differences, clustered by task).
 

@@ -1,11 +1,11 @@
-"""The episodes of one run, read while the run is displayed.
+"""Reads the episodes of one run while the viewer displays the run.
 
 `RunIndex.update` lists the files of attempts, so the table has all episodes immediately.
-`RunIndex.enrich` then reads the records in small steps, completes the rows of the table, and adds
-the text of the turns to a temporary database for searching.
+`RunIndex.enrich` then reads records in small steps, completes the rows of the table, and adds the
+texts of the turns to a temporary database for searching.
 
-A run folder may be malicious: the viewer writes nothing into it, and never opens its files through
-symbolic links. An episode with an unreadable record is marked as such.
+A run folder can be malicious: the viewer writes nothing into the folder, and opens no symbolic link
+in it. An episode whose record cannot be read has the outcome "error".
 """
 
 import json
@@ -26,14 +26,14 @@ from coding_gym.rollout.run_folder import ATTEMPTS, TOKEN_COUNTS, Key, is_error,
 from coding_gym.trajectory import Trajectory
 from coding_gym.viewer.turns import ESCAPE, argument_text, outcome, with_thoughts
 
-_MAX_BYTES = 128 << 20  # size limit of a record
-_MAX_SEARCHED = 2_000_000  # characters of an episode that are searched
+_MAX_BYTES = 128 << 20  # maximum size of a record
+_MAX_SEARCHED = 2_000_000  # maximum characters of an episode in the search
 _STEP_S = 0.05  # time limit of one call of `RunIndex.enrich`
-_SETTLED_S = 2  # two changes within this time can have the same modification time
+_SETTLED_S = 2  # two changes within this time can have equal modification times
 
 Row = dict[str, Any]
 Files = Mapping[Key, tuple[str, int]]
-"""Name and inode of the record of each attempt."""
+"""Name and inode of each attempt's record."""
 
 _EMPTY = {"reason": "", "stop_reason": "", "error_class": "", "indexed": False}
 _EMPTY |= dict.fromkeys(("turns", "tokens", "cost", "duration_s", "reward", "started_at"))
@@ -46,80 +46,79 @@ class RunIndex:
         folder: The run's folder.
 
     Attributes:
-        rows: A row of the table for each attempt. Before its record is read, only ``outcome`` is
-            set, to "error" or "unread".
+        rows: The table row of each attempt. Before the record is read, only the task, the attempt
+            and ``outcome`` ("error" or "unread") are set.
     """
 
     def __init__(self, folder: Path) -> None:
         self.rows: dict[Key, Row] = {}
         self._folder = folder / ATTEMPTS
         self._files: Files = {}
-        self._listed: object = None  # the version of the folder at the last listing
+        self._listed: object = None  # version of the folder at the last listing
         self._unread: list[Key] = []
-        self._numbers: dict[Key, int] = {}  # rowids of texts; a replaced record gets a new one
-        self._counter = count(1)
+        self._rowids: dict[Key, int] = {}  # in `texts`; a replaced record gets a new rowid
+        self._new_rowids = count(1)
         self._lock = threading.Lock()  # guards the database
         self._texts = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._texts.close)
         self._texts.execute("CREATE VIRTUAL TABLE texts USING fts5(text, content='')")
 
     def update(self) -> bool:
-        """Lists the records again; returns whether any is new, replaced or removed."""
-        state = version(self._folder)
-        if state == self._listed and time.time() - state[0] > _SETTLED_S:
+        """Lists the records again; returns whether a record is new, replaced or removed."""
+        current = version(self._folder)
+        if current == self._listed and time.time() - current[0] > _SETTLED_S:
             return False
-        before, self._files, self._listed = self._files, list_attempts(self._folder), state
+        before, self._files, self._listed = self._files, list_attempts(self._folder), current
         added = [key for key, file in self._files.items() if before.get(key) != file]
         removed = before.keys() - self._files.keys()
         for key in [*removed, *added]:
             self.rows.pop(key, None)
-            self._numbers.pop(key, None)
+            self._rowids.pop(key, None)
         for task, attempt in added:
-            kind = "error" if is_error(self._files[task, attempt][0]) else "unread"
-            known = {"task": task, "attempt": attempt, "outcome": kind}
-            self.rows[task, attempt] = _EMPTY | known
+            state = "error" if is_error(self._files[task, attempt][0]) else "unread"
+            self.rows[task, attempt] = _EMPTY | {"task": task, "attempt": attempt, "outcome": state}
         self._unread += added
         return bool(added or removed)
 
     def enrich(self) -> bool:
-        """Reads some of the unread records; returns whether there were any."""
+        """Reads unread records for at most `_STEP_S` seconds; returns whether it read a record."""
         start, texts = time.monotonic(), []
         while self._unread and time.monotonic() - start < _STEP_S:
             key = self._unread.pop()
             if key in self.rows:
-                facts, text = _facts(self._folder, self._files[key], key)
-                self.rows[key] |= facts | {"indexed": True}
-                number = self._numbers[key] = next(self._counter)
-                texts.append((number, text))
+                fields, text = _read_fields(self._folder, self._files[key], key)
+                self.rows[key] |= fields | {"indexed": True}
+                self._rowids[key] = next(self._new_rowids)
+                texts.append((self._rowids[key], text))
         with self._lock, self._texts:
             self._texts.execute("BEGIN")
             self._texts.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", texts)
         return bool(texts)
 
     def search(self, phrase: str) -> list[Key]:
-        """Returns the episodes with a phrase in the first two million characters of their turns.
+        """Returns the keys of episodes with a phrase in the first `_MAX_SEARCHED` characters.
 
         The words must be consecutive; case is ignored, and the last word matches as a prefix.
         """
         quoted = _storable(phrase).replace('"', '""')
         sql = "SELECT rowid FROM texts WHERE texts MATCH ?"
         with self._lock:
-            matches = {number for (number,) in self._texts.execute(sql, [f'"{quoted}" *'])}
-        return [key for key, number in [*self._numbers.items()] if number in matches]
+            matches = {rowid for (rowid,) in self._texts.execute(sql, [f'"{quoted}" *'])}
+        return [key for key, rowid in [*self._rowids.items()] if rowid in matches]
 
     def read(self, key: Key) -> Trajectory:
         """Returns the record of an episode; see `read_attempt`."""
-        return _read_kept(self._folder, self._files.get(key), key)
+        return _read_cached(self._folder, self._files.get(key), key)
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Opens a file for reading; raises an OSError if it is a symbolic link."""
+    """Opens a file for reading; raises an OSError if ``path`` is a symbolic link."""
     # Without O_NONBLOCK, opening a named pipe would block.
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
 
 
 def version(path: Path) -> tuple[float, int, int]:
-    """Returns a file's modification time, inode and size; zeros if the file is missing."""
+    """Returns a path's modification time, inode and size; zeros if the path is missing."""
     with suppress(OSError):
         status = path.lstat()
         return status.st_mtime, status.st_ino, status.st_size
@@ -131,11 +130,11 @@ def read_attempt(folder: Path, file: tuple[str, int] | None, key: Key) -> Trajec
 
     Args:
         folder: The run's folder of attempts.
-        file: Its entry of `list_attempts`; None if missing.
-        key: The task and the number of the attempt.
+        file: The name and inode of the record, from `list_attempts`; None if missing.
+        key: The task id and the number of the attempt.
 
     Raises:
-        UnknownNameError: The file is missing.
+        UnknownNameError: ``file`` is None.
         InvalidArgumentError: The file cannot be read, or contains another attempt.
     """
     if file is None:
@@ -152,10 +151,10 @@ def read_attempt(folder: Path, file: tuple[str, int] | None, key: Key) -> Trajec
     return record
 
 
-_read_kept = lru_cache(maxsize=2)(read_attempt)
+_read_cached = lru_cache(maxsize=2)(read_attempt)
 
 
-def _facts(folder: Path, file: tuple[str, int], key: Key) -> tuple[Row, str]:
+def _read_fields(folder: Path, file: tuple[str, int], key: Key) -> tuple[Row, str]:
     """Returns the fields that a record adds to its row, and the text to search."""
     try:
         record = read_attempt(folder, file, key)
@@ -168,7 +167,7 @@ def _facts(folder: Path, file: tuple[str, int], key: Key) -> tuple[Row, str]:
         numbers = {name: value and float(value) for name, value in numbers.items()}
     except (InvalidArgumentError, TypeError, ValueError, OverflowError):
         return {"outcome": "error", **dict.fromkeys(("reason", "error_class"), "unreadable")}, ""
-    facts = {
+    fields = {
         "outcome": outcome(record),
         "error_class": record.error_class,
         "stop_reason": str(record.stop_reason or ""),
@@ -176,17 +175,17 @@ def _facts(folder: Path, file: tuple[str, int], key: Key) -> tuple[Row, str]:
         "turns": len(record.turns),
         "started_at": record.started_at[:40] or None,
     }
-    text = "\n".join(_searched(record))[:_MAX_SEARCHED]
-    return facts | numbers, ESCAPE.sub("", _storable(text))
+    text = "\n".join(_searched_texts(record))[:_MAX_SEARCHED]
+    return fields | numbers, ESCAPE.sub("", _storable(text))
 
 
 def _storable(text: str) -> str:
-    """Returns a text that sqlite can store: "?" replaces lone surrogates and NULs."""
+    """Returns a text that SQLite can store; "?" replaces lone surrogates and NULs."""
     return text.encode(errors="replace").decode().replace("\0", "?")
 
 
-def _searched(record: Trajectory) -> Iterator[str]:
-    """Yields the texts of all turns: thoughts, calls and observations."""
+def _searched_texts(record: Trajectory) -> Iterator[str]:
+    """Yields the texts of all turns: thoughts, names and arguments of calls, observations."""
     for turn, thought, _ in with_thoughts(record):
         yield thought
         for call in turn.calls:

@@ -1,7 +1,7 @@
-"""Runs in one HTML file that needs no server and no network.
+"""Writes runs into one HTML file that needs no server and no network.
 
-The page is the same as on the server. The file contains its scripts and styles, whose hashes the
-Content-Security-Policy lists, and the JSON of all pages by address, compressed and in base64.
+The page is the same as on the server. The file contains the scripts and styles, whose hashes the
+Content-Security-Policy lists, and the JSON of all pages by address, in base64 of gzip.
 """
 
 import base64
@@ -31,19 +31,19 @@ _ICON = '<link rel="icon" href="assets/icon.svg" type="image/svg+xml" />'
 def write_static_report(folders: Sequence[Path], path: Path, sources: Sequence[str] = ()) -> int:
     """Writes runs into one HTML file and returns the number of episodes in it.
 
-    Texts are truncated to 20,000 characters.
+    Each text is truncated to 20,000 characters.
 
     Args:
-        folders: Folders of runs, or folders that contain them.
+        folders: Run folders, or folders that contain run folders.
         path: The output file; it is replaced atomically.
-        sources: Sources of tasks that may be read, besides the tasks of this package.
+        sources: Task sources that may be read, in addition to the tasks of this package.
 
     Raises:
         InvalidArgumentError: The folders contain no run.
     """
     runs = Runs(folders, sources)
     if not runs.by_id:
-        raise InvalidArgumentError(f"no run in {', '.join(map(str, folders))}")
+        raise InvalidArgumentError(f"no run in {', '.join(map(str, folders))}; name a run folder")
     content = {
         address: base64.b64encode(gzip.compress(dumps(page).encode())).decode()
         for address, page in _pages(runs)
@@ -60,24 +60,24 @@ def _pages(runs: Runs) -> Iterator[tuple[str, Json]]:
         yield f"{address}/episodes", run.episodes()
         for task, attempt in run.index.rows:
             query = urlencode({"task": task, "attempt": attempt}, errors="replace")
-            with suppress(InvalidArgumentError):  # the table marks it as unreadable
+            with suppress(InvalidArgumentError):  # the table marks unreadable episodes
                 yield f"{address}/episode?{query}", run.episode(task, attempt)
     yield "api/runs", runs.page()
     for a, b in permutations(runs.by_id.values(), 2):
-        with suppress(InvalidArgumentError):  # they have no task in common
+        with suppress(InvalidArgumentError):  # runs without a common task
             yield f"api/compare?{urlencode({'a': a.id, 'b': b.id})}", compare(a, b)
 
 
 def _document(embedded: str) -> str:
-    """Returns the page with its scripts, styles and data."""
+    """Returns the HTML page with scripts, styles and data."""
     style, script = _asset("style.css"), _bundle("main.js", set())
     policy = (
-        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; "
+        f"default-src 'none'; script-src {_csp_source(script)}; style-src {_csp_source(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     document = _asset("index.html")
     for old, new in (
-        # Base64 and escaped addresses cannot end the element.
+        # Base64 and escaped addresses cannot close the script element.
         ("</body>", f'<script type="application/json" id="embedded">{embedded}</script></body>'),
         ("<head>", f'<head>\n<meta http-equiv="Content-Security-Policy" content="{policy}" />'),
         (_ICON, '<link rel="icon" href="data:," />'),
@@ -88,18 +88,18 @@ def _document(embedded: str) -> str:
     return document
 
 
-def _bundle(name: str, known: set[str]) -> str:
-    """Returns a module as one text, preceded by its imports; each module occurs once."""
-    known.add(name)
+def _bundle(name: str, included: set[str]) -> str:
+    """Returns a module's source after the sources of its imports; skips ``included`` modules."""
+    included.add(name)
     source = _asset(name)
-    before = [_bundle(other, known) for other in _IMPORT.findall(source) if other not in known]
-    return "\n".join([*before, _EXPORT.sub("", _IMPORT.sub("", source))])
+    imports = [_bundle(m, included) for m in _IMPORT.findall(source) if m not in included]
+    return "\n".join([*imports, _EXPORT.sub("", _IMPORT.sub("", source))])
 
 
 def _asset(name: str) -> str:
     return (_ASSETS / name).read_text(encoding="utf-8")
 
 
-def _source(content: str) -> str:
+def _csp_source(content: str) -> str:
     digest = hashlib.sha256(content.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -1,7 +1,7 @@
-"""The content of the viewer's pages as JSON values, from the indexes and records of runs.
+"""Creates the content of the viewer's pages as JSON values, from the records of runs.
 
-Every text of a record becomes ``{"text": its beginning, "total": its length}``, which bounds the
-size of a page; `Run.text` returns the rest in pieces.
+Each text of a record becomes ``{"text": its beginning, "total": its length}``, so that pages have a
+bounded size; `Run.text` returns the rest in pieces.
 """
 
 import fcntl
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _MAX_CONFIG_BYTES = 64 << 20
-_MAX_ATTEMPTS = 10**9  # Python refuses to print integers of many digits
+_MAX_ATTEMPTS = 10**9  # Python refuses to print integers with many digits
 _MAX_PAGE, _MAX_TEXT, _MAX_MORE = 5_000_000, 20_000, 50_000
-"""Maximum characters of all turns on a page (approximate), of a text, and of a further piece."""
+"""Maximum characters of a page (approximate), of a text on a page, and of a further piece."""
 
 _SOURCES = ("bundled", "polyglot")
 _Number = Annotated[int, Field(ge=0, le=2**31)]
 
 
 class Run:
-    """A run and its pages; a method with the name of a page takes the parameters of the page.
+    """A run; a method named after each page returns the content of the page as JSON.
 
     Args:
         folder: The run's folder.
         run_id: The name of the run in addresses.
-        sources: Sources of tasks that may be read, besides the tasks of this package.
+        sources: Task sources that may be read, in addition to the tasks of this package.
 
     Attributes:
         index: The episodes.
-        tasks: The tasks by id; None before the call of `load_tasks`.
+        tasks: The tasks by id; None before `load_tasks` is called.
 
     Raises:
         InvalidArgumentError: The folder contains no readable run.
@@ -66,7 +66,7 @@ class Run:
             self._settings = dict(flat(self.config))
         except (OSError, ValueError, TypeError, RecursionError) as problem:
             raise InvalidArgumentError(
-                f"{folder} contains no run: {problem!s:.300}; name a folder of coding-gym eval"
+                f"{folder} contains no run: {problem!s:.300}; name a run folder of coding-gym eval"
             ) from None
         self.index = RunIndex(folder)
         self.tasks: Mapping[str, Task] | None = None
@@ -76,21 +76,21 @@ class Run:
     def load_tasks(self) -> None:
         """Loads the run's tasks, for repositories, labels and gold patches.
 
-        Environments and clones are skipped, since their creation starts programs. Settings may be
+        Environments and clones are skipped, because creating them starts programs. Settings can be
         malicious, so a file or a dataset is read only if the user has named it.
         """
         names = ("source", "split", "task_ids")
-        known = {name: self._settings.get(f"tasks.{name}") for name in names}
+        settings = {name: self._settings.get(f"tasks.{name}") for name in names}
         try:
-            is_known = known["source"] in self._sources
-            tasks = run_tasks(RunFolder(self.folder, {"tasks": known})) if is_known else ()
-        except Exception:  # noqa: BLE001 - malicious settings may cause any exception
+            is_allowed = settings["source"] in self._sources
+            tasks = run_tasks(RunFolder(self.folder, {"tasks": settings})) if is_allowed else ()
+        except Exception:  # noqa: BLE001 - malicious settings can cause any exception
             tasks = ()
         self.tasks = {task.task_id: task for task in tasks}
         self._is_changed = True
 
     def refresh(self) -> bool:
-        """Reads a few records; returns whether more may be unread."""
+        """Reads a few records; returns whether unread records may remain."""
         is_busy = self.index.update() | self.index.enrich()
         if not is_busy and self.tasks is None:
             self.tasks = {}
@@ -108,13 +108,13 @@ class Run:
 
     @property
     def latest(self) -> Json:
-        """Settings, counts, resolved rate and progress; computed again after a change."""
+        """Settings, counts, resolved rate and progress of the run; recomputed after a change."""
         if self._is_changed:
             self._is_changed = False
-            self._summary = self._sum_up()
+            self._summary = self._summarise()
         return self._summary | {"running": self._is_running()}
 
-    def _sum_up(self) -> Json:
+    def _summarise(self) -> Json:
         rows, scores, head = self.episodes()["episodes"], self.scores(), self._head()
         errors = Counter(
             row["error_class"] or "unread" for row in rows if row["outcome"] == "error"
@@ -142,7 +142,7 @@ class Run:
         }
 
     def _head(self) -> Json:
-        """Returns the settings of the run; their types may be wrong."""
+        """Returns settings as texts, task ids, and attempts per task; repairs malformed values."""
         settings = {
             name: turns.argument_text(value)[:300]
             for name, value in self._settings.items()
@@ -154,18 +154,18 @@ class Run:
         return {"settings": settings, "task_ids": ids, "attempts": attempts}
 
     def _is_running(self) -> bool:
-        """Returns whether an evaluation holds the folder's lock."""
+        """Returns whether an evaluation holds the lock of the run folder."""
         try:
             with open_regular(self.folder / LOCK) as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # until the file is closed
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # released with the file
         except BlockingIOError:
             return True
-        except OSError:  # no such file, or a file system without locks
+        except OSError:  # a missing file, or a file system without locks
             return False
         return False
 
     def scores(self) -> dict[str, list[float]]:
-        """Returns 1 or 0 for each attempt with a verdict, by task."""
+        """Returns the scores of attempts with a verdict, 1 if resolved, else 0, by task."""
         scores: dict[str, list[float]] = {}
         for row in [*self.index.rows.values()]:
             if row["outcome"] in ("resolved", "unresolved"):
@@ -184,7 +184,7 @@ class Run:
 
     @validate_call
     def search(self, text: str) -> Json:
-        """Returns the task and the attempt of each episode with a phrase in any turn."""
+        """Returns the task and the attempt of each episode that has the phrase in a turn."""
         return {"found": self.index.search(text)}
 
     @validate_call
@@ -192,24 +192,24 @@ class Run:
         """Returns an episode.
 
         Raises:
-            UnknownNameError: The run has no such episode.
-            InvalidArgumentError: Its record cannot be read.
+            UnknownNameError: The run does not have this episode.
+            InvalidArgumentError: The record of the episode cannot be read.
         """
         record = self.index.read((task, attempt))
         num_texts = 1 + sum(3 + len(turn.calls) for turn in record.turns)
-        most = min(_MAX_TEXT, _MAX_PAGE // num_texts)
-        page = _episode(record, lambda text: {"text": text[:most], "total": len(text)})
+        limit = min(_MAX_TEXT, _MAX_PAGE // num_texts)
+        page = _episode(record, lambda text: {"text": text[:limit], "total": len(text)})
         return {**page, "run": self.id, "gold": self._gold(record)}
 
     @validate_call
     def text(self, task: str, path: str, attempt: _Number = 0, offset: _Number = 0) -> Json:
-        """Returns a piece of a text from the character ``offset`` on.
+        """Returns a piece of a text that begins at character ``offset``.
 
-        The path is the position of the text in the page of the episode, such as ``patch`` or
+        The path locates the text in the JSON of the episode, such as ``patch`` or
         ``turns/3/calls/0/arguments/cmd``.
 
         Raises:
-            UnknownNameError: There is no such text.
+            UnknownNameError: The path names no text.
             InvalidArgumentError: As for `episode`.
         """
         node: Any = _episode(self.index.read((task, attempt)), str)
@@ -223,49 +223,50 @@ class Run:
         return {"text": node[offset : offset + _MAX_MORE], "total": len(node)}
 
     def _gold(self, record: Trajectory) -> str:
-        """Returns the gold patch of the episode's task; "" if it is unknown."""
+        """Returns the gold patch of the episode's task; "" if the task is unknown or changed."""
         task = (self.tasks or {}).get(record.task_id)
-        # The environments, which are not loaded, may exclude tests of a task.
-        has_all = "tasks.environments" not in self._settings
-        played = record.settings.get("task_digest")
-        is_same = task and not (has_all and played not in (None, task_digest(task)))
-        return task.gold_patch if task and is_same else ""
+        if task is None:
+            return ""
+        # Environments, which are not loaded here, can exclude tests and so change the digest.
+        is_comparable = "tasks.environments" not in self._settings
+        is_changed = record.settings.get("task_digest") not in (None, task_digest(task))
+        return "" if is_comparable and is_changed else task.gold_patch
 
 
 class Runs:
-    """The runs in some folders.
+    """The runs in a list of folders.
 
     Args:
-        paths: Folders of runs, or folders that contain them.
+        paths: Run folders, or folders that contain run folders.
         sources: As for `Run`.
 
     Attributes:
-        by_id: The runs by their ids in addresses.
-        problems: The error messages of folders with unreadable settings.
+        by_id: The runs by id in addresses.
+        problems: The error message of each folder with unreadable settings.
 
     Raises:
-        InvalidArgumentError: A folder does not exist.
+        InvalidArgumentError: A path is not a folder.
     """
 
     def __init__(self, paths: Sequence[Path], sources: Sequence[str] = ()) -> None:
         for path in paths:
             if not path.is_dir():
                 raise InvalidArgumentError(
-                    f"{path} is not a folder; name runs, or a folder of runs"
+                    f"{path} is not a folder; name a run folder, or a folder of run folders"
                 )
         self.paths, self._sources = paths, sources
         self.by_id: dict[str, Run] = {}
         self.problems: dict[Path, str] = {}
-        self._versions: dict[Path, tuple[float, int, int]] = {}  # of each config.json, by folder
+        self._versions: dict[Path, tuple[float, int, int]] = {}  # of config.json, by folder
         self.refresh()
 
     def refresh(self) -> None:
-        """Adds new and changed runs, and drops removed ones."""
-        configs = [c for path in self.paths for c in (path / CONFIG, *path.glob(f"*/{CONFIG}"))]
-        versions = {c.parent.resolve(): version(c) for c in sorted(configs) if c.exists()}
-        same = {folder for folder, state in versions.items() if state == self._versions.get(folder)}
-        by_id = {run.id: run for run in self.by_id.values() if run.folder in same}
-        for folder in [folder for folder in versions if folder not in same]:
+        """Adds new runs, reads changed runs again, and drops removed runs."""
+        files = [file for path in self.paths for file in (path / CONFIG, *path.glob(f"*/{CONFIG}"))]
+        versions = {file.parent.resolve(): version(file) for file in sorted(files) if file.exists()}
+        unchanged = {folder for folder, _ in versions.items() & self._versions.items()}
+        by_id = {run.id: run for run in self.by_id.values() if run.folder in unchanged}
+        for folder in [folder for folder in versions if folder not in unchanged]:
             names = chain([folder.name], (f"{folder.name}~{number}" for number in count(2)))
             run_id = next(name for name in names if name not in by_id)
             self.problems.pop(folder, None)
@@ -276,14 +277,14 @@ class Runs:
         self.by_id, self._versions = by_id, versions
 
     def page(self) -> Json:
-        """Returns all runs, the newest first."""
+        """Returns the summaries of all runs, the newest run first."""
         runs = [run.latest for run in self.by_id.values()]
         runs.sort(key=lambda run: run["settings"].get("created_at", ""), reverse=True)
         return {"runs": runs}
 
 
 def compare(a: Run, b: Run) -> Json:
-    """Returns the comparison of two runs on the tasks that both have attempted.
+    """Returns the comparison of two runs on their common tasks.
 
     Raises:
         InvalidArgumentError: The runs have no task in common.
@@ -302,7 +303,7 @@ def compare(a: Run, b: Run) -> Json:
 
 
 def dumps(page: Json) -> str:
-    """Returns a page as JSON in ASCII; infinite numbers and NaN become null."""
+    """Returns a page as JSON text in ASCII; infinite numbers and NaN become null."""
     try:
         return json.dumps(page, allow_nan=False)
     except ValueError:
@@ -310,13 +311,13 @@ def dumps(page: Json) -> str:
 
 
 def _episode(record: Trajectory, convert: Callable[[str], Any]) -> Json:
-    """Returns the JSON of an episode, with its texts converted by a function."""
-    same = ("agent", "model", "toolset", "seed", "error_class", "cost", "duration_s", "started_at")
+    """Returns the JSON of an episode; ``convert`` is applied to each text."""
+    names = ("agent", "model", "toolset", "seed", "error_class", "cost", "duration_s", "started_at")
     grade = record.grade
     return {
         "task": record.task_id,
         "attempt": record.attempt,
-        **{name: getattr(record, name) for name in (*same, "num_prefix_breaks")},
+        **{name: getattr(record, name) for name in (*names, "num_prefix_breaks")},
         "outcome": turns.outcome(record),
         "stop_reason": str(record.stop_reason or ""),
         "error": convert(record.error),
@@ -332,7 +333,7 @@ def _episode(record: Trajectory, convert: Callable[[str], Any]) -> Json:
 
 
 def _turn(turn: Turn, thought: str, opening: str, convert: Callable[[str], Any]) -> Json:
-    """Returns the JSON of a turn, with its texts converted by a function."""
+    """Returns the JSON of a turn; ``convert`` is applied to each text."""
     calls = [
         {
             "name": call.name,

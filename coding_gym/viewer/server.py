@@ -1,6 +1,6 @@
-"""The viewer's pages over HTTP.
+"""Serves the viewer's pages over HTTP.
 
-A trajectory is untrusted text of a model, and other pages in the browser may be malicious. The
+A trajectory is untrusted text of a model, and other pages in the browser can be malicious. The
 server listens on a loopback address and accepts only requests to a loopback name, which prevents
 DNS rebinding. A Content-Security-Policy allows only the scripts of the viewer.
 """
@@ -32,9 +32,9 @@ _PAGES = ("episodes", "search", "episode", "text")
 
 
 def _refresh(runs: Runs) -> None:
-    """Updates the runs in an endless loop."""
+    """Updates the runs until the process ends."""
     while True:
-        with suppress(OSError):  # a run that another process creates or removes now
+        with suppress(OSError):  # another process creates or removes a run
             runs.refresh()
         is_busy = False
         for run in runs.by_id.values():
@@ -44,7 +44,7 @@ def _refresh(runs: Runs) -> None:
 
 
 def make_app(runs: Runs) -> Any:
-    """Returns the viewer as an ASGI application.
+    """Returns an ASGI application that serves the viewer.
 
     Raises:
         MissingDependencyError: FastAPI is not installed.
@@ -57,16 +57,16 @@ def make_app(runs: Runs) -> Any:
     def page(request: Any) -> Any:
         name = request.path_params["page"]
         if name not in _PAGES:
-            raise UnknownNameError(f"there is no page {name!r:.100}")
-        return _reply(getattr(known(request.path_params["run"]), name)(**request.query_params))
+            raise UnknownNameError(f"page must be one of {', '.join(_PAGES)}, got {name!r:.100}")
+        return _reply(getattr(find_run(request.path_params["run"]), name)(**request.query_params))
 
     def comparison(request: Any) -> Any:
-        a, b = (known(request.query_params.get(name, "")) for name in ("a", "b"))
+        a, b = (find_run(request.query_params.get(name, "")) for name in ("a", "b"))
         return _reply(compare(a, b))
 
-    def known(run_id: str) -> Run:
+    def find_run(run_id: str) -> Run:
         if run_id not in runs.by_id:
-            raise UnknownNameError(f"there is no run {run_id!r:.100}")
+            raise UnknownNameError(f"the viewer has no run {run_id!r:.100}")
         return runs.by_id[run_id]
 
     app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
@@ -82,12 +82,12 @@ def make_app(runs: Runs) -> Any:
 
 
 async def _guard(request: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
-    """Adds headers to a response, and converts exceptions to responses."""
+    """Adds security headers to a response, and converts an exception to an error response."""
     try:
         response = await call_next(request)
-    except Exception as problem:  # noqa: BLE001 - a malicious run may cause any exception
-        is_wrong = isinstance(problem, CodingGymError | ValueError | TypeError)
-        status = 404 if isinstance(problem, UnknownNameError) else 400 if is_wrong else 500
+    except Exception as problem:  # noqa: BLE001 - a malicious run can cause any exception
+        is_client_error = isinstance(problem, CodingGymError | ValueError | TypeError)
+        status = 404 if isinstance(problem, UnknownNameError) else 400 if is_client_error else 500
         message = str(problem) or type(problem).__name__
         if isinstance(problem, ValidationError):
             message = "{loc[0]}: {msg}".format(**problem.errors()[0])
@@ -102,7 +102,7 @@ def _reply(content: Json, status: int = 200) -> Any:
 
 
 def serve(runs: Runs, *, port: int, on_start: Callable[[], None]) -> None:
-    """Serves the viewer until Ctrl-C; ``on_start`` is called when the server listens.
+    """Serves the viewer until Ctrl-C; calls ``on_start`` when the port is open.
 
     Raises:
         MissingDependencyError: FastAPI or uvicorn is not installed.
@@ -110,8 +110,8 @@ def serve(runs: Runs, *, port: int, on_start: Callable[[], None]) -> None:
     """
     uvicorn = import_extra("uvicorn", "serve")
     app = make_app(runs)
-    with socket.create_server(("127.0.0.1", port)) as listening:
+    with socket.create_server(("127.0.0.1", port)) as listener:
         threading.Thread(target=_refresh, args=(runs,), daemon=True).start()
         on_start()
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
-        uvicorn.Server(config).run(sockets=[listening])
+        uvicorn.Server(config).run(sockets=[listener])

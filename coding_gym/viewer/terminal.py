@@ -1,4 +1,4 @@
-"""An episode as text for a terminal."""
+"""Converts an episode to text for a terminal."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,16 +19,16 @@ _NOT_FAILED = (TestStatus.PASSED, TestStatus.UNDECIDED)
 def episode_parts(record: Trajectory) -> Iterator[RenderableType]:
     """Yields the parts of an episode: heading, chat, error, patch and grade."""
     yield _heading(record)
-    waiting = list(enumerate(record.turns))
+    remaining = list(enumerate(record.turns))
     num_replies = sum(message["role"] == "assistant" for message in record.messages)
-    is_paired = num_replies <= len(waiting)  # else an agent rewrote the chat, and repeats replies
+    is_paired = num_replies <= len(remaining)  # else an agent rewrote the chat, and repeats replies
     for message in record.messages:
-        if message["role"] == "assistant" and waiting and is_paired:
-            yield _turn(*waiting.pop(0))
+        if message["role"] == "assistant" and remaining and is_paired:
+            yield _turn(*remaining.pop(0))
         if message["role"] != "system":
             yield transcript.render([message])
-    # A `Stop`, such as the output of a command-line agent, is no message.
-    for index, turn in waiting if is_paired else waiting[-1:]:
+    # The chat does not contain a `Stop`, such as the output of a command-line agent.
+    for index, turn in remaining if is_paired else remaining[-1:]:
         yield _turn(index, turn)
         yield turn.action
     if record.error:
@@ -71,13 +71,13 @@ def _grade(grade: Grade) -> Iterator[RenderableType]:
     if grade.challenge:
         yield f"fail-to-pass tests: {grade.challenge}"
     for path in grade.dropped_paths:
-        if path not in grade.detail:  # a detail names the first paths
+        if path not in grade.detail:  # the detail names some of the paths
             yield f"not graded: {path}"
     lists = {"fail_to_pass": grade.fail_to_pass, "pass_to_pass": grade.pass_to_pass}
     for name, statuses in lists.items():
-        for test, status in sorted(statuses.items(), key=lambda one: one[1] in _NOT_FAILED):
+        for test, status in sorted(statuses.items(), key=lambda item: item[1] in _NOT_FAILED):
             if status != TestStatus.UNDECIDED:
                 mark = "✔" if status == TestStatus.PASSED else "✘"
                 yield f"{mark} {test}  {name} · {status}"
         if num_undecided := Counter(statuses.values())[TestStatus.UNDECIDED]:
-            yield f"· {num_undecided} tests of {name} undecided: the grade is known without them"
+            yield f"· {num_undecided} tests of {name} undecided: the grade does not depend on them"

@@ -36,7 +36,7 @@ def test_changed_tasks_predictions_and_sandboxes_are_refused(
 ) -> None:
     file = predictions(tmp_path / "predictions.jsonl", "")
     assert run("grade", file).exit_code == 0
-    assert run("grade", file).exit_code == 0  # continues, with nothing left to do
+    assert run("grade", file).exit_code == 0  # continues a complete run
     assert "--sandbox" in str(run("grade", file, "--sandbox", '{"shell": "persistent"}').exception)
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps(replace(TASKS[0], problem_statement="Another.").to_row()))
@@ -72,7 +72,7 @@ def test_patch_that_does_not_apply_is_graded_as_not_applied(patch: str, tmp_path
     assert record.grade.detail
     assert record.patch == patch
     assert record.settings["tasks"] == "bundled"
-    assert "predictions.graded" in str(run("report", tmp_path).exception)  # names the run
+    assert "predictions.graded" in str(run("report", tmp_path).exception)  # the error names the run
     graded = tmp_path / "predictions.graded"
     assert GradeReason.PATCH_NOT_APPLIED in run("show", graded).output
     assert "coding-gym grade" in str(run("eval", "--out", graded, "--resume").exception)
@@ -107,8 +107,8 @@ def test_resumed_run_finds_its_tasks_from_any_folder(
     assert run("eval", "--out", tmp_path / "run", "--resume", "--attempts", 2).exit_code == 0
     (record, _) = RunFolder.open(tmp_path / "run").trajectories()
     assert record.settings["command_timeout_s"] == 60
-    refused = run("eval", "--out", tmp_path / "run", "--resume", "--seed", 1).exception
-    assert "--seed" in str(refused)
+    problem = run("eval", "--out", tmp_path / "run", "--resume", "--seed", 1).exception
+    assert "--seed" in str(problem)
 
 
 @pytest.mark.parametrize("text", ["temperature=0.5,extra={}", '{"temperature": 0.5, "extra": {}}'])
@@ -123,7 +123,7 @@ def test_settings_in_another_form_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "refused"),
+    ("arguments", "name"),
     [
         (("--agent", "hf", "--model", "m", "--prices", "input=1,output=1"), "prices"),
         (("--agent", "gold", "--sampling", "temperature=1"), "sampling"),
@@ -133,11 +133,11 @@ def test_settings_in_another_form_are_refused(text: str) -> None:
     ],
 )
 def test_arguments_of_other_agents_are_refused(
-    arguments: tuple[str, ...], refused: str, tmp_path: Path
+    arguments: tuple[str, ...], name: str, tmp_path: Path
 ) -> None:
     problem = run("eval", *arguments, "--out", tmp_path / "run").exception
     assert isinstance(problem, InvalidArgumentError)
-    assert refused in str(problem)
+    assert name in str(problem)
     assert not (tmp_path / "run").exists()
 
 

@@ -1,4 +1,4 @@
-"""Runs in the formats of other tools."""
+"""Exports of runs to the formats of other tools."""
 
 import json
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_swebench_predictions_keep_patches_as_they_are(run: Path, tmp_path: Path
 def test_sft_rows_are_resolved(run: Path, tmp_path: Path) -> None:
     (path,) = export(run, "sft", tmp_path)
     row, other = lines(path)
-    assert [(one["task_id"], one["attempt"]) for one in (row, other)] == [
+    assert [(entry["task_id"], entry["attempt"]) for entry in (row, other)] == [
         (TASK, 0),
         (TASK, 1),
     ]
@@ -113,7 +113,7 @@ def test_inspect_logs_are_untrusted_and_large_runs_split(
     log = pytest.importorskip("inspect_ai.log", reason="needs the extra `inspect`")
     monkeypatch.setattr("coding_gym.evaluation.inspect_log.MAX_CHARS", 1)
     logs = [log.read_eval_log(path) for path in export(run, "inspect", tmp_path / "out")]
-    assert [len(one.samples) for one in logs] == [1] * 8
-    assert {one.eval.viewer.trust_content for one in logs} == {False}
-    assert len({one.eval.eval_id for one in logs}) == 8
-    assert [len(one.results.scores[0].metrics) for one in logs] == [1] * 6 + [0] * 2
+    assert [len(item.samples) for item in logs] == [1] * 8
+    assert {item.eval.viewer.trust_content for item in logs} == {False}
+    assert len({item.eval.eval_id for item in logs}) == 8
+    assert [len(item.results.scores[0].metrics) for item in logs] == [1] * 6 + [0] * 2

@@ -1,4 +1,4 @@
-"""Recorded patches graded again, runs made of ATIF trajectories, and the health of a run."""
+"""Regrading of recorded patches, imports of ATIF trajectories, and symptoms of a run."""
 
 import json
 from collections import Counter
@@ -45,7 +45,7 @@ def test_flips_after_a_change_of_the_tests_are_named(
     tests = tiny_row["test_patch"].replace("== 14", "== 15")
     rows.write_text(json.dumps({**tiny_row, "test_patch": tests}) + "\n", encoding="utf-8")
     results = [*regrade(run)]
-    assert [(one.is_flip, one.is_changed) for one in results] == [(True, True)] * 2
+    assert [(result.is_flip, result.is_changed) for result in results] == [(True, True)] * 2
     printed = run_command("regrade", run.path, code=1)
     assert "shapes-area attempt 0: resolved" in printed
     assert "2 flips" in printed
@@ -70,16 +70,16 @@ def test_exported_atif_is_imported_as_a_gradable_run(
     (first, _), (record, _) = run.trajectories(), back.trajectories()
     assert record.patch == first.patch != ""
     assert (record.task_id, record.agent, record.grade) == ("shapes-area", "gold", None)
-    for one, other in zip(record.turns, first.turns, strict=True):
-        assert one.calls[0].name == other.calls[0].name
-        assert one.calls[0].arguments == other.calls[0].arguments
+    for turn, other_turn in zip(record.turns, first.turns, strict=True):
+        assert turn.calls[0].name == other_turn.calls[0].name
+        assert turn.calls[0].arguments == other_turn.calls[0].arguments
     for message, other_message in zip(record.messages, first.messages, strict=True):
         assert message["role"] == other_message["role"]
         assert message["content"] == other_message["content"]
     summary = report(back).summary()
     assert (summary.count("graded"), "0 of 0" in summary) == (1, False)
     results = regrade(back, [Task.from_row(tiny_row)])
-    assert [one.after is not None and one.after.resolved for one in results] == [True, True]
+    assert [item.after is not None and item.after.resolved for item in results] == [True, True]
     assert "2 resolved, 0 flips" in run_command("regrade", back.path)
     with pytest.raises(InvalidArgumentError, match="imported"):
         evaluate(back.path, "gold", resume=True)
@@ -92,13 +92,13 @@ def test_one_missing_task_affects_only_its_attempts(
     harbor_trial(tmp_path / "job/other")
     rows = write_rows(tmp_path / "rows.jsonl", tiny_row, {"instance_id": "malformed"})
     back = import_atif([tmp_path / "job"], tmp_path / "back", tasks=str(rows))
-    results = {one.task_id: one for one in regrade(back)}
-    assert results.keys() == {"shapes-area"}  # the other has no patch
-    (record, *_) = (one for one in back.trajectories() if one.task_id == "shapes-area")
+    results = {item.task_id: item for item in regrade(back)}
+    assert results.keys() == {"shapes-area"}  # the other task has no patch
+    (record, *_) = (item for item in back.trajectories() if item.task_id == "shapes-area")
     lost = replace(record, task_id="gone")
     with back.writer() as writer:
         writer.add(lost)
-    results = {one.task_id: one for one in regrade(back)}
+    results = {item.task_id: item for item in regrade(back)}
     assert results["shapes-area"].after is not None
     assert results["gone"].problem
     assert (results["gone"].after, results["gone"].is_flip) == (None, False)
@@ -114,11 +114,11 @@ def test_ungraded_run_is_graded_in_its_sandbox_without_flips(
     run = evaluate(tmp_path / "run", "gold", tasks=str(rows), episode=episode)
     specs: list[Any] = []
 
-    def noting(task: Task, template: Any, patch: Any, **options: Any) -> Any:
+    def recording_grade(task: Task, template: Any, patch: Any, **options: Any) -> Any:
         specs.append(template.spec)
         return grade(task, template, patch, **options)
 
-    monkeypatch.setattr("coding_gym.evaluation.regrade.grade", noting)
+    monkeypatch.setattr("coding_gym.evaluation.regrade.grade", recording_grade)
     (result,) = regrade(run)
     assert (result.before, result.is_flip) == (None, False)
     assert result.after is not None
@@ -127,7 +127,7 @@ def test_ungraded_run_is_graded_in_its_sandbox_without_flips(
 
 
 def harbor_trial(folder: Path, **extra: Any) -> Path:
-    """Writes a trial of another program, with message parts and results without ids."""
+    """Writes a trial of another agent; it has a message in parts and a result without an id."""
     steps = [
         {"step_id": 1, "source": "user", "message": [{"type": "text", "text": "Repair it."}]},
         {
@@ -156,21 +156,21 @@ def test_trials_of_other_programs_are_read(tmp_path: Path) -> None:
         harbor_trial(tmp_path / f"job/trial-{number}")
     folder = import_atif([tmp_path / "job"], tmp_path / "run")
     records = [*folder.trajectories()]
-    assert [(one.task_id, one.attempt) for one in records] == [("shapes", 0), ("shapes", 1)]
+    assert [(item.task_id, item.attempt) for item in records] == [("shapes", 0), ("shapes", 1)]
     (turn,) = records[0].turns
     assert turn.calls == (ToolCall("bash", {"command": "ls"}, "c"),)
-    assert turn.results == (ToolResult("a.py", None, "c"),)  # a notice is not a result
+    assert turn.results == (ToolResult("a.py", None, "c"),)  # not the notice
     assert turn.observation == "a.py\n"
     assert turn.model_call is not None
     assert turn.model_call.prompt_tokens == 7
-    assert [one["role"] for one in records[0].messages] == ["user", "assistant", "tool", "user"]
+    assert [item["role"] for item in records[0].messages] == ["user", "assistant", "tool", "user"]
     assert report(folder).num_attempts == 0  # the attempts are not graded
 
 
 CALL = {"tool_call_id": "c", "function_name": "bash", "arguments": {}}
 
 
-def of_calls(**changes: Any) -> dict[str, Any]:
+def with_call(**changes: Any) -> dict[str, Any]:
     step = {"step_id": 1, "source": "agent", "message": "", "tool_calls": [{**CALL, **changes}]}
     return {"agent": {"name": "x"}, "steps": [step]}
 
@@ -179,7 +179,7 @@ STEP = {"step_id": 1, "source": "user", "message": "go"}
 MALFORMED = [
     *([], {}, {"agent": {"name": "x"}, "steps": [3]}, {"steps": []}),
     {"agent": {"name": "x", "tool_definitions": [{"name": "bash"}]}, "steps": [STEP]},
-    *(of_calls(arguments="ls"), of_calls(tool_call_id=3)),
+    *(with_call(arguments="ls"), with_call(tool_call_id=3)),
 ]
 
 
@@ -216,15 +216,15 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
     other = Turn(action="go", calls=(ToolCall("browse", {}), ToolCall("shell", {}, error="bad")))
     thought = {"role": "assistant", "content": "", "reasoning_content": '<tool_call>{"name": 1}'}
     coder = {**thought, "reasoning_content": "<function=shell>\n<parameter=cmd>ls"}
-    sick = replace(good, turns=(cut, other), num_prefix_breaks=3, messages=(thought, coder))
+    faulty = replace(good, turns=(cut, other), num_prefix_breaks=3, messages=(thought, coder))
     errors = (
         Trajectory(task_id="one", error="x", error_class=error_class)
         for error_class in ("sandbox", "verifier", "timeout", "agent")
     )
     silent = replace(good, turns=(Turn(action="I see.", model_call=ModelCall()),))
-    totals = sum(map(health_counts, (good, sick, silent, *errors)), Counter[str]())
+    totals = sum(map(health_counts, (good, faulty, silent, *errors)), Counter[str]())
     results = symptoms(totals)
-    counts = {one.name: (one.count, one.total) for one in results}
+    counts = {symptom.name: (symptom.count, symptom.total) for symptom in results}
     assert counts == {
         "empty replies": (1, 5),
         "replies cut by length": (1, 5),
@@ -238,4 +238,4 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
         "errors of the agent": (1, 7),
         "request errors": (1, 7),
     }
-    assert all(one.remedy for one in results)
+    assert all(symptom.remedy for symptom in results)

@@ -27,7 +27,7 @@ def tasks() -> list[Task]:
 
 @pytest.fixture
 def make_run(tmp_path: Path) -> MakeRun:
-    """Writes a run into a folder of the given name, from the letters of each task's attempts."""
+    """A function that writes a run from letters, one per attempt, by task; see `episode`."""
 
     def make(name: str, attempts: Mapping[str, str], **settings: Any) -> RunFolder:
         pairs = [(task_id, *pair) for task_id in attempts for pair in enumerate(attempts[task_id])]
@@ -56,8 +56,8 @@ def test_measures_of_an_episode(tasks: list[Task]) -> None:
     assert (failed["exact_match"], failed["right_location"]) == (0, 1)
     assert 0.9 < failed["code_similarity"] < 1
     assert "time_to_solution_s" not in failed
-    elsewhere = replace(bad, patch=bad.patch.replace("shapes.py", "other.py"))
-    assert episode_metrics(elsewhere, tasks[0])["right_location"] == 0
+    other_file = replace(bad, patch=bad.patch.replace("shapes.py", "other.py"))
+    assert episode_metrics(other_file, tasks[0])["right_location"] == 0
     assert "code_similarity" not in episode_metrics(bad)
 
 
@@ -98,8 +98,8 @@ def test_suspicious_attempts_add_caveats(
 ) -> None:
     record = episode("task-00")
     other = write_run(tmp_path / "b", [replace(record, **changes)])
-    known = set(report(make_run("a", {"task-00": "R"}), tasks).caveats)
-    new = {*report(other, tasks).caveats} - known
+    usual = set(report(make_run("a", {"task-00": "R"}), tasks).caveats)
+    new = {*report(other, tasks).caveats} - usual
     assert len(new) == num_new
     assert not any("1 attempts" in caveat or "1 tasks" in caveat for caveat in new)
 

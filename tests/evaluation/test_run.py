@@ -1,4 +1,4 @@
-"""Runs against a scripted server: every fault has its class, and every attempt counts once."""
+"""Runs against a scripted server: errors have classes, and each attempt counts once."""
 
 import math
 import os
@@ -33,7 +33,7 @@ OF_LLAMA_CPP = "request (9 tokens) exceeds the available context size (8 tokens)
 
 
 def replies(body: dict[str, Any]) -> int:
-    return sum(each["role"] == "assistant" for each in body["messages"])
+    return sum(entry["role"] == "assistant" for entry in body["messages"])
 
 
 look_then_submit = by_turn(LOOK, SUBMIT)
@@ -45,7 +45,7 @@ def chat(server: ChatServer, **options: Any) -> ChatAgent:
 
 
 def played(answer: Any, out: Path, client: Any = (), **options: Any) -> RunFolder:
-    """Runs `evaluate`, by default on one task, against a server with these replies."""
+    """Runs `evaluate`, by default on one task, with a server that sends ``answer``."""
     with ChatServer(answer) as server:
         return evaluate(out, chat(server, **dict(client)), **{"tasks": TASKS[:1]} | options)
 
@@ -92,7 +92,7 @@ def test_busy_servers_and_malformed_calls_do_not_end_the_episode(tmp_path: Path)
 def test_server_fault_is_an_error_of_its_class(
     answer: Callable[[dict[str, Any]], Answer], error_class: str, tmp_path: Path
 ) -> None:
-    timeout_s = 3 if error_class == "timeout" else 120  # a loaded machine replies late
+    timeout_s = 3 if error_class == "timeout" else 120  # a loaded machine replies slowly
     folder = played(answer, tmp_path / "run", {"timeout_s": timeout_s, "max_retries": 1})
     assert list(folder.trajectories()) == []
     (record,) = folder.errors()
@@ -112,7 +112,7 @@ def test_records_hold_no_keys_and_no_folders_of_this_machine(
     assert "bad key [key]" in record.error
     (record,) = played(lambda _: Answer(b"." * 190 + b"sk-secret"), tmp_path / "cut").errors()
     assert "sk-" not in record.error
-    monkeypatch.setenv("OPENAI_API_KEY", "text")  # the key is also a word of the message
+    monkeypatch.setenv("OPENAI_API_KEY", "text")  # the message contains the key as a word
     full = refuse(400, "bad key text; context length")
     (record,) = played(full, tmp_path / "short").trajectories()
     assert "bad key [key]" in record.turns[-1].action
@@ -144,7 +144,7 @@ def test_too_long_prompt_ends_the_episode_with_a_grade(
 
 
 def as_sglang(data: dict[str, Any], request: dict[str, Any], *, has_ids: bool) -> dict[str, Any]:
-    """Moves the ids of a reply to the fields of SGLang, if the request asks for them."""
+    """Moves the ids of a reply to SGLang's fields, if the request asks for these."""
     (choice,) = data["choices"]
     ids, prompt = choice.pop("token_ids"), data.pop("prompt_token_ids")
     if request["return_prompt_token_ids"]:
@@ -152,12 +152,12 @@ def as_sglang(data: dict[str, Any], request: dict[str, Any], *, has_ids: bool) -
     if has_ids and request["return_token_ids"]:
         choice["response_token_ids"] = ids
     elif request["return_meta_info"]:
-        choice["meta_info"] = {"output_token_logprobs": [[-0.5, one, None] for one in ids]}
+        choice["meta_info"] = {"output_token_logprobs": [[-0.5, item, None] for item in ids]}
     return data
 
 
 def as_llama_cpp(data: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
-    """Moves the ids of a reply to the field of llama.cpp; ids of the prompt stay."""
+    """Moves the ids of a reply to llama.cpp's field; the ids of the prompt stay in place."""
     (choice,) = data["choices"]
     assert request["top_logprobs"] == 1
     for entry, number in zip(choice["logprobs"]["content"], choice.pop("token_ids"), strict=True):
@@ -201,19 +201,19 @@ def test_text_format_uses_no_native_tool_calls(tmp_path: Path) -> None:
         evaluate(tmp_path / "run", chat(server), tasks=TASKS[:1], episode=episode)
     _, last = server.requests
     assert "tools" not in last
-    roles = [each["role"] for each in last["messages"]]
+    roles = [entry["role"] for entry in last["messages"]]
     assert roles == ["system", "user", "assistant", "user"]
 
 
 def test_errors_are_played_again_and_verdicts_kept(tmp_path: Path) -> None:
     first = TASKS[0].problem_statement
 
-    def half(body: dict[str, Any]) -> Answer:
+    def refuse_first(body: dict[str, Any]) -> Answer:
         if body["messages"][1]["content"] == first:
             return refuse(401)(body)
         return look_then_submit(body)
 
-    folder = played(half, tmp_path / "run", tasks=TASKS, attempts=2)
+    folder = played(refuse_first, tmp_path / "run", tasks=TASKS, attempts=2)
     before = {record.started_at for record in folder.trajectories()}
     assert len(list(folder.errors())) == 2
     folder = played(look_then_submit, tmp_path / "run", tasks=TASKS, resume=True)
@@ -232,10 +232,10 @@ def test_resume_needs_only_the_folder(tmp_path: Path) -> None:
     first, second = folder.trajectories()
     (tmp_path / "run/attempts" / f"{second.task_id}.0.json").unlink()
     folder = evaluate(tmp_path / "run", resume=True, attempts=2)
-    again = {(one.task_id, one.attempt): one for one in folder.trajectories()}
-    assert len(again) == 4
-    assert again[first.task_id, 0].started_at == first.started_at
-    repeated = again[second.task_id, 0]
+    records = {(item.task_id, item.attempt): item for item in folder.trajectories()}
+    assert len(records) == 4
+    assert records[first.task_id, 0].started_at == first.started_at
+    repeated = records[second.task_id, 0]
     assert repeated.seed == second.seed
     assert [turn.action for turn in repeated.turns] == [turn.action for turn in second.turns]
     assert RunFolder.open(tmp_path / "run").config["attempts"] == 2
@@ -251,7 +251,7 @@ def test_resume_needs_only_the_folder(tmp_path: Path) -> None:
         ({"attempts": 1}, "attempts"),
         ({"tasks": TASKS[1:2]}, "tasks"),
         ({"tasks": "bundled"}, "tasks"),
-        ({"tasks": None}, "tasks"),  # the config does not hold a list
+        ({"tasks": None}, "tasks"),  # config.json does not contain the list
         *(
             ({"tasks": [replace(TASKS[0], **{name: "3.9"})]}, "tasks")
             for name in ("problem_statement", "interpreter", "image", "install_commands")
@@ -270,12 +270,12 @@ def test_resume_accepts_tasks_of_another_installation(tmp_path: Path) -> None:
     evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
     moved = replace(TASKS[0], tree=replace(TASKS[0].tree, folder=str(tmp_path)))
     evaluate(tmp_path / "run", tasks=[moved], resume=True)
-    named = [replace(TASKS[0], image=f"{place}/astropy:latest") for place in ("a", "b", "/c", "/d")]
-    assert len({task_digest(task) for task in named}) == 3  # of an image file only the name counts
+    images = [f"{folder}/astropy:latest" for folder in ("a", "b", "/c", "/d")]  # "/": image files
+    assert len({task_digest(replace(TASKS[0], image=image)) for image in images}) == 3
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named"),
+    ("arguments", "message"),
     [
         ({"player": None}, "player"),
         ({"player": {"agnt": "noop"}}, "agent"),
@@ -294,9 +294,9 @@ def test_resume_accepts_tasks_of_another_installation(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_arguments_leave_no_folder(
-    arguments: dict[str, Any], named: str, tmp_path: Path
+    arguments: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(CodingGymError, match=named):
+    with pytest.raises(CodingGymError, match=message):
         evaluate(tmp_path / "run", **{"player": "noop", "tasks": TASKS[:1]} | arguments)
     assert not (tmp_path / "run").exists()
 
@@ -402,25 +402,25 @@ def test_resume_reads_the_settings_that_the_last_writer_left(tmp_path: Path) -> 
     writer = RunFolder.writer
 
     @contextmanager
-    def late(self: RunFolder) -> Iterator[None]:
+    def locked_late(self: RunFolder) -> Iterator[None]:
         with writer(self):  # the last writer has just ended
             folder.config["attempts"] = 7
             folder.save_config()
             yield
 
     refused = pytest.raises(InvalidArgumentError, match="at least 7")
-    with mock.patch.object(RunFolder, "writer", late), refused:
+    with mock.patch.object(RunFolder, "writer", locked_late), refused:
         evaluate(folder.path, tasks=TASKS[:1], attempts=2, resume=True)
 
 
 def test_interrupt_lets_running_episodes_end(tmp_path: Path) -> None:
-    def interrupting(body: dict[str, Any]) -> Answer:
+    def interrupt(body: dict[str, Any]) -> Answer:
         if not replies(body):
             os.kill(os.getpid(), signal.SIGINT)
         return look_then_submit(body)
 
     try:
-        folder = played(interrupting, tmp_path / "run", tasks=TASKS, attempts=4, concurrency=1)
+        folder = played(interrupt, tmp_path / "run", tasks=TASKS, attempts=4, concurrency=1)
     except KeyboardInterrupt:
         pytest.fail("the first Ctrl-C discarded an episode")
     assert len(list(folder.trajectories())) == 1
@@ -465,5 +465,5 @@ def test_max_lost_stops_the_run_despite_a_later_success(tmp_path: Path) -> None:
 
     bounds = {"max_lost": 1, "concurrency": 2, "attempts": 3}
     outcomes = list(played(answer, tmp_path / "run", **bounds).outcomes())
-    assert sum(bool(one.error_class) for one in outcomes) == 1
+    assert sum(bool(outcome.error_class) for outcome in outcomes) == 1
     assert len(outcomes) <= 2

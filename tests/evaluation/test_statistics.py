@@ -12,7 +12,7 @@ RUNS = range(5)
 
 
 def generated(seed: int, *, is_equal: bool = True) -> dict[str, list[float]]:
-    """A run of 8 to 60 tasks of different difficulty."""
+    """Returns the outcomes of 8 to 60 tasks of random difficulty."""
     rng = np.random.default_rng(seed)
     num_attempts = int(rng.integers(1, 9))
     outcomes = {}
@@ -46,11 +46,11 @@ def test_intervals_and_tests_agree_with_scipy(seed: int) -> None:
     assert ends == close_to((wilson.low, wilson.high))
 
     paired = statistics.paired_difference(outcomes, other)
-    both = [task for task in outcomes if task in other]
-    a, b = (statistics.task_rates({t: run[t] for t in both}) for run in (outcomes, other))
-    relative = stats.ttest_rel(b, a).confidence_interval()
+    common = [task for task in outcomes if task in other]
+    a, b = (statistics.task_rates({t: run[t] for t in common}) for run in (outcomes, other))
+    interval = stats.ttest_rel(b, a).confidence_interval()
     assert (paired.difference.low, paired.difference.high) == close_to(
-        (relative.low, relative.high)
+        (interval.low, interval.high)
     )
     sign = stats.binomtest(paired.num_better, paired.num_better + paired.num_worse)
     assert paired.p_value == close_to(sign.pvalue)
@@ -79,7 +79,7 @@ def test_interval_has_width_where_all_attempts_agree(score: float) -> None:
     assert rate.low is not None
     assert rate.high is not None
     assert (rate.std_error, rate.low <= score <= rate.high) == (0.0, True)
-    assert 0.15 < rate.high - rate.low < 0.25  # as of 20 trials, not of 160
+    assert 0.15 < rate.high - rate.low < 0.25  # the width for 20 trials, not for 160
     same = statistics.paired_difference(run, run)
     assert (same.p_value, same.flips, same.cohens_d) == (1.0, {}, None)
     assert same.difference.low == pytest.approx(-0.1611, abs=1e-4)
@@ -118,7 +118,7 @@ def test_the_clustered_interval_covers_the_true_rate(num_attempts: int) -> None:
     rng = np.random.default_rng(num_attempts)
     num_covered = 0
     for _ in range(1000):
-        rates = rng.beta(0.8, 1.2, size=100)  # of mean 0.4
+        rates = rng.beta(0.8, 1.2, size=100)  # the mean is 0.4
         table = rng.random((num_attempts, 100)) < rates
         estimate = statistics.rate_estimate(table.mean(axis=0), 100 * num_attempts)
         num_covered += (estimate.low or 0.0) <= 0.4 <= (estimate.high or 1.0)

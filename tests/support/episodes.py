@@ -1,4 +1,4 @@
-"""Shared by tests of episodes: types, the tiny task and its actions, comparisons, a tool's scene.
+"""Helpers for tests of episodes: the tiny task and its actions, comparisons, calls of tools.
 
 The fixtures that make environments of the tiny task are in `tests/conftest.py`.
 """
@@ -39,7 +39,7 @@ MakeVec = Callable[..., CodingRepairVectorEnv]
 
 
 def raising(error: BaseException) -> Callable[..., Any]:
-    """Returns a function that raises ``error``, whatever its arguments."""
+    """Returns a function that raises ``error`` for any arguments."""
 
     def fail(*_arguments: Any, **_options: Any) -> None:
         raise error
@@ -48,13 +48,13 @@ def raising(error: BaseException) -> Callable[..., Any]:
 
 
 def in_another_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Returns what a function of a module returns in a new interpreter."""
+    """Calls a module's function in a new Python process and returns the result."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
 
 
 def played_by(env: Env, agent: str, seed: int = 0) -> Trajectory:
-    """Returns the record of one episode that an agent without a model plays in an env."""
+    """Plays one episode with an agent without a model, and returns its trajectory."""
     env.reset(seed=seed)
     unwrapped: Any = env.unwrapped
     rewards: list[tuple[float, dict[str, float]]] = []
@@ -69,12 +69,12 @@ def played_by(env: Env, agent: str, seed: int = 0) -> Trajectory:
 
 
 def call(name: str, **arguments: Any) -> str:
-    """Returns an action with a call of one tool."""
+    """Returns an action with one tool call."""
     return json.dumps({"name": name, "arguments": arguments})
 
 
 def shell(command: str) -> str:
-    """Returns an action with a call of nano's tool ``shell``."""
+    """Returns an action with one call of nano's tool ``shell``."""
     return call("shell", cmd=command)
 
 
@@ -84,7 +84,7 @@ def shells(*commands: str) -> str:
 
 
 def returning(expression: str) -> str:
-    """Returns an action that makes ``area`` of the tiny task return an expression."""
+    """Returns an action after which the tiny task's ``area`` returns an expression."""
     return shell(f"sed -i 's/return .*/return {expression}/' shapes.py")
 
 
@@ -121,32 +121,32 @@ TRUE = shell("true")
 
 
 def assert_same(left: Any, right: Any) -> None:
-    """Compares arrays in dicts in tuples, types included."""
+    """Asserts that nested tuples, dicts and arrays have equal values and types."""
     assert data_equivalence(left, right, exact=True), (left, right)
 
 
 def play(env: Any, actions: Iterable[Any]) -> list[str]:
-    """Plays actions; returns what each step gave, as text."""
+    """Plays actions and returns the text of each step's result; see `as_text`."""
     return [as_text(*env.step(action)) for action in actions]
 
 
 def as_text(observation: Any, *others: Any) -> str:
-    """Returns text that is equal only for equal bytes, except for the seconds of a budget."""
+    """Returns the result of a step as text, exact except for the seconds of the budget."""
     if isinstance(observation, dict):
         observation = {k: (str(value.dtype), value.tolist()) for k, value in observation.items()}
     *rest, info = others
-    budget = info["budget"] | {"seconds": None}  # a clock's
+    budget = info["budget"] | {"seconds": None}  # the clock varies
     return json.dumps([observation, *rest, info | {"budget": budget}], default=Grade.to_json)
 
 
 @dataclass
 class Scene:
-    """Calls of tools without an episode around them.
+    """A sandbox in which tests call tools without an episode.
 
     Attributes:
-        sandbox: Where calls work.
-        toolset: The name of the toolset whose tools `call` calls.
-        command_timeout_s: Seconds that a command may take.
+        sandbox: The sandbox.
+        toolset: The name of the toolset.
+        command_timeout_s: Time limit of a command in seconds.
     """
 
     sandbox: Sandbox
@@ -155,21 +155,21 @@ class Scene:
 
     @property
     def context(self) -> ToolContext:
-        """The scene as a tool sees it."""
+        """The context that tools receive."""
         return ToolContext(self.sandbox, self.command_timeout_s)
 
     def call(self, tool: str, **arguments: Any) -> ToolResult:
-        """Calls one tool."""
+        """Calls one tool and returns the result."""
         call = ToolCall(tool, arguments, "call_7")
         return get_toolset(self.toolset).execute(call, self.context)
 
     def reply(self, tool: str, **arguments: Any) -> str:
-        """Calls one tool, and returns the text for the policy."""
+        """Calls one tool and returns the text of the result."""
         return self.call(tool, **arguments).content
 
 
 def run_command(*arguments: str | Path, code: int = 0) -> str:
-    """Returns what the command prints, standard output first; it must exit with ``code``."""
+    """Runs ``coding-gym``; returns its output with errors last; asserts the exit code."""
     out, err = io.StringIO(), io.StringIO()
     exit_code: object = 0
     with (
@@ -179,14 +179,14 @@ def run_command(*arguments: str | Path, code: int = 0) -> str:
     ):
         try:
             main()
-        except SystemExit as ended:
-            exit_code = ended.code or 0
+        except SystemExit as exit_error:
+            exit_code = exit_error.code or 0
     printed = out.getvalue() + err.getvalue()
     assert exit_code == code, printed
     return printed
 
 
-# A task whose visible test fails, so that repair candidates can be searched for.
+# A task whose visible test fails, as the search for repairs requires.
 SHELF: dict[str, Any] = {
     "instance_id": "shelf-size",
     "problem_statement": "A shelf of 1 takes two things.",
@@ -223,6 +223,6 @@ SHELF: dict[str, Any] = {
 
 @contextlib.contextmanager
 def restored_registries() -> Iterator[None]:
-    """Removes, at its end, toolsets and rewards that were registered meanwhile."""
+    """Removes the toolsets and rewards that the ``with`` block registered."""
     with patch.dict(tools._TOOLSETS), patch.dict(registry._REWARDS):
         yield

@@ -1,4 +1,4 @@
-"""Shared by tests of grading: tasks that are made here, and fixtures that grade their trees."""
+"""Helpers for tests of grading: example tasks, and functions that grade patches of them."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ def made_task(
     hidden: Mapping[str, str],
     **fields: Any,
 ) -> Task:
-    """A task whose gold patch gives files of the base other contents, and adds hidden tests."""
+    """Returns a task whose gold patch writes ``fixed``, and whose test patch adds ``hidden``."""
     return Task(
         task_id=task_id,
         tree=FilesTree(base),
@@ -46,7 +46,7 @@ def made_task(
     )
 
 
-# A discount that raises the total, and tests of every kind.
+# The bug: a discount raises the total. The hidden tests have all forms of pytest and unittest.
 BASE = {
     "cart.py": (
         "def total(prices, discount=0):\n"
@@ -125,7 +125,7 @@ TASK = made_task(
 
 
 def with_hidden(tests: str, *broken: str) -> Task:
-    """The task with another file of hidden tests, and the names of those that the bug breaks."""
+    """Returns `TASK` with other hidden tests; ``broken`` names the fail-to-pass tests."""
     path = "tests/test_hidden.py"
     return replace(
         TASK,
@@ -136,31 +136,31 @@ def with_hidden(tests: str, *broken: str) -> Task:
 
 
 def patch_of(changes: Changes, base: Mapping[str, str] = BASE) -> Patch:
-    """A change of some files: new content as text, None for a deleted file."""
+    """Returns the patch of ``changes``: new contents by path; None deletes the file."""
     after = {path: text for path, text in {**base, **changes}.items() if text is not None}
     return Patch.between(base, after)
 
 
 def graded(task: Task, store: TemplateStore, changes: Changes) -> Grade:
-    """Grades the base of a task whose files are known, with some of them changed."""
+    """Grades changes to the base of a task with inline files, and returns the grade."""
     assert isinstance(task.tree, FilesTree)
     return grade(task, store.get(task), patch_of(changes, task.tree.files))
 
 
 def graded_gold(task: Task, store: TemplateStore) -> Grade:
-    """Grades the gold patch."""
+    """Grades the gold patch of a task and returns the grade."""
     return grade(task, store.get(task), Patch(task.gold_patch))
 
 
 @pytest.fixture(scope="session")
 def store() -> TemplateStore:
-    """The store of the test run, in its own cache folder."""
+    """The template store in the cache of the test run."""
     return TemplateStore()
 
 
 @pytest.fixture(scope="module")
 def suite_of(store: TemplateStore, tmp_path_factory: pytest.TempPathFactory) -> SuiteOf:
-    """Makes the suite of a folder, or of given files."""
+    """A function that returns the test suite of a folder, or of files by path."""
 
     def suite(program: Path | Mapping[str, str]) -> Suite:
         if not isinstance(program, Path):
@@ -173,7 +173,7 @@ def suite_of(store: TemplateStore, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def grade_tree(store: TemplateStore) -> GradeTree:
-    """Grades the base of `TASK` with `Changes`; takes the keywords of `grade`, too."""
+    """A function that grades changes to the base of `TASK`, with the options of `grade`."""
 
     def run(changes: Changes, **options: Any) -> Grade:
         return grade(TASK, store.get(TASK), patch_of(changes), **options)

@@ -1,4 +1,4 @@
-"""Makes images of a few programs of this machine, and tars of any kind, for tests."""
+"""Creates tars, and OCI images that contain programs of this machine."""
 
 import gzip
 import hashlib
@@ -23,14 +23,14 @@ PROGRAMS = ("bash", "cat", "chmod", "env", "id", "ls", "mkdir", "mv", "rm", "sta
 GIT_PROGRAMS = ("git", "find", "sort", "comm", "cmp", "sed", "base64", "cp", "tr", "tar")
 DATE = 1_000_000_000
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
-# Where Python looks for packages, below its own folder; Debian has another name for it.
+# The folder of packages below Python's library folder; Debian uses another name.
 PACKAGES = "dist-packages" if "deb_system" in sysconfig.get_scheme_names() else "site-packages"
 _LIBRARY = re.compile(r"(/\S+) \(0x")
 _SKIPPED_FOLDERS = {
     *("test", "tests", "idlelib", "site-packages", "dist-packages", "__pycache__", "ensurepip"),
     *("turtledemo", "tkinter", "lib2to3", "distutils", "pydoc_data", "sqlite3", "curses"),
 }
-# Compiled modules that tests in images have no use for, some with large libraries.
+# Compiled modules that no test in an image imports; some need large libraries.
 _SKIPPED_MODULES = re.compile(
     r"(_tkinter|_sqlite3|_curses|nis|readline|_dbm|_gdbm|_ssl|_codecs_|_test|_ctypes_test|xx)"
 )
@@ -43,7 +43,7 @@ MakeImage = Callable[..., str]
 def entry(
     name: str, data: bytes | str = b"", *, kind: bytes = tarfile.REGTYPE, **facts: Any
 ) -> Entry:
-    """One member of a tar; ``facts`` are attributes of its header."""
+    """Returns a tar member; ``facts`` are attributes of its header."""
     content = data.encode() if isinstance(data, str) else data
     info = tarfile.TarInfo(name)
     info.type, info.mode, info.mtime = kind, 0o755 if kind == tarfile.DIRTYPE else 0o644, DATE
@@ -62,7 +62,7 @@ def symlink(name: str, target: str) -> Entry:
 
 
 def tar_of(entries: Iterable[Entry]) -> bytes:
-    """A tar with these members, as they are: nothing is checked."""
+    """Returns a tar with these members; nothing is checked."""
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for info, content in entries:
@@ -71,7 +71,7 @@ def tar_of(entries: Iterable[Entry]) -> bytes:
 
 
 def members_of(path: Path) -> dict[str, bytes]:
-    """The contents of the files in a tar, by name."""
+    """Returns the contents of the files in a tar, by name."""
     with tarfile.open(path) as tar:
         files = {name: tar.extractfile(name) for name in tar.getnames()}
         return {name: file.read() for name, file in files.items() if file}
@@ -84,9 +84,9 @@ def digest(data: bytes) -> str:
 def oci_blobs(
     layers: Layers, *, is_plain: bool = True, **facts: Any
 ) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """The blobs of an OCI layout by digest, plain layers compressed, and their entry in the index.
+    """Returns the blobs of an image by digest, and the descriptor of its manifest.
 
-    ``facts`` go into the ``config`` part of the configuration.
+    Plain layers are compressed. ``facts`` become the ``config`` part of the configuration.
     """
     blobs = {}
 
@@ -101,7 +101,7 @@ def oci_blobs(
         "rootfs": {"type": "layers", "diff_ids": [digest(layer) for layer in layers]},
     }
     base = "application/vnd.oci.image"
-    packed = [gzip.compress(one, 1, mtime=0) if is_plain else one for one in layers]
+    packed = [gzip.compress(layer, 1, mtime=0) if is_plain else layer for layer in layers]
     manifest = {
         "schemaVersion": 2,
         "mediaType": f"{base}.manifest.v1+json",
@@ -112,7 +112,7 @@ def oci_blobs(
 
 
 def oci_files(blobs: Mapping[str, bytes], *manifests: Mapping[str, Any]) -> dict[str, bytes]:
-    """The files of an OCI layout by name."""
+    """Returns the files of an OCI layout by name."""
     index = {"schemaVersion": 2, "manifests": list(manifests)}
     files = {
         "oci-layout": b'{"imageLayoutVersion": "1.0.0"}',
@@ -121,36 +121,36 @@ def oci_files(blobs: Mapping[str, bytes], *manifests: Mapping[str, Any]) -> dict
     return files | {f"blobs/{name.replace(':', '/')}": data for name, data in blobs.items()}
 
 
-def oci_layout(place: Path, layers: Layers = (), *, compressed: Layers = (), **facts: Any) -> Path:
-    """Writes an OCI layout folder of layers, or of blobs of layers as they are."""
+def oci_layout(target: Path, layers: Layers = (), *, compressed: Layers = (), **facts: Any) -> Path:
+    """Writes an OCI layout folder of plain or of already compressed layers; returns the folder."""
     blobs, manifest = oci_blobs(layers or compressed, is_plain=bool(layers), **facts)
-    return write_files(place, oci_files(blobs, manifest))
+    return write_files(target, oci_files(blobs, manifest))
 
 
 def programs(*names: str) -> list[Entry]:
-    """Programs of this machine with the libraries they need, in ``/bin``."""
+    """Returns tar members: programs of this machine in ``/bin``, with their libraries."""
     return with_libraries({f"bin/{name}": Path(str(shutil.which(name))) for name in names})
 
 
 def with_libraries(files: Mapping[str, Path]) -> list[Entry]:
-    """Programs or compiled modules by their names in the tar, and the libraries they need."""
-    needed = {path.lstrip("/"): Path(path) for path in libraries(tuple(files.values()))}
+    """Returns tar members: programs or compiled modules by name, with their libraries."""
+    shared = {path.lstrip("/"): Path(path) for path in libraries(tuple(files.values()))}
     return [
-        entry(name, path.read_bytes(), mode=0o755) for name, path in {**needed, **files}.items()
+        entry(name, path.read_bytes(), mode=0o755) for name, path in {**shared, **files}.items()
     ]
 
 
 @cache
 def libraries(files: tuple[Path, ...]) -> tuple[str, ...]:
-    """Paths of the libraries that programs of this machine need."""
-    listed = subprocess.run(
+    """Returns the paths of the shared libraries of programs or compiled modules."""
+    listing = subprocess.run(
         [str(shutil.which("ldd")), *map(str, files)], capture_output=True, text=True, check=False
     ).stdout
-    return tuple(dict.fromkeys(_LIBRARY.findall(listed)))
+    return tuple(dict.fromkeys(_LIBRARY.findall(listing)))
 
 
 def system(*more: str) -> list[Entry]:
-    """A small system: folders, users, and programs."""
+    """Returns the tar members of a small system: folders, users and programs."""
     return [
         folder("etc"),
         entry(
@@ -165,23 +165,23 @@ def system(*more: str) -> list[Entry]:
 
 
 def python_with_pytest() -> list[Entry]:
-    """The Python that runs the tests, without what it does not need, and pytest."""
+    """Returns tar members: the Python that runs the tests, reduced, and pytest."""
     prefix = Path(sys.base_prefix)
     library = Path(sysconfig.get_path("stdlib", vars={"installed_base": str(prefix)}))
     binary = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     files = {"opt/python/bin/python3": binary}
-    inside = f"opt/python/{library.relative_to(prefix)}"
+    target = f"opt/python/{library.relative_to(prefix)}"
     for path in library.rglob("*"):
         parts = path.relative_to(library).parts
         is_wanted = not _SKIPPED_FOLDERS & set(parts) and path.suffix not in {".a", ".o"}
         if path.suffix == ".so" and _SKIPPED_MODULES.match(path.name):
             continue
         if is_wanted and path.is_file():
-            files["/".join((inside, *parts))] = path
+            files["/".join((target, *parts))] = path
     for name in ("pytest", "pluggy", "iniconfig", "packaging", "pygments"):
         for file in distribution(name).files or ():
             if not {"..", "__pycache__"} & set(file.parts):
-                files[f"{inside}/{PACKAGES}/{file}"] = Path(str(file.locate()))
+                files[f"{target}/{PACKAGES}/{file}"] = Path(str(file.locate()))
     plain = {n: p for n, p in files.items() if p.suffix != ".so" and p != binary}
     binaries = {n: p for n, p in files.items() if n not in plain}
     members = [entry(name, path.read_bytes()) for name, path in plain.items()]

@@ -1,6 +1,6 @@
-"""In place of a model: a scripted OpenAI server, one that repairs a task, and tokenizers of bytes.
+"""Replacements of a model: scripted OpenAI servers, and byte-level tokenizers.
 
-A tokenizer that needs a package which is not installed skips the test.
+If the package of a tokenizer is not installed, the test is skipped.
 """
 
 import json
@@ -21,13 +21,13 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server sends for one request.
+    """The response of the server to one request.
 
     Attributes:
         body: The JSON of the response, or bytes that are sent as they are.
         status: The HTTP status.
-        delay_s: Seconds before it is sent; infinite for never.
-        headers: Further headers.
+        delay_s: Delay of the response in seconds; ``math.inf`` sends no response.
+        headers: Further HTTP headers.
     """
 
     body: Any
@@ -49,8 +49,8 @@ def message(
 
     Args:
         content: The text of the reply.
-        calls: Arguments of each tool call, by the tool's name.
-        ids: Ids of prompt and reply, as vLLM returns them.
+        calls: Arguments of each tool call, by the name of the tool.
+        ids: Token ids of prompt and reply, in the fields of vLLM.
         finish_reason: By default ``"tool_calls"`` or ``"stop"``.
         usage: Tokens of prompt and reply.
         **fields: Other fields of the message.
@@ -81,11 +81,11 @@ class ChatServer(ThreadingHTTPServer):
     """Serves ``POST /v1/chat/completions`` on a free port of 127.0.0.1, inside a ``with`` block.
 
     Args:
-        answer: Returns the answer to a request's JSON, for one request at a time.
+        answer: Returns the response to the JSON of a request; called for one request at a time.
 
     Attributes:
-        requests: The JSON of every request so far.
-        base_url: The address.
+        requests: The JSON of each received request.
+        base_url: The URL of the API.
     """
 
     request_queue_size = 1024
@@ -115,10 +115,10 @@ class ChatServer(ThreadingHTTPServer):
 
 
 def by_turn(*replies: Body) -> Callable[[Body], Answer]:
-    """Returns answers that depend on the number of replies in a request; the last one repeats."""
+    """Returns an ``answer`` function that sends the n-th reply after n replies, then the last."""
 
     def answer(body: Body) -> Answer:
-        number = sum(one["role"] == "assistant" for one in body["messages"])
+        number = sum(entry["role"] == "assistant" for entry in body["messages"])
         return Answer(replies[min(number, len(replies) - 1)])
 
     return answer
@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {"content-type": "application/json", **answer.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        with suppress(ConnectionError):  # the client may have gone
+        with suppress(ConnectionError):  # the client may have disconnected
             self.wfile.write(data)
 
     do_GET = do_POST  # noqa: N815 - a name of the base class
@@ -146,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Prints nothing."""
 
 
-# A template with what those of chat models have: tools, results grouped in one message.
+# A chat template with features of real models: tools, and tool results in one message.
 TEMPLATE = """\
 {%- for message in messages %}
 {%- if message.role == "system" %}
@@ -164,12 +164,12 @@ TEMPLATE = """\
 {%- if add_generation_prompt %}{{- "<|im_start|>assistant\\n" }}{%- endif %}
 """
 TURNS = ("<|im_start|>", "<|im_end|>")
-# Across the line ends of the template.
+# Tokens that span line ends of the template.
 MERGES = (("Ċ", "<"), (")", "Ċ"), (">", "Ċ"), ("r", "Ċ"))
 
 
 def byte_backend(special: Sequence[str], merges: Sequence[tuple[str, str]] = ()) -> Any:
-    """A byte-level tokenizer of the package ``tokenizers``, with control tokens."""
+    """Returns a byte-level tokenizer of the package ``tokenizers``, with control tokens."""
     tokenizers = pytest.importorskip("tokenizers")
     level = tokenizers.pre_tokenizers.ByteLevel
     tokens = [*sorted(level.alphabet()), *map("".join, merges)]
@@ -184,40 +184,40 @@ def byte_backend(special: Sequence[str], merges: Sequence[tuple[str, str]] = ())
 def save_tokenizer(
     folder: Path, template: str | None, special: Sequence[str] = TURNS, **options: Any
 ) -> str:
-    """Saves a byte-level tokenizer with a chat template, and returns its name."""
+    """Saves a byte-level tokenizer with a chat template, and returns ``hf:FOLDER``."""
     pytest.importorskip("jinja2")
     transformers = pytest.importorskip("transformers")
     backend = byte_backend(special, MERGES)
     backend.add_tokens(["<tool_response>", "</tool_response>"])
-    whole = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, **options)
-    whole.chat_template = template
-    whole.save_pretrained(folder)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, **options)
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(folder)
     return f"hf:{folder}"
 
 
-_SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"  # mini-swe-agent's only end
+_SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"  # ends mini-swe-agent
 
 
 def shell_call(body: Body, command: str) -> Body:
-    """Returns a reply with a call of the shell tool that a request offers."""
+    """Returns a reply that calls the shell tool among the tools of a request."""
     for tool in body["tools"]:
         function = tool["function"]
         properties: dict[str, Any] = function.get("parameters", {}).get("properties", {})
-        name = next((one for one in ("cmd", "command") if one in properties), None)
+        name = next((key for key in ("cmd", "command") if key in properties), None)
         if name is None or "write" in function["name"]:
             continue
         is_list = properties[name].get("type") == "array"
         arguments: Body = {name: ["bash", "-c", command] if is_list else command}
         required = function["parameters"].get("required", ())
         fillers = {"boolean": False, "string": "repair", "number": 60, "integer": 60}
-        for each in required:
-            arguments.setdefault(each, fillers.get(properties[each].get("type"), "repair"))
+        for key in required:
+            arguments.setdefault(key, fillers.get(properties[key].get("type"), "repair"))
         return message(calls={function["name"]: arguments})
     raise AssertionError(json.dumps(body["tools"]))
 
 
 def gold_model(task: Task) -> ChatServer:
-    """Serves a model that repairs a task in its first call, then ends."""
+    """Returns a server whose model applies the gold patch in its first call, then ends."""
     apply = f"git apply - <<'EOF'\n{task.gold_patch}\nEOF\n"
     num_calls = 0
 
@@ -228,7 +228,7 @@ def gold_model(task: Task) -> ChatServer:
         num_calls += 1
         if num_calls == 1:
             return Answer(shell_call(body, apply))
-        is_mini = [one["function"]["name"] for one in body["tools"]] == ["bash"]
+        is_mini = [tool["function"]["name"] for tool in body["tools"]] == ["bash"]
         return Answer(shell_call(body, _SUBMIT) if is_mini else message("Done."))
 
     return ChatServer(answer)

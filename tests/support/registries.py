@@ -1,4 +1,4 @@
-"""A registry of images on loopback."""
+"""A container registry on 127.0.0.1."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ insecure = true
 
 @dataclass(frozen=True)
 class Registry:
-    """Debian's docker-registry, with its files in a folder."""
+    """A running docker-registry that stores its files in a folder."""
 
     host: str
     folder: Path
@@ -41,12 +41,12 @@ class Registry:
         subprocess.run(command, check=True)
 
     def blob(self, digest: str) -> Path:
-        """Where it keeps a blob."""
+        """Returns the path of the file of a blob."""
         value = digest.partition(":")[2]
         return self.folder / f"docker/registry/v2/blobs/sha256/{value[:2]}/{value}/data"
 
     def replace_docker_hub(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Has skopeo take images of Docker Hub from this registry."""
+        """Makes skopeo fetch images of Docker Hub from this registry."""
         path = self.folder / ".config/containers/registries.conf"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(_MIRROR.format(host=self.host))

@@ -1,4 +1,4 @@
-"""Run folders without a run: invented episodes, and episodes that attack the viewer."""
+"""Writes run folders with invented episodes, and with episodes that attack the viewer."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -39,7 +39,7 @@ _TOOLS = (
 
 
 def write_run(path: Path, episodes: Iterable[Trajectory], **settings: Any) -> RunFolder:
-    """Writes episodes as a run; ``settings`` replace those that follow from the episodes."""
+    """Writes episodes as a run and returns the run; ``settings`` replace defaults."""
     episodes = list(episodes)
     task_ids = list(dict.fromkeys(episode.task_id for episode in episodes))
     config = {
@@ -59,7 +59,7 @@ def write_run(path: Path, episodes: Iterable[Trajectory], **settings: Any) -> Ru
 
 
 def task_row(task_id: str) -> dict[str, Any]:
-    """Returns the row of an invented task; its id begins with its repository."""
+    """Returns the row of an invented task; the task id begins with the repository."""
     repo = task_id.rpartition("-")[0].replace("__", "/")
     return TINY_ROW | {"instance_id": task_id, "repo": repo, "difficulty": "easy"}
 
@@ -68,10 +68,10 @@ def episode(task_id: str, attempt: int = 0, letter: str = "R", num_turns: int = 
     """Returns an attempt of a chat model.
 
     Args:
-        task_id: The task.
+        task_id: The id of the task.
         attempt: The number of the attempt.
-        letter: ``R`` resolved, ``f`` failed by a wrong change of the right line, ``e`` an error.
-        num_turns: Number of turns; the last one has no call.
+        letter: ``R``: resolved; ``f``: failed by a wrong change of the right line; ``e``: an error.
+        num_turns: Number of turns; the last turn has no call.
     """
     resolved = letter == "R"
     end = Turn(action="I submit." if resolved else "I stop.", reward=float(resolved))
@@ -108,29 +108,29 @@ def episode(task_id: str, attempt: int = 0, letter: str = "R", num_turns: int = 
     return replace(record, grade=None, patch="", error="HTTP 503", error_class="model")
 
 
-def _turn(place: int) -> Turn:
+def _turn(index: int) -> Turn:
     command, output = (
-        ("python -m pytest -q", _PYTEST) if place % 2 else ("cat shapes.py", "def area")
+        ("python -m pytest -q", _PYTEST) if index % 2 else ("cat shapes.py", "def area")
     )
     return Turn(
-        action=f"Step {place}: I look at the code with `{command}`.",
+        action=f"Step {index}: I look at the code with `{command}`.",
         calls=(ToolCall("shell", {"cmd": command}, "a"),),
-        results=(ToolResult(output, ok=place % 2 == 0, call_id="a"),),
+        results=(ToolResult(output, ok=index % 2 == 0, call_id="a"),),
         observation=output,
         duration_s=1.5,
         model_call=ModelCall(
-            prompt_tokens=800 + 400 * place,
+            prompt_tokens=800 + 400 * index,
             completion_tokens=10,
-            finish_reason="length" if place else "stop",
+            finish_reason="length" if index else "stop",
             duration_s=0.5,
         ),
     )
 
 
 def make_run(path: Path, num_tasks: int = 6, attempts: int = 2, *, skill: int = 2) -> Path:
-    """Makes a run of a chat model, and next to it a file with the rows of its tasks.
+    """Writes a run of a chat model and, next to it, a file with the task rows; returns the run.
 
-    Of five attempts in a row, ``skill`` resolve their task; each 17th attempt ends with an error.
+    Of five consecutive attempts, ``skill`` are resolved; each 17th attempt ends with an error.
     """
     repos = [_REPOS[number % len(_REPOS)] for number in range(num_tasks)]
     ids = [f"{repo.replace('/', '__')}-{number:06}" for number, repo in enumerate(repos)]
@@ -145,11 +145,11 @@ def make_run(path: Path, num_tasks: int = 6, attempts: int = 2, *, skill: int = 
 
 
 def make_hostile_run(path: Path, num_chars: int = 1_000_000) -> Path:
-    """Makes a run whose texts attack the viewer.
+    """Writes a run whose texts attack the viewer, and returns its path.
 
-    Its one task has two attempts: the first is full of markup, control sequences and characters
-    that change the direction of writing; the second has outputs of ``num_chars`` characters in one
-    line, in many lines and in many colours.
+    The run has two attempts at one task: the first contains markup, control sequences and
+    characters that change the direction of writing; the second has outputs of ``num_chars``
+    characters in one line, in many lines and in many colours.
     """
     attack = "\n".join(ATTACKS)
     first = Trajectory(
@@ -193,9 +193,9 @@ def _hostile_turn(text: str) -> Turn:
 
 
 def native_episode() -> Trajectory:
-    """Returns a resolved attempt by native calls; one call of the first turn cannot be read."""
+    """Returns a resolved attempt with native calls; one call of the first turn is unreadable."""
 
-    def called(call_id: str, name: str, arguments: str) -> dict[str, Any]:
+    def call_entry(call_id: str, name: str, arguments: str) -> dict[str, Any]:
         function = {"name": name, "arguments": arguments}
         return {"id": call_id, "type": "function", "function": function}
 
@@ -215,7 +215,7 @@ def native_episode() -> Trajectory:
         reward=1.0,
         model_call=ModelCall(prompt_tokens=6),
     )
-    calls = [called("a", "shell", '{"cmd": "ls"}'), called("b", "shell", "{cmd")]
+    calls = [call_entry("a", "shell", '{"cmd": "ls"}'), call_entry("b", "shell", "{cmd")]
     reply = {"role": "assistant", "content": "Look.", "reasoning_content": "Hm."}
     return Trajectory(
         task_id=TASK,
@@ -228,7 +228,7 @@ def native_episode() -> Trajectory:
             {**reply, "tool_calls": calls},
             {"role": "tool", "tool_call_id": "a", "content": "shapes.py"},
             {"role": "tool", "tool_call_id": "b", "content": "no JSON"},
-            {"role": "assistant", "content": "", "tool_calls": [called("a", "submit", "{}")]},
+            {"role": "assistant", "content": "", "tool_calls": [call_entry("a", "submit", "{}")]},
             {"role": "tool", "tool_call_id": "a", "content": "submitted"},
         ),
         tools=_TOOLS,
@@ -249,12 +249,12 @@ def native_episode() -> Trajectory:
 
 
 def make_exported_run(path: Path) -> Path:
-    """Writes two attempts of four tasks: one is resolved, two fail, one ends with an error."""
+    """Writes two attempts at each of four tasks: one resolved, two failed, one with an error."""
     attempts = (
         native_episode(),
         replace(episode("empty", letter="f"), patch=""),
         replace(episode("wrong", letter="f"), patch="diff \udcff"),
         Trajectory(task_id="lost", error="x", error_class="model"),
     )
-    episodes = (replace(each, attempt=number) for number in range(2) for each in attempts)
+    episodes = (replace(record, attempt=number) for number in range(2) for record in attempts)
     return write_run(path, episodes, agent={"name": "chat", "model": "owner/model"}).path

@@ -1,4 +1,4 @@
-"""Sandboxes for tests: trees and repositories, opening one, its processes, other machines."""
+"""Helpers for tests of sandboxes: trees, repositories, processes, restricted machines."""
 
 import gc
 import json
@@ -31,12 +31,12 @@ from coding_gym.sandbox.zygotes import zygote
 
 BACKEND = NamespaceBackend()
 MakeLayer = Callable[[Mapping[str, str]], Path]
-_CREDENTIALS = struct.Struct("iII")  # of SCM_CREDENTIALS: pid, uid and gid
+_CREDENTIALS = struct.Struct("iII")  # pid, uid and gid in SCM_CREDENTIALS
 T = TypeVar("T")
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
-    """Writes files below a folder, and returns the folder."""
+    """Writes files below a folder and returns the folder."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 
 
 def write_rows(path: Path, *rows: object) -> Path:
-    """Writes a file of JSON lines, and returns its path."""
+    """Writes a JSONL file and returns its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return path
@@ -57,19 +57,18 @@ def commit(
     message: str = "a change",
     date: str = "2020-02-02 02:02:02 +0000",
 ) -> str:
-    """Writes files and commits them, in a new repository if needed; returns the commit."""
+    """Writes files and commits all changes, in a new repository if needed; returns the hash."""
     write_files(folder, files)
-    someone = git.Actor("someone", "someone@example.org")
+    author = git.Actor("someone", "someone@example.org")
     with git.Repo.init(folder, initial_branch="main") as repository:
         repository.git.add("--all")
-        made = repository.index.commit(
-            message, author=someone, committer=someone, author_date=date, commit_date=date
-        )
-        return made.hexsha
+        return repository.index.commit(
+            message, author=author, committer=author, author_date=date, commit_date=date
+        ).hexsha
 
 
 def run_git(folder: Path, *arguments: str) -> str:
-    """Runs git in a folder, and returns its output."""
+    """Runs git in a folder and returns the stripped output."""
     identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
     command = [str(shutil.which("git")), *identity, *arguments]
     return subprocess.run(
@@ -78,30 +77,30 @@ def run_git(folder: Path, *arguments: str) -> str:
 
 
 def make_sandbox(**fields: Any) -> Sandbox:
-    """Opens a sandbox of the namespace backend; the fields are those of its spec."""
+    """Opens a sandbox of the namespace backend with the fields of a `SandboxSpec`."""
     return BACKEND.open(SandboxSpec(**fields))
 
 
 def output(sandbox: Sandbox, command: str, **options: Any) -> str:
-    """Returns the output of a command that must succeed."""
+    """Runs a command in a sandbox and returns its output; asserts that the command succeeds."""
     result = sandbox.run(command, **options)
     assert result.ok, (command, result)
     return result.output
 
 
 def stripped_output(sandbox: Sandbox, command: str) -> str:
-    """Returns the output of a command that must succeed, without blanks around it."""
+    """Returns the stripped output of a command; asserts that the command succeeds."""
     return output(sandbox, command).strip()
 
 
 def python_output(sandbox: Sandbox, script: str, **options: Any) -> str:
-    """Returns the output of a Python script that must succeed."""
+    """Returns the output of a Python script; asserts that the script succeeds."""
     sandbox.write_file("script.py", script.encode())
     return output(sandbox, "python script.py", **options)
 
 
 def change_owner(backend: SandboxBackend, folder: Path) -> None:
-    """Makes the backend's commands own a folder and all in it."""
+    """Makes the user of the backend's commands the owner of a folder and its contents."""
     if os.geteuid() == 0:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, *backend.owner(), follow_symlinks=False)
@@ -109,7 +108,7 @@ def change_owner(backend: SandboxBackend, folder: Path) -> None:
 
 @contextmanager
 def tree(backend: SandboxBackend, files: Mapping[str, str]) -> Iterator[Path]:
-    """Yields a temporary folder with files, owned as layers must be."""
+    """Yields a temporary folder with files; its owner is the user of the backend's commands."""
     with tempfile.TemporaryDirectory(prefix=f"coding_gym-check-{os.getpid()}-") as name:
         folder = write_files(Path(name), files)
         folder.chmod(0o755)
@@ -125,13 +124,13 @@ def opened(
     python: bool = False,
     **spec: Any,
 ) -> Iterator[Sandbox]:
-    """Yields a sandbox with one layer that holds the files.
+    """Yields a sandbox with one layer that contains the files.
 
     Args:
-        backend: Opens it.
+        backend: The backend of the sandbox.
         files: Text by path.
-        python: Whether commands find ``python``.
-        **spec: More fields of `SandboxSpec`.
+        python: Whether ``python`` is in the PATH of commands.
+        **spec: Further fields of `SandboxSpec`.
     """
     if python:
         spec["python"] = default_interpreter()
@@ -143,10 +142,10 @@ def opened(
 
 
 class AlivePipe:
-    """The owner's end of a named pipe in a folder that commands may write.
+    """The reading end of a named pipe that processes in a sandbox keep open.
 
     Attributes:
-        mount: What the sandbox needs for it.
+        mount: The mount that the spec of the sandbox needs.
     """
 
     def __init__(self, folder: Path, descriptor: int) -> None:
@@ -165,13 +164,13 @@ class AlivePipe:
         assert os.read(self._descriptor, 1)
 
     def is_closed(self, within_s: float) -> bool:
-        """Whether every process that held the pipe open has ended by then."""
+        """Returns True if each process that held the pipe open ends within the time limit."""
         return any(events & select.POLLHUP for _, events in self._poller.poll(within_s * 1000))
 
 
 @contextmanager
 def alive_pipe(backend: SandboxBackend) -> Iterator[AlivePipe]:
-    """Yields a pipe that the commands of the backend may open."""
+    """Yields a pipe that commands of the backend can open."""
     with tree(backend, {}) as folder:
         os.mkfifo(folder / "pipe")
         (folder / "pipe").chmod(0o666)
@@ -183,12 +182,12 @@ def alive_pipe(backend: SandboxBackend) -> Iterator[AlivePipe]:
 
 
 def first_pid(sandbox: Any) -> int:
-    """Returns the process id of a sandbox's first process, as this process sees it.
+    """Returns the id of a sandbox's first process in the PID namespace of this process.
 
     Args:
-        sandbox: With no call in progress, of a backend without a daemon.
+        sandbox: A sandbox without a call in progress, of a backend without a daemon.
     """
-    # The kernel writes the sender's id on a message, in terms of the receiver's namespace.
+    # The kernel adds the sender's id to a message, in the receiver's namespace.
     request = wire.pack({"op": "read", "path": "/dev/null", "max_bytes": 0})
     channel = sandbox._channel
     with channel._in_use():
@@ -207,16 +206,16 @@ def first_pid(sandbox: Any) -> int:
 
 
 def watchdog_pid(sandbox: Sandbox) -> int:
-    """Returns the process id of the process above the first one, of the ``landlock`` backend."""
+    """Returns the id of the watchdog, the parent of the first process (``landlock`` backend)."""
     status = Path(f"/proc/{first_pid(sandbox)}/stat").read_text(errors="replace")
     return int(status.rpartition(")")[2].split()[1])
 
 
 def helper_pid(backend: SandboxBackend) -> int:
-    """Returns the process id of the zygote that opens this process's sandboxes of a backend.
+    """Returns the id of the zygote that opens this process's sandboxes of a backend.
 
-    That of ``namespace`` has one child, the server, whose children are the first processes of the
-    sandboxes. That of ``landlock`` has their watchdogs as its children.
+    The zygote of ``namespace`` has one child, the server, whose children are the sandboxes' first
+    processes. The children of the zygote of ``landlock`` are the sandboxes' watchdogs.
     """
     if isinstance(backend, NamespaceBackend):
         return zygote("namespace", *backend.owner())._process.pid
@@ -225,81 +224,80 @@ def helper_pid(backend: SandboxBackend) -> int:
 
 @contextmanager
 def forged_reply(sandbox: Any, reply: bytes) -> Iterator[None]:
-    """Lets a sandbox's owner read ``reply``, and then the end of the stream."""
-    ours, theirs = socket.socketpair()
+    """Replaces the sandbox's stream; its owner reads ``reply``, then the end of the stream."""
+    owner_end, sandbox_end = socket.socketpair()
     channel = sandbox._channel
-    stream, channel._stream = channel._stream, ours
-    with stream, theirs:
-        theirs.sendall(reply)
-        theirs.shutdown(socket.SHUT_WR)
+    stream, channel._stream = channel._stream, owner_end
+    with stream, sandbox_end:
+        sandbox_end.sendall(reply)
+        sandbox_end.shutdown(socket.SHUT_WR)
         yield
 
 
 def children(pid: int) -> list[int]:
-    """Process ids of the children of ``pid``; none where it has ended."""
-    found: list[int] = []
-    with suppress(OSError):  # it has ended, or does so now
+    """Returns the process ids of the children of ``pid``; an ended process has none."""
+    pids: list[int] = []
+    with suppress(OSError):  # the process has ended
         for listing in Path(f"/proc/{pid}/task").glob("*/children"):
-            found += map(int, listing.read_text(encoding="ascii").split())
-    return found
+            pids += map(int, listing.read_text(encoding="ascii").split())
+    return pids
 
 
 def descendants(pid: int) -> list[int]:
-    """Process ids below ``pid``, children before grandchildren."""
-    return [one for child in children(pid) for one in (child, *descendants(child))]
+    """Returns the process ids of all descendants of ``pid``, parents before children."""
+    return [pid_below for child in children(pid) for pid_below in (child, *descendants(child))]
 
 
 def running(program: str, below: int) -> list[int]:
-    """Ids of the processes below ``below`` that run a program with that name."""
-    found = []
+    """Returns the ids of the descendants of ``below`` that run the program."""
+    pids = []
     for pid in descendants(below):
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == program:
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 def left_by_dropping(make: Callable[[], object]) -> set[int]:
-    """Returns the processes of what ``make`` returns that outlive the last reference to it."""
+    """Returns the processes that outlive the last reference to the result of ``make``."""
     before = set(descendants(os.getpid()))
-    made = make()
+    result = make()
     assert set(descendants(os.getpid())) - before
-    del made
+    del result
     gc.collect()
     return set(descendants(os.getpid())) - before
 
 
 def wait_gone(pids: Collection[int], timeout_s: float) -> list[int]:
-    """Returns those of the processes that still run when the time is up."""
+    """Waits for processes to end; returns the ids of those that still run after the time limit."""
     deadline = time.monotonic() + timeout_s
-    while (left := [pid for pid in pids if _is_running(pid)]) and time.monotonic() < deadline:
+    while (alive := [pid for pid in pids if _is_running(pid)]) and time.monotonic() < deadline:
         time.sleep(0.01)
-    return left
+    return alive
 
 
 def _is_running(pid: int) -> bool:
-    with suppress(OSError):  # it has ended
-        return (
-            Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2][1] not in "ZX"
-        )
+    with suppress(OSError):  # the process has ended
+        status = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        return status.rpartition(")")[2][1] not in "ZX"
     return False
 
 
 def num_descriptors(pid: int | str = "self") -> int:
-    """How many files a process has open."""
+    """Returns the number of open files of a process."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def wait_until(condition: Callable[[], T], timeout_s: float = 30.0) -> T:
     """Returns the first true value of a condition; fails after a time limit."""
     deadline = time.monotonic() + timeout_s
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < deadline, f"the condition did not hold in {timeout_s} seconds"
         time.sleep(0.01)
-    return found
+    return value
 
 
-# Defines `refuse`, by which a process and all it starts are refused system calls by number.
+# Defines `refuse`: system calls fail in this process and in the processes that it starts.
 _REFUSE = """
 import ctypes, os, platform, struct
 from pathlib import Path
@@ -311,7 +309,7 @@ def refuse(*numbers, error=1):
     code.append((0x06, 0, 0, 0x7FFF0000))
     from coding_gym.sandbox.inside import syscalls
     syscalls.prctl(38, 1)
-    syscalls.install_filter(b"".join(struct.pack("HBBI", *one) for one in code))
+    syscalls.install_filter(b"".join(struct.pack("HBBI", *instruction) for instruction in code))
 
 IS_ARM = platform.machine() == "aarch64"
 """
@@ -320,7 +318,7 @@ NO_UNSHARE = "refuse(97 if IS_ARM else 272)\n"
 NO_MOUNT = "refuse(40 if IS_ARM else 165)\n"
 NO_LANDLOCK = "refuse(444, 445, 446, error=38)\n"
 
-# Enters a user namespace in which no other can be made.
+# Enters a user namespace in which a process cannot create further user namespaces.
 NO_USER_NAMESPACES = """
 uid, gid, this = os.geteuid(), os.getegid(), f"/proc/{os.getpid()}"
 begin_read, begin = os.pipe()
@@ -343,7 +341,7 @@ Path("/proc/sys/user/max_user_namespaces").write_text("0")
 
 
 def run_on(machine: str, script: str) -> "subprocess.CompletedProcess[str]":
-    """Runs a script on such a machine, some of these texts joined, with no Docker daemon."""
+    """Runs a Python script without Docker after ``machine``, such as ``NO_MOUNT + NO_LANDLOCK``."""
     return subprocess.run(
         [sys.executable, "-c", f"{_REFUSE}{machine}{script}"],
         env={**os.environ, "DOCKER_HOST": "unix:///nonexistent/docker.sock"},

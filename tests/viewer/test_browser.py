@@ -1,4 +1,4 @@
-"""The live viewer in Chromium, as a person uses it."""
+"""The live viewer in Chromium."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(folder: Path) -> Iterator[Any]:
-    """Yields a page of the served folder; an error on it fails the tests."""
+    """A browser page of the served folder; JavaScript errors fail the tests."""
     sync_api = pytest.importorskip("playwright.sync_api")
     if (program := shutil.which("chromium")) is None:
         pytest.skip("needs Debian's chromium")
@@ -107,6 +107,7 @@ def test_runs_and_episodes_are_compared(page: Any) -> None:
     page.get_by_role("link", name="Compare two").click()
     for label, name in (("A", "first"), ("B", "second")):
         page.locator(f"[data-key={label}]").select_option(name)
+        page.locator(f"option[value={name}][selected]").wait_for(state="attached")
     page.get_by_text("McNemar").wait_for()
     page.goto(f"/#/pair?a=first|{TASK}|0&b=second|{TASK}|1")
     page.get_by_role("button", name="First difference: turn 3").wait_for()
@@ -115,7 +116,7 @@ def test_runs_and_episodes_are_compared(page: Any) -> None:
 
 
 def longer_text(turn: Any, length: int) -> str:
-    """Returns the text of a turn once it is longer; the page's policy forbids other waiting."""
+    """Returns a turn's text if longer than ``length``, else ""; the CSP forbids page-side waits."""
     text: str = turn.inner_text()
     return text if len(text) > length else ""
 

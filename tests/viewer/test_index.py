@@ -1,4 +1,4 @@
-"""The episodes of a run as the viewer reads them, also from hostile folders."""
+"""The viewer's index of the episodes of a run, also of hostile folders."""
 
 import json
 import os
@@ -82,7 +82,7 @@ def test_search_finds_phrases_of_all_turns(run: Path) -> None:
     keys = index.search("STEP 5: i look")
     assert keys
     assert {rows[key]["turns"] for key in keys} == {7, 8}
-    assert index.search("1 failed, 1 pass")  # coloured in the record
+    assert index.search("1 failed, 1 pass")  # the record has colour codes
     assert index.search('"no AND (such*') == index.search("%_ \0 \ud800") == []
 
 

@@ -1,4 +1,4 @@
-"""``coding-gym view --static``: runs in one HTML file, also as Chromium displays it."""
+"""``coding-gym view --static``: the HTML file, and its display in Chromium."""
 
 import base64
 import gzip
@@ -67,9 +67,9 @@ def test_chromium_displays_a_report_and_keeps_it_inert(report: Path) -> None:
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("needs Debian's chromium")
-    place = f"#/run/hostile/episode?task={quote(HOSTILE_TASK, safe='')}&attempt=0"
+    fragment = f"#/run/hostile/episode?task={quote(HOSTILE_TASK, safe='')}&attempt=0"
     options = ("--headless", "--no-sandbox", "--virtual-time-budget=20000", "--dump-dom")
-    command = [program, *options, report.as_uri() + place]
+    command = [program, *options, report.as_uri() + fragment]
     page = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     (content,) = re.findall(r"<main.*?</main>", page, re.DOTALL)
     assert content.count("<article") == 10

@@ -1,4 +1,4 @@
-"""The viewer's server: what its routes reply, and which requests it refuses."""
+"""The viewer's server: replies of its routes, and refused requests."""
 
 import json
 import shutil
@@ -55,9 +55,9 @@ def get(client: Any, page: str, **parameters: object) -> Any:
 
 
 def test_runs_are_listed_with_their_counts(client: Any) -> None:
-    listed = {run["id"]: run for run in get(client, "runs")["runs"]}
-    assert sorted(listed) == ["first", "first~2", "hostile", "second"]
-    first = listed["first"]
+    runs_by_id = {run["id"]: run for run in get(client, "runs")["runs"]}
+    assert sorted(runs_by_id) == ["first", "first~2", "hostile", "second"]
+    first = runs_by_id["first"]
     rows = get(client, "runs/first/episodes")["episodes"]
     assert (first["done"], first["num_errors"]) == (23, 1)
     assert first["error_classes"] == {"model": 1}
@@ -110,15 +110,15 @@ def test_long_texts_are_read_piece_by_piece(client: Any) -> None:
     assert (len(output["text"]), output["total"]) == (20_000, 200_000)
     whole = ""
     while len(whole) < output["total"]:
-        place = {"path": "turns/0/calls/0/output", "offset": len(whole)}
-        whole += get(client, "runs/hostile/text", **place, **hostile)["text"]
+        query = {"path": "turns/0/calls/0/output", "offset": len(whole)}
+        whole += get(client, "runs/hostile/text", **query, **hostile)["text"]
     assert whole == "y" * 200_000
 
 
 CONFIGS = [{"tasks": [], "agent": 7, "attempts": "x", "episode": None, "run_id": {}}]
 CONFIGS += [{"tasks": {"source": 0, "task_ids": [[]]}, "attempts": -(10**30)}]
 CONFIGS += [{"tasks": {"source": "/etc/passwd"}, "created_at": "\ud800"}, {}]
-CONFIGS += [{"tasks": {"task_ids": ["a"] * 20}, "attempts": 10**4299}]  # the product has no text
+CONFIGS += [{"tasks": {"task_ids": ["a"] * 20}, "attempts": 10**4299}]  # too long to print
 
 
 @pytest.mark.parametrize("settings", CONFIGS)
@@ -128,7 +128,7 @@ def test_forged_settings_are_displayed(tmp_path: Path, settings: dict[str, Any])
     runs = Runs([tmp_path])
     runs.by_id[run.name].complete()
     client = TestClient(make_app(runs), base_url=HERE)
-    assert [one["done"] for one in get(client, "runs")["runs"]] == [4]
+    assert [summary["done"] for summary in get(client, "runs")["runs"]] == [4]
     assert len(get(client, f"runs/{quote(run.name)}/episodes")["episodes"]) == 4
 
 
@@ -215,7 +215,7 @@ def test_the_server_listens_on_a_loopback_address_only(
     hosts: list[str] = []
 
     def run(_: object, sockets: list[socket.socket]) -> None:
-        hosts.extend(each.getsockname()[0] for each in sockets)
+        hosts.extend(listener.getsockname()[0] for listener in sockets)
 
     monkeypatch.setattr("uvicorn.Server.run", run)
     server.serve(runs, port=0, on_start=lambda: None)

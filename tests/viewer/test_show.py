@@ -1,4 +1,4 @@
-"""``coding-gym show``: an episode in a terminal."""
+"""``coding-gym show`` prints an episode."""
 
 from pathlib import Path
 
@@ -29,13 +29,13 @@ def test_episode_is_printed_with_chat_patch_and_grade(
     parts += ("+    return", "── grade")
     assert [text.find(part) for part in parts] == sorted(text.find(part) for part in parts)
     assert "✘ test_hidden.py::test_tall" in text
-    assert "\x1b" not in text  # no terminal
+    assert "\x1b" not in text  # the output is not a terminal
 
 
 def test_no_control_character_reaches_a_terminal(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show(runs / "hostile")  # its only task, the first attempt
+    show(runs / "hostile")  # the only task, the first attempt
     text = capsys.readouterr().out
     assert text.splitlines()[0].startswith(f"{HOSTILE_TASK} attempt 0")
     assert [c for c in set(text) if not (c.isprintable() or c in "\n\t")] == []
@@ -70,7 +70,7 @@ def test_unknown_episodes_are_refused(runs: Path, tmp_path: Path) -> None:
     for arguments in (("nosuch",), (TASK, 7)):
         with pytest.raises(UnknownNameError):
             show(runs / "first", *arguments)
-    with pytest.raises(InvalidArgumentError, match="name one: coding-gym show"):
+    with pytest.raises(InvalidArgumentError, match="name a task: coding-gym show"):
         show(runs / "first")
     with pytest.raises(InvalidArgumentError):
         show(tmp_path, TASK)

@@ -3,25 +3,25 @@
 import { el, svgEl } from "./dom.js";
 import { isNumber, number } from "./format.js";
 
-const across = (share) => `${(100 * Math.min(Math.max(share, 0), 1)).toFixed(2)}%`;
+const toPercent = (share) => `${(100 * Math.min(Math.max(share, 0), 1)).toFixed(2)}%`;
 
 const rect = (kind, x, width) =>
-  svgEl(`rect.${kind}`, { x: across(x), width: across(width), height: "100%" });
+  svgEl(`rect.${kind}`, { x: toPercent(x), width: toPercent(width), height: "100%" });
 
-/** A bar from 0 to a value with a whisker from low to high, on an axis from 0 to `max`. */
+/** A bar from 0 to a value, with a whisker from low to high, on an axis from 0 to `max`. */
 export function intervalBar({ value, low, high }, max, kind = "") {
   const bar = svgEl("svg", { class: `bar ${kind}`, "aria-hidden": "true" }, rect("track", 0, 1));
   if (!isNumber(value) || !(max > 0)) return bar;
   bar.append(rect("value", 0, value / max));
   if (!isNumber(low) || !isNumber(high)) return bar;
   const line = (x1, x2, y1, y2) => svgEl("line.whisker", { x1, x2, y1, y2 });
-  const [from, to] = [across(low / max), across(high / max)];
+  const [from, to] = [toPercent(low / max), toPercent(high / max)];
   bar.append(line(from, to, "50%", "50%"), line(from, from, "25%", "75%"));
   bar.append(line(to, to, "25%", "75%"));
   return bar;
 }
 
-/** The attempts of a run as parts of one bar. */
+/** A bar with the shares of resolved, unresolved and failed attempts of a run. */
 export function progressBar({ done, planned, num_resolved, num_errors }) {
   const whole = Math.max(planned, done + num_errors, 1);
   const parts = { resolved: num_resolved, unresolved: done - num_resolved, error: num_errors };
@@ -36,17 +36,17 @@ export function progressBar({ done, planned, num_resolved, num_errors }) {
   return bar;
 }
 
-/** The points of a line on a plane of 1000 by 100 units, at most about 1,000 of them. */
+/** The points of a line on a plane of 1000 by 100 units; about 1,000 points at most. */
 function linePoints(values, bottom, top) {
   const last = values.length - 1;
   const step = Math.ceil(values.length / 1_000);
-  const kept = [...values.entries()].filter(([i]) => i % step === 0 || i === last);
+  const samples = [...values.entries()].filter(([i]) => i % step === 0 || i === last);
   const x = (i) => ((1000 * i) / Math.max(last, 1)).toFixed(1);
   const y = (value) => ((100 * (top - value)) / (top - bottom)).toFixed(2);
-  return kept.map(([i, value]) => `${x(i)},${y(value)}`).join(" ");
+  return samples.map(([i, value]) => `${x(i)},${y(value)}`).join(" ");
 }
 
-/** A line over the turns, with the limit if the values are near it; a click opens the turn. */
+/** A line over the turns, with the limit if the values come near it; a click opens a turn. */
 export function lineChart(title, values, limit, format, open) {
   const largest = values.reduce((a, b) => Math.max(a, b), 0);
   const bottom = values.reduce((a, b) => Math.min(a, b), 0);

@@ -1,4 +1,4 @@
-/** Comparisons: two runs with their paired statistics, two episodes turn by turn. */
+/** The comparison pages: two runs with paired statistics, and two episodes turn by turn. */
 
 import { episodeLink, loadComparison, loadRuns, pageLink, pairLink, runLabel } from "./data.js";
 import { button, el, facts, folded, notice, redraw, select, table } from "./dom.js";
@@ -7,7 +7,7 @@ import { listLink } from "./episodes.js";
 import { badge, duration, estimate, number, percent, points, status, words } from "./format.js";
 
 const ROWS = 20; // pairs of turns displayed at a time
-const FLIPS = 50; // flipped tasks displayed at first
+const FLIPS = 50; // flipped tasks that the page displays at first
 
 /** The page that compares two runs. */
 export async function comparePage({ params }) {
@@ -51,7 +51,7 @@ function comparisonView(result) {
 }
 
 function flipTable({ a, b, flips }) {
-  if (flips.length === 0) return notice("info", "Both runs resolve the same tasks equally often.");
+  if (flips.length === 0) return notice("info", "The runs resolve each common task equally often.");
   const link = ({ task }) => {
     const href = pairLink({ run: a.id, task, attempt: 0 }, { run: b.id, task, attempt: 0 });
     return el("a", { href, "data-item": true, "data-key": task }, task);
@@ -67,7 +67,7 @@ function flipTable({ a, b, flips }) {
   return table("Tasks that differ", columns, flips, null, FLIPS);
 }
 
-/** One episode from `RUN|TASK|ATTEMPT`. */
+/** Loads the episode of a side from the parameter `RUN|TASK|ATTEMPT`. */
 async function openSide(letter, text) {
   const parts = (text ?? "").split("|");
   const attempt = Number(parts.at(-1));
@@ -76,13 +76,13 @@ async function openSide(letter, text) {
   return { letter, place, episode, turns: episode.turns };
 }
 
-/** The number of equal turns with which both episodes begin. */
+/** The number of identical turns at the start of both episodes. */
 function commonTurns([a, b]) {
   const first = a.turns.findIndex((turn, i) => turn.digest !== b.turns[i]?.digest);
   return first < 0 ? a.turns.length : first;
 }
 
-/** The page of two episodes side by side, from the first turn that differs. */
+/** The page that displays two episodes side by side, from the first turn that differs. */
 export async function pairPage({ params }) {
   const open = (letter) => openSide(letter, params.get(letter.toLowerCase()));
   const sides = await Promise.all(["A", "B"].map(open));
@@ -94,7 +94,7 @@ export async function pairPage({ params }) {
   const extend = () => {
     const next = Math.min(shown + ROWS, end);
     for (; shown < next; shown += 1) rows.append(turnRow(sides, shown));
-    const further = button("Further turns", extend, { "data-more": true });
+    const further = button("Show more turns", extend, { "data-more": true });
     redraw(more, shown < end ? further : null);
   };
   extend();
@@ -103,7 +103,7 @@ export async function pairPage({ params }) {
     rows.firstElementChild.scrollIntoView();
   };
   const first = button(`First difference: turn ${common}`, jump, { "data-shortcut": "f" });
-  const differ = (value) => value(sides[0]) !== value(sides[1]);
+  const isDifferent = (value) => value(sides[0]) !== value(sides[1]);
   const patches = () => halves(sides, ({ place, episode }) => patchBlock(place, episode));
   const title = `${task}: two episodes`;
   return {
@@ -111,9 +111,9 @@ export async function pairPage({ params }) {
     crumbs: [[run, listLink(run)], [title]],
     node: [
       el("div.row", el("h1", title), el("span.row.actions", common < end ? first : null)),
-      differ(({ place }) => place.task) ? notice("warning", "The tasks differ.") : null,
-      differ(({ episode }) => JSON.stringify(episode.prompt))
-        ? notice("info", "The prompts differ.")
+      isDifferent(({ place }) => place.task) ? notice("warning", "The tasks are different.") : null,
+      isDifferent(({ episode }) => JSON.stringify(episode.prompt))
+        ? notice("info", "The prompts are different.")
         : null,
       sidesTable(sides),
       folded("Patches", patches),
@@ -125,7 +125,7 @@ export async function pairPage({ params }) {
   };
 }
 
-/** The outcomes of two episodes. */
+/** The table of the outcomes and measures of two episodes. */
 function sidesTable(sides) {
   const link = ({ place }) => el("a", { href: episodeLink(place) }, place.run);
   const tokens = (usage) => (usage.prompt_tokens ?? 0) + (usage.completion_tokens ?? 0);
@@ -143,24 +143,24 @@ function sidesTable(sides) {
   return table("The two episodes", columns, sides);
 }
 
-/** The same part of both episodes, side by side. */
+/** Two columns: the element that `make` returns for each side. */
 function halves(sides, make, attributes = {}) {
   const parts = sides.map((side) => el("div", el("small", side.letter), make(side)));
   return el("div.columns", attributes, parts);
 }
 
-/** The common turns of both episodes; the elements are created when unfolded. */
+/** The common turns of both episodes, folded; unfolding creates their elements. */
 function commonPart({ place, turns }, common) {
-  if (common === 0) return el("small", "The first turns already differ.");
+  if (common === 0) return el("small", "The episodes differ from the first turn on.");
   const label = common === 1 ? "The first turn is" : `The first ${number(common)} turns are`;
   const shown = Math.min(common, ROWS);
-  return folded(`${label} the same`, () => [
+  return folded(`${label} identical`, () => [
     turns.slice(0, shown).map((turn, i) => turnView(place, turn, i)),
-    el("a", { href: episodeLink(place, { turn: shown }) }, "Read on in the episode"),
+    el("a", { href: episodeLink(place, { turn: shown }) }, "Open the episode at the next turn"),
   ]);
 }
 
-/** The turns with one number in both episodes. */
+/** The turn `index` of both episodes, side by side. */
 function turnRow(sides, index) {
   const ended = el("small", "This episode has ended.");
   const half = ({ place, turns }) => (turns[index] ? turnView(place, turns[index], index) : ended);

@@ -1,18 +1,18 @@
-/** The viewer's data: from the server, or from the report that embeds them. */
+/** Loads the viewer's data from the server, or from the report that embeds the data. */
 
 import { SEQUENCES } from "./text.js";
 
 const WATCH_MS = 2_000;
 
-/** Columns of the table of episodes with a filter for one value. */
+/** Columns of the table of episodes that a select field filters. */
 export const FILTERS = ["outcome", "repo", "difficulty", "stop_reason", "error_class"];
 
 const embeddedPaths = readEmbedded();
 
-/** Whether the page is a report with embedded data. */
+/** True if the page is a report with embedded data. */
 export const isReport = embeddedPaths !== null;
 
-/** A value in an address, as `encodeURIComponent` writes it. */
+/** A value in the encoding of `encodeURIComponent`; U+FFFD replaces lone surrogates. */
 function encoded(value) {
   return encodeURIComponent(String(value).toWellFormed());
 }
@@ -40,22 +40,22 @@ export function pairLink(a, b) {
   return pageLink(["pair"], { a: name(a), b: name(b) });
 }
 
-/** The unique id of a run, and its name if it differs. */
+/** The unique id of a run, and the name of the run if it differs from the id. */
 export const runLabel = ({ id, name }) => (name === id ? id : `${id} (${name})`);
 
-/** The data of a run's page `name`. */
+/** Loads the data of page `name` of a run. */
 export function loadRun(run, name, params = {}) {
   return load(withParams(`api/runs/${encoded(run)}/${name}`, params));
 }
 
-/** All runs, the newest first. */
+/** Loads all runs, the newest first. */
 export async function loadRuns() {
   const { runs } = await load("api/runs");
-  return runs.map(described);
+  return runs.map(withSettings);
 }
 
-/** A run with the settings that pages show by name. */
-function described(run) {
+/** A run with further fields from its settings. */
+function withSettings(run) {
   const { settings } = run;
   return {
     ...run,
@@ -69,23 +69,23 @@ function described(run) {
   };
 }
 
-/** The comparison of two runs. */
+/** Loads the comparison of two runs. */
 export function loadComparison(a, b) {
   return load(withParams("api/compare", { a, b }));
 }
 
-/** The object at a path of the server, such as `api/runs`. */
+/** Loads the JSON at a path of the server, such as `api/runs`. */
 async function load(path) {
   if (isReport) return loadEmbedded(path);
   const response = await fetch(path).catch(() => {
-    throw new Error("The server does not reply. Is `coding-gym view` still running?");
+    throw new Error("The server does not reply; run `coding-gym view` again.");
   });
   if (response.ok) return response.json();
   const { detail } = await response.json().catch(() => ({}));
   throw new Error(detail ?? `The server replied with status ${response.status}.`);
 }
 
-/** Calls `onRuns` with all runs at intervals, and `onState` with whether the server replies. */
+/** Periodically calls `onRuns` with all runs, and `onState` with true if the server replies. */
 export function watchRuns(onRuns, onState) {
   const poll = async () => {
     try {
@@ -99,16 +99,16 @@ export function watchRuns(onRuns, onState) {
   if (!isReport) poll();
 }
 
-/** The embedded texts by normalised address; null without embedded data. */
+/** The embedded data by normalised address; null if the page has none. */
 function readEmbedded() {
   const element = document.getElementById("embedded");
   if (!element) return null;
   const entries = Object.entries(JSON.parse(element.textContent));
-  return new Map(entries.map(([path, value]) => [uniform(path), value]));
+  return new Map(entries.map(([path, value]) => [normalised(path), value]));
 }
 
-/** Normalises the order and the encoding of the parameters of an address. */
-function uniform(path) {
+/** An address with decoded parameters in alphabetical order. */
+function normalised(path) {
   const [place, query = ""] = path.split("?");
   const params = [...new URLSearchParams(query)].sort();
   return JSON.stringify([decodeURIComponent(place), params]);
@@ -116,31 +116,31 @@ function uniform(path) {
 
 async function loadEmbedded(path) {
   const page = await decoded(path);
-  if (!page) throw new Error("This report does not contain this page.");
+  if (!page) throw new Error("This report does not contain the page.");
   return page;
 }
 
-/** The JSON of an embedded address: base64 of gzip; null if it is missing. */
+/** Decodes the JSON at an embedded address, base64 of gzip; null if missing. */
 async function decoded(path) {
-  const packed = embeddedPaths.get(uniform(path));
+  const packed = embeddedPaths.get(normalised(path));
   if (packed === undefined) return null;
   const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).json();
 }
 
-/** The rows of a run's episodes that `params` (task, text, a value of a column) select, sorted. */
+/** The sorted rows of a run that match `params`: task, text, and values of `FILTERS`. */
 export async function selectEpisodes(run, rows, params) {
   const { task = "", text = "", sort, order } = params;
-  const wanted = FILTERS.filter((name) => params[name]);
-  const found = rows
+  const filters = FILTERS.filter((name) => params[name]);
+  const matches = rows
     .filter((row) => row.task.toLowerCase().includes(task.toLowerCase()))
-    .filter((row) => wanted.every((name) => row[name] === params[name]));
-  const hits = text.trim() ? await withText(run, found, text) : found;
+    .filter((row) => filters.every((name) => row[name] === params[name]));
+  const hits = text.trim() ? await withText(run, matches, text) : matches;
   return sort ? sortedRows(hits, sort, order === "desc" ? -1 : 1) : hits;
 }
 
-/** The rows of the episodes with a phrase in any turn. */
+/** The rows of episodes that have the phrase in a turn. */
 async function withText(run, rows, text) {
   if (!isReport) {
     const { found } = await loadRun(run, "search", { text });
@@ -158,7 +158,7 @@ async function withText(run, rows, text) {
   return hits;
 }
 
-/** The texts of a turn that the server searches. */
+/** The texts of a turn that the server's search also reads. */
 function searchedText({ thought, calls, observation }) {
   const inCall = (call) => [{ text: call.name }, ...Object.values(call.arguments), call.output];
   const parts = [thought, ...calls.flatMap(inCall), observation];
@@ -166,7 +166,7 @@ function searchedText({ thought, calls, observation }) {
   return text.replace(SEQUENCES, "");
 }
 
-/** Rows in the order of one column; rows without a value come last. */
+/** Rows sorted by a column; rows without a value are last. */
 function sortedRows(rows, name, direction) {
   const missing = (value) => (value ?? "") === "";
   return rows.toSorted(({ [name]: a }, { [name]: b }) => {

@@ -1,22 +1,22 @@
-/** Elements of a page; text is set as text, never as markup. */
+/** Creates the elements of pages; texts never become markup. */
 
 const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 const MAX_TEXT = 30_000; // characters of one text; `textBlock` displays longer texts in pieces
 
 /**
- * Characters that could hide or reorder text: controls, bidirectional marks, invisible letters,
- * tags and lone surrogates. Tab and line feed are not among them.
+ * Characters that could hide or reorder text: controls except tab and line feed, bidirectional
+ * marks, invisible letters, tags and lone surrogates.
  */
 export const HIDDEN =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it matches control characters
   /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\u{e0000}-\u{e007f}]/gu;
 
-/** Name of one hidden character, such as ‹U+202E›. */
+/** The code point of a hidden character, such as ‹U+202E›. */
 export function hiddenMark(character) {
   return `‹U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}›`;
 }
 
-/** Text with a mark in place of every hidden character. */
+/** A text in which marks replace the hidden characters. */
 export function visible(text) {
   return String(text).replace(HIDDEN, hiddenMark);
 }
@@ -30,7 +30,7 @@ export function el(tag, ...parts) {
   return filled(document.createElement(tag.split(".")[0]), tag, parts);
 }
 
-/** An SVG element, in the same form. */
+/** An SVG element; the arguments are those of `el`. */
 export function svgEl(tag, ...parts) {
   return filled(document.createElementNS(SVG_NAMESPACE, tag.split(".")[0]), tag, parts);
 }
@@ -54,12 +54,12 @@ function isNothing(value) {
 
 /** The nodes in nested lists of nodes, texts and null. */
 export function contents(children) {
-  const kept = [children].flat(Infinity).filter((child) => !isNothing(child));
+  const items = [children].flat(Infinity).filter((child) => !isNothing(child));
   const short = (text) => (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)} …` : text);
-  return kept.map((child) => (child instanceof Node ? child : visible(short(String(child)))));
+  return items.map((child) => (child instanceof Node ? child : visible(short(String(child)))));
 }
 
-/** Replaces the content of an element; the focus stays on the element of the same `data-key`. */
+/** Replaces the content of an element; the element of the focused `data-key` keeps the focus. */
 export function redraw(container, ...children) {
   const focused = document.activeElement;
   const key = container.contains(focused) ? focused.dataset.key : undefined;
@@ -67,17 +67,17 @@ export function redraw(container, ...children) {
   if (key) withKey(container, key)?.focus({ preventScroll: true });
 }
 
-/** The element of a `data-key`. */
+/** The element with a `data-key`; null if missing. */
 export function withKey(container, key) {
   return container.querySelector(`[data-key="${CSS.escape(key)}"]`);
 }
 
-/** A button that acts within the page. */
+/** A button that calls `onclick`. */
 export function button(label, onclick, attributes = {}) {
   return el("button", { type: "button", onclick, ...attributes }, label);
 }
 
-/** A labelled select; options are [value, label]. */
+/** A labelled select field; options are [value, label]. */
 export function select(label, options, value, onchange) {
   const option = ([key, text]) => el("option", { value: key, selected: key === value }, text);
   const change = (event) => onchange(event.target.value);
@@ -95,14 +95,14 @@ export function failure(error, again) {
   return notice("error", error.message, " ", button("Try again", again));
 }
 
-/** Names and values; names without a value are omitted. The kind is "facts" or "tiles". */
+/** A list of [name, value]; names without a value are omitted. The kind is "facts" or "tiles". */
 export function facts(pairs, kind = "facts") {
-  const known = pairs.filter(([, value]) => !isNothing(value) && value !== "");
-  const items = known.map(([name, value]) => el("div.row", el("dt", name), el("dd", value)));
+  const present = pairs.filter(([, value]) => !isNothing(value) && value !== "");
+  const items = present.map(([name, value]) => el("div.row", el("dt", name), el("dd", value)));
   return el(`dl.row.${kind}`, items);
 }
 
-/** A collapsed part; `make` returns its content, or a promise of it, when it is first expanded. */
+/** A collapsed element; the first expansion calls `make`, which returns (a promise of) content. */
 export function folded(summary, make, open = false) {
   const body = el("div");
   const details = el("details", { open }, el("summary", summary), body);

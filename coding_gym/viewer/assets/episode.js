@@ -1,4 +1,4 @@
-/** One episode, turn by turn, with its verdict, its patch and its usage. */
+/** The page of one episode: verdict, patch, usage over time, and turns. */
 
 import { lineChart } from "./charts.js";
 import { episodeLink, isReport, loadRun, loadRuns, pairLink, runLabel } from "./data.js";
@@ -8,16 +8,16 @@ import { badge, cost, duration, isNumber, number, status, time, words } from "./
 import { replacementBlock, textBlock } from "./text.js";
 
 const TURNS = 50; // turns added to the page at a time
-const SHOWN_TESTS = 50; // a button displays the others
-const MAX_PARTS = 200; // displayed messages of a prompt, calls of a turn, arguments of a call
+const SHOWN_TESTS = 50; // failed tests displayed at first
+const MAX_PARTS = 200; // displayed messages per prompt, calls per turn, arguments per call
 const LONG_PATCH = 4_000; // characters; a longer patch is folded
 
-/** The data of an episode; `place` is {run, task, attempt}. */
+/** Loads the data of the episode {run, task, attempt}. */
 export function loadEpisode({ run, task, attempt }) {
   return loadRun(run, "episode", { task, attempt });
 }
 
-function sums(values) {
+function cumulativeSums(values) {
   let sum = 0;
   return values.map((value) => {
     sum += value;
@@ -25,7 +25,7 @@ function sums(values) {
   });
 }
 
-/** A block for a text of an episode; `path` is its name in the data. */
+/** A block of an episode's text; `path` locates the text in the data. */
 function episodeText({ run, task, attempt }, path, text, kind = "") {
   const more = (offset) => loadRun(run, "text", { task, attempt, path, offset });
   return textBlock(text, isReport ? null : more, kind);
@@ -44,7 +44,7 @@ export async function episodePage({ segments, params }) {
   const sections = [
     verdictSection(episode),
     patchSection(place, episode),
-    courseSection(episode, list.open),
+    timelineSection(episode, list.open),
     promptSection(place, episode),
     list.section,
   ].filter(Boolean);
@@ -119,7 +119,7 @@ function episodeHead(place, episode, runs, rows) {
   ];
 }
 
-/** A section with its heading; `extra` is next to the heading. */
+/** A section with a heading and, next to the heading, `extra`. */
 function section(name, extra, ...children) {
   return el(
     "section.stack",
@@ -129,38 +129,38 @@ function section(name, extra, ...children) {
   );
 }
 
-/** The reason why a test did not pass, by its status. */
-const WHY = {
+/** The reason why a test did not pass, by the status of the test. */
+const REASONS = {
   failed: "it ran and did not pass",
   error: "its set-up or tear-down failed, or it was reported more than once",
   skipped: "it was skipped",
   xfailed: "it was expected to fail",
-  missing: "it was never reported",
-  undecided: "the grade was decided without it",
+  missing: "no result was reported",
+  undecided: "the grade does not depend on it",
 };
 
 /** The grade with every test that did not pass, or the error. */
 function verdictSection({ error, error_class: errorClass, grade }) {
   const label = errorClass ? `${words(errorClass)} error` : "Error";
   const problem = error.text ? notice("error", el("b", label), textBlock(error)) : null;
-  if (!grade) return section("Verdict", null, problem, el("small", "There is no grade."));
+  if (!grade) return section("Verdict", null, problem, el("small", "The episode was not graded."));
   const isPassed = (test) => test.status === "passed";
   const tests = ["fail_to_pass", "pass_to_pass"].flatMap((list) =>
     Object.entries(grade[list]).map(([test, status]) => ({ list, test, status })),
   );
-  const why = ({ status: name }) =>
-    grade.reason === "tampered" ? "the run was tampered with" : (WHY[name] ?? "");
+  const reason = ({ status: name }) =>
+    grade.reason === "tampered" ? "the test run was tampered with" : (REASONS[name] ?? "");
   const [passed, failed] = [tests.filter(isPassed), tests.filter((test) => !isPassed(test))];
   const count = (list) => {
-    const of = (some) => some.filter((test) => test.list === list).length;
-    const all = of(tests);
-    return [words(list), all > 0 ? `${of(passed)} of ${all} passed` : "not run"];
+    const size = (some) => some.filter((test) => test.list === list).length;
+    const total = size(tests);
+    return [words(list), total > 0 ? `${size(passed)} of ${total} passed` : "not run"];
   };
   const columns = [
     ["Status", (test) => status(isPassed(test), test.status)],
     ["Test", (test) => el("code", test.test), "heading"],
     ["List", (test) => words(test.list), "wide"],
-    ["Why it did not count", why],
+    ["Reason", reason],
   ];
   return section(
     "Verdict",
@@ -170,7 +170,7 @@ function verdictSection({ error, error_class: errorClass, grade }) {
     facts([
       count("fail_to_pass"),
       count("pass_to_pass"),
-      ["challenge of the bug's tests", grade.challenge],
+      ["challenge of the fail-to-pass tests", grade.challenge],
       ["grading", duration(grade.duration_s)],
       ["files not graded", grade.dropped_paths.join(", ")],
     ]),
@@ -183,11 +183,11 @@ function verdictSection({ error, error_class: errorClass, grade }) {
 
 /** The graded patch, or a message that it is empty. */
 export function patchBlock(place, { patch }) {
-  if (patch.total === 0) return el("small", "Nothing was changed.");
+  if (patch.total === 0) return el("small", "The patch is empty.");
   return episodeText(place, "patch", patch, "whole");
 }
 
-/** The patch and, on request, the gold patch next to it. */
+/** The patch and, folded, the gold patch. */
 function patchSection(place, episode) {
   const { total } = episode.patch;
   const name = `Patch of the episode, ${number(total)} characters`;
@@ -203,24 +203,24 @@ function patchSection(place, episode) {
   return section("Patch", null, sides);
 }
 
-/** Tokens, time and rewards over the turns. */
-function courseSection(episode, open) {
+/** Charts of tokens, time and rewards over the turns. */
+function timelineSection(episode, open) {
   const { turns } = episode;
   const limits = episode.limits ?? {};
-  // The prompt of a turn has all earlier turns.
+  // The prompt of a turn contains all earlier turns, so tokens are not summed.
   const tokens = turns.map(({ model: m }) => (m?.prompt_tokens ?? 0) + (m?.completion_tokens ?? 0));
-  const seconds = sums(turns.map((turn) => turn.duration_s));
-  const rewards = sums(turns.map((turn) => turn.reward));
+  const seconds = cumulativeSums(turns.map((turn) => turn.duration_s));
+  const rewards = cumulativeSums(turns.map((turn) => turn.reward));
   const charts = [
     ["Tokens of the chat", tokens, limits.max_tokens, (value) => number(value)],
     ["Time", seconds, limits.max_seconds, duration],
     ["Reward", rewards, null, (value) => number(value, 3)],
   ].filter(([, values]) => values.some((value) => value !== 0));
   if (charts.length === 0) return null;
-  const allowed = isNumber(limits.max_turns) ? ` of ${number(limits.max_turns)}` : "";
-  const planes = charts.map((chart) => lineChart(...chart, open));
-  const count = el("small", `${number(turns.length)}${allowed} turns`);
-  return section("Timeline", count, el("div.columns", planes));
+  const limit = isNumber(limits.max_turns) ? ` of ${number(limits.max_turns)}` : "";
+  const figures = charts.map((chart) => lineChart(...chart, open));
+  const count = el("small", `${number(turns.length)}${limit} turns`);
+  return section("Timeline", count, el("div.columns", figures));
 }
 
 /** The messages before the first action, folded. */
@@ -233,14 +233,14 @@ function promptSection(place, { prompt }) {
   return section("Prompt", null, messages);
 }
 
-/** The turns of an episode: a list that grows at its end. */
+/** The list of an episode's turns; it adds turns when the user scrolls to its end. */
 function turnList(place, { turns }, firstTurn) {
   const [items, later] = [el("div"), el("div")];
   const extend = (count = TURNS) => {
     const from = items.childElementCount;
     const next = turns.slice(from, from + count);
     items.append(...next.map((turn, i) => turnView(place, turn, from + i)));
-    const more = button("Further turns", () => extend(), { "data-more": true });
+    const more = button("Show more turns", () => extend(), { "data-more": true });
     redraw(later, items.childElementCount < turns.length ? more : null);
   };
   const open = (turn) => {
@@ -259,7 +259,7 @@ function turnList(place, { turns }, firstTurn) {
     const { turn } = event.target.closest("[data-turn]").dataset;
     history.replaceState(history.state, "", episodeLink(place, { turn }));
   });
-  const none = turns.length === 0 ? el("small", "No action was taken.") : null;
+  const none = turns.length === 0 ? el("small", "The episode has no action.") : null;
   return {
     section: section("Turns", el("small", number(turns.length)), none, items, later),
     open,
@@ -267,7 +267,7 @@ function turnList(place, { turns }, firstTurn) {
   };
 }
 
-/** Time, tokens, cost and reward of a turn, in one line. */
+/** One line of text with the time, tokens, cost and reward of a turn. */
 function turnNotes({ model, reward, reward_parts: parts, duration_s: seconds }) {
   const named = Object.entries(parts).map(([name, value]) => `${words(name)} ${number(value, 4)}`);
   const end = model?.finish_reason ?? "";
@@ -285,7 +285,7 @@ function turnNotes({ model, reward, reward_parts: parts, duration_s: seconds }) 
   return notes.filter(Boolean).join(" · ");
 }
 
-/** One turn of the episode at `place`: thought, calls with their outputs, observation. */
+/** One turn: thought, calls with outputs, observation. */
 export function turnView(place, turn, index) {
   const path = `turns/${index}`;
   const text = (name, kind) =>
@@ -302,43 +302,43 @@ export function turnView(place, turn, index) {
     text("thought", "prose"),
     isPlain ? text("action", "prose") : null,
     calls.map((call, i) => callView(place, `${path}/calls/${i}`, call)),
-    calls.length < turn.calls.length ? el("small", `total: ${turn.calls.length} calls`) : null,
+    calls.length < turn.calls.length ? el("small", `${turn.calls.length} calls in total`) : null,
     text("observation", "output"),
     isPlain ? null : folded("Raw action", () => text("action")),
   );
 }
 
-/** One tool call: its name and arguments, then its output. */
+/** One tool call: name, arguments, output. */
 function callView(place, path, call) {
-  const good = call.ok === true && !call.error;
-  const word = call.error ? "not run" : good ? "ok" : call.output ? "failed" : "no result";
-  const isKnown = call.error || call.ok !== null || !call.output; // a harness reports no outcome
+  const isOk = call.ok === true && !call.error;
+  const word = call.error ? "not run" : isOk ? "ok" : call.output ? "failed" : "no result";
+  const isKnown = call.error || call.ok !== null || !call.output; // harnesses report no outcome
   const time = isNumber(call.duration_s) ? el("small", duration(call.duration_s)) : null;
   return el(
     "div.call.stack",
-    el("div.row", el("b", call.name || "(no name)"), isKnown ? status(good, word) : null, time),
+    el("div.row", el("b", call.name || "(no name)"), isKnown ? status(isOk, word) : null, time),
     argumentBlocks(place, `${path}/arguments`, call.arguments),
     call.error ? notice("warning", call.error) : null,
     call.output?.text ? episodeText(place, `${path}/output`, call.output, "output") : null,
   );
 }
 
-/** Names of arguments that hold a command, and pairs that replace one text by another. */
+/** Names of arguments: commands, and pairs of a replaced text and its replacement. */
 const COMMANDS = ["cmd", "command"];
 const REPLACEMENTS = { search: "replace", old_str: "new_str", old_string: "new_string" };
 
-/** Arguments: short ones in one line, commands with a prompt, replacements as differences. */
+/** Arguments: commands with a shell prompt, short values in one line, replacements as diffs. */
 function argumentBlocks(place, path, values) {
   const isSmall = (name) => values[name]?.total < 10_000;
   const pair = Object.entries(REPLACEMENTS).find((names) => names.every(isSmall));
-  const left = Object.entries(values).filter(([name]) => !pair?.includes(name));
+  const single = Object.entries(values).filter(([name]) => !pair?.includes(name));
   const isCommand = ([name]) => COMMANDS.includes(name);
   const isShort = ([, { text, total }]) => total <= 100 && !text.includes("\n");
   const block = ([name, text], kind) => episodeText(place, `${path}/${name}`, text, kind);
-  const others = left.slice(0, MAX_PARTS).filter((entry) => !isCommand(entry));
+  const others = single.slice(0, MAX_PARTS).filter((entry) => !isCommand(entry));
   const short = others.filter(isShort).map(([name, { text }]) => [name, el("code", text)]);
   return [
-    left.filter(isCommand).map((entry) => block(entry, "command")),
+    single.filter(isCommand).map((entry) => block(entry, "command")),
     short.length > 0 ? facts(short) : null,
     others.filter((entry) => !isShort(entry)).map((entry) => [el("small", entry[0]), block(entry)]),
     pair ? replacementBlock(...pair.map((name) => values[name].text)) : null,

@@ -1,4 +1,4 @@
-/** One run: its results, and the table of its episodes. */
+/** The page of one run: results, and the table of episodes. */
 
 import { progressBar } from "./charts.js";
 import {
@@ -15,16 +15,16 @@ import { badge, cost, duration, estimate, number, percent, time, words } from ".
 import { errorText, progressText } from "./runs.js";
 
 const PAGE_ROWS = 100;
-const RELOAD_MS = 2_000; // minimum time between two reads of the table of a running run
+const RELOAD_MS = 2_000; // minimum time between two reads of the table while the run continues
 const TYPING_MS = 250; // delay of a search after the last key
 
 /** Parameters of the address that filter the episodes. */
 const ALL_FILTERS = ["task", "text", ...FILTERS];
 
-/** The last parameters of each run; links back to it keep its filters. */
+/** The last parameters of each run's page, so that links back to the page keep its filters. */
 const lastParams = new Map();
 
-/** The last address of a run's episodes. */
+/** The last address of a run's page. */
 export function listLink(run) {
   return pageLink(["run", run], lastParams.get(run));
 }
@@ -34,7 +34,7 @@ export async function episodesPage(route) {
   const id = route.segments[1];
   let params = Object.fromEntries(route.params);
   let run = (await loadRuns()).find((other) => other.id === id);
-  if (!run) throw new Error("There is no such run.");
+  if (!run) throw new Error("The viewer has no run of this id.");
   let { episodes: rows } = await loadRun(id, "episodes");
   let [request, timer] = [0, 0];
   const [head, results] = [el("div.stack"), el("div.stack")];
@@ -46,16 +46,16 @@ export async function episodesPage(route) {
   };
   const filters = filterForm(change);
   const show = async () => {
-    const mine = ++request;
+    const current = ++request;
     lastParams.set(id, params);
     try {
-      const found = await selectEpisodes(id, rows, params);
-      if (mine !== request) return;
+      const selected = await selectEpisodes(id, rows, params);
+      if (current !== request) return;
       filters.show(params, rows);
       const sort = (name) => change(nextOrder(name, params));
-      redraw(results, episodesView(run, found, params, sort));
+      redraw(results, episodesView(run, selected, params, sort));
     } catch (error) {
-      if (mine === request) redraw(results, failure(error, show));
+      if (current === request) redraw(results, failure(error, show));
     }
   };
   const reload = async () => {
@@ -88,7 +88,7 @@ export async function episodesPage(route) {
 function runHead(run) {
   const link = (page, params) =>
     el("a", { href: pageLink([page], params), "data-key": page }, page);
-  const partly = `${percent(run.indexed)} of the records are read; only these can be searched.`;
+  const partial = `${percent(run.indexed)} of the records are read; the search covers only these.`;
   return [
     el(
       "div.row",
@@ -114,11 +114,11 @@ function runHead(run) {
       "tiles",
     ),
     run.caveats?.map((caveat) => notice("warning", caveat)),
-    run.indexed < 1 ? notice("info", partly) : null,
+    run.indexed < 1 ? notice("info", partial) : null,
   ];
 }
 
-/** The fields above the table; `show` sets them to the parameters of the address. */
+/** The filter fields above the table; `show` sets the fields to `params`. */
 function filterForm(change) {
   let timer = 0;
   const input = (name, attributes) => {
@@ -129,8 +129,8 @@ function filterForm(change) {
     };
     return el("input", { type: "search", name, oninput: later, ...attributes });
   };
-  const task = input("task", { placeholder: "part of its name", "data-shortcut": "/" });
-  const text = input("text", { placeholder: "words in order" });
+  const task = input("task", { placeholder: "part of the task id", "data-shortcut": "/" });
+  const text = input("text", { placeholder: "consecutive words" });
   const choices = el("div.row");
   const form = el(
     "form.row",
@@ -177,7 +177,7 @@ function episodesView(run, rows, params, sort) {
   const page = Math.max(Number.parseInt(params.page, 10) || 1, 1);
   const [offset, pages] = [(page - 1) * PAGE_ROWS, Math.ceil(total / PAGE_ROWS)];
   const episodes = rows.slice(offset, offset + PAGE_ROWS);
-  const turn = (label, to, key) => {
+  const pageTurn = (label, to, key) => {
     const href = pageLink(["run", run.id], { ...params, page: to });
     return el("a", { href, "data-shortcut": key, "data-key": key }, label);
   };
@@ -187,16 +187,16 @@ function episodesView(run, rows, params, sort) {
     el(
       "nav.row",
       { "aria-label": "Pages" },
-      el("span", { role: "status" }, episodes.length > 0 ? count : "There is no such page."),
-      page > 1 ? turn("‹ Previous", Math.min(page - 1, pages), "[") : null,
-      page < pages ? turn("Next ›", page + 1, "]") : null,
+      el("span", { role: "status" }, episodes.length > 0 ? count : "This page does not exist."),
+      page > 1 ? pageTurn("‹ Previous", Math.min(page - 1, pages), "[") : null,
+      page < pages ? pageTurn("Next ›", page + 1, "]") : null,
     ),
     table(`Episodes of ${run.name}`, episodeColumns(run.id), episodes, { ...params, set: sort }),
     folded("Settings", () => facts(Object.entries(run.settings))),
   ];
 }
 
-/** Cycles through ascending, descending, and the order of start times. */
+/** The next sort order of a column: ascending, descending, then the order of start times. */
 function nextOrder(name, params) {
   if (params.sort !== name) return { sort: name, order: "asc" };
   return params.order === "desc" ? { sort: "", order: "" } : { sort: name, order: "desc" };

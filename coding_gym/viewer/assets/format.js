@@ -4,12 +4,12 @@ import { el } from "./dom.js";
 
 const NOTHING = "–";
 
-/** Whether a value is a number. */
+/** Returns true for finite numbers. */
 export function isNumber(value) {
   return typeof value === "number" && Number.isFinite(value);
 }
 
-/** A number with thousands separators and at most `digits` decimals; – without a number. */
+/** A number with thousands separators and at most `digits` decimals; other values as "–". */
 export function number(value, digits = 0) {
   if (!isNumber(value)) return NOTHING;
   return value.toLocaleString("en", { maximumFractionDigits: digits });
@@ -55,23 +55,23 @@ export function time(iso) {
 /** An estimate with its 95 % interval, both formatted by `format`. */
 export function estimate({ value, low, high }, format) {
   if (!isNumber(value)) return NOTHING;
-  const known = isNumber(low) && isNumber(high);
-  const interval = known ? el("small", `${format(low)} to ${format(high)}`) : null;
+  const hasInterval = isNumber(low) && isNumber(high);
+  const interval = hasInterval ? el("small", `${format(low)} to ${format(high)}`) : null;
   return [format(value), " ", interval];
 }
 
-/** A name of the records, such as `max_turns`, as words. */
+/** A field name, such as `max_turns`, as words. */
 export function words(name) {
   return String(name ?? "").replaceAll("_", " ") || NOTHING;
 }
 
-/** The word and the sign of an outcome. */
+/** An outcome with its sign. */
 export function badge(outcome) {
   const sign = { resolved: "✓", unresolved: "✗", hacked: "⚑", error: "▲" }[outcome] ?? "·";
   return el(`b.${outcome}`, el("span", { "aria-hidden": "true" }, `${sign} `), outcome);
 }
 
-/** A good or bad status, with its sign. */
+/** A status word with the sign of success or failure. */
 export function status(good, word) {
   return el(`span.${good ? "good" : "bad"}`, good ? "✓ " : "✗ ", word);
 }

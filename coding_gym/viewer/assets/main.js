@@ -1,4 +1,4 @@
-/** Opens the page of an address, and passes keys and live updates to it. */
+/** Opens the page of the address, and passes keys and live updates to the page. */
 
 import { comparePage, pairPage } from "./compare.js";
 import { isReport, pageLink, watchRuns } from "./data.js";
@@ -7,11 +7,11 @@ import { episodePage } from "./episode.js";
 import { episodesPage } from "./episodes.js";
 import { runsPage } from "./runs.js";
 
-const LOADING_MS = 150; // delay before a page is marked as loading
+const LOADING_MS = 150; // delay before the page is marked as loading
 
 /**
- * The pages by their path, in which * is the id of a run, each with the parameters whose change
- * opens a new page. A page is {title, crumbs, node} and, if needed, shown(), update(params) for a
+ * The pages by path, in which * is the id of a run; each has the names of the parameters whose
+ * change opens a new page. A page is {title, crumbs, node} and, if needed, shown(), update(params) for a
  * change of other parameters, live(runs) and close().
  */
 const PAGES = {
@@ -27,8 +27,8 @@ let page = null;
 let identity = "";
 let requests = 0;
 
-/** Scroll position and focused element of earlier addresses, for navigation back. */
-const left = new Map();
+/** Scroll position and key of the focused element by earlier address, for navigation back. */
+const positions = new Map();
 let address = location.hash;
 
 /** The segments and the parameters of an address. */
@@ -40,20 +40,20 @@ function routeOf(hash) {
 /** Displays the page of the address, or an error. */
 async function show() {
   if (location.hash && !location.hash.startsWith("#/")) return main.focus();
-  left.set(address, { top: scrollY, key: document.activeElement.dataset.key });
+  positions.set(address, { top: scrollY, key: document.activeElement.dataset.key });
   address = location.hash;
-  const before = history.state?.seen ? left.get(address) : null;
+  const before = history.state?.seen ? positions.get(address) : null;
   history.replaceState({ seen: true }, "", location.pathname + location.hash); // without a query
   const request = ++requests;
-  let [next, wanted] = [null, ""];
+  let [next, newIdentity] = [null, ""];
   const loading = setTimeout(() => main.setAttribute("aria-busy", "true"), LOADING_MS);
   try {
     const route = routeOf(address);
     const path = route.segments.map((segment, i) => (i === 1 ? "*" : segment)).join("/");
-    if (!Object.hasOwn(PAGES, path)) throw new Error("There is no such page.");
+    if (!Object.hasOwn(PAGES, path)) throw new Error("This page does not exist.");
     const [make, ...names] = PAGES[path];
-    wanted = JSON.stringify([route.segments, names.map((name) => route.params.get(name))]);
-    if (wanted === identity && page.update) page.update(route.params);
+    newIdentity = JSON.stringify([route.segments, names.map((name) => route.params.get(name))]);
+    if (newIdentity === identity && page.update) page.update(route.params);
     else next = await make(route);
   } catch (error) {
     next = { title: "Error", crumbs: [["Error"]], node: failure(error, show) };
@@ -62,10 +62,10 @@ async function show() {
   main.removeAttribute("aria-busy");
   if (next && request !== requests) return next.close?.();
   if (next) replacePage(next, before);
-  identity = wanted;
+  identity = newIdentity;
 }
 
-/** Displays another page; `before` is its earlier position, on navigation back. */
+/** Displays a new page; `before` is its entry in `positions`, on navigation back. */
 function replacePage(next, before) {
   page?.close?.();
   page = next;

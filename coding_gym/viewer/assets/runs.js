@@ -1,16 +1,16 @@
-/** The table of runs, which is updated while runs continue. */
+/** The page of all runs; its table updates while runs continue. */
 
 import { intervalBar, progressBar } from "./charts.js";
 import { loadRuns, pageLink, runLabel } from "./data.js";
 import { el, notice, redraw, table } from "./dom.js";
 import { cost, estimate, number, percent, time } from "./format.js";
 
-/** Progress of a run in words. */
+/** The progress of a run as text. */
 export function progressText(run) {
   return `${number(run.done)} of ${number(run.planned)}`;
 }
 
-/** The errors of a run, by class. */
+/** The number of errors of a run by class, as text. */
 export function errorText(run) {
   const classes = Object.entries(run.error_classes).map(([name, count]) => `${count} ${name}`);
   return run.num_errors > 0 ? classes.join(", ") : "none";
@@ -21,12 +21,12 @@ export async function runsPage() {
   let runs = await loadRuns();
   const results = el("div");
   const search = el("input", { type: "search", "data-shortcut": "/", oninput: () => draw() });
-  const compare = el("a", { href: pageLink(["compare"]) }, "Compare two");
+  const compare = el("a", { href: pageLink(["compare"]) }, "Compare two runs");
   const draw = () => {
     const text = (run) => `${runLabel(run)} ${run.agent} ${run.model} ${run.toolset} ${run.tasks}`;
-    const wanted = search.value.toLowerCase();
-    const shown = runs.filter((run) => text(run).toLowerCase().includes(wanted));
-    redraw(results, shown.length > 0 ? runsTable(shown) : noRuns(runs));
+    const query = search.value.toLowerCase();
+    const matches = runs.filter((run) => text(run).toLowerCase().includes(query));
+    redraw(results, matches.length > 0 ? runsTable(matches) : noRuns(runs));
   };
   draw();
   const field = el("label.field", el("small", "Search"), search);
@@ -44,7 +44,7 @@ export async function runsPage() {
 function noRuns(runs) {
   if (runs.length > 0) return notice("info", "No run matches the search.");
   const command = el("code", "coding-gym eval --agent template-repair --out runs/first");
-  return notice("info", el("p", "There are no runs yet. Each appears when it starts:"), command);
+  return notice("info", el("p", "There are no runs yet. To start a run:"), command);
 }
 
 function runsTable(runs) {

@@ -1,16 +1,16 @@
-/** Blocks of untrusted text: colours of terminals, differences, and texts of any length. */
+/** Blocks of untrusted text: terminal output, diffs, and texts of any length. */
 
 import { button, el, failure, hiddenMark, redraw, visible } from "./dom.js";
 import { number } from "./format.js";
 
 const CHUNK = [20_000, 1_000]; // characters and lines added to the page at a time
-const PREVIEW = [3_000, 30]; // the same for a text in a turn
-const MAX_SPANS = 300; // per chunk; text after this many changes of colour stays plain
+const PREVIEW = [3_000, 30]; // characters and lines displayed at first
+const MAX_SPANS = 300; // coloured spans per chunk; later text of the chunk stays plain
 
 /**
- * A block for {text, total}, where `more(offset)` loads the rest of the text; without `more` it
- * displays that the text is cut. The kind is any of the classes prose, command, output (of a
- * terminal, whose colours are shown) and whole (which shows more of it at first).
+ * A block for {text, total}, where `more(offset)` loads the rest of the text; without `more`, a
+ * note says that the text is truncated. The kind contains any of the classes prose, command, output
+ * (with terminal colours) and whole (displays `CHUNK` instead of `PREVIEW` at first).
  */
 export function textBlock(text, more = null, kind = "") {
   const isDiff = /^(?:diff --git |--- \S.*\n\+\+\+ |\*\*\* Begin Patch)/m.test(
@@ -20,23 +20,23 @@ export function textBlock(text, more = null, kind = "") {
   const plain = (chunk) => pre.append(visible(chunk));
   const write = isDiff ? diffWriter(pre) : kind.includes("output") ? terminalWriter(pre) : plain;
   const foot = el("div");
-  let [known, shown, loaded, total] = [text.text, 0, codePoints(text.text), text.total];
+  let [buffer, shown, loaded, total] = [text.text, 0, codePoints(text.text), text.total];
   const show = (limits) => {
-    const end = chunkEnd(known, shown, ...limits);
-    write(known.slice(shown, end), end === known.length && loaded >= total);
+    const end = chunkEnd(buffer, shown, ...limits);
+    write(buffer.slice(shown, end), end === buffer.length && loaded >= total);
     shown = end;
-    const rest = total - loaded + known.length - shown;
+    const rest = total - loaded + buffer.length - shown;
     const label = `Show more of ${number(rest)} characters`;
-    const cut = `${number(rest)} more characters are not in this report.`;
-    const next = shown < known.length || more ? button(label, advance) : el("small", cut);
+    const note = `${number(rest)} more characters are not in this report.`;
+    const next = shown < buffer.length || more ? button(label, advance) : el("small", note);
     redraw(foot, rest > 0 ? next : null);
   };
   const advance = async () => {
     try {
-      if (shown === known.length) {
+      if (shown === buffer.length) {
         redraw(foot, el("small", "Loading …"));
         const next = await more(loaded);
-        [known, shown] = [next.text, 0];
+        [buffer, shown] = [next.text, 0];
         loaded += codePoints(next.text);
         total = next.text ? next.total : loaded;
       }
@@ -49,12 +49,12 @@ export function textBlock(text, more = null, kind = "") {
   return el("div.block", pre, foot);
 }
 
-/** The number of characters as on the server: a pair of surrogates is one. */
+/** The number of code points, which is the server's number of characters. */
 function codePoints(text) {
   return text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0);
 }
 
-/** The end of a chunk: after its characters or lines, never within a surrogate pair. */
+/** The end of a chunk of at most `maxChars` and `maxLines`, never within a surrogate pair. */
 function chunkEnd(text, start, maxChars, maxLines) {
   let [end, lines] = [start, 0];
   const limit = Math.min(start + maxChars, text.length);
@@ -65,15 +65,15 @@ function chunkEnd(text, start, maxChars, maxLines) {
   return end + (/[\udc00-\udfff]/.test(text.charAt(end)) ? 1 : 0);
 }
 
-/** Control sequences; group 1 matches colours. Control strings contain text and stay. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+/** Terminal control sequences; group 1 matches colour codes. Control strings do not match. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it matches control characters
 export const SEQUENCES = /\x1b\[(?:([\d;:]{0,64})m|[0-?]{0,64}[ -/]{0,4}[@-~])/g;
 
 /** An incomplete sequence at the end of a chunk; the next chunk may complete it. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it matches control characters
 const OPEN_SEQUENCE = /\x1b(?:\[[0-?]{0,64}[ -/]{0,4})?$/;
 
-/** A function that appends chunks of a terminal's output to an element. */
+/** Returns a function that appends chunks of terminal output to an element. */
 function terminalWriter(parent) {
   let [style, open] = [{}, ""];
   return (chunk, isLast) => {
@@ -96,7 +96,7 @@ function terminalWriter(parent) {
   };
 }
 
-/** Classes of the eight colours; black and white have the colour of text. */
+/** CSS classes of the eight terminal colours; black and white have none. */
 const COLOURS = ["", "error", "good", "bad", "blue", "error", "blue", ""];
 
 /** The style after the codes of one SGR sequence (ECMA-48, 8.3.117), without backgrounds. */
@@ -108,7 +108,7 @@ function nextStyle(before, codes) {
     if (code === 0) style = {};
     else if (code === 38 || code === 48) {
       const [kind, index] = numbers.slice(i + 1, i + 3);
-      const colour = kind === 5 && index < 16 ? COLOURS[index % 8] : ""; // others stay plain
+      const colour = kind === 5 && index < 16 ? COLOURS[index % 8] : ""; // other colours stay plain
       if (code === 38) style = { ...style, colour };
       i += kind === 2 ? 4 : 2;
     } else if (code === 1 || code === 22) style = { ...style, bold: code === 1 ? "a-bold" : "" };
@@ -127,7 +127,7 @@ export function replacementBlock(before, after) {
   return el("div.block", el("pre.untrusted", { dir: "ltr" }, spans));
 }
 
-/** A function that appends chunks of a diff to an element, line by line. */
+/** Returns a function that appends chunks of a diff to an element, line by line. */
 function diffWriter(parent) {
   let open = "";
   return (chunk, isLast) => {
@@ -137,7 +137,7 @@ function diffWriter(parent) {
   };
 }
 
-/** Prefixes of lines of a diff and their kinds; the first match counts. */
+/** Pairs of a diff line's prefix and the kind of the line; the first match counts. */
 const LINE_KINDS = [
   [/^(?:diff --git |\*\*\* \w+ File)/, "file"],
   [/^(?:@@|---|\+\+\+|\*\*\*|\\ No newline|index |new |deleted |old |similarity |rename )/, "meta"],
@@ -147,6 +147,6 @@ const LINE_KINDS = [
 ];
 
 function diffLine(text) {
-  const [, kind] = LINE_KINDS.find(([beginning]) => beginning.test(text));
+  const [, kind] = LINE_KINDS.find(([prefix]) => prefix.test(text));
   return el(`span.line.${kind}`, text, "\n");
 }
