@@ -130,7 +130,7 @@ assert d.execute('pragma integrity_check').fetchone() == ('ok',)" """,
     ],
     ids=["dd", "git", "sqlite"],
 )
-def test_programs_do_not_need_the_refused_calls(backend: SandboxBackend, command: str) -> None:
+def test_programs_run_without_the_refused_calls(backend: SandboxBackend, command: str) -> None:
     with closing(backend.open(_SPEC)) as sandbox:
         result = sandbox.run(command)
     assert result.ok, result.output

@@ -1,4 +1,4 @@
-"""How commands and sandboxes end: time limits, leftover processes, closing."""
+"""Ends of commands and sandboxes: time limits, leftover processes, closing."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

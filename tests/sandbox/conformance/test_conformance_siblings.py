@@ -1,4 +1,4 @@
-"""Many sandboxes at once; they leave nothing in their owner."""
+"""Concurrent sandboxes are isolated from each other, and leave nothing in their owner."""
 
 import os
 import pickle
@@ -55,10 +55,10 @@ def test_sandboxes_do_not_see_each_others_processes(backend: SandboxBackend) -> 
         with ThreadPoolExecutor(1) as pool, opened(backend) as other:
             pool.submit(one.run, command)
             alive.wait_opened()
-            looking = f"cat /proc/[0-9]*/cmdline 2>&- | tr '\\0' ' ' | grep -c '{mark}[ ]x'"
-            seen = other.run(looking).output.strip()
+            count = f"cat /proc/[0-9]*/cmdline 2>&- | tr '\\0' ' ' | grep -c '{mark}[ ]x'"
+            num_visible = other.run(count).output.strip()
             one.close()
-        assert seen == "0"
+        assert num_visible == "0"
 
 
 def test_eight_sandboxes_work_from_eight_threads(backend: SandboxBackend) -> None:
@@ -79,7 +79,7 @@ def test_opening_and_closing_leaves_nothing_in_the_owner(backend: SandboxBackend
         with opened(backend, {"file": "x"}) as sandbox:
             output(sandbox, "echo y > file")
 
-    cycle()  # things that are made once are not a leak
+    cycle()  # resources that are made once are not a leak
     before = num_descriptors(), threading.active_count(), _num_temporary()
     for _ in range(_NUM_CYCLES):
         cycle()
