@@ -75,7 +75,7 @@ def find_interpreter(version: str) -> Interpreter:
     the system and PATH are searched, in this order.
 
     Raises:
-        InvalidArgumentError: ``version`` is not a version.
+        InvalidArgumentError: ``version`` does not have one of these two forms.
         SandboxUnavailableError: There is no such Python; the message has the folders and remedies.
     """
     match = _VERSION.fullmatch(version)
@@ -93,7 +93,7 @@ def find_interpreter(version: str) -> Interpreter:
 
 
 def _search_folders() -> list[Path]:
-    """Returns the folders to search, in order."""
+    """Returns the folders of pyenv, uv, the system and PATH, in the order of the search."""
     variables, home = os.environ, home_folder()
     pyenv = Path(variables.get("PYENV_ROOT") or home / ".pyenv")
     data = Path(variables.get("XDG_DATA_HOME") or home / ".local" / "share")

@@ -99,8 +99,8 @@ class DockerBackend:
 
     def probe(self) -> Probe:
         """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
-        if (failed := failed_probe(self.open)) is not None:
-            return failed
+        if (failure := failed_probe(self.open)) is not None:
+            return failure
         engine = connect(self._host)
         detail = (
             f"ran a command in a container of {self._image} (Docker "
@@ -353,7 +353,7 @@ class DockerSandbox(Sandbox):
         code, data = self._run_script(script, path, b"", max_bytes + _MESSAGE_BYTES)
         _raise_error(code, data, path)
         if len(data) > max_bytes:
-            raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes", path)
+            raise OSError(errno.EFBIG, f"the file is larger than {max_bytes} bytes", path)
         return data
 
     def _write(self, path: str, data: bytes) -> None:
@@ -371,8 +371,8 @@ class DockerSandbox(Sandbox):
         # Twice the limit, because the head and the tail each get half.
         collected = BoundedOutput(2 * max_output_bytes)
         # It runs in `/`, because a policy can remove the permissions of the workspace.
-        checked = _CHECKED_PATH.format(path=shlex.quote(posixpath.join(WORKDIR, path)))
-        command = os.fsencode(checked + script)
+        prologue = _CHECKED_PATH.format(path=shlex.quote(posixpath.join(WORKDIR, path)))
+        command = os.fsencode(prologue + script)
         run = Run(command, "/", {}, stdin, _SCRIPT_TIMEOUT_S, max_output_bytes)
         result = self._container.run(run, collected)
         if result.timed_out:
@@ -383,15 +383,15 @@ class DockerSandbox(Sandbox):
 def _request(nonce: bytes, run: Run) -> bytes:
     """Returns the request to `loop.sh` for a command."""
     starts = range(0, len(run.stdin), _CHUNK_BYTES)
-    chunks = [_escaped(run.stdin[start : start + _CHUNK_BYTES]) for start in starts]
+    chunks = [_escape(run.stdin[start : start + _CHUNK_BYTES]) for start in starts]
     folder = os.fsencode(posixpath.join(WORKDIR, run.cwd or WORKDIR))
     variables = (os.fsencode(f"{name}={value}") for name, value in run.env.items())
-    texts = [_escaped(text) for text in (folder, run.command, *variables)]
+    texts = [_escape(text) for text in (folder, run.command, *variables)]
     sizes = b" ".join(b"%d" % len(part) for part in (*chunks, *texts))
     return b"".join((b"%b %d %b\n" % (nonce, len(chunks), sizes), *chunks, *texts))
 
 
-def _escaped(data: bytes) -> bytes:
+def _escape(data: bytes) -> bytes:
     for byte, escape in _ESCAPES.items():
         data = data.replace(byte, escape)
     return data

@@ -18,8 +18,8 @@ from coding_gym.sandbox.protocol import Promise
 LABELS = {"coding_gym": ""}  # for `docker container prune --filter label=coding_gym`
 UNPRIVILEGED_NAME = "agent"  # runs commands if the image's user is root
 # Which system calls are refused depends on the daemon; Podman allows user namespaces.
-_NEVER = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON, Promise.SYSTEM_CALLS)
-_UNLESS = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIMIT}
+_MISSING = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON, Promise.SYSTEM_CALLS)
+_BY_SETTING = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIMIT}
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
 _START = (
     "start it with `sudo systemctl start docker`, or install it (Debian: `apt-get install "
@@ -65,7 +65,7 @@ class Engine:
 
     def missing(self) -> tuple[Promise, ...]:
         """Returns the promises that the daemon's containers do not keep."""
-        return *_NEVER, *(name for key, name in _UNLESS.items() if not self.info.get(key))
+        return *_MISSING, *(name for key, name in _BY_SETTING.items() if not self.info.get(key))
 
     @contextlib.contextmanager
     def errors_as(self, action: str) -> Iterator[None]:
@@ -147,7 +147,7 @@ def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> Image:
     """Returns an image of the daemon, from a cache; its user is ``unprivileged`` in place of root.
 
     Raises:
-        InvalidArgumentError: Its user is not in its /etc/passwd.
+        InvalidArgumentError: The image's user is not in its /etc/passwd.
         SandboxUnavailableError: There is no such image, or it has no bash; the message has the
             remedy.
         SandboxError: The daemon refused a step.

@@ -35,7 +35,7 @@ from coding_gym.sandbox.zygotes import Zygote, with_zygote
 Grant = tuple[str, str]
 
 # Without mounts, commands see host paths, and no limit counts the files that they write.
-_NEVER = (Promise.PRIVATE_ROOT, Promise.OWN_IMAGE, Promise.DISK_LIMIT, Promise.INODE_LIMIT)
+_MISSING = (Promise.PRIVATE_ROOT, Promise.OWN_IMAGE, Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 _UNSUPPORTED = ("network", "forwards", "image", "workspace_alias")
 # The first version of Landlock that allows moves of files between folders. The seccomp filter
 # refuses the accesses that only later versions control.
@@ -92,11 +92,11 @@ class LandlockBackend:
 
     def probe(self) -> Probe:
         """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
-        if (failed := failed_probe(self.open)) is not None:
-            return failed
+        if (failure := failed_probe(self.open)) is not None:
+            return failure
         detail = f"Landlock {self._version()}: opened a sandbox with a separate user and "
         detail += "ran a command"
-        return Probe(available=True, detail=detail, missing=_NEVER)
+        return Probe(available=True, detail=detail, missing=_MISSING)
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""

@@ -17,7 +17,7 @@ from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
 from coding_gym.sandbox.layer_union import IsIncluded
 from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_own
-from coding_gym.sandbox.served_sandbox import translated
+from coding_gym.sandbox.served_sandbox import host_path_of
 from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, environment
 
 TMP = "/tmp"  # noqa: S108 - the path that commands would use
@@ -99,7 +99,7 @@ def variables(
     """
     env = {"TMPDIR": TMP} | environment(spec, first=(str(files.path / "python" / "bin"),))
     return dict(defaults) | {
-        name: ":".join(translated(part, files.host_paths) for part in value.split(":"))
+        name: ":".join(host_path_of(part, files.host_paths) for part in value.split(":"))
         for name, value in env.items()
     }
 
@@ -200,7 +200,7 @@ def _borrow(
     version: tuple[object, ...] = (),
     is_included: IsIncluded = lambda _: True,
 ) -> Path:
-    """Returns the path of a copy, which exists until ``cleanup`` closes."""
+    """Returns the path of a copy, shared by sandboxes, that exists until ``cleanup`` closes."""
     info = source.stat()
     key = (os.getpid(), source, info.st_ino, info.st_mtime_ns, version, user[1], is_included)
     copy = _copies.get(key, lambda: _Copy(source, user[1], is_included))

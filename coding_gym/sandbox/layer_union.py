@@ -28,18 +28,18 @@ def united(
     Raises:
         OSError: A folder cannot be read.
     """
-    visible: dict[str, os.DirEntry[str]] = {}
+    union: dict[str, os.DirEntry[str]] = {}
     for folder in folders:
         prefixes = [""]
         for prefix in prefixes:  # the loop appends to it
             for entry in os.scandir(f"{folder}/{prefix}"):
                 name = prefix + entry.name
-                if name not in visible and not is_included(entry):
+                if name not in union and not is_included(entry):
                     continue
-                top = visible.setdefault(name, entry)
+                top = union.setdefault(name, entry)
                 if top.is_dir(follow_symlinks=False) and entry.is_dir(follow_symlinks=False):
                     prefixes.append(f"{name}/")
-    return visible
+    return union
 
 
 def copy(

@@ -63,8 +63,8 @@ class NamespaceBackend:
 
     def probe(self) -> Probe:
         """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
-        if (failed := failed_probe(self.open)) is not None:
-            return failed
+        if (failure := failed_probe(self.open)) is not None:
+            return failure
         uid, _ = self.owner()
         on_disk = self._is_on_disk(zygote("namespace", *self.owner()))
         storage = "on disk" if on_disk else "in memory"

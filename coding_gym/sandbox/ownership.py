@@ -53,12 +53,12 @@ def process_folder(parent: Path, pid: int) -> Path:
     """
     for path in parent.glob(f"{_PREFIX}*"):
         _remove_unlocked(path)
-    unnamed = Path(tempfile.mkdtemp(prefix=".coding-gym-", dir=parent))
-    unnamed.chmod(0o711)  # users of sandboxes enter folders in it
+    new_folder = Path(tempfile.mkdtemp(prefix=".coding-gym-", dir=parent))
+    new_folder.chmod(0o711)  # users of sandboxes enter folders in it
     # Locked before the rename, so that no other process removes it. The descriptor stays open, also
     # in a fork that outlives this process.
-    fcntl.flock(os.open(unnamed, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX)
-    folder = unnamed.rename(parent / f"{_PREFIX}{unnamed.name.rpartition('-')[2]}")
+    fcntl.flock(os.open(new_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX)
+    folder = new_folder.rename(parent / f"{_PREFIX}{new_folder.name.rpartition('-')[2]}")
     _at_exit.callback(remove_own, folder, pid)
     return folder
 

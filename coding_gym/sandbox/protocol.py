@@ -14,8 +14,8 @@ from coding_gym.sandbox.run_arguments import (
     check_data,
     check_path,
     checked_run,
+    command_with_state,
     from_stdin,
-    keeping_state,
     python_command,
 )
 from coding_gym.sandbox.snapshot import Snapshot as Snapshot
@@ -27,7 +27,7 @@ NO_SNAPSHOTS = "this sandbox backend has no snapshots; use 'namespace', which al
 
 
 class Sandbox:
-    """One isolated workspace in which shell commands run.
+    """An isolated workspace in which shell commands run.
 
     A failing command is a result, not an exception: a command that does not exist, exits non-zero,
     prints too much or does not end returns an `ExecResult`. An infrastructure failure (the sandbox
@@ -80,7 +80,7 @@ class Sandbox:
         """
         run = checked_run(command, timeout_s, max_output_bytes, cwd, env, stdin)
         if self._shell == "persistent" and cwd is None and not env and not stdin:
-            run = run._replace(command=keeping_state(run.command, self.path(STATE)))
+            run = run._replace(command=command_with_state(run.command, self.path(STATE)))
         is_long = len(run.command) > MAX_ARGUMENT_BYTES
         return self._run(from_stdin(run) if is_long and not stdin else run)
 

@@ -177,22 +177,22 @@ def is_passable(text: str) -> bool:
         return False
 
 
-def keeping_state(command: bytes, state: str) -> bytes:
+def command_with_state(command: bytes, state: str) -> bytes:
     """Returns the command that runs ``command`` in the saved state, and saves the state after it.
 
     Args:
         command: Shell text.
         state: Path of the state file, as commands see it.
     """
-    save = _SAVE % {b"state": _quoted(state.encode())}
+    save = _SAVE % {b"state": _quote(state.encode())}
     return _SCRIPT % {
         b"trap": save.replace(b"'", b"'\\''"),
-        b"state": _quoted(state.encode()),
-        b"command": _quoted(command),
+        b"state": _quote(state.encode()),
+        b"command": _quote(command),
         b"save": save,
     }
 
 
-def _quoted(text: bytes) -> bytes:
+def _quote(text: bytes) -> bytes:
     """Returns a text quoted as one word of a shell command."""
     return b"'" + text.replace(b"'", b"'\\''") + b"'"

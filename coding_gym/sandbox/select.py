@@ -28,7 +28,7 @@ def get_backend(name: str = "auto") -> SandboxBackend:
 
     Raises:
         UnknownNameError: No backend has that name.
-        SandboxUnavailableError: For ``"auto"``: no backend works; the remedy is that of the first.
+        SandboxUnavailableError: For ``"auto"``: no backend works; the message has a remedy.
         SandboxError: For ``"auto"``: a backend failed for a transient reason.
     """
     return _backend(_automatic() if name == "auto" else name)

@@ -173,7 +173,7 @@ class Channel:
             raise EOFError(f"it cannot listen at port {port}")
 
     def shut(self) -> None:
-        """Tells the sandbox to end, without waiting."""
+        """Starts the end of the sandbox, and does not wait for it."""
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_WR)
 
@@ -277,7 +277,7 @@ class ServedSandbox(Sandbox):
 
     def path(self, target: str) -> str:
         """Returns the path at which commands see a mount; see `Sandbox.path`."""
-        return translated(target, self._host_paths)
+        return host_path_of(target, self._host_paths)
 
     def _absolute(self, path: str) -> str:
         """Returns the absolute path that the first process opens."""
@@ -377,7 +377,7 @@ class ServedSandbox(Sandbox):
             raise SandboxError(str(error)) from error
 
 
-def translated(path: str, host_paths: Mapping[str, str]) -> str:
+def host_path_of(path: str, host_paths: Mapping[str, str]) -> str:
     """Returns the host path of a path at or below a path of the spec; other paths unchanged."""
     pure_path = PurePosixPath(path)
     for target in sorted(host_paths, key=len, reverse=True):

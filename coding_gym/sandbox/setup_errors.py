@@ -42,12 +42,12 @@ def documented_errors() -> Iterator[None]:
     try:
         yield
     except SetupError as failure:
-        raise converted(failure) from failure
+        raise public_error(failure) from failure
     except OSError as error:  # usually because no descriptor is free
         raise SandboxError(f"cannot open a sandbox: {error}") from error
 
 
-def converted(failure: SetupError) -> InvalidArgumentError | SandboxError:
+def public_error(failure: SetupError) -> InvalidArgumentError | SandboxError:
     """Returns the error for a step that failed: invalid argument, machine or transient failure."""
     if failure.kind == "bash":
         return InvalidArgumentError(

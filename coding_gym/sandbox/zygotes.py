@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _START_TIMEOUT_S = 30.0
-# Variables of commands that decide how Python starts.
+# The variables of commands that affect the start of Python.
 _PRELOADED_ENV = {"PYTHONHASHSEED": "0", "LC_CTYPE": "C.UTF-8", "TZ": "UTC", "HOME": "/"}
 _STOP_TIMEOUT_S = 5.0
 
@@ -105,7 +105,7 @@ class Zygote:
                 if reply == b"-":
                     header = self._receive()
                 elif reply != b"+":
-                    raise EOFError("it ended")
+                    raise EOFError("its channel closed")
             except TimeoutError as error:  # its sandboxes stay open, and it opens no others
                 self._accepts_requests = False
                 raise SandboxError(f"the sandbox server does not reply: {error}") from error

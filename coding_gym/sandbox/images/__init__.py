@@ -1,4 +1,4 @@
-"""Images without a daemon: OCI layout folders, fetched by skopeo, unpacked once into a cache.
+"""Uses images without a daemon: OCI layouts, fetched by skopeo, unpacked once into a cache.
 
 Covered: the image of this machine's platform; layers that are plain, gzip or zstd; the digest of
 every blob. Layers are unpacked by tar in a sandbox.

@@ -50,7 +50,7 @@ class Manifest:
 
 
 def image_folder() -> Path:
-    """Returns the folder of the images that are found by name."""
+    """Returns the folder that holds images by name."""
     return user_data_path("coding_gym") / "images"
 
 

@@ -222,9 +222,9 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
 def _convert_whiteouts(folder: Path) -> None:
     """Converts whiteout files to whiteouts of an overlay."""
     for name in united((folder,)):
-        *above, last = name.split("/")
-        if last.startswith(_WHITEOUT) and not any(part.startswith(_WHITEOUT) for part in above):
-            parent = folder.joinpath(*above)
+        *parents, last = name.split("/")
+        if last.startswith(_WHITEOUT) and not any(part.startswith(_WHITEOUT) for part in parents):
+            parent = folder.joinpath(*parents)
             info = parent.lstat()
             _convert_whiteout(parent, last)
             os.utime(parent, ns=(info.st_atime_ns, info.st_mtime_ns))

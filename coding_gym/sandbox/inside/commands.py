@@ -59,7 +59,7 @@ def spawn_bash(
 
 
 class Outcome(Enum):
-    """How a wait ended."""
+    """The reason for which the wait for a command ended."""
 
     ENDED = "the shell ended"
     TIMED_OUT = "the time limit passed"
@@ -166,8 +166,8 @@ class Command:
                 elif now >= memory.next_check and memory.is_exceeded(now):
                     self.outcome = Outcome.OUT_OF_MEMORY
                 else:
-                    left_s = min(deadline, memory.next_check, now + _REAP_INTERVAL_S) - now
-                    self._handle({ready for ready, _ in poll.poll(left_s * 1000)}, process, owner)
+                    wait_s = min(deadline, memory.next_check, now + _REAP_INTERVAL_S) - now
+                    self._handle({ready for ready, _ in poll.poll(wait_s * 1000)}, process, owner)
         finally:
             os.close(process)
             self._let_output_end()
@@ -206,8 +206,8 @@ class Command:
         poll = select.poll()
         poll.register(self._reader, select.POLLIN)
         deadline = time.monotonic() + grace_s
-        while self.is_open and (left_s := deadline - time.monotonic()) > 0:
-            if poll.poll(left_s * 1000):
+        while self.is_open and (remaining_s := deadline - time.monotonic()) > 0:
+            if poll.poll(remaining_s * 1000):
                 self.read()
 
     def reap(self) -> bool:
@@ -252,7 +252,7 @@ class Command:
         return len(statuses)
 
 
-def refused(reason: str, exit_code: int, request: Mapping[str, Any]) -> Reply:
+def refusal(reason: str, exit_code: int, request: Mapping[str, Any]) -> Reply:
     """Returns the reply to a request whose command could not start, in the words of bash."""
     output = BoundedOutput(request["max_output_bytes"])
     output.add(f"bash: {reason}\n".encode("utf-8", "surrogateescape"))

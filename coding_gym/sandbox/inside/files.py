@@ -29,7 +29,7 @@ def read(path: str, max_bytes: int, opener: Opener = os.open) -> bytes:
         while chunk := os.read(descriptor, _CHUNK_BYTES):
             data += chunk
             if len(data) > max_bytes:
-                raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes", path)
+                raise OSError(errno.EFBIG, f"the file is larger than {max_bytes} bytes", path)
         return bytes(data)
     finally:
         os.close(descriptor)

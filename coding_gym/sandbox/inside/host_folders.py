@@ -163,12 +163,12 @@ def _date(folder: str) -> None:
 
 
 def _cover(folder: str, host_path: str) -> None:
-    """Mounts an empty folder over each packages folder in ``folder``, a mount of ``host_path``."""
-    covered = [path for pattern in THIRD_PARTY for path in glob(f"{folder}/{pattern}")]
+    """Mounts an empty folder over folders of packages in ``folder``, a mount of ``host_path``."""
+    package_folders = [path for pattern in THIRD_PARTY for path in glob(f"{folder}/{pattern}")]
     if PACKAGE.startswith(f"{host_path}/"):
-        covered.append(folder + PACKAGE.removeprefix(host_path))
+        package_folders.append(folder + PACKAGE.removeprefix(host_path))
     inodes = set()
-    for path in filter(os.path.isdir, covered):
+    for path in filter(os.path.isdir, package_folders):
         info = os.stat(path)
         if (info.st_dev, info.st_ino) not in inodes:
             inodes.add((info.st_dev, info.st_ino))

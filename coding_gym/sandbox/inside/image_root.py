@@ -20,7 +20,7 @@ _FILES = {f"/etc/{name}": WRITTEN_ETC[name] for name in ("hosts", "hostname", "r
 
 
 def make_upper(request: SandboxRequest, image: ImageRequest, mount_names: MountNames) -> str:
-    """Makes the upper and work folders of the root's overlay; returns the upper one."""
+    """Makes the upper and work folders of the root's overlay; returns the upper folder."""
     upper, work = _changes(request, mount_names)
     os.mkdir(upper)
     os.mkdir(work)
@@ -47,7 +47,7 @@ def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames)
         mounts.make_links(request.links)
     mounts.mount_sources(request, mount_names, times)
     if not request.restores and not os.path.exists("/bin/bash"):  # a policy can remove it
-        raise SetupError("find bash in the image", 0, "there is no /bin/bash in it", "bash")
+        raise SetupError("find bash in the image", 0, "/bin/bash is missing", "bash")
     mounts.limit_restored(request)
     with step("set the times of the image's folders"):
         times.restore()

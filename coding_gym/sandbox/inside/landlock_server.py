@@ -140,7 +140,7 @@ def _serve(control: socket.socket, request: LandlockRequest) -> None:
         )
         # Opened before a command can remove permissions. A tmpfs lists the newest entry first; on
         # other file systems the order of creation has no effect.
-        changes = packing.opened(request.writable, newest_first=True)
+        changes = packing.open_folders(request.writable, newest_first=True)
         control.sendall(wire.pack({}))
         operations = {
             "snapshot": partial(packing.send, changes),
@@ -194,13 +194,13 @@ def _confine(request: LandlockRequest) -> int:
     return inner
 
 
-def _opener(granted: list[str]) -> Opener:
+def _opener(paths: list[str]) -> Opener:
     """Returns the opener for the owner's requests; in ``/proc`` it opens granted paths only.
 
     This process may read all of ``/proc``, and commands can make links to its files.
     """
     proc = os.stat("/proc").st_dev
-    prefixes = tuple(f"{path}/" for path in granted)
+    prefixes = tuple(f"{path}/" for path in paths)
 
     def open_file(path: str, flags: int, mode: int) -> int:
         descriptor = os.open(path, flags, mode)

@@ -105,7 +105,7 @@ def limit_descriptors(limits: Mapping[str, int]) -> None:
 
 
 def set_limits(limits: Mapping[str, int], *, num_own_processes: int = 0) -> None:
-    """Sets all other limits of this process and of all commands."""
+    """Sets all limits of this process and of commands except that of open files."""
     for kind, value in (
         (resource.RLIMIT_CORE, _CORE_BYTES),
         (resource.RLIMIT_NICE, 0),

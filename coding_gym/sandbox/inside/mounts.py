@@ -28,7 +28,7 @@ from coding_gym.sandbox.inside.syscalls import step
 MountNames = Mapping[Source, str]
 
 # EPISODE is the sandbox's tmpfs, seen from the server's root. OLD is the server's root, seen from
-# the sandbox until `close_host`.
+# the sandbox until `mount_sources`.
 EPISODE = "/episode"
 OLD = "/.old"
 QUIET = sc.NOSUID | sc.NODEV
@@ -77,8 +77,8 @@ def make_tmpfs(request: SandboxRequest, mount_names: MountNames) -> dict[str, st
         os.chmod(f"{EPISODE}/{name}", mode)
         _date(f"{EPISODE}/{name}", _DATE_NS)
     upper = f"{upper_folder(request, mount_names)}/upper"
-    tops = [f"{MOUNTED}/{mount_names[layer]}" for layer in request.layers[:1]]
-    _date(upper, os.stat(tops[0]).st_mtime_ns if tops else _DATE_NS)
+    top_layers = [f"{MOUNTED}/{mount_names[layer]}" for layer in request.layers[:1]]
+    _date(upper, os.stat(top_layers[0]).st_mtime_ns if top_layers else _DATE_NS)
     return {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in _WRITABLE}}
 
 

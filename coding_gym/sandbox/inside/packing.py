@@ -1,4 +1,4 @@
-"""Writes the snapshot of a sandbox, a stream of its changed files, and restores files from one.
+"""Writes the snapshot of a sandbox, a stream of its changed files, and restores such a stream.
 
 Each entry is a line, the JSON list of an `Entry`, and for a regular file its data follow. A tar
 could hold the same, but Python's tarfile takes twice the time of the system calls.
@@ -78,8 +78,8 @@ class Entry(NamedTuple):
     extents: Sequence[Sequence[int]] = ()
 
 
-def opened(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
-    """Opens the folders at paths by name, as `Changes`."""
+def open_folders(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
+    """Opens the folders of a sandbox's changes; ``folders`` has their paths by name."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     descriptors = {name: os.open(path, flags) for name, path in folders.items()}
     return Changes(folders=descriptors, newest_first=newest_first)
@@ -233,7 +233,7 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
         ValueError, TypeError, LookupError, OverflowError, RecursionError: The stream is malformed,
             or names an unknown folder.
     """
-    created: dict[tuple[str, str], Entry] = {}
+    made_folders: dict[tuple[str, str], Entry] = {}
     current = None
     while (line := file.readline()) != _END:
         entry = Entry(*json.loads(line))
@@ -243,14 +243,14 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
             os.fchdir(folders[entry.root])
             current = entry.root
         if entry.path != ".":
-            _require_parent(created, entry.root, entry.path)
-            _make(file, entry, created)
+            _require_parent(made_folders, entry.root, entry.path)
+            _make(file, entry, made_folders)
         if entry.kind == _FOLDER:
-            created[entry.root, entry.path] = entry
-    if missing := [root for root in folders if (root, ".") not in created]:
+            made_folders[entry.root, entry.path] = entry
+    if missing := [root for root in folders if (root, ".") not in made_folders]:
         raise ValueError(f"the stream lacks {' and '.join(missing)}")
     # Folders last: new entries change a folder's time, and its mode may exclude this process.
-    for entry in reversed(created.values()):
+    for entry in reversed(made_folders.values()):
         os.fchdir(folders[entry.root])
         if entry.target:
             os.setxattr(entry.path, _OPAQUE, b"y")
@@ -258,14 +258,14 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
         os.chmod(entry.path, entry.mode & 0o7777)
 
 
-def _require_parent(created: Mapping[tuple[str, str], Entry], root: str, path: str) -> None:
+def _require_parent(made_folders: Mapping[tuple[str, str], Entry], root: str, path: str) -> None:
     """Raises ValueError for an entry whose parent folder is not earlier in the stream."""
-    above, _, name = path.rpartition("/")
-    if (root, above) not in created or name in ("", ".", ".."):
+    parent, _, name = path.rpartition("/")
+    if (root, parent) not in made_folders or name in ("", ".", ".."):
         raise ValueError(f"misplaced entry {path[:99]!r}")
 
 
-def _make(file: BinaryIO, entry: Entry, created: Mapping[tuple[str, str], Entry]) -> None:
+def _make(file: BinaryIO, entry: Entry, made_folders: Mapping[tuple[str, str], Entry]) -> None:
     """Makes an entry in the current folder; `_unpack` sets the attributes of folders later."""
     path, kind, mode = entry.path, entry.kind, entry.mode & 0o7777
     if kind == _FILE:
@@ -275,7 +275,7 @@ def _make(file: BinaryIO, entry: Entry, created: Mapping[tuple[str, str], Entry]
         os.mkdir(path, 0o700)
         return
     if kind == _HARD_LINK:
-        _require_parent(created, entry.root, entry.target)
+        _require_parent(made_folders, entry.root, entry.target)
         os.link(entry.target, path, follow_symlinks=False)
         return
     if kind == _SYMLINK:
@@ -290,17 +290,17 @@ def _make(file: BinaryIO, entry: Entry, created: Mapping[tuple[str, str], Entry]
 
 
 def _make_file(file: BinaryIO, entry: Entry, mode: int) -> None:
-    with open(entry.path, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as created:
+    with open(entry.path, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as target:
         for offset, size in _chunks(entry.extents):
             data = file.read(size)
             if len(data) < size:
                 raise ValueError("the stream ends too early")
-            created.seek(offset)
-            created.write(data)
-        created.truncate(entry.size)
+            target.seek(offset)
+            target.write(data)
+        target.truncate(entry.size)
         if mode & ~0o777:  # writing clears these bits
-            os.chmod(created.fileno(), mode)
-        _set_time(created.fileno(), entry)
+            os.chmod(target.fileno(), mode)
+        _set_time(target.fileno(), entry)
 
 
 def _set_time(path: str | int, entry: Entry) -> None:

@@ -114,9 +114,9 @@ def run(forked: Forked, base: list[str]) -> None:
     # PWD and SHLVL as bash sets them for a new interpreter.
     os.environ.clear()
     os.environ.update(env | {"PWD": os.getcwd(), "SHLVL": "0"})
-    imported = {name.split(".")[0] for name in sys.modules}
+    module_names = {name.split(".")[0] for name in sys.modules}
     path = {folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder}
-    if _is_shadowed({os.getcwd(), *path} - {forked.folder}, imported):
+    if _is_shadowed({os.getcwd(), *path} - {forked.folder}, module_names):
         command = [_PYTHON, "-I", "-S", "-c", source]
         os.execve(_PYTHON, command, os.environ)  # noqa: S606 - no shell is wanted
     for name in [name for name in sys.modules if name.split(".")[0] == "coding_gym"]:
@@ -155,10 +155,10 @@ def _drop_init_rights() -> None:
     sc.prctl(sc.PR_SET_DUMPABLE, 1)
 
 
-def _is_shadowed(folders: Iterable[str], imported: set[str]) -> bool:
+def _is_shadowed(folders: Iterable[str], module_names: set[str]) -> bool:
     """Whether a folder has a module with the name of an imported module."""
     names: set[str] = set()
     for folder in folders:
         with contextlib.suppress(OSError):
             names.update(name.split(".")[0] for name in os.listdir(folder))
-    return not names.isdisjoint(imported)
+    return not names.isdisjoint(module_names)

@@ -37,9 +37,9 @@ def descendants() -> frozenset[int]:
     pids: set[int] = set()
     pending = [os.getpid()]
     while pending:
-        below = _children(pending.pop())
-        pids.update(below)
-        pending += below
+        children = _children(pending.pop())
+        pids.update(children)
+        pending += children
     return frozenset(pids)
 
 
@@ -129,10 +129,10 @@ def _in_vfork(statuses: Mapping[str, bytes], sizes: Mapping[str, int]) -> Iterat
     """
     matches = {folder: _FAMILY.search(text) for folder, text in statuses.items()}
     families = {folder: family.groups() for folder, family in matches.items() if family}
-    waiting = {pid: sizes[folder] for folder, (state, pid, _) in families.items() if state == b"D"}
+    parents = {pid: sizes[folder] for folder, (state, pid, _) in families.items() if state == b"D"}
     for folder, (_, _, parent) in families.items():
-        if waiting.get(parent) == sizes[folder]:
-            del waiting[parent]
+        if parents.get(parent) == sizes[folder]:
+            del parents[parent]
             yield folder
 
 

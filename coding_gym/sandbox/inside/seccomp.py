@@ -94,7 +94,7 @@ def program(machine: str) -> bytes:
     refused = (name for names in _REFUSED.values() for name in names.split())
     rules = _inspections() | _answers(_IGNORED, _DONE)
     rules |= _answers(_MISSING, _ENOSYS) | _answers(refused, _EPERM)
-    return _assembled(machine, rules, unknown=_ENOSYS)
+    return _assemble(machine, rules, unknown=_ENOSYS)
 
 
 def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
@@ -120,7 +120,7 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
         for name, index in (("open", 1), ("openat", 2)):
             flags = [_argument(index), (_AND, 0, 0, _ACCESS_BITS | _TRUNCATE)]
             rules[name] = [*flags, *_refuse((_TRUNCATE,), _EACCES), _ALLOWED]
-    return _assembled(machine, rules)
+    return _assemble(machine, rules)
 
 
 def _inspections() -> dict[str, _Block]:
@@ -182,7 +182,7 @@ def _inspections() -> dict[str, _Block]:
 
 
 def _answers(names: Iterable[str], answer: int) -> dict[str, _Block]:
-    """Returns rules that give the same answer to all calls of these names."""
+    """Returns rules that return ``answer`` for every call of these names."""
     return {name: [(_RETURN, 0, 0, answer)] for name in names}
 
 
@@ -195,18 +195,18 @@ def _argument(index: int, *, high: bool = False) -> _Instruction:
 
 
 def _require(values: tuple[int, ...], otherwise: int) -> _Block:
-    """Returns instructions that continue for one of the values and answer all others."""
+    """Returns instructions that return ``otherwise`` unless the loaded value is in ``values``."""
     tests = [(_IF_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
     return [*tests, (_RETURN, 0, 0, otherwise)]
 
 
 def _refuse(values: tuple[int, ...], answer: int) -> _Block:
-    """Returns instructions that answer each of the values and continue for all others."""
+    """Returns instructions that return ``answer`` if the loaded value is in ``values``."""
     tests = [(_IF_EQUAL, len(values) - 1 - i, 0, value) for i, value in enumerate(values[:-1])]
     return [*tests, (_IF_EQUAL, 0, 1, values[-1]), (_RETURN, 0, 0, answer)]
 
 
-def _assembled(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALLOW) -> bytes:
+def _assemble(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALLOW) -> bytes:
     """Returns a program that kills calls of another architecture and allows calls without a rule.
 
     Since Linux 5.11 the kernel does not run it for calls that it always allows, so a list of tests

@@ -85,7 +85,7 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
     Only a process in the parent namespace may write more than one line, so a helper, forked
     earlier, writes them; it needs only CAP_SETUID and CAP_SETGID.
     """
-    this = f"/proc/{os.getpid()}"
+    process = f"/proc/{os.getpid()}"
     with step("set the out-of-memory score"):
         sc.raise_oom_score(_OOM_SCORE)
     with step("start a process that maps the users"):
@@ -94,8 +94,8 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
     if helper == 0:
         os.close(go_write)
         if os.read(go_read, 1):
-            sc.write_text(f"{this}/uid_map", f"0 0 1\n{uid} {uid} 1\n")
-            sc.write_text(f"{this}/gid_map", f"0 0 1\n{gid} {gid} 1\n")
+            sc.write_text(f"{process}/uid_map", f"0 0 1\n{uid} {uid} 1\n")
+            sc.write_text(f"{process}/gid_map", f"0 0 1\n{gid} {gid} 1\n")
         os._exit(0)
     os.close(go_read)
     with step("create a user namespace", "namespaces"):
@@ -122,11 +122,11 @@ def _serve(control: socket.socket, owner_pidfd: int, config: dict[str, Any]) -> 
         os._exit(1)
     # Now the kernel reaps the first processes of sandboxes.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    # In a sandbox, a policy can write to the folders of this path, and all modules are loaded.
+    # All modules are loaded, and a policy could write modules to the folders of this path.
     sys.path.clear()
     on_tmpfs = mounts.overlay_works_on_tmpfs()
-    for cached in (host_folders.allowed_folders, mounts.lists_newest_first):
-        cached()
+    for cached_function in (host_folders.allowed_folders, mounts.lists_newest_first):
+        cached_function()
     lockdown.num_capabilities()
     gc.collect()
     gc.freeze()
@@ -239,7 +239,7 @@ def _set_up(
         folders = mounts.make_tmpfs(request, mount_names)
         if request.image is not None:
             folders["image"] = image_root.make_upper(request, request.image, mount_names)
-        changes = packing.opened(folders, newest_first=mounts.lists_newest_first())
+        changes = packing.open_folders(folders, newest_first=mounts.lists_newest_first())
     if request.restores:  # before anything is mounted on these folders
         message, _ = wire.receive_request(channel)
         packing.restore(changes.folders, message["file"])

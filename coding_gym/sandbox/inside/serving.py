@@ -15,7 +15,7 @@ from coding_gym.sandbox.inside.commands import (
     Outcome,
     Reply,
     Start,
-    refused,
+    refusal,
     spawn_bash,
 )
 from coding_gym.sandbox.inside.files import Opener
@@ -57,7 +57,7 @@ class Commands:
     ) -> None:
         self.open_file = open_file
         self._starts = {"run": start, "python": fork or start}
-        self._env = _encoded(env)
+        self._env = _encode(env)
         self._channel = channel
         self._memory = MemoryWatch(memory_bytes, list_pids)
 
@@ -72,19 +72,19 @@ class Commands:
         try:
             self._enter(request["cwd"])
         except OSError as error:
-            return refused(f"cd: {request['cwd']}: {error.strerror}", 1, request)
-        env = self._env | _encoded(request["env"]) if request["env"] else self._env
+            return refusal(f"cd: {request['cwd']}: {error.strerror}", 1, request)
+        env = self._env | _encode(request["env"]) if request["env"] else self._env
         arguments = [b"-c", b"--", body, commands.NAME]
         try:
             command = Command(self._starts[request["op"]], arguments, env, request, started)
             return self._watch(command, request["timeout_s"], started)
         except OSError as error:
             if error.errno == errno.E2BIG:
-                return refused("Argument list too long", 126, request)
+                return refusal("Argument list too long", 126, request)
             if error.errno in _OUT_OF_PROCESSES or error.filename != commands.BASH:
                 raise
             # In an image a policy can remove or replace bash, or keep it open for writing.
-            return refused(f"{commands.BASH}: {error.strerror}", 127, request)
+            return refusal(f"{commands.BASH}: {error.strerror}", 127, request)
 
     def _enter(self, path: str) -> None:
         """Changes this process's working folder to that of a command."""
@@ -108,7 +108,7 @@ class Commands:
 def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Operation]) -> None:
     """Replies to the owner's requests until the owner closes the channel.
 
-    ``operations`` are the further operations of this kind of sandbox, by name.
+    ``operations`` are functions for the requests that only this kind of sandbox supports, by name.
     """
     try:
         while True:
@@ -151,5 +151,5 @@ def _finish(command: Command, outcome: Outcome) -> int:
     return num_leftovers
 
 
-def _encoded(env: Mapping[str, str]) -> dict[bytes, bytes]:
+def _encode(env: Mapping[str, str]) -> dict[bytes, bytes]:
     return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}

@@ -265,7 +265,7 @@ def unshare(flags: int) -> None:
 
 
 def enter_mounts(descriptor: int) -> None:
-    """Moves this process, with root and working folder, to the root of a mount namespace."""
+    """Enters a mount namespace; its root becomes this process's root and working folder."""
     call("setns", descriptor, NEW_MOUNT)
 
 

@@ -113,9 +113,9 @@ def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes
     data = bytearray()
     while len(data) < size:
         if deadline is not None:
-            if (left_s := deadline - time.monotonic()) <= 0:
+            if (remaining_s := deadline - time.monotonic()) <= 0:
                 raise TimeoutError("no reply in time")
-            channel.settimeout(left_s)
+            channel.settimeout(remaining_s)
         chunk = channel.recv(min(size - len(data), _CHUNK_BYTES))
         if not chunk:
             raise EOFError("the channel was closed")

@@ -31,7 +31,7 @@ for i in range(len(BITS)):
 for i, bit in enumerate(BITS):
     bit and os.pread(file, 1, i * STEP)
 """
-# Each asks whether the first page is cached; `report` prints the error of a call of the C library.
+# Each tests whether the first page is cached; `report` prints the error of a call of the C library.
 _READERS = {
     "preadv2": "os.preadv(file, [bytearray(1)], 0, os.RWF_NOWAIT)",
     "mincore": """

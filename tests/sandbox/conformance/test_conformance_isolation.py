@@ -67,7 +67,7 @@ def test_abstract_sockets_of_the_host_are_inaccessible(backend: SandboxBackend) 
 
 
 def test_commands_have_no_privileges_and_gain_none(backend: SandboxBackend) -> None:
-    # By system calls: a backend may hide all of /proc.
+    # By system calls, because a backend may hide all of /proc.
     script = (
         "import ctypes\n"
         "libc = ctypes.CDLL(None)\n"

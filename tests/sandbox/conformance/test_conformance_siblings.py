@@ -17,7 +17,7 @@ from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
 
 _NUM_CYCLES = 6
-# Becomes the owner of a sandbox with a running command.
+# A process that owns a sandbox with a running command.
 _OWNER = """
 import pickle, sys
 backend, spec, command = pickle.load(sys.stdin.buffer)
@@ -94,7 +94,7 @@ def test_a_sandbox_ends_when_its_owner_dies(backend: SandboxBackend) -> None:
         spec = SandboxSpec(mounts=(alive.mount,))
         with backend.open(spec) as sandbox:
             pipe = alive.path(sandbox)
-        # Ends by itself if nothing kills it.
+        # It ends after a minute if no signal kills it.
         command = f"trap '' TERM HUP; exec 3> {pipe}; echo >&3; sleep 60"
         owner = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", _OWNER],
