@@ -39,8 +39,8 @@ def settings() -> tuple[dict[str, str], list[Path]]:
     """Returns the host's network settings as they are now.
 
     Returns:
-        Environment variables; and paths of files to mount at the same paths: those of host names,
-        and certificates that the variables name.
+        Environment variables, and paths of files to mount at equal paths: the files of host names,
+        and the certificates that the variables name.
     """
     env = network_variables() | _pip_variables()
     certificates = dict.fromkeys(Path(env[name]) for name in _CERTIFICATES if name in env)

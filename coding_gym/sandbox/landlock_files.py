@@ -127,7 +127,7 @@ def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | N
 
 
 def _reachable(path: Path, user: User, cleanup: ExitStack) -> Path:
-    """Returns a path at which a user can read a host folder or file: ``path``, or that of a copy.
+    """Returns a path at which a user can read a host folder or file: ``path`` or a copy's path.
 
     Commands run as a user who cannot enter root's home, even if Landlock allows it.
     """
@@ -148,7 +148,7 @@ def _version(folder: Path) -> tuple[object, ...]:
 def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
     """Returns an interpreter's prefix, or a copy of it without third-party packages.
 
-    Python finds its own modules by listing their folder. Landlock cannot allow a listing of a
+    Python lists the folder of its modules to find them. Landlock cannot allow a listing of a
     folder and refuse it for subfolders, where most installations keep third-party packages.
     """
     packages = [path for name in _PACKAGES for path in prefix.glob(f"lib*/py*/{name}")]

@@ -55,9 +55,9 @@ def copy(
     skipped.
 
     Args:
-        folders: The topmost first.
+        folders: Folders to unite, the topmost first.
         target: The empty folder.
-        owner: The uid and gid of the copies; None keeps those of the originals.
+        owner: The uid and gid of the copies; None to keep the owners.
         is_included: As for `united`.
 
     Raises:

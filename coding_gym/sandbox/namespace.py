@@ -58,7 +58,7 @@ class NamespaceBackend:
         self._not_before: dict[Preload, float] = {}  # time of the next attempt
 
     def owner(self) -> tuple[int, int]:
-        """Returns the uid and gid of sandboxes, which must own the layers."""
+        """Returns the uid and gid of commands, which must own the layers."""
         return unprivileged_owner()
 
     def probe(self) -> Probe:
@@ -180,7 +180,7 @@ def outside_id(kind: str, number: int) -> int | None:
 
 
 def _mounts(spec: SandboxSpec, image: Image | None, paths: list[Path]) -> list[MountRequest]:
-    """Returns the mounts of a sandbox: interpreter, ``paths`` at equal paths, those of the spec."""
+    """Returns the mounts of a sandbox: its interpreter, the host's ``paths``, the spec's mounts."""
     mounts = []
     if spec.python is not None and not _is_always_visible(spec.python, image):
         source = replace(_source(spec.python.prefix), hides_packages=True)

@@ -27,9 +27,9 @@ atexit.register(_at_exit.close)
 
 
 def remove_folder(folder: Path) -> None:
-    """Removes a folder and everything in it, as far as possible; does nothing if it is missing.
+    """Removes a folder with its content as far as possible; does nothing if it is missing.
 
-    It also removes folders without permissions, and folders deeper than a path can be long.
+    Folders without permissions, and trees deeper than the longest path, are removed as well.
     """
     files.remove_tree(str(folder))
 
@@ -54,7 +54,7 @@ def process_folder(parent: Path, pid: int) -> Path:
     for path in parent.glob(f"{_PREFIX}*"):
         _remove_unlocked(path)
     new_folder = Path(tempfile.mkdtemp(prefix=".coding-gym-", dir=parent))
-    new_folder.chmod(0o711)  # users of sandboxes enter folders in it
+    new_folder.chmod(0o711)  # sandboxes enter subfolders as other users
     # Locked before the rename, so that no other process removes it. The descriptor stays open, also
     # in a fork that outlives this process.
     fcntl.flock(os.open(new_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX)
@@ -76,7 +76,7 @@ def _remove_unlocked(folder: Path) -> None:
 
 
 def remove_own(folder: Path, pid: int) -> None:
-    """Removes a folder if the id of this process is ``pid``; does nothing in a fork."""
+    """Removes a folder if this process has the id ``pid``, so that a fork removes nothing."""
     if os.getpid() == pid:
         remove_folder(folder)
 

@@ -123,7 +123,7 @@ class Sandbox:
 
         Raises:
             OSError: As ``open`` would: FileNotFoundError, IsADirectoryError, PermissionError; EFBIG
-                above ``max_bytes``; EINVAL for anything but a regular file.
+                above ``max_bytes``; EINVAL if it is neither a file nor a folder.
             SandboxError: The sandbox is closed or died.
             InvalidArgumentError: ``path`` is not a valid path, or ``max_bytes`` is below 0.
         """
@@ -146,7 +146,7 @@ class Sandbox:
         """Returns the files that differ from the layers, in workspace, home, /tmp and /dev/shm.
 
         With an image, the changes of the whole root are included. Time and memory grow with the
-        size of the changes; for ``landlock``, which copies the workspace, with that of all files.
+        size of the changes, or for ``landlock``, which copies the workspace, of all files.
 
         Raises:
             InvalidArgumentError: The backend has no snapshots.
@@ -208,7 +208,7 @@ class Probe:
     """The result of a test of a backend on this machine.
 
     Attributes:
-        available: Whether a sandbox could be opened, a command run, and everything cleaned up.
+        available: Whether a sandbox was opened, ran a command and was closed without failures.
         detail: One line about the attempt and its result.
         remedy: The command or option that makes the backend work; "" if it works.
         missing: Promises that the backend does not keep on this machine.
@@ -237,7 +237,7 @@ class SandboxBackend(Protocol):
         ...
 
     def image_id(self, image: str) -> str:
-        """Returns the digest of the content of an image, which is named as in `SandboxSpec.image`.
+        """Returns the digest of the content of an image, named as in `SandboxSpec.image`.
 
         Raises:
             InvalidArgumentError: There is no such image, or the backend runs no images.
@@ -256,7 +256,7 @@ class SandboxBackend(Protocol):
             InvalidArgumentError: A layer, mount or image does not exist; a target, environment
                 variable or image is invalid; the backend does not support an option; the snapshot
                 is of another backend or spec.
-            SandboxUnavailableError: This machine cannot run it; the message has the remedy.
+            SandboxUnavailableError: The machine cannot run sandboxes; the message has the remedy.
             SandboxError: The set-up failed for a transient reason.
         """
         ...

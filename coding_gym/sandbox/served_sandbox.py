@@ -199,7 +199,7 @@ class Channel:
                 pass
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)
-        # This ends the other call. It must return before another file gets the descriptor's number.
+        # This ends a call of another thread, which must return before the descriptor is reused.
         is_locked = is_locked or self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
         if is_locked:
             self._lock.release()

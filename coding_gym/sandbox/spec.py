@@ -160,7 +160,7 @@ def environment(
     """Returns the variables of a sandbox's commands.
 
     Args:
-        spec: Its ``path`` and ``env`` take precedence.
+        spec: The spec, whose ``path`` and ``env`` take precedence.
         first: Folders of ``PATH`` between ``spec.path`` and the system's folders.
         image_env: Variables of the image, which override the fixed ones; its ``PATH`` replaces the
             system's folders.

@@ -25,7 +25,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686"
 ARCHITECTURE = _ARCHITECTURES.get(platform.machine(), platform.machine())
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _NAME = re.compile(r"\w[\w.:@/-]*")
-_MAX_ETC_BYTES = 4 << 20  # of a file such as /etc/passwd
+_MAX_ETC_BYTES = 4 << 20  # size limit of a file such as /etc/passwd
 # The largest uid: the next one, (uid_t) -1, means "no change".
 _MAX_ID = (1 << 32) - 2
 # Errors of reading a document with values of wrong types.

@@ -79,8 +79,8 @@ def build_sandbox(
 ) -> Iterator[Sandbox]:
     """Yields a sandbox whose commands write to host folders.
 
-    The content is untrusted: it is final once the sandbox is closed, but symbolic links in it may
-    point outside.
+    The content does not change after the sandbox is closed, but is not trusted: its symbolic links
+    may lead to host files.
 
     Args:
         backend: Opens the sandbox.
@@ -127,8 +127,7 @@ def unpack_image(image: str, backend: SandboxBackend) -> Image:
 
     Args:
         image: As for `find_image`.
-        backend: Opens the sandboxes in which layers are unpacked, without an image; its owner owns
-            all files of the image.
+        backend: Opens the sandboxes that unpack layers; its owner owns all files of the image.
 
     Raises:
         InvalidArgumentError: There is no such image, or the image is malformed, hostile, or for

@@ -1,7 +1,7 @@
 """Mounts all that one sandbox can see, in a new mount namespace.
 
-`build_root` makes a root of the host's files, `image_root` makes that of an image. ``mount_names``
-are the names below `MOUNTED` at which the sources of the request are mounted.
+`build_root` makes a root of host folders, `image_root` makes a root of an image. ``mount_names``
+has the names below `MOUNTED` at which the sources of a request are mounted.
 """
 
 import contextlib
@@ -186,7 +186,7 @@ class Times:
                 self._times[path] = os.lstat(path).st_mtime if exists else DATE_S
 
     def restore(self) -> None:
-        """Sets the times of the folders that are on the root's own file system."""
+        """Sets the stored times of the folders that are on the root's file system."""
         device = os.stat("/").st_dev
         for path, mtime in self._times.items():
             info = os.lstat(path)

@@ -45,7 +45,7 @@ def serve(control: socket.socket, owner: int, open_sandbox: Callable[[Any], int]
         open_sandbox: Starts the first process of the sandbox that a request describes; returns the
             owner's end of its channel.
     """
-    # The kernel limits descriptors in transit per uid: this limit must exceed that of sandboxes.
+    # The kernel limits descriptors in transit per uid: it must be above the sandboxes' limit.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     poller = select.poll()

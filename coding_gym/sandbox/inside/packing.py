@@ -1,7 +1,7 @@
 """Writes the snapshot of a sandbox, a stream of its changed files, and restores such a stream.
 
 Each entry is a line, the JSON list of an `Entry`, and for a regular file its data follow. A tar
-could hold the same, but Python's tarfile takes twice the time of the system calls.
+would be slower: Python's tarfile takes twice the time of the system calls.
 
 No process of the sandbox runs during a snapshot, so files do not change. Sockets are skipped, and
 so are extended attributes, except that of opaque folders, which hide a folder of a lower layer. A
@@ -24,7 +24,7 @@ from coding_gym.sandbox.inside.syscalls import SetupError, step
 # A snapshot must not change files, not even their access times.
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
 _OPAQUE = "user.overlay.opaque"
-_STAT_BLOCK_BYTES = 512  # the unit of `st_blocks`, whatever the file system
+_STAT_BLOCK_BYTES = 512  # the unit of `st_blocks` on all file systems
 _CHUNK_BYTES = 1 << 20
 _FOLDER, _FILE, _SYMLINK, _HARD_LINK, _FIFO = "folder", "file", "symlink", "link", "fifo"
 _WHITEOUT = "removal"  # a device 0, 0: hides an entry of a lower layer

@@ -149,7 +149,7 @@ def _drop_init_rights() -> None:
     os.setsid()
     sc.call("close_range", 3, 0x7FFFFFFF, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # through Python, which keeps its own record
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # also updates Python's table of handlers
     sc.set_capabilities(0, 0)
     # Last, because other processes of the sandbox can then access the memory of this process.
     sc.prctl(sc.PR_SET_DUMPABLE, 1)

@@ -44,7 +44,7 @@ def descendants() -> frozenset[int]:
 
 
 def end_all() -> dict[int, int]:
-    """Kills all other processes of the sandbox; returns the statuses of the reaped ones by pid.
+    """Kills all other processes of the sandbox; returns the statuses of the children by pid.
 
     This process is the first of its pid namespace, or the sandbox has a separate uid. So a signal
     to pid -1 reaches exactly the other processes of the sandbox, including new forks.

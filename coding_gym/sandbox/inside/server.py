@@ -2,7 +2,7 @@
 
 The first process leaves the host's namespaces, and ends when the owner ends. Its child, the server,
 opens sandboxes on request. The server is pid 1 of the new pid namespace, so all sandboxes end with
-it, whatever their state.
+the server.
 """
 
 import gc

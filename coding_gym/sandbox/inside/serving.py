@@ -36,7 +36,7 @@ class Commands:
         memory_bytes: Limit on the memory of all processes together.
         channel: The channel to the owner; this process ends when the channel closes.
         start: Starts bash.
-        fork: Starts a Python run without bash; None if bash starts Python.
+        fork: Starts Python without bash; None if bash starts Python.
         list_pids: Returns the ids of all processes of the sandbox, except this process.
         open_file: Opens files for the owner.
 
@@ -87,7 +87,7 @@ class Commands:
             return refusal(f"{commands.BASH}: {error.strerror}", 127, request)
 
     def _enter(self, path: str) -> None:
-        """Changes this process's working folder to that of a command."""
+        """Changes this process's working folder to ``path``."""
         folder = self.open_file(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0)
         try:
             os.fchdir(folder)
