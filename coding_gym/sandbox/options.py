@@ -42,14 +42,14 @@ class SandboxOptions:
 
     @classmethod
     def parse(cls, value: Any) -> Self:
-        """Returns the options of an argument ``sandbox``.
+        """Returns the options that an argument ``sandbox`` describes.
 
         Args:
             value: A backend's name, or a JSON-native mapping with any of ``name``, ``shell``,
                 ``image`` and ``limits``, which maps fields of `SandboxLimits` to numbers.
 
         Raises:
-            InvalidArgumentError, UnknownNameError: As the constructor; or the type is wrong.
+            InvalidArgumentError, UnknownNameError: As the constructor, or ``value`` has another type.
         """
         if isinstance(value, str):
             value = {"name": value}

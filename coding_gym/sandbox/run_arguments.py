@@ -149,7 +149,7 @@ def check_path(path: str) -> None:
 
 
 def check_data(data: bytes) -> None:
-    """Raises InvalidArgumentError for data that is too long for one call."""
+    """Raises InvalidArgumentError for data that are too long for one call."""
     if len(data) > _MAX_DATA_BYTES:
         raise InvalidArgumentError(
             f"data of one call must be at most {_MAX_DATA_BYTES} bytes, got {len(data)}"

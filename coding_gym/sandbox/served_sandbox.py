@@ -356,7 +356,7 @@ class ServedSandbox(Sandbox):
 
     def close(self) -> None:
         """Ends all processes and deletes all files of the sandbox; idempotent."""
-        # Set first: a restore in another thread checks it after it has replaced the channel.
+        # Set first, because a restore in another thread reads it after the change of the channel.
         self._is_closed = True
         self._channel.close()
 

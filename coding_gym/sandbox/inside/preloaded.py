@@ -71,7 +71,7 @@ def _mount(mounts: Iterable[MountRequest], mounted: MountedFolders) -> None:
 
 
 class Forked(BaseException):
-    """Ends the code of the first process in a fork; `__main__` catches it and calls `run`.
+    """Raised in a fork to leave the code of its parent; `__main__` catches it and calls `run`.
 
     Attributes:
         env: The variables of the run.
