@@ -26,7 +26,7 @@ kind += "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
 print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", sys.prefix),
                   "%d.%d.%d" % sys.version_info[:3], existing[0], kind]))
 """
-# The packages of tasks work only in CPython with a GIL, not in PyPy or free-threaded builds.
+# Packages of tasks work only in CPython with a GIL, not in PyPy or free-threaded builds.
 _SUPPORTED = "cpython"
 _FAILURES = (OSError, subprocess.SubprocessError, ValueError)  # of a binary that does not run
 _VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?")

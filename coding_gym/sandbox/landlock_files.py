@@ -70,9 +70,8 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Lan
         source = mount.source.resolve()
         if mount.writable and not _parents_are_traversable(source, user):
             raise InvalidArgumentError(
-                f"commands of the 'landlock' sandbox cannot access {source}, a writable mount: "
-                "the sandbox's user has no permission to enter one of its parent folders; use a "
-                "folder whose parents every user can enter"
+                "a writable mount of the 'landlock' sandbox must have parent folders that every "
+                f"user can enter, got {source}; use another folder"
             )
         host_paths[mount.target] = source if mount.writable else _reachable(source, user, cleanup)
     if spec.python is not None:
@@ -80,8 +79,7 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Lan
         host_paths[str(spec.python.prefix)] = prefix
         site = host_paths.get(str(spec.python.site_packages))
         _make_python(folder / "python", spec.python, prefix, site)
-    # Host paths map to themselves; otherwise a host path below /tmp would be translated as a path
-    # in the sandbox's /tmp.
+    # Without these, a host path below /tmp would be translated as one of the sandbox's /tmp.
     identity = {str(path): str(path) for path in (folder, *host_paths.values())}
     return LandlockFiles(
         path=folder,

@@ -49,7 +49,7 @@ class SandboxOptions:
                 ``image`` and ``limits``, which maps fields of `SandboxLimits` to numbers.
 
         Raises:
-            InvalidArgumentError, UnknownNameError: As the constructor, or ``value`` has another type.
+            InvalidArgumentError, UnknownNameError: As the constructor, or the type is invalid.
         """
         if isinstance(value, str):
             value = {"name": value}

@@ -138,8 +138,7 @@ class Channel:
             file: File whose descriptor is passed with the message.
 
         Raises:
-            SetupError: The reply is an error. The sandbox is then dead, unless the error concerns
-                only the request.
+            SetupError: The reply is an error; the sandbox is dead unless its kind is ``request``.
             SandboxError: The first process ended, or its reply is late or malformed.
         """
         with self._in_use():

@@ -119,19 +119,9 @@ def run(forked: Forked, base: list[str]) -> None:
     if _is_shadowed({os.getcwd(), *path} - {forked.folder}, module_names):
         command = [_PYTHON, "-I", "-S", "-c", source]
         os.execve(_PYTHON, command, os.environ)  # noqa: S606 - no shell is wanted
-    for name in [name for name in sys.modules if name.split(".")[0] == "coding_gym"]:
-        del sys.modules[name]
-    sys.argv[:], sys.path[:], sys.executable = ["-c"], base, _PYTHON
-    sys.orig_argv[:] = [_PYTHON, "-I", "-S", "-c", source]
-    main = type(sys)("__main__")
-    vars(main)["__builtins__"] = sys.modules["builtins"]
-    sys.modules["__main__"] = main
-    gc.enable()
-    # Tracebacks show source lines where Python shows them for `-c`.
-    lines = source.splitlines(True) if sys.version_info >= (3, 13) else []
-    linecache.cache["<string>"] = (len(source), None, lines, "<string>")
+    variables = _reset_interpreter(source, base)
     try:
-        exec(compile(source, "<string>", "exec"), vars(main))  # noqa: S102 - a command
+        exec(compile(source, "<string>", "exec"), variables)  # noqa: S102 - a command
     except SystemExit as error:
         if error.code is None or isinstance(error.code, int):
             raise
@@ -142,6 +132,21 @@ def run(forked: Forked, base: list[str]) -> None:
         error.__traceback__ = trace  # without the frame of this program
         sys.excepthook(type(error), error, trace)
         sys.exit(1)
+
+
+def _reset_interpreter(source: str, base: list[str]) -> dict[str, object]:
+    """Makes the state of a new interpreter that runs ``source``; returns its global variables."""
+    for name in [name for name in sys.modules if name.split(".")[0] == "coding_gym"]:
+        del sys.modules[name]
+    sys.argv[:], sys.path[:], sys.executable = ["-c"], base, _PYTHON
+    sys.orig_argv[:] = [_PYTHON, "-I", "-S", "-c", source]
+    main = sys.modules["__main__"] = type(sys)("__main__")
+    vars(main)["__builtins__"] = sys.modules["builtins"]
+    gc.enable()
+    # Tracebacks show source lines where Python shows them for `-c`.
+    lines = source.splitlines(True) if sys.version_info >= (3, 13) else []
+    linecache.cache["<string>"] = (len(source), None, lines, "<string>")
+    return vars(main)
 
 
 def _drop_init_rights() -> None:
