@@ -1,4 +1,4 @@
-"""Python installations on this machine, and their versions."""
+"""Finds Python installations on this machine."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.host.toolchains import home_folder
 
 _TIMEOUT_S = 30.0
-# Runs under every Python from 2.7 on. In Debian's own Python `purelib` may not exist yet, so the
-# first folder of packages that exists is taken.
+# Runs under every Python from 2.7 on. In Debian's Python `purelib` may not exist yet, so it prints
+# the first existing folder of packages.
 _QUESTION = """
 import json, os, site, sys, sysconfig
 folders = [sysconfig.get_path("purelib")] + site.getsitepackages()
@@ -26,9 +26,9 @@ kind += "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
 print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", sys.prefix),
                   "%d.%d.%d" % sys.version_info[:3], existing[0], kind]))
 """
-# The packages work only in this kind, not in PyPy or free-threaded builds.
+# Packages of tasks work only in CPython with a GIL, not in PyPy or free-threaded builds.
 _SUPPORTED = "cpython"
-_FAILURES = (OSError, subprocess.SubprocessError, ValueError)  # if a binary does not run
+_FAILURES = (OSError, subprocess.SubprocessError, ValueError)  # of a binary that does not run
 _VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?")
 
 
@@ -39,7 +39,7 @@ class Interpreter:
     Attributes:
         executable: The real path of its ``python3.X`` binary.
         prefix: Its ``sys.base_prefix``; ``/usr`` for a system Python.
-        version: ``"3.11.7"``.
+        version: Its version, such as ``"3.11.7"``.
         site_packages: The folder into which its pip installs (``sysconfig`` path ``purelib``).
     """
 
@@ -54,14 +54,14 @@ def default_interpreter() -> Interpreter:
     """Returns the installation that runs this process; for a virtual environment, its base.
 
     Raises:
-        SandboxUnavailableError: It cannot be started again, for example in a frozen program.
+        SandboxUnavailableError: The installation cannot be started, as in a frozen program.
     """
     executable = Path(getattr(sys, "_base_executable", None) or sys.executable or "python3")
     try:
         interpreter, _ = _describe(executable.resolve())
     except _FAILURES as error:
         raise SandboxUnavailableError(
-            f"cannot run {executable}, which runs this process: {error}",
+            f"cannot start {executable}, the interpreter of this process: {error}",
             "run coding_gym with an installed Python",
         ) from error
     return interpreter
@@ -75,25 +75,25 @@ def find_interpreter(version: str) -> Interpreter:
     the system and PATH are searched, in this order.
 
     Raises:
-        InvalidArgumentError: ``version`` is not a version.
-        SandboxUnavailableError: No such Python; the message has the folders and install commands.
+        InvalidArgumentError: ``version`` does not have one of these two forms.
+        SandboxUnavailableError: There is no such Python; the message has the folders and remedies.
     """
     match = _VERSION.fullmatch(version)
     if match is None:
-        raise InvalidArgumentError(f"a Python version looks like 3.9 or 3.9.18, got {version!r}")
+        raise InvalidArgumentError(f"a Python version must be like 3.9 or 3.9.18, got {version!r}")
     minor, folders = match[1], _search_folders()
     for interpreter in (default_interpreter(), *_installed(f"python{minor}", folders)):
         if f"{interpreter.version}.".startswith(f"{version}."):
             return interpreter
     raise SandboxUnavailableError(
-        f"no Python {version} on this machine, in {', '.join(map(str, folders))}",
-        f"install it, for example with `uv python install {version}`, `pyenv install {version}`, "
-        f"or where the system has it `apt-get install python{minor} python{minor}-venv`",
+        f"there is no Python {version} in {', '.join(map(str, folders))}",
+        f"install it, for example with `uv python install {version}`, `pyenv install {version}` "
+        f"or, if the system has it, `apt-get install python{minor} python{minor}-venv`",
     )
 
 
 def _search_folders() -> list[Path]:
-    """Returns the folders that are searched, in order."""
+    """Returns the folders of pyenv, uv, the system and PATH, in the order of the search."""
     variables, home = os.environ, home_folder()
     pyenv = Path(variables.get("PYENV_ROOT") or home / ".pyenv")
     data = Path(variables.get("XDG_DATA_HOME") or home / ".local" / "share")
@@ -104,12 +104,12 @@ def _search_folders() -> list[Path]:
 
 
 def _installed(name: str, folders: list[Path]) -> Iterator[Interpreter]:
-    """Yields the CPython installations with the GIL whose binary has a name such as python3.9."""
+    """Yields the CPython installations with a GIL that have a binary of this name."""
     for folder in folders:
-        if not os.access(folder, os.R_OK | os.X_OK):  # missing, or of another user
+        if not os.access(folder, os.R_OK | os.X_OK):  # missing, or private to another user
             continue
         for path in sorted({*folder.glob(f"*/bin/{name}"), *folder.glob(name)}, reverse=True):
-            # A pyenv shim is a script that runs another Python, or none.
+            # A pyenv shim is not an interpreter, but a script that may run one.
             if path.parent.name != "shims":
                 with suppress(*_FAILURES):
                     interpreter, kind = _describe(path.resolve())

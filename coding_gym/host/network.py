@@ -1,4 +1,4 @@
-"""Network settings of this machine: name servers, proxies, certificates, sources of packages.
+"""Finds network settings of this machine: name servers, proxies, certificates, package indexes.
 
 Only the sandboxes that build environments have the host's network and these settings. They run
 commands of the task's author, not of a policy.
@@ -39,8 +39,8 @@ def settings() -> tuple[dict[str, str], list[Path]]:
     """Returns the host's network settings as they are now.
 
     Returns:
-        Environment variables; and files about names of machines and certificates that the variables
-        name, to be mounted at the same paths.
+        Environment variables, and paths of files to mount at equal paths: the files of host names,
+        and the certificates that the variables name.
     """
     env = network_variables() | _pip_variables()
     certificates = dict.fromkeys(Path(env[name]) for name in _CERTIFICATES if name in env)
@@ -57,19 +57,19 @@ def settings() -> tuple[dict[str, str], list[Path]]:
 
 
 def _pip_variables() -> dict[str, str]:
-    """Returns pip's options about sources of packages, as the variables that pip reads."""
+    """Returns pip's options for the sources of packages, as environment variables for pip."""
     config, home = configparser.RawConfigParser(), home_folder()
     user = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     folders = (Path("/etc/xdg/pip"), Path("/etc"), home / ".pip", user / "pip", Path(sys.prefix))
     files = [folder / "pip.conf" for folder in folders]
-    named = os.environ.get("PIP_CONFIG_FILE", "")
-    for file in () if named == os.devnull else (*files, Path(named)):
-        with suppress(configparser.Error, UnicodeDecodeError):  # pip itself reports it
+    user_file = os.environ.get("PIP_CONFIG_FILE", "")
+    for file in () if user_file == os.devnull else (*files, Path(user_file)):
+        with suppress(configparser.Error, UnicodeDecodeError):  # pip itself reports the error
             config.read(file, encoding="utf-8")
     variables = {}
     for option in _PIP_OPTIONS:
         name = f"PIP_{option.upper().replace('-', '_')}"
-        texts = [config.get(section, option, fallback="") for section in ("install", "global")]
-        if value := next(filter(None, (os.environ.get(name), *texts)), ""):
+        values = [config.get(section, option, fallback="") for section in ("install", "global")]
+        if value := next(filter(None, (os.environ.get(name), *values)), ""):
             variables[name] = " ".join(value.split())
     return variables

@@ -1,4 +1,4 @@
-"""Compilers and runtimes of this machine, other than Python's, and their mounts in a sandbox."""
+"""Finds compilers and runtimes on this machine, and their mounts in a sandbox; not Python's."""
 
 import shutil
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from pathlib import Path
 
 # ``PATH`` of a sandbox without an image; all these folders are visible in it.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# The programs that tasks of a language need, and Debian's packages that have them.
+# By language: the programs that its tasks need, and the Debian packages to install.
 _LANGUAGES = {
     "c": (("cc", "make"), "build-essential"),
     "go": (("go",), "golang-go"),
@@ -24,9 +24,9 @@ class Toolchain:
 
     Attributes:
         folders: Host folders by the path at which a sandbox mounts them.
-        path: Folders to put in front of ``PATH``.
-        missing: Why the language cannot be used here, and the command that installs it; "" if the
-            language is available.
+        path: Folders for the start of ``PATH``.
+        missing: The program that this machine lacks, and the command that installs it; "" if all
+            programs are available.
     """
 
     folders: Mapping[str, Path] = field(default_factory=dict)
@@ -53,14 +53,14 @@ def find_toolchain(language: str) -> Toolchain:
         path = _real_path(program)
         if path is None or path.parent.name != "bin" or is_private(path.parent.parent):
             return Toolchain(
-                missing=f"{language} needs {program!r}, which this machine does not have in /usr "
-                "or PATH (private home folders are not used); "
+                missing=f"{language} needs {program!r}, and there is none in /usr or PATH "
+                "(private home folders are not used); "
                 f"install it, for example with `apt-get install {packages}`"
             )
         if path.parent.parent not in folders:
             folders.append(path.parent.parent)
-    mounted = {f"/opt/{language}{number or ''}": folder for number, folder in enumerate(folders)}
-    return Toolchain(folders=mounted, path=tuple(f"{target}/bin" for target in mounted))
+    mounts = {f"/opt/{language}{number or ''}": folder for number, folder in enumerate(folders)}
+    return Toolchain(folders=mounts, path=tuple(f"{target}/bin" for target in mounts))
 
 
 def home_folder() -> Path:
@@ -71,13 +71,13 @@ def home_folder() -> Path:
 
 
 def is_private(folder: Path) -> bool:
-    """Whether a folder holds private files of the user, so that no sandbox may mount it."""
+    """Whether a folder has private files of the user, so that no sandbox may mount it."""
     home = home_folder().resolve()
     return home.is_relative_to(folder) or folder in {home / ".local", home / ".cargo"}
 
 
 def _real_path(program: str, search_path: str | None = None) -> Path | None:
     """Returns the real path of a program; None for rustup's proxies, which need its toolchains."""
-    found = shutil.which(program, path=search_path)
-    path = Path(found or "").resolve()
-    return path if found and path.name != "rustup" else None
+    name = shutil.which(program, path=search_path)
+    path = Path(name or "").resolve()
+    return path if name and path.name != "rustup" else None

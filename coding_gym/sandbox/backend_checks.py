@@ -1,4 +1,4 @@
-"""Code of all backends: the probe, checks of specs and snapshots, decoding of output."""
+"""Functions that all backends use: probes, checks of specs and snapshots, decoding of output."""
 
 import os
 from collections.abc import Callable, Collection, Iterable
@@ -16,7 +16,7 @@ RUN_AGAIN = "run it again; if it keeps failing, report it with this message"
 
 
 def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None:
-    """Opens a temporary sandbox, runs a command in it, closes it; returns the failure, if any."""
+    """Runs a command in a temporary sandbox; returns the failed probe, or None on success."""
     try:
         with open_sandbox(SandboxSpec()) as sandbox:
             result = sandbox.run("echo works", timeout_s=_TIMEOUT_S)
@@ -36,26 +36,26 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> No
     Args:
         spec: The spec.
         backend: Name of the backend.
-        lacks: The optional fields of the spec that the backend cannot use.
+        lacks: Names of the optional fields that the backend does not support.
 
     Raises:
         InvalidArgumentError: A layer, interpreter or mount does not exist, a target or port
             is invalid, the interpreter's folder is private, a variable cannot be passed to a
-            process, or the backend cannot use a field.
+            process, or the backend does not support a field.
     """
     check_env(spec.env)
     check_env({"PATH": ":".join(spec.path)})
     if unsupported := [name for name in lacks if getattr(spec, name)]:
         raise InvalidArgumentError(
-            f"the {backend!r} sandbox cannot use {', '.join(unsupported)}; use 'namespace' "
-            "(workspace_alias needs an image)"
+            f"the {backend!r} sandbox does not support {', '.join(unsupported)}; use 'namespace' "
+            "(workspace_alias also needs an image)"
         )
     _check_targets([*(mount.target for mount in spec.mounts), spec.workspace_alias or WORKDIR])
     _check_sources(spec)
     if invalid := [port for port in spec.forwards if port not in _PORTS]:
-        raise InvalidArgumentError(f"ports of forwards must be 1024 to 65535, got {invalid[0]}")
+        raise InvalidArgumentError(f"a port of forwards must be 1024 to 65535, got {invalid[0]}")
     if spec.forwards and spec.network:
-        raise InvalidArgumentError("forwards need network=False, got network=True; set one of them")
+        raise InvalidArgumentError("forwards need network=False, got True; set only one of the two")
 
 
 def _check_targets(targets: Iterable[str]) -> None:
@@ -73,25 +73,25 @@ def _check_sources(spec: SandboxSpec) -> None:
     for folder in (*spec.layers, *([spec.python.prefix] if spec.python else ())):
         if not os.path.isdir(folder):  # noqa: PTH112 - false for every path that cannot be read
             raise InvalidArgumentError(
-                f"the sandbox's layer or interpreter {folder} is not a folder that can be read"
+                f"a layer or interpreter of a sandbox must be a readable folder, got {folder}"
             )
     prefix = spec.python.prefix.resolve() if spec.python else Path("/usr")
     if not prefix.is_relative_to("/usr") and is_private(prefix):
         raise InvalidArgumentError(
-            f"the interpreter's folder {prefix} holds private files of the user; use a Python that "
-            "is installed in a folder of its own, for example by `uv python install`"
+            f"the interpreter's folder must hold no private files of the user, got {prefix}; use a "
+            "Python in a separate folder, for example from `uv python install`"
         )
     for mount in spec.mounts:
         if not os.path.exists(mount.source):  # noqa: PTH110 - as above
-            raise InvalidArgumentError(f"the mount {mount.source} does not exist")
+            raise InvalidArgumentError(f"the source of a mount must exist, got {mount.source}")
 
 
 def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> None:
     """Raises InvalidArgumentError if a snapshot is of another backend or spec."""
     if (snapshot.backend, snapshot.spec) != (backend, spec):
         raise InvalidArgumentError(
-            f"the snapshot is of a {snapshot.backend!r} sandbox, or of one with another spec; open "
-            "one with its backend and spec"
+            f"the snapshot must be of a {backend!r} sandbox with an equal spec, got one of a "
+            f"{snapshot.backend!r} sandbox; open a sandbox with its backend and spec"
         )
 
 

@@ -1,8 +1,8 @@
 """The ``docker`` backend: sandboxes in containers of a Docker daemon, or of Podman's service.
 
 `DockerBackend.open` puts the workspace into a container of an image, whose first process,
-``loop.sh``, runs the commands. Files are read and written by commands as well: they see every
-mount, and have only the rights of the sandbox's user. There are no snapshots.
+``loop.sh``, runs the commands. Commands also read and write files for the owner, because they see
+every mount and have only the rights of the sandbox's user. There are no snapshots.
 """
 
 import contextlib
@@ -22,11 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import (
-    InvalidArgumentError,
-    SandboxUnavailableError,
-    last_line,
-)
+from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError, last_line
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.backend_checks import check_spec, failed_probe, render_output
 from coding_gym.sandbox.docker_engine import (
@@ -42,29 +38,24 @@ from coding_gym.sandbox.ownership import UNPRIVILEGED
 from coding_gym.sandbox.protocol import NO_SNAPSHOTS, Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import Run
 from coding_gym.sandbox.served_sandbox import Channel
-from coding_gym.sandbox.spec import (
-    HOME,
-    WORKDIR,
-    SandboxSpec,
-    environment,
-    mounted_packages,
-)
+from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec, environment, mounted_packages
 
 DEFAULT_IMAGE = "python:3.11"
 # The bash that runs loop.sh. No user may read this file, so the kernel hides the process's memory,
 # descriptors and environment even from commands of the same user (`would_dump`, fs/exec.c).
 _BASH = "/.coding_gym/bash"
 _LOOP = (_BASH, "-c", Path(__file__).with_name("loop.sh").read_text(encoding="utf-8"), "bash")
-_NUM_OWN_PROCESSES = 2
+_NUM_OWN_PROCESSES = 2  # process 1 and the runner of loop.sh
 _KILL, _KILLED = b"\n", b" killed\n"
 _SCRIPT_TIMEOUT_S = 120.0
 _SEND_TIMEOUT_S, _SLOWEST_BYTES_PER_S = 20.0, 2 << 20
 _TIMEOUT_EXIT_CODE, _KILLED_EXIT_CODE = 124, 128 + signal.SIGKILL
-_MAX_USER_PROCESSES = 1 << 15  # on the machine; `pids_limit` is the limit of one container
+_MAX_USER_PROCESSES = 1 << 15  # of a user on the machine; `pids_limit` limits one container
 _IN_MEMORY_BYTES, _READ_BYTES, _CHUNK_BYTES, _MESSAGE_BYTES = 32 << 20, 1 << 18, 1 << 18, 1 << 16
-# Type, three zeros, size: https://docs.docker.com/reference/api/engine/, "Stream format".
+# A frame starts with type, three zeros, size: https://docs.docker.com/reference/api/engine/,
+# "Stream format".
 _HEADER_BYTES = 8
-# For `printf %b`: variables of bash hold no NUL, and bash marks quoting with the bytes 1 and 127.
+# For `printf %b`: bash variables cannot hold a NUL, and bash marks quotes with bytes 1 and 127.
 _ESCAPES = {b"\\": b"\\\\", b"\0": b"\\0000", b"\1": b"\\0001", b"\x7f": b"\\0177"}
 
 _CHECKED_PATH = """LC_ALL=C; path={path}
@@ -89,8 +80,8 @@ class DockerBackend:
     that shares this process's files.
 
     Args:
-        image: The image of specs that name none; it needs bash, and for all but the simplest
-            commands the usual command-line programs.
+        image: The image for specs without an image; it needs bash and the command-line programs
+            that commands use.
         host: The daemon, such as ``unix:///run/docker.sock``; "" for the value of ``DOCKER_HOST``.
     """
 
@@ -101,15 +92,15 @@ class DockerBackend:
         self._host = host
 
     def owner(self) -> tuple[int, int]:
-        """Returns the uid and gid of commands in images whose user is root."""
-        if os.geteuid() == 0:  # as in `namespace`
+        """Returns the uid and gid of commands if the image's user is root."""
+        if os.geteuid() == 0:  # as `namespace` does
             return UNPRIVILEGED, UNPRIVILEGED
         return os.geteuid(), os.getegid()
 
     def probe(self) -> Probe:
         """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
-        if (failed := failed_probe(self.open)) is not None:
-            return failed
+        if (failure := failed_probe(self.open)) is not None:
+            return failure
         engine = connect(self._host)
         detail = (
             f"ran a command in a container of {self._image} (Docker "
@@ -163,10 +154,10 @@ def _files(image: Image, spec: SandboxSpec) -> Iterator[Any]:
                 }.items():
                     content = image.etc[name].rstrip() + b"\n" + line.encode()
                     _add(tar, f"/etc/{name}", 0o644, content)
-                # So that commands can use the image's tools and the mounts below this folder.
+                # Commands must be able to use the image's tools and the mounts below this folder.
                 _add(tar, "/root", 0o755)
             alias = posixpath.normpath(spec.workspace_alias or "/")
-            # The alias cannot replace the workspace or the parent of home.
+            # The alias must not replace the workspace or the parent of home.
             if alias not in {"/", WORKDIR, posixpath.dirname(HOME)}:
                 _add(tar, alias, 0o777, link=WORKDIR)
             layer_union.add_to(tar, spec.layers, owner)
@@ -185,7 +176,7 @@ def _add(
     owner: tuple[int, int] = (0, 0),
     link: str = "",
 ) -> None:
-    """Adds a file; without data a folder, or a symbolic link."""
+    """Adds a file to a tar; without ``data``, a symbolic link to ``link``, or a folder."""
     entry = tarfile.TarInfo(posixpath.normpath(path).strip("/"))
     entry.mode, entry.linkname = mode, link
     entry.uid, entry.gid = owner
@@ -198,7 +189,7 @@ def _add(
 def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str, Any]:
     """Returns the keyword arguments of docker-py's ``create_container``, except the image."""
     limits = spec.limits
-    # Without `nproc` Podman asks for 2**20, which fails where its root may not raise limits.
+    # Without `nproc` Podman requests 2**20, which fails if its root may not raise limits.
     ulimits = {"core": 0, "fsize": limits.file_bytes, "nofile": limits.num_open_files}
     ulimits["nproc"] = _MAX_USER_PROCESSES
     host_config: dict[str, Any] = {
@@ -215,9 +206,9 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
         "log_config": {"Type": "none"},
         "auto_remove": True,
         "mounts": [
-            {"Type": "bind", "Source": str(m.source.resolve()), "Target": m.target}
-            | {"ReadOnly": not m.writable}
-            for m in spec.mounts
+            {"Type": "bind", "Source": str(mount.source.resolve()), "Target": mount.target}
+            | {"ReadOnly": not mount.writable}
+            for mount in spec.mounts
         ],
     }
     variables = environment(spec, image_env=image.env, user=image.user.name)
@@ -230,13 +221,13 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
         "hostname": "sandbox",
         "working_dir": "/",
         "stdin_open": True,
-        "healthcheck": {"test": ["NONE"]},  # an image's health check would run beside the commands
+        "healthcheck": {"test": ["NONE"]},  # an image's health check would run during commands
         "host_config": engine.api.create_host_config(**host_config),
     }
 
 
 class _Container(Channel):
-    """A container: its first process, ``loop.sh``, runs the commands.
+    """The channel to a container, whose first process, ``loop.sh``, runs the commands.
 
     Args:
         engine: The daemon.
@@ -257,14 +248,14 @@ class _Container(Channel):
             stream = cleanup.enter_context(engine.attach(self._id))
             engine.api.start(self._id)
             cleanup.pop_all()
-        # Closing needs no call of the daemon: at the end of its input the first process ends, and
-        # with it the container.
+        # Closing needs no request to the daemon: the first process, and with it the container, ends
+        # at the end of its input.
         super().__init__(stream, cleanup)
         self._frames, self._payload = bytearray(), b""
         self._num_out_of_memory = 0
 
     def run(self, run: Run, output: BoundedOutput) -> ExecResult:
-        """Runs a command; its output goes to ``output``, not into the result.
+        """Runs a command; collects its output in ``output``, not in the result.
 
         Raises:
             SandboxError: The container ended, or its reply is late or malformed.
@@ -274,14 +265,15 @@ class _Container(Channel):
             started = time.monotonic()
             self._send(_request(nonce, run))
             try:
-                numbers = self._read_answer(nonce, output, started + run.timeout_s)
+                counts = self._read_reply(nonce, output, started + run.timeout_s)
             except TimeoutError:
                 timed_out = True
                 self._send(_KILL)
                 deadline = time.monotonic() + _SEND_TIMEOUT_S
-                numbers = self._read_answer(nonce, output, deadline, end=_KILLED)
-        exit_code, num_leftovers, num_out_of_memory = numbers
-        before, self._num_out_of_memory = self._num_out_of_memory, num_out_of_memory
+                counts = self._read_reply(nonce, output, deadline, end=_KILLED)
+        exit_code, num_leftovers, num_out_of_memory = counts
+        is_out_of_memory = num_out_of_memory > self._num_out_of_memory
+        self._num_out_of_memory = num_out_of_memory
         was_killed = exit_code == _KILLED_EXIT_CODE and not timed_out
         return ExecResult(
             exit_code=_TIMEOUT_EXIT_CODE if timed_out else exit_code,
@@ -290,38 +282,38 @@ class _Container(Channel):
             duration_s=time.monotonic() - started,
             num_leftovers=num_leftovers,
             # The kernel killed the shell, or a process for which it waited.
-            out_of_memory=num_out_of_memory > before and was_killed,
+            out_of_memory=is_out_of_memory and was_killed,
         )
 
     def _send(self, data: bytes) -> None:
         self._stream.settimeout(_SEND_TIMEOUT_S + len(data) / _SLOWEST_BYTES_PER_S)
         self._stream.sendall(data)
 
-    def _read_answer(
+    def _read_reply(
         self, nonce: bytes, output: BoundedOutput, deadline: float, *, end: bytes = b"\n"
     ) -> tuple[int, int, int]:
-        """Returns exit code, number of leftover processes, number of out-of-memory kills so far.
+        """Reads a reply: exit code, number of leftover processes, number of out-of-memory kills.
 
         Raises:
-            TimeoutError: There is no reply; the next call continues where this one stopped.
+            TimeoutError: There is no reply yet; the next call continues to read.
             OSError, EOFError: The container ended.
         """
         mark = nonce + b" "
         while True:
-            before, is_last, line = self._payload.partition(mark)
+            chunk, separator, line = self._payload.partition(mark)
             # After a kill, `line` may hold two replies: the runner's, then process 1's.
-            if is_last and line.endswith(end):
-                output.add(before)
+            if separator and line.endswith(end):
+                output.add(chunk)
                 self._payload = b""
                 exit_code, num_leftovers, num_out_of_memory = map(int, line.split()[:3])
                 return exit_code, num_leftovers, num_out_of_memory
-            if not is_last:  # the payload may end with the beginning of the mark
+            if not separator:  # the payload may end with the beginning of the mark
                 output.add(self._payload[: -len(mark)])
                 self._payload = self._payload[-len(mark) :]
             self._payload += self._receive(deadline)
 
     def _receive(self, deadline: float) -> bytes:
-        """Returns the payload of the next frame; raises as `_read_answer`."""
+        """Returns the payload of the next frame; raises as `_read_reply`."""
         frames = self._frames
         while (end := _HEADER_BYTES + int.from_bytes(frames[4:8], "big")) > len(frames):
             self._stream.settimeout(max(deadline - time.monotonic(), 0.0) or 1e-6)
@@ -334,7 +326,7 @@ class _Container(Channel):
 
 
 class DockerSandbox(Sandbox):
-    """A container; the daemon removes it when it ends.
+    """A sandbox in a container, which the daemon removes when it ends.
 
     After a failure of the stream every call raises SandboxError with the same reason.
     """
@@ -344,16 +336,16 @@ class DockerSandbox(Sandbox):
         self._shell = spec.shell
 
     def close(self) -> None:
-        """Ends every process and drops every file of the sandbox; idempotent.
+        """Ends all processes and deletes all files of the sandbox; idempotent.
 
-        In a fork of the owner it does nothing: the container ends with its owner.
+        In a fork of the owner, the container keeps running.
         """
         self._container.close()
 
     def _run(self, run: Run) -> ExecResult:
-        kept = BoundedOutput(run.max_output_bytes)
-        result = self._container.run(run, kept)
-        output, truncated = render_output(*kept.parts(), kept.num_bytes)
+        collected = BoundedOutput(run.max_output_bytes)
+        result = self._container.run(run, collected)
+        output, truncated = render_output(*collected.parts(), collected.num_bytes)
         return replace(result, output=output, truncated=truncated)
 
     def _read(self, path: str, max_bytes: int) -> bytes:
@@ -361,7 +353,7 @@ class DockerSandbox(Sandbox):
         code, data = self._run_script(script, path, b"", max_bytes + _MESSAGE_BYTES)
         _raise_error(code, data, path)
         if len(data) > max_bytes:
-            raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes", path)
+            raise OSError(errno.EFBIG, f"the file is larger than {max_bytes} bytes", path)
         return data
 
     def _write(self, path: str, data: bytes) -> None:
@@ -371,35 +363,35 @@ class DockerSandbox(Sandbox):
     def _run_script(
         self, script: str, path: str, stdin: bytes, max_output_bytes: int = _MESSAGE_BYTES
     ) -> tuple[int, bytes]:
-        """Runs a script of this package on a path; returns its exit code and output.
+        """Runs a script of this module on a path; returns its exit code and output.
 
         Raises:
             SandboxError: The container ended, or the script took too long.
         """
         # Twice the limit, because the head and the tail each get half.
-        kept = BoundedOutput(2 * max_output_bytes)
-        # It runs in the root: a policy may have removed the permissions of the workspace.
-        checked = _CHECKED_PATH.format(path=shlex.quote(posixpath.join(WORKDIR, path)))
-        command = os.fsencode(checked + script)
+        collected = BoundedOutput(2 * max_output_bytes)
+        # It runs in `/`, because a policy can remove the permissions of the workspace.
+        prologue = _CHECKED_PATH.format(path=shlex.quote(posixpath.join(WORKDIR, path)))
+        command = os.fsencode(prologue + script)
         run = Run(command, "/", {}, stdin, _SCRIPT_TIMEOUT_S, max_output_bytes)
-        result = self._container.run(run, kept)
+        result = self._container.run(run, collected)
         if result.timed_out:
-            raise self._container.give_up("a request for the sandbox's files timed out")
-        return result.exit_code, b"".join(kept.parts())
+            raise self._container.give_up("the sandbox died: a file access timed out")
+        return result.exit_code, b"".join(collected.parts())
 
 
 def _request(nonce: bytes, run: Run) -> bytes:
-    """Returns the bytes that ask `loop.sh` to run a command."""
+    """Returns the request to `loop.sh` for a command."""
     starts = range(0, len(run.stdin), _CHUNK_BYTES)
-    chunks = [_escaped(run.stdin[start : start + _CHUNK_BYTES]) for start in starts]
+    chunks = [_escape(run.stdin[start : start + _CHUNK_BYTES]) for start in starts]
     folder = os.fsencode(posixpath.join(WORKDIR, run.cwd or WORKDIR))
     variables = (os.fsencode(f"{name}={value}") for name, value in run.env.items())
-    texts = [_escaped(text) for text in (folder, run.command, *variables)]
+    texts = [_escape(text) for text in (folder, run.command, *variables)]
     sizes = b" ".join(b"%d" % len(part) for part in (*chunks, *texts))
     return b"".join((b"%b %d %b\n" % (nonce, len(chunks), sizes), *chunks, *texts))
 
 
-def _escaped(data: bytes) -> bytes:
+def _escape(data: bytes) -> bytes:
     for byte, escape in _ESCAPES.items():
         data = data.replace(byte, escape)
     return data

@@ -1,4 +1,4 @@
-"""A connection to a Docker daemon or to Podman's compatible service, and its images."""
+"""Connects to a Docker daemon or to Podman's compatible service, and inspects its images."""
 
 import contextlib
 import io
@@ -18,8 +18,8 @@ from coding_gym.sandbox.protocol import Promise
 LABELS = {"coding_gym": ""}  # for `docker container prune --filter label=coding_gym`
 UNPRIVILEGED_NAME = "agent"  # runs commands if the image's user is root
 # Which system calls are refused depends on the daemon; Podman allows user namespaces.
-_NEVER = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON, Promise.SYSTEM_CALLS)
-_UNLESS = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIMIT}
+_MISSING = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON, Promise.SYSTEM_CALLS)
+_BY_SETTING = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIMIT}
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
 _START = (
     "start it with `sudo systemctl start docker`, or install it (Debian: `apt-get install "
@@ -41,7 +41,7 @@ class Engine:
         url: The daemon's address.
         api: docker-py's low-level client.
         info: The daemon's description of itself.
-        images: Images that were inspected, by id.
+        images: The images inspected so far, by id.
 
     Raises:
         SandboxUnavailableError: No daemon answers; the message has the reason and the remedy.
@@ -64,8 +64,8 @@ class Engine:
             self.info: dict[str, Any] = self.api.info()
 
     def missing(self) -> tuple[Promise, ...]:
-        """Returns the promises that its containers do not keep."""
-        return *_NEVER, *(each for key, each in _UNLESS.items() if not self.info.get(key))
+        """Returns the promises that the daemon's containers do not keep."""
+        return *_MISSING, *(name for key, name in _BY_SETTING.items() if not self.info.get(key))
 
     @contextlib.contextmanager
     def errors_as(self, action: str) -> Iterator[None]:
@@ -83,7 +83,7 @@ class Engine:
         except docker.errors.ImageNotFound as error:
             raise SandboxUnavailableError(
                 f"the Docker daemon has no image {name!r}",
-                f"run `docker pull {name}`, or name one of `docker images`; load a layout "
+                f"run `docker pull {name}`, or use an image of `docker images`; load a layout "
                 f"folder by `skopeo copy oci:FOLDER docker-archive:FILE:{name}` and `docker load`",
             ) from error
         return description
@@ -103,7 +103,7 @@ class Engine:
         """Returns a stream to and from a container's first process."""
         params = {"stdin": 1, "stdout": 1, "stream": 1}
         wrapped = self.api.attach_socket(container, params=params)
-        # The socket of docker-py stays open as long as its HTTP response exists.
+        # docker-py's socket stays open as long as its HTTP response exists.
         stream: socket.socket = getattr(wrapped, "_sock", wrapped)
         if type(stream) is not socket.socket:  # an encrypted connection
             return stream
@@ -134,7 +134,7 @@ def _connect_once(url: str) -> None:
 
 
 class Image(NamedTuple):
-    """An image of the daemon: its id and variables, and the user and files of its containers."""
+    """An image of the daemon: its id and variables, and the user, bash and /etc of containers."""
 
     name: str
     env: Mapping[str, str]
@@ -143,30 +143,30 @@ class Image(NamedTuple):
     etc: Mapping[str, bytes]
 
 
-def inspect(engine: Engine, name: str, fallback: tuple[int, int]) -> Image:
-    """Returns an image of the daemon; each is inspected once.
+def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> Image:
+    """Returns an image of the daemon, from a cache; its user is ``unprivileged`` in place of root.
 
     Raises:
-        InvalidArgumentError: Its user is not in its /etc/passwd.
+        InvalidArgumentError: The image's user is not in its /etc/passwd.
         SandboxUnavailableError: There is no such image, or it has no bash; the message has the
             remedy.
         SandboxError: The daemon refused a step.
     """
     with engine.errors_as("inspect an image"):
         base = engine.find_image(name)
-        if (known := engine.images.get(base["Id"])) is not None:
-            return known
+        if (cached := engine.images.get(base["Id"])) is not None:
+            return cached
         container = engine.api.create_container(base["Id"], ["true"], labels=LABELS)["Id"]
         try:
-            etc = {one: engine.read_file(container, f"/etc/{one}") for one in ("passwd", "group")}
+            etc = {key: engine.read_file(container, f"/etc/{key}") for key in ("passwd", "group")}
             bash = next(filter(None, (engine.read_file(container, path) for path in _BASHES)), b"")
         finally:
             engine.remove(container)
     if not bash:
-        raise SandboxUnavailableError(f"the image {name!r} has no bash", "use an image that has it")
+        raise SandboxUnavailableError(f"the image {name!r} has no bash", "install bash in it")
     settings = base.get("Config") or {}
     user = find_user(settings.get("User") or "", etc.__getitem__)
-    user = ImageUser(*fallback, UNPRIVILEGED_NAME) if user.uid == 0 else user
+    user = ImageUser(*unprivileged, UNPRIVILEGED_NAME) if user.uid == 0 else user
     pairs = (pair.partition("=") for pair in settings.get("Env") or ())
-    env = {name: value for name, _, value in pairs}
+    env = {key: value for key, _, value in pairs}
     return engine.images.setdefault(base["Id"], Image(base["Id"], env, user, bash, etc))

@@ -16,13 +16,13 @@ USED = ".used"
 
 
 class FolderCache:
-    """Keeps built folders by key.
+    """A cache of folders, each of which is built once for its key.
 
     A folder is built under a temporary name and renamed when complete, so the folder of a killed
-    build is never used. A lock on its key ensures that only one process builds it.
+    build is never used. A lock on the key ensures that only one process builds the folder.
 
     Args:
-        folder: The parent of these folders; created by the first build.
+        folder: The parent of the cached folders; created by the first build.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -33,7 +33,7 @@ class FolderCache:
         return self._folder / key
 
     def get(self, key: str, build: Callable[[Path], None]) -> Path:
-        """Returns the folder of ``key``; calls ``build`` with a new one if it is missing.
+        """Returns the folder of ``key``; if it is missing, calls ``build`` with a new folder.
 
         If ``build`` raises an exception, the new folder is removed and the exception propagates.
 
@@ -48,7 +48,7 @@ class FolderCache:
             with key_lock(self._folder, key):
                 if not final.is_dir():  # else another process has built it
                     self._build(key, build, final)
-        with suppress(OSError):  # a read-only cache works as well
+        with suppress(OSError):  # the cache may be read-only
             # A separate file, because the folder's own time is part of its content.
             final.with_name(f"{key}{USED}").touch()
         return final
@@ -58,10 +58,10 @@ class FolderCache:
 
         Args:
             key: As for `get`.
-            timeout_s: Seconds to wait for its build; negative for no limit.
+            timeout_s: Seconds to wait for the end of a build; negative for no limit.
 
         Raises:
-            Timeout: It is still being built.
+            Timeout: The folder is still being built.
             OSError: The folder cannot be renamed. Files that cannot be removed raise nothing;
                 they stay under a temporary name.
         """
@@ -74,7 +74,7 @@ class FolderCache:
             remove_folder(trash)
 
     def _build(self, key: str, build: Callable[[Path], None], final: Path) -> None:
-        # A new name: processes of a killed build may still write to its folder.
+        # A new name, because processes of a killed build may still write to the previous folder.
         partial = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"
         try:
             partial.mkdir()
@@ -84,9 +84,9 @@ class FolderCache:
             remove_folder(partial)
 
 
-def content_key(*facts: object) -> str:
-    """Returns a key for JSON-native facts that determine a folder's content."""
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+def content_key(*values: object) -> str:
+    """Returns a key of 24 digits for JSON-native values that determine a folder's content."""
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:24]
 
 
 def key_lock(folder: Path, key: str) -> FileLock:
@@ -98,7 +98,7 @@ def key_lock(folder: Path, key: str) -> FileLock:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Removes folders of killed builds of a `FolderCache`."""
+    """Removes the partial folders of killed builds from the folder of a `FolderCache`."""
     for path in folder.glob(f"*{PARTIAL}"):
         stem = path.name.removesuffix(PARTIAL)
         with (

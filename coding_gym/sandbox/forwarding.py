@@ -12,18 +12,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# Per port: connections take descriptors and threads of this process.
+# Per port, because each connection takes descriptors and threads of this process.
 _MAX_CONNECTIONS = 64
 _CHUNK_BYTES = 1 << 16
 _RETRY_S = 0.05
 
 
 class Forwarder:
-    """Accepts connections, in a thread, until it is closed.
+    """Accepts connections in a thread and relays them, until it is closed.
 
     Args:
-        listener: Accepts the connections; `close` closes it.
-        path: The UNIX socket.
+        listener: The listening socket; `close` closes it.
+        path: The UNIX socket to which connections are relayed.
     """
 
     def __init__(self, listener: socket.socket, path: Path) -> None:
@@ -31,14 +31,14 @@ class Forwarder:
         self._sockets = {listener}
         self._is_closed = False
         self._free = threading.Semaphore(_MAX_CONNECTIONS)
-        self._acceptor = _started(self._accept, listener, path)
+        self._acceptor = _start_thread(self._accept, listener, path)
 
     def close(self) -> None:
-        """Ends all connections and stops; to be called once."""
+        """Ends all connections and the thread; must be called only once."""
         with self._lock:
             self._is_closed = True
-            for end in self._sockets:
-                _shut(end)
+            for endpoint in self._sockets:
+                _shut_down(endpoint)
         self._acceptor.join()
 
     def _accept(self, listener: socket.socket, path: Path) -> None:
@@ -53,33 +53,33 @@ class Forwarder:
                     client.close()
                     continue
                 try:
-                    _started(self._relay, client, path)
+                    _start_thread(self._relay, client, path)
                 except RuntimeError:  # no thread is free
                     client.close()
                     self._free.release()
 
     def _relay(self, client: socket.socket, path: Path) -> None:
         """Copies bytes in both directions until both have ended, or the forwarder stops."""
-        ends = {client}
+        endpoints = {client}
         with client, suppress(OSError, RuntimeError), socket.socket(socket.AF_UNIX) as server:
-            ends.add(server)
+            endpoints.add(server)
             with self._lock:
                 if self._is_closed:
                     return
-                self._sockets |= ends
+                self._sockets |= endpoints
             with short_path(path) as name:
-                server.connect(name)  # without `settimeout`, by which a full queue is an error
-            answers = _started(_copy, server, client)  # RuntimeError: no thread is free
+                server.connect(name)  # with a timeout, a full queue of the server would be an error
+            replies = _start_thread(_copy, server, client)  # RuntimeError: no thread is free
             _copy(client, server)
-            answers.join()
+            replies.join()
         with self._lock:
-            self._sockets -= ends
+            self._sockets -= endpoints
         self._free.release()
 
 
 @contextmanager
 def short_path(path: Path) -> Iterator[str]:
-    """Yields another path of a UNIX socket: the system accepts at most 107 bytes."""
+    """Yields a short path of a UNIX socket, because the system accepts at most 107 bytes."""
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{folder}/{path.name}"
@@ -87,7 +87,7 @@ def short_path(path: Path) -> Iterator[str]:
         os.close(folder)
 
 
-def _started(function: Callable[..., None], *arguments: object) -> threading.Thread:
+def _start_thread(function: Callable[..., None], *arguments: object) -> threading.Thread:
     thread = threading.Thread(
         target=function, args=arguments, name="sandbox-forwarder", daemon=True
     )
@@ -101,10 +101,10 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
             target.sendall(data)
         target.shutdown(socket.SHUT_WR)
     except OSError:  # one side ended the connection
-        _shut(source)
-        _shut(target)
+        _shut_down(source)
+        _shut_down(target)
 
 
-def _shut(end: socket.socket) -> None:
+def _shut_down(endpoint: socket.socket) -> None:
     with suppress(OSError):
-        end.shutdown(socket.SHUT_RDWR)
+        endpoint.shutdown(socket.SHUT_RDWR)

@@ -31,6 +31,6 @@ def run_program(
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):
-                raise TimeoutError(f"it took more than {timeout_s:g} s") from error
+                raise TimeoutError(f"it ran longer than its limit of {timeout_s:g} s") from error
             raise
     return subprocess.CompletedProcess(arguments, process.returncode, output, errors)

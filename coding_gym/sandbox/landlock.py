@@ -34,17 +34,17 @@ from coding_gym.sandbox.zygotes import Zygote, with_zygote
 
 Grant = tuple[str, str]
 
-# Without mounts, sandboxes have paths of the host, and no limit counts written files.
-_NEVER = (Promise.PRIVATE_ROOT, Promise.OWN_IMAGE, Promise.DISK_LIMIT, Promise.INODE_LIMIT)
+# Without mounts, commands see host paths, and no limit counts the files that they write.
+_MISSING = (Promise.PRIVATE_ROOT, Promise.OWN_IMAGE, Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 _UNSUPPORTED = ("network", "forwards", "image", "workspace_alias")
-# The first version of Landlock that allows moves of files between folders. The filter on system
-# calls refuses accesses that only later versions control.
-_OLDEST = 2
-# With a separate uid, a sandbox shares no process, file or kernel counter with others. Nothing else
-# assigns these (see `UNPRIVILEGED`), and shadow-utils assigns none of them to containers. User
-# namespaces of containers often map only the first range.
+# The first version of Landlock that allows moves of files between folders. The seccomp filter
+# refuses the accesses that only later versions control.
+_OLDEST_ABI = 2
+# With a separate uid, a sandbox shares no process, file or kernel counter with others. No other
+# program assigns these uids (see `UNPRIVILEGED`), and shadow-utils assigns none to containers.
+# User namespaces of containers often map only the first range.
 _UIDS: tuple[int, ...] = (*range(UNPRIVILEGED + 1, 61184), *range(70000, 71000))
-# The default files of these settings exist and cannot be read, which git and pip report as errors.
+# The system's settings files exist but cannot be read, which git and pip report as errors.
 _NO_HOST_SETTINGS = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
@@ -79,10 +79,10 @@ class LandlockBackend:
         self._abi = abi
 
     def owner(self) -> User:
-        """Returns the uid and gid that own layers, those of the ``namespace`` backend.
+        """Returns the uid and gid that own layers: those of the ``namespace`` backend.
 
-        Both backends can then share environments; templates are built for each of them. Each
-        sandbox copies the layers and gives the copy its own uid.
+        So both backends can share environments; templates are built for each backend. Each
+        sandbox copies the layers and owns the copy with a separate uid.
         """
         return unprivileged_owner()
 
@@ -92,11 +92,11 @@ class LandlockBackend:
 
     def probe(self) -> Probe:
         """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
-        if (failed := failed_probe(self.open)) is not None:
-            return failed
+        if (failure := failed_probe(self.open)) is not None:
+            return failure
         detail = f"Landlock {self._version()}: opened a sandbox with a separate user and "
         detail += "ran a command"
-        return Probe(available=True, detail=detail, missing=_NEVER)
+        return Probe(available=True, detail=detail, missing=_MISSING)
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
@@ -104,7 +104,7 @@ class LandlockBackend:
         check_spec(spec, self.name, lacks=_UNSUPPORTED)
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
-        # The files of a snapshot replace all layers.
+        # Layers are not copied, because the files of a snapshot replace them.
         channel, files = self._start(spec if snapshot is None else replace(spec, layers=()))
         sandbox = ServedSandbox(self.name, spec, channel, host_paths=files.host_paths)
         if snapshot is not None:
@@ -152,9 +152,9 @@ class LandlockBackend:
                 "user namespace that maps many users",
                 "run as root in a container, or use 'namespace' or 'docker'",
             )
-        if self._version() < _OLDEST:
+        if self._version() < _OLDEST_ABI:
             raise SandboxUnavailableError(
-                f"Landlock of this kernel has version {self._version()}, less than {_OLDEST}",
+                f"Landlock of this kernel has version {self._version()}, less than {_OLDEST_ABI}",
                 "use Linux 5.19 or later, with `landlock` in the `lsm=` list of the kernel's "
                 "command line",
             )
@@ -175,7 +175,9 @@ def _take_uid(cleanup: ExitStack) -> int:
             continue
         cleanup.callback(reservation.close)
         return uid
-    raise SandboxError(f"all {len(_UIDS)} uids of 'landlock' are in use, or not mapped; close some")
+    raise SandboxError(
+        f"all {len(_UIDS)} uids of 'landlock' are in use or not mapped; close sandboxes"
+    )
 
 
 def _is_free(uid: int) -> bool:
@@ -228,10 +230,10 @@ def tree_grants(folder: Path) -> tuple[Grant, ...]:
 def _allow(path: str, hidden: Collection[str]) -> Iterator[Grant]:
     if path in hidden:
         return
-    if not any(other.startswith(f"{path}/") for other in hidden):
+    if not any(folder.startswith(f"{path}/") for folder in hidden):
         yield "read", path
         return
-    # Strings, not paths: there may be thousands of entries.
+    # Strings, because Path objects are slow for thousands of entries.
     with os.scandir(path) as entries:
         for entry in entries:
             if not entry.is_symlink():

@@ -1,6 +1,6 @@
-"""The files of a ``landlock`` sandbox: a private copy of the layers, and copies of shared folders.
+"""Makes the files of a ``landlock`` sandbox: copies of its layers, and of folders to read.
 
-workspace/  home/  tmp/     folders that commands may write
+workspace/  home/  tmp/     folders that commands may write to
 python/                     a virtual environment; its only packages are those of the spec
 """
 
@@ -17,7 +17,7 @@ from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
 from coding_gym.sandbox.layer_union import IsIncluded
 from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_own
-from coding_gym.sandbox.served_sandbox import translated
+from coding_gym.sandbox.served_sandbox import host_path_of
 from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, environment
 
 TMP = "/tmp"  # noqa: S108 - the path that commands would use
@@ -35,8 +35,8 @@ class LandlockFiles:
     """The files of one sandbox, and the host paths of its mounts.
 
     Attributes:
-        path: The folder of all that the sandbox writes; removed with it.
-        writable: Its folders that commands may write, by name.
+        path: The folder of all files that the sandbox writes; removed when the sandbox closes.
+        writable: Paths of the folders that commands may write to, by name.
         host_paths: Host paths by the paths in the spec.
     """
 
@@ -52,7 +52,7 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Lan
         folder: The empty folder.
         spec: The sandbox's spec.
         user: The uid and gid of commands.
-        cleanup: Closed after the sandbox's end; releases shared copies.
+        cleanup: Closed after the sandbox's end; then shared copies are released.
 
     Raises:
         InvalidArgumentError: Commands cannot access a writable mount.
@@ -70,9 +70,8 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Lan
         source = mount.source.resolve()
         if mount.writable and not _parents_are_traversable(source, user):
             raise InvalidArgumentError(
-                f"commands of the 'landlock' sandbox cannot access {source}, a writable mount: "
-                "the sandbox's user has no permission to enter one of its parent folders; use a "
-                "folder whose parents every user can enter"
+                "a writable mount of the 'landlock' sandbox must have parent folders that every "
+                f"user can enter, got {source}; use another folder"
             )
         host_paths[mount.target] = source if mount.writable else _reachable(source, user, cleanup)
     if spec.python is not None:
@@ -80,26 +79,25 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Lan
         host_paths[str(spec.python.prefix)] = prefix
         site = host_paths.get(str(spec.python.site_packages))
         _make_python(folder / "python", spec.python, prefix, site)
-    # Host paths map to themselves: otherwise a host path below /tmp would be read as a path in
-    # the sandbox's own /tmp.
-    known = {str(path): str(path) for path in (folder, *host_paths.values())}
+    # Without these, a host path below /tmp would be translated as one of the sandbox's /tmp.
+    identity = {str(path): str(path) for path in (folder, *host_paths.values())}
     return LandlockFiles(
         path=folder,
         writable={name: str(folder / name) for name in _WRITABLE},
-        host_paths={target: str(path) for target, path in host_paths.items()} | known,
+        host_paths={target: str(path) for target, path in host_paths.items()} | identity,
     )
 
 
 def variables(
     spec: SandboxSpec, files: LandlockFiles, defaults: Mapping[str, str]
 ) -> dict[str, str]:
-    """Returns the environment of commands, with the paths of the host in it.
+    """Returns the environment variables of commands, with host paths in place of the spec's.
 
-    Variables of the spec and the fixed ones take precedence over ``defaults``.
+    The fixed variables and those of the spec take precedence over ``defaults``.
     """
     env = {"TMPDIR": TMP} | environment(spec, first=(str(files.path / "python" / "bin"),))
     return dict(defaults) | {
-        name: ":".join(translated(part, files.host_paths) for part in value.split(":"))
+        name: ":".join(host_path_of(part, files.host_paths) for part in value.split(":"))
         for name, value in env.items()
     }
 
@@ -127,13 +125,13 @@ def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | N
 
 
 def _reachable(path: Path, user: User, cleanup: ExitStack) -> Path:
-    """Returns a path at which a user can read a folder or file of the host: itself, or a copy.
+    """Returns a path at which a user can read a host folder or file: ``path`` or a copy's path.
 
-    Commands run as another user, and cannot enter root's home, whatever Landlock allows.
+    Commands run as a user who cannot enter root's home, even if Landlock allows it.
     """
     if _parents_are_traversable(path, user):
         return path
-    # Folders of the cache never change; listing a large one would take longer than the open.
+    # Folders of the cache never change, and listing a large folder takes longer than an open.
     is_fixed = path.is_file() or path.is_relative_to(cache_folder().resolve())
     return _borrow(path, user, cleanup, () if is_fixed else _version(path))
 
@@ -141,15 +139,15 @@ def _reachable(path: Path, user: User, cleanup: ExitStack) -> Path:
 def _version(folder: Path) -> tuple[object, ...]:
     """Returns path, size and change time of every entry of a folder."""
     entries = layer_union.united((folder,)).items()
-    stats = ((name, entry.stat(follow_symlinks=False)) for name, entry in entries)
-    return tuple((name, facts.st_size, facts.st_ctime_ns) for name, facts in stats)
+    infos = ((name, entry.stat(follow_symlinks=False)) for name, entry in entries)
+    return tuple((name, info.st_size, info.st_ctime_ns) for name, info in infos)
 
 
 def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
     """Returns an interpreter's prefix, or a copy of it without third-party packages.
 
-    Python finds its own modules by listing their folder. Landlock cannot allow the listing of a
-    folder but not of its subfolders, where most installations keep those packages.
+    Python lists the folder of its modules to find them. Landlock cannot allow a listing of a
+    folder and refuse it for subfolders, where most installations keep third-party packages.
     """
     packages = [path for name in _PACKAGES for path in prefix.glob(f"lib*/py*/{name}")]
     is_mixed = any((path.parent / "os.py").exists() for path in packages)
@@ -159,9 +157,9 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
 
 
 def _parents_are_traversable(path: Path, user: User) -> bool:
-    """Whether commands may enter all folders above a path; they own none of these."""
-    facts = [folder.stat() for folder in path.parents]
-    return all(one.st_mode & (0o010 if one.st_gid == user[1] else 0o001) for one in facts)
+    """Whether a user may enter all folders above a path, none of which the user owns."""
+    infos = [folder.stat() for folder in path.parents]
+    return all(info.st_mode & (0o010 if info.st_gid == user[1] else 0o001) for info in infos)
 
 
 def _is_needed(entry: "os.DirEntry[str]") -> bool:
@@ -171,10 +169,10 @@ def _is_needed(entry: "os.DirEntry[str]") -> bool:
 
 
 class _Copy:
-    """A copy of a folder or file of the host, removed with the last reference or this process.
+    """A copy of a host folder or file, removed after the last reference to this object or at exit.
 
-    Its folder can be entered by a group. Files keep owner and mode: a file that the user could not
-    read stays unreadable.
+    One group may enter the folder of the copy. Files keep owner and mode, so a file that the user
+    may not read stays unreadable.
     """
 
     def __init__(self, source: Path, gid: int, is_included: IsIncluded) -> None:
@@ -200,9 +198,9 @@ def _borrow(
     version: tuple[object, ...] = (),
     is_included: IsIncluded = lambda _: True,
 ) -> Path:
-    """Returns the path of a copy, which exists until ``cleanup`` closes."""
-    facts = source.stat()
-    key = (os.getpid(), source, facts.st_ino, facts.st_mtime_ns, version, user[1], is_included)
+    """Returns the path of a copy, shared by sandboxes, that exists until ``cleanup`` closes."""
+    info = source.stat()
+    key = (os.getpid(), source, info.st_ino, info.st_mtime_ns, version, user[1], is_included)
     copy = _copies.get(key, lambda: _Copy(source, user[1], is_included))
-    cleanup.callback(id, copy)  # refers to it
+    cleanup.callback(id, copy)  # keeps a reference to the copy
     return copy.path

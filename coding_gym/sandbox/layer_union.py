@@ -1,4 +1,4 @@
-"""The union of folders, the topmost first: lists it, copies it, writes it to a tar."""
+"""Lists and copies the union of folders, the topmost first, and writes it to a tar."""
 
 import os
 import shutil
@@ -17,29 +17,29 @@ _KEPT_BITS = 0o777  # without setuid, setgid and sticky
 def united(
     folders: Sequence[Path], is_included: IsIncluded = lambda _: True
 ) -> dict[str, "os.DirEntry[str]"]:
-    """Returns the entries of the union by relative path, folders before their entries.
+    """Returns the entries of the union by relative path, each folder before its content.
 
     An entry of an upper folder hides the lower entry of the same path; two folders are merged.
 
     Args:
         folders: The topmost first.
-        is_included: Whether an entry, and everything in it, is part of the union.
+        is_included: Returns whether an entry, with its content, is part of the union.
 
     Raises:
         OSError: A folder cannot be read.
     """
-    visible: dict[str, os.DirEntry[str]] = {}
+    union: dict[str, os.DirEntry[str]] = {}
     for folder in folders:
         prefixes = [""]
-        for prefix in prefixes:  # grows while it is walked
+        for prefix in prefixes:  # the loop appends to it
             for entry in os.scandir(f"{folder}/{prefix}"):
                 name = prefix + entry.name
-                if name not in visible and not is_included(entry):
+                if name not in union and not is_included(entry):
                     continue
-                first = visible.setdefault(name, entry)
-                if all(one.is_dir(follow_symlinks=False) for one in (first, entry)):
+                top = union.setdefault(name, entry)
+                if top.is_dir(follow_symlinks=False) and entry.is_dir(follow_symlinks=False):
                     prefixes.append(f"{name}/")
-    return visible
+    return union
 
 
 def copy(
@@ -55,35 +55,35 @@ def copy(
     skipped.
 
     Args:
-        folders: The topmost first.
-        target: The folder that the entries go to.
-        owner: The uid and gid of the copies; None keeps those of the originals.
+        folders: Folders to unite, the topmost first.
+        target: The empty folder.
+        owner: The uid and gid of the copies; None to keep the owners.
         is_included: As for `united`.
 
     Raises:
         OSError: A file or folder cannot be read, or the disk is full.
     """
-    made = [(folder, target) for folder in folders[:1]]
+    copies = [(folder, target) for folder in folders[:1]]
     for name, entry in united(folders, is_included).items():
         if entry.is_dir(follow_symlinks=False):
             (target / name).mkdir()
-            made.append((Path(entry.path), target / name))
+            copies.append((Path(entry.path), target / name))
         else:
             copy_file(Path(entry.path), target / name, owner=owner)
-    for source, copied in reversed(made):
-        _copy_metadata(source.stat(), copied, owner)
+    for source, folder in reversed(copies):
+        _copy_metadata(source.stat(), folder, owner)
 
 
 def copy_file(source: Path, target: Path, *, owner: tuple[int, int] | None = None) -> None:
-    """Copies a file or a symbolic link to a free path; see `copy`."""
-    facts = source.lstat()
-    if stat.S_ISLNK(facts.st_mode):
+    """Copies a file or symbolic link to a new path; skips other kinds, as `copy` does."""
+    info = source.lstat()
+    if stat.S_ISLNK(info.st_mode):
         target.symlink_to(source.readlink())
-    elif stat.S_ISREG(facts.st_mode):
+    elif stat.S_ISREG(info.st_mode):
         shutil.copyfile(source, target)
     else:
         return
-    _copy_metadata(facts, target, owner)
+    _copy_metadata(info, target, owner)
 
 
 def set_metadata(path: Path, owner: tuple[int, int], mode: int, times_ns: tuple[int, int]) -> None:
@@ -94,23 +94,23 @@ def set_metadata(path: Path, owner: tuple[int, int], mode: int, times_ns: tuple[
     os.utime(path, ns=times_ns, follow_symlinks=False)
 
 
-def _copy_metadata(facts: os.stat_result, target: Path, owner: tuple[int, int] | None) -> None:
-    owner = owner or (facts.st_uid, facts.st_gid)
-    times_ns = facts.st_atime_ns, facts.st_mtime_ns
-    set_metadata(target, owner, facts.st_mode & _KEPT_BITS, times_ns)
+def _copy_metadata(info: os.stat_result, target: Path, owner: tuple[int, int] | None) -> None:
+    owner = owner or (info.st_uid, info.st_gid)
+    times_ns = info.st_atime_ns, info.st_mtime_ns
+    set_metadata(target, owner, info.st_mode & _KEPT_BITS, times_ns)
 
 
 def add_to(tar: tarfile.TarFile, layers: Sequence[Path], user: tuple[int, int]) -> None:
-    """Writes the union to a tar, as the workspace, with one uid and gid.
+    """Writes the union to a tar as the content of the workspace, owned by one uid and gid.
 
     Raises:
         OSError: A layer cannot be read.
     """
 
-    def owned(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    def set_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
         entry.uid, entry.gid = user
         entry.uname = entry.gname = ""
         return None if entry.isdev() else entry
 
     for name, source in sorted(united(layers).items()):
-        tar.add(source.path, f"{WORKDIR.strip('/')}/{name}", recursive=False, filter=owned)
+        tar.add(source.path, f"{WORKDIR.strip('/')}/{name}", recursive=False, filter=set_owner)

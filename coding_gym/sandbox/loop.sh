@@ -3,11 +3,11 @@
 #
 # A request is a line `NONCE NUM_CHUNKS SIZE...` and then texts of those sizes, in bytes: chunks of
 # standard input, the folder, the command, variables as NAME=VALUE, all written for `printf %b`,
-# because variables of bash hold no NUL. The reply is the output and a line
+# because bash variables cannot hold a NUL. The reply is the output and a line
 # `NONCE EXIT_CODE NUM_LEFTOVERS NUM_OUT_OF_MEMORY`. An empty line ends the command; its reply has
 # a fifth word, `killed`, and may follow the runner's reply. End-of-file ends the container.
 
-is_set=${LC_ALL+yes} was=${LC_ALL-}
+has_lc_all=${LC_ALL+yes} old_lc_all=${LC_ALL-}
 LC_ALL=C
 input=/dev/shm/.coding_gym
 exec 2>/dev/null 9<> <(:) # runners write to 9 when they end
@@ -15,7 +15,7 @@ exec 2>/dev/null 9<> <(:) # runners write to 9 when they end
 trap '' HUP INT QUIT TERM USR1 USR2
 set -m
 
-pause() { # for four milliseconds
+pause() { # waits four milliseconds
   read -r -t 0.004 -u 9
 }
 
@@ -39,7 +39,7 @@ kill_others() {
   done
 }
 
-answer() { # the exit code $1, $2 processes left running, and the word $3
+reply() { # writes the exit code $1, the number $2 of leftover processes, and the word $3
   local file key value num_out_of_memory=0
   for file in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
     while read -r key value; do
@@ -49,13 +49,13 @@ answer() { # the exit code $1, $2 processes left running, and the word $3
   echo "$nonce $1 $2 $num_out_of_memory${3:+ $3}"
 }
 
-take() { # the next text of $2 bytes into the variable named $1
+take() { # reads the next text, of $2 bytes, into the variable named $1
   local taken=
   (($2 == 0)) || read -r -N "$2" taken || exit
   printf -v "$1" %b "$taken"
 }
 
-take_input() { # chunks of the given sizes into the file $input
+take_input() { # reads chunks of the sizes $@ into the file $input
   local size taken status=0
   : >"$input"
   for size; do
@@ -96,14 +96,14 @@ run_request() {
       exit 1
     }
     unset OLDPWD
-    if [[ $is_set ]]; then LC_ALL=$was; else unset LC_ALL; fi
+    if [[ $has_lc_all ]]; then LC_ALL=$old_lc_all; else unset LC_ALL; fi
     prefix=()
     ((${#variables[@]})) && prefix=(env -- "${variables[@]}")
     exec "${prefix[@]}" bash -c -- "$command"
-    # The output is opened anew: flags that one command sets must not affect the next.
+    # The output is opened again, because flags that one command sets must not affect the next.
   ) <&8 8<&- 9<&- >/proc/self/fd/1 2>&1
   exit_code=$?
-  # A process substitution may still have something to do.
+  # A process substitution may still be running.
   for _ in {1..12}; do
     count_running
     ((num_running)) || break
@@ -111,7 +111,7 @@ run_request() {
   done
   num_leftovers=$num_running
   ((num_leftovers)) && kill_others
-  answer "$exit_code" "$num_leftovers"
+  reply "$exit_code" "$num_leftovers"
   echo "$BASHPID" >&9 # wakes process 1
 }
 
@@ -122,9 +122,9 @@ while :; do
     ended=
     read -r -t 0.2 -u 9 ended
     [[ $ended = "$runner" ]] || ! kill -0 "$runner" || continue
-    wait "$runner" || { # a command killed it, so that it could not answer
+    wait "$runner" || { # a command killed it, so that it could not reply
       kill_others
-      answer 137 0
+      reply 137 0
     }
     runner=
   done
@@ -136,7 +136,7 @@ while :; do
     exec 8<&-
   else
     kill_others
-    answer 137 0 killed
+    reply 137 0 killed
     runner=
   fi
 done

@@ -13,11 +13,7 @@ from typing import Literal
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.host import network
-from coding_gym.sandbox.backend_checks import (
-    check_snapshot,
-    check_spec,
-    failed_probe,
-)
+from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, failed_probe
 from coding_gym.sandbox.images.layout import find_image, read_manifest
 from coding_gym.sandbox.images.store import Image, unpack_image
 from coding_gym.sandbox.inside.request import (
@@ -31,12 +27,7 @@ from coding_gym.sandbox.ownership import UNPRIVILEGED, make_upper, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.setup_errors import documented_errors
-from coding_gym.sandbox.spec import (
-    Interpreter,
-    Mount,
-    SandboxSpec,
-    environment,
-)
+from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec, environment
 from coding_gym.sandbox.zygotes import Zygote, with_zygote, zygote
 
 _log = logging.getLogger(__name__)
@@ -64,16 +55,16 @@ class NamespaceBackend:
 
     def __init__(self, changes: Literal["auto", "disk"] = "auto") -> None:
         self._changes = changes
-        self._not_before: dict[Preload, float] = {}  # when to try to preload again
+        self._not_before: dict[Preload, float] = {}  # time of the next attempt
 
     def owner(self) -> tuple[int, int]:
-        """Returns the uid and gid that sandboxes run as, which must own the layers."""
+        """Returns the uid and gid of commands, which must own the layers."""
         return unprivileged_owner()
 
     def probe(self) -> Probe:
         """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
-        if (failed := failed_probe(self.open)) is not None:
-            return failed
+        if (failure := failed_probe(self.open)) is not None:
+            return failure
         uid, _ = self.owner()
         on_disk = self._is_on_disk(zygote("namespace", *self.owner()))
         storage = "on disk" if on_disk else "in memory"
@@ -141,7 +132,7 @@ class NamespaceBackend:
 
         Args:
             spec: The sandbox's spec.
-            restores: Whether the data of a snapshot follow over the sandbox's channel.
+            restores: Whether the sandbox starts with the files of a snapshot.
         """
         image = unpack_image(spec.image, self) if spec.image else None
         env, paths = network.settings() if spec.network else ({}, [])
@@ -180,7 +171,7 @@ def unprivileged_owner() -> tuple[int, int]:
 
 
 def outside_id(kind: str, number: int) -> int | None:
-    """Returns the number of a uid or gid outside this user namespace; None if not mapped."""
+    """Returns the uid or gid outside this user namespace; None if it is not mapped."""
     for line in Path(f"/proc/self/{kind}_map").read_text(encoding="ascii").splitlines():
         first, outside, count = (int(field) for field in line.split())
         if first <= number < first + count:
@@ -189,13 +180,13 @@ def outside_id(kind: str, number: int) -> int | None:
 
 
 def _mounts(spec: SandboxSpec, image: Image | None, paths: list[Path]) -> list[MountRequest]:
-    """Returns the mounts of a sandbox: its interpreter, paths of the host, those of its spec."""
+    """Returns the mounts of a sandbox: its interpreter, the host's ``paths``, the spec's mounts."""
     mounts = []
     if spec.python is not None and not _is_always_visible(spec.python, image):
         source = replace(_source(spec.python.prefix), hides_packages=True)
         mounts.append(MountRequest(source=source, target=str(spec.python.prefix)))
-    in_place = (Mount(source=path, target=str(path)) for path in paths)
-    for mount in (*in_place, *spec.mounts):
+    host_mounts = (Mount(source=path, target=str(path)) for path in paths)
+    for mount in (*host_mounts, *spec.mounts):
         source = replace(_source(mount.source), writable=mount.writable)
         mounts.append(MountRequest(source=source, target=_plain(mount.target)))
     return mounts
@@ -227,9 +218,9 @@ def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
 def _source(path: Path) -> Source:
     """Returns the current identity of a host folder or file."""
     real = path.resolve()
-    facts = real.stat()
-    is_folder = S_ISDIR(facts.st_mode)
-    return Source(path=str(real), device=facts.st_dev, inode=facts.st_ino, is_folder=is_folder)
+    info = real.stat()
+    is_folder = S_ISDIR(info.st_mode)
+    return Source(path=str(real), device=info.st_dev, inode=info.st_ino, is_folder=is_folder)
 
 
 def _links(python: Interpreter | None) -> dict[str, str]:
@@ -241,21 +232,22 @@ def _links(python: Interpreter | None) -> dict[str, str]:
 
 
 def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | None:
-    """Returns the modules to preload; None for cold starts.
+    """Returns the modules to preload; None if Python starts without them.
 
-    Sandboxes with an image, whose libraries can differ, or the host's network start cold.
+    Sandboxes with an image, whose libraries can differ, or the host's network preload none.
 
     Args:
-        spec: The spec.
-        mounts: All mounts of its sandboxes.
+        spec: The spec of the sandbox.
+        mounts: All mounts of the sandbox.
     """
     if not spec.preload or spec.python is None or spec.image or spec.network:
         return None
     if tuple(map(int, spec.python.version.split(".")[:2])) < _OLDEST_PRELOADED:
         return None
     site = str(spec.python.site_packages)
-    needed = tuple(m for m in mounts if m.target in {str(spec.python.prefix), site})
-    if not any(m.target == site and not m.source.writable for m in needed):
+    targets = {str(spec.python.prefix), site}
+    needed = tuple(mount for mount in mounts if mount.target in targets)
+    if not any(mount.target == site and not mount.source.writable for mount in needed):
         return None
     return Preload(
         executable=str(spec.python.executable), modules=spec.preload, folder=site, mounts=needed

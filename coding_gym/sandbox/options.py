@@ -1,4 +1,4 @@
-"""Options of an episode's sandbox: a backend's name, or a mapping with more."""
+"""Options of an episode's sandbox, parsed from a backend's name or a mapping."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -16,12 +16,12 @@ class SandboxOptions:
 
     Attributes:
         name: A backend's name, or ``"auto"``.
-        shell: ``SandboxSpec.shell``; graders always use fresh ones.
-        image: ``SandboxSpec.image``; "" leaves the template's.
+        shell: ``SandboxSpec.shell``; graders always use a fresh shell.
+        image: ``SandboxSpec.image``; "" for the template's image.
         limits: Fields of `SandboxLimits` that differ from the template's, by name.
 
     Raises:
-        InvalidArgumentError, UnknownNameError: A value cannot be used; the message names it.
+        InvalidArgumentError, UnknownNameError: A value is invalid; the message names it.
     """
 
     name: str = "auto"
@@ -38,18 +38,18 @@ class SandboxOptions:
             get_backend(self.name)
         if self.shell not in SHELLS:
             raise unknown_name("sandbox shell", self.shell, SHELLS)
-        object.__setattr__(self, "limits", _checked(self.limits))
+        object.__setattr__(self, "limits", _checked_limits(self.limits))
 
     @classmethod
     def parse(cls, value: Any) -> Self:
-        """Returns the options of an argument ``sandbox``.
+        """Returns the options that an argument ``sandbox`` describes.
 
         Args:
             value: A backend's name, or a JSON-native mapping with any of ``name``, ``shell``,
                 ``image`` and ``limits``, which maps fields of `SandboxLimits` to numbers.
 
         Raises:
-            InvalidArgumentError, UnknownNameError: As the constructor; or the type is wrong.
+            InvalidArgumentError, UnknownNameError: As the constructor, or the type is invalid.
         """
         if isinstance(value, str):
             value = {"name": value}
@@ -58,26 +58,26 @@ class SandboxOptions:
                 "sandbox must be a backend's name or a mapping such as "
                 f'{{"name": "auto", "shell": "persistent"}}, got {value!r}'
             )
-        check_arguments("sandbox", value, (one.name for one in fields(cls)))
+        check_arguments("sandbox", value, (option.name for option in fields(cls)))
         return cls(**value)
 
     @property
     def keeps_shell(self) -> bool:
-        """Whether the state of the shell is kept between commands."""
+        """Whether a command starts with the shell state of the previous command."""
         return self.shell == "persistent"
 
     def applied(self, spec: SandboxSpec) -> SandboxSpec:
         """Returns a template's spec with these options."""
-        changed: dict[str, Any] = dict(self.limits)
-        limits = replace(spec.limits, **changed)
+        changes: dict[str, Any] = dict(self.limits)
+        limits = replace(spec.limits, **changes)
         return replace(spec, shell=self.shell, image=self.image or spec.image, limits=limits)
 
 
-def _checked(limits: object) -> dict[str, int]:
+def _checked_limits(limits: object) -> dict[str, int]:
     if not isinstance(limits, Mapping):
         raise InvalidArgumentError(
             f'sandbox limits must be a mapping such as {{"num_processes": 64}}, got {limits!r}'
         )
-    check_arguments("sandbox limits", limits, (one.name for one in fields(SandboxLimits)))
+    check_arguments("sandbox limits", limits, (limit.name for limit in fields(SandboxLimits)))
     checked = SandboxLimits(**limits)
     return {name: getattr(checked, name) for name in limits}

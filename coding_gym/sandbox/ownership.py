@@ -1,7 +1,7 @@
-"""Folders that belong to a process, and the removal of the folders of ended processes.
+"""Makes folders that belong to a process, and removes those of processes that have ended.
 
-All of them are in one folder per process, which the process keeps locked. The kernel frees the lock
-when the process ends, in whatever container or pid namespace it was.
+The folders of a process are in one parent folder, which the process keeps locked. The kernel
+releases the lock when the process ends, also if that is in another container or pid namespace.
 """
 
 import atexit
@@ -17,19 +17,19 @@ import platformdirs
 from coding_gym.sandbox.inside import files
 
 # The uid of sandboxes that root opens. Debian, RHEL and systemd (docs/UIDS-GIDS.md) assign neither
-# it nor the next ones, which `landlock` uses, to accounts or services.
+# it nor the following uids, which `landlock` uses, to accounts or services.
 UNPRIVILEGED = 60706
-_PREFIX = "coding-gym-process-"  # of no folder that a user makes
+_PREFIX = "coding-gym-process-"  # a prefix that users do not choose
 
-# Registered before the stop of the zygotes, so that it runs after their sandboxes have ended.
+# atexit runs the last registration first: this one runs after `zygotes` has stopped its zygotes.
 _at_exit = contextlib.ExitStack()
 atexit.register(_at_exit.close)
 
 
 def remove_folder(folder: Path) -> None:
-    """Removes a folder and everything in it, as far as possible; does nothing if it is missing.
+    """Removes a folder with its content as far as possible; does nothing if it is missing.
 
-    This includes folders without permissions, and folders deeper than a path can be long.
+    Folders without permissions, and trees deeper than the longest path, are removed as well.
     """
     files.remove_tree(str(folder))
 
@@ -37,7 +37,7 @@ def remove_folder(folder: Path) -> None:
 def make_folder(kind: str) -> Path:
     """Returns a new temporary folder, which is removed when this process exits.
 
-    That of a killed process is removed by the next process that makes one.
+    The folders of a killed process are removed by the next process that makes a folder.
     """
     parent = process_folder(Path(tempfile.gettempdir()).resolve(), os.getpid())
     return Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=parent))
@@ -45,20 +45,20 @@ def make_folder(kind: str) -> Path:
 
 @cache
 def process_folder(parent: Path, pid: int) -> Path:
-    """Returns this process's folder in a folder; the first call removes those of ended processes.
+    """Returns this process's folder in ``parent``; removes those of processes that have ended.
 
     Args:
-        parent: The folder.
-        pid: The id of this process, so that a fork has another folder.
+        parent: Holds the folders of all processes of this user.
+        pid: The id of this process; a fork, with another id, gets another folder from the cache.
     """
     for path in parent.glob(f"{_PREFIX}*"):
         _remove_unlocked(path)
-    made = Path(tempfile.mkdtemp(prefix=".coding-gym-", dir=parent))
-    made.chmod(0o711)  # users of sandboxes enter folders in it
-    # Locked before it has a name by which other processes find it. The descriptor stays open, also
+    new_folder = Path(tempfile.mkdtemp(prefix=".coding-gym-", dir=parent))
+    new_folder.chmod(0o711)  # sandboxes enter subfolders as other users
+    # Locked before the rename, so that no other process removes it. The descriptor stays open, also
     # in a fork that outlives this process.
-    fcntl.flock(os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX)
-    folder = made.rename(parent / f"{_PREFIX}{made.name.rpartition('-')[2]}")
+    fcntl.flock(os.open(new_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX)
+    folder = new_folder.rename(parent / f"{_PREFIX}{new_folder.name.rpartition('-')[2]}")
     _at_exit.callback(remove_own, folder, pid)
     return folder
 
@@ -76,7 +76,7 @@ def _remove_unlocked(folder: Path) -> None:
 
 
 def remove_own(folder: Path, pid: int) -> None:
-    """Removes a folder that the process of an id made; does nothing in a fork of it."""
+    """Removes a folder if this process has the id ``pid``, so that a fork removes nothing."""
     if os.getpid() == pid:
         remove_folder(folder)
 
@@ -84,10 +84,10 @@ def remove_own(folder: Path, pid: int) -> None:
 def cache_folder() -> Path:
     """Returns the user's cache folder, which only the user may enter; creates it if possible.
 
-    Write access gives control of tasks, and of modules that are imported outside any sandbox.
+    Tasks, and modules that are imported outside any sandbox, are loaded from this folder.
     """
     folder = platformdirs.user_cache_path("coding_gym")
-    with contextlib.suppress(OSError):  # a later write reports it
+    with contextlib.suppress(OSError):  # a later write reports the error
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         facts = folder.stat()
         if facts.st_uid == os.geteuid() and facts.st_mode & 0o077:
@@ -95,7 +95,7 @@ def cache_folder() -> Path:
     return folder
 
 
-# Before Linux 6.6 a tmpfs holds no user extended attributes, and without them an overlay can
+# Before Linux 6.6 a tmpfs has no user extended attributes, and without them an overlay can
 # neither remove nor replace a folder of its lower layers. On such kernels the changes of a sandbox
 # are in an upper folder in the user's cache, removed when the sandbox closes.
 

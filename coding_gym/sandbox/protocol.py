@@ -14,8 +14,8 @@ from coding_gym.sandbox.run_arguments import (
     check_data,
     check_path,
     checked_run,
+    command_with_state,
     from_stdin,
-    keeping_state,
     python_command,
 )
 from coding_gym.sandbox.snapshot import Snapshot as Snapshot
@@ -23,11 +23,11 @@ from coding_gym.sandbox.spec import WORKDIR, SandboxSpec, Shell
 
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_MAX_OUTPUT_BYTES = 1 << 20
-NO_SNAPSHOTS = "this kind of sandbox has no snapshots; use 'namespace', which runs images too"
+NO_SNAPSHOTS = "this sandbox backend has no snapshots; use 'namespace', which also runs images"
 
 
 class Sandbox:
-    """One isolated workspace in which shell commands run.
+    """An isolated workspace in which shell commands run.
 
     A failing command is a result, not an exception: a command that does not exist, exits non-zero,
     prints too much or does not end returns an `ExecResult`. An infrastructure failure (the sandbox
@@ -65,12 +65,13 @@ class Sandbox:
         """Runs ``command`` with ``bash -c``; kills its remaining processes when the shell exits.
 
         Args:
-            command: Shell text, at most 1 MiB in UTF-8. With ``stdin`` the kernel refuses a
-                command of more than 131,071 bytes, with exit code 126.
-            timeout_s: After this many seconds everything the command started is killed.
-            max_output_bytes: Size limit of the merged output; above it the middle is omitted.
+            command: Shell text, at most 1 MiB in UTF-8. With ``stdin``, a command of more than
+                131,071 bytes does not start; the exit code is 126.
+            timeout_s: Time limit, after which all processes of the command are killed.
+            max_output_bytes: Size limit of the merged standard output and error; the middle of
+                longer output is omitted.
             cwd: Working folder, relative to the workspace or absolute; the workspace by default.
-            env: More environment variables for this command only.
+            env: Additional environment variables for this command.
             stdin: The command's standard input; at most 64 MiB.
 
         Raises:
@@ -79,7 +80,7 @@ class Sandbox:
         """
         run = checked_run(command, timeout_s, max_output_bytes, cwd, env, stdin)
         if self._shell == "persistent" and cwd is None and not env and not stdin:
-            run = run._replace(command=keeping_state(run.command, self.path(STATE)))
+            run = run._replace(command=command_with_state(run.command, self.path(STATE)))
         is_long = len(run.command) > MAX_ARGUMENT_BYTES
         return self._run(from_stdin(run) if is_long and not stdin else run)
 
@@ -93,14 +94,14 @@ class Sandbox:
     ) -> ExecResult:
         """Runs Python source in the workspace as ``python -I -S -c`` would; otherwise like `run`.
 
-        The backend may run it in a fork of an interpreter that has already imported the modules of
-        the spec's ``preload``, unless the workspace or another folder of ``PYTHONPATH`` has a
-        module of the same name. The source must still put their folder on ``sys.path`` and import
-        them.
-        In a fork the hash seed is fixed, and ``sys.flags`` does not say that it is isolated.
+        The backend may run the source in a fork of an interpreter that has already imported the
+        modules of `SandboxSpec.preload`, unless the workspace or another folder of ``PYTHONPATH``
+        has a module of the same name. The source must still put the folder of these modules on
+        ``sys.path`` and import them. In a fork the hash seed is fixed, and ``sys.flags.isolated``
+        is 0.
 
         Args:
-            source: At most 131,000 bytes in UTF-8, where each ``'`` counts as five.
+            source: At most 131,000 bytes in UTF-8; each ``'`` counts as five bytes.
             timeout_s: As for `run`.
             max_output_bytes: As for `run`.
             stdin: As for `run`.
@@ -118,11 +119,11 @@ class Sandbox:
 
         Args:
             path: Relative to the workspace, or absolute.
-            max_bytes: A larger file is refused.
+            max_bytes: Size limit of the file.
 
         Raises:
             OSError: As ``open`` would: FileNotFoundError, IsADirectoryError, PermissionError; EFBIG
-                above ``max_bytes``; EINVAL for anything but a regular file.
+                above ``max_bytes``; EINVAL if it is neither a file nor a folder.
             SandboxError: The sandbox is closed or died.
             InvalidArgumentError: ``path`` is not a valid path, or ``max_bytes`` is below 0.
         """
@@ -142,33 +143,31 @@ class Sandbox:
         self._write(path, data)
 
     def snapshot(self) -> Snapshot:
-        """Returns the files that differ from the layers: workspace, home, /tmp and /dev/shm.
+        """Returns the files that differ from the layers, in workspace, home, /tmp and /dev/shm.
 
-        With an image, it includes changes of the whole root. Time and memory grow with the changes;
-        for ``landlock``, which copies the workspace, with all files.
+        With an image, the changes of the whole root are included. Time and memory grow with the
+        size of the changes, or for ``landlock``, which copies the workspace, of all files.
 
         Raises:
             InvalidArgumentError: The backend has no snapshots.
-            SandboxError: The sandbox is closed or died; or a path is too long for a snapshot, but
+            SandboxError: The sandbox is closed or died; or a path is too long for a snapshot, and
                 the sandbox stays usable.
         """
         raise InvalidArgumentError(NO_SNAPSHOTS)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Restores every file to its state at the snapshot; running processes end.
-
-        A failure closes the sandbox.
+        """Restores every file to its state in the snapshot, and ends all processes.
 
         Raises:
             InvalidArgumentError: The snapshot is of another backend or spec, or the backend has no
-                snapshots; then nothing has changed.
-            SandboxError: The sandbox is closed or died.
+                snapshots; the sandbox is unchanged.
+            SandboxError: The sandbox is closed or died, or the restore failed and closed it.
         """
         del snapshot
         raise InvalidArgumentError(NO_SNAPSHOTS)
 
     def close(self) -> None:
-        """Ends every process and drops every file of the sandbox; idempotent."""
+        """Ends all processes and deletes all files of the sandbox; idempotent."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -188,10 +187,10 @@ class Sandbox:
 
 
 class Promise(StrEnum):
-    """A guarantee that a backend may lack on some machines; its value is for reports.
+    """A guarantee that a backend may lack on some machines; the value describes it in reports.
 
     `Probe.missing` names the promises that a backend does not keep on this machine. The
-    conformance suite tests all other promises, and fails if a promise declared missing holds.
+    conformance suite tests all other promises, and fails if the backend keeps a missing one.
     """
 
     PRIVATE_ROOT = "fixed paths, a private /tmp and /dev/shm"
@@ -206,13 +205,13 @@ class Promise(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """Whether a backend works on this machine.
+    """The result of a test of a backend on this machine.
 
     Attributes:
-        available: Whether a sandbox could be opened, a command run, and everything cleaned up.
+        available: Whether a sandbox was opened, ran a command and was closed without failures.
         detail: One line about the attempt and its result.
-        remedy: The command or option that makes the backend work; "" where it works.
-        missing: Promises that this backend does not keep here.
+        remedy: The command or option that makes the backend work; "" if it works.
+        missing: Promises that the backend does not keep on this machine.
     """
 
     available: bool
@@ -222,7 +221,7 @@ class Probe:
 
 
 class SandboxBackend(Protocol):
-    """A kind of isolation, which opens sandboxes."""
+    """Opens sandboxes with one kind of isolation."""
 
     @property
     def name(self) -> str:
@@ -234,15 +233,15 @@ class SandboxBackend(Protocol):
         ...
 
     def owner(self) -> tuple[int, int]:
-        """Returns the host uid and gid of commands, which must own the layers."""
+        """Returns the host uid and gid that must own the layers."""
         ...
 
     def image_id(self, image: str) -> str:
-        """Returns the digest of the content of an image that `SandboxSpec.image` names.
+        """Returns the digest of the content of an image, named as in `SandboxSpec.image`.
 
         Raises:
             InvalidArgumentError: There is no such image, or the backend runs no images.
-            SandboxError: The backend does not answer.
+            SandboxError: The image cannot be read, or a daemon does not reply.
         """
         ...
 
@@ -257,7 +256,7 @@ class SandboxBackend(Protocol):
             InvalidArgumentError: A layer, mount or image does not exist; a target, environment
                 variable or image is invalid; the backend does not support an option; the snapshot
                 is of another backend or spec.
-            SandboxUnavailableError: This machine cannot run it; the message has the remedy.
+            SandboxUnavailableError: The machine cannot run sandboxes; the message has the remedy.
             SandboxError: The set-up failed for a transient reason.
         """
         ...

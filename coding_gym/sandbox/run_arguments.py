@@ -1,10 +1,10 @@
-"""The arguments of one command, checked, and the state of a persistent shell.
+"""Checks the arguments of a command, and keeps the state of a persistent shell.
 
-In a persistent shell a command's bash saves its state at exit, and the next one sources it. The
-state is the folder, the file mode mask, variables, functions, aliases, options other than xtrace
-and verbose, and the last exit code; limits, traps and processes are not part of it. It is a file in
-the sandbox's home, so snapshots include it. A command that is killed leaves the state of the
-command before it.
+In a persistent shell, the bash of a command saves its state at exit, and the bash of the next
+command sources it. The state is the folder, the file mode mask, variables, functions, aliases,
+options other than xtrace and verbose, and the last exit code; limits, traps and processes are not
+part of it. It is a file in the sandbox's home, so snapshots include it. A killed command does not
+change the state.
 """
 
 import errno
@@ -22,9 +22,9 @@ _MAX_DATA_BYTES = 64 << 20
 # The longest argument of exec (MAX_ARG_STRLEN) without its NUL.
 MAX_ARGUMENT_BYTES = (128 << 10) - 1
 _MAX_PATH_BYTES = 4095  # of a system call (PATH_MAX), without its NUL
-# The usual limit of exec. In JSON, where a byte takes six at most, this fits into a message.
+# The usual limit of exec. In JSON a byte takes at most six, so the variables fit in a message.
 _MAX_ENV_BYTES = 2 << 20
-# Reads a longer command from standard input, and runs it with empty standard input.
+# Reads a command from standard input, and runs it with empty standard input.
 _FROM_STDIN = (
     b"IFS= read -r -d '' BASH_EXECUTION_STRING; exec < /dev/null; "
     b'eval -- "$BASH_EXECUTION_STRING"'
@@ -67,13 +67,13 @@ class Run(NamedTuple):
     """The arguments of `Sandbox.run` after their check.
 
     Attributes:
-        command: Its text.
+        command: The shell text.
         cwd: The working folder, relative to the workspace or absolute; None for the workspace.
-        env: More environment variables.
-        stdin: Its standard input.
-        timeout_s: Its time limit.
-        max_output_bytes: Size limit of the kept output.
-        source: Its Python source; "" for a shell command.
+        env: Additional environment variables.
+        stdin: The standard input.
+        timeout_s: The time limit.
+        max_output_bytes: Size limit of the output.
+        source: The Python source that ``command`` runs; "" for other commands.
     """
 
     command: bytes
@@ -93,7 +93,7 @@ def checked_run(
     env: Mapping[str, str] | None,
     stdin: bytes,
 ) -> Run:
-    """Returns the arguments of `Sandbox.run`; a lone surrogate, which a policy may emit, is kept.
+    """Returns the arguments of `Sandbox.run`; encodes lone surrogates, which a policy may emit.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
@@ -104,7 +104,7 @@ def checked_run(
     if len(text) > _MAX_COMMAND_BYTES:
         raise InvalidArgumentError(
             f"command must be at most {_MAX_COMMAND_BYTES} bytes, got {len(text)}; "
-            "write a script with write_file and run that"
+            "write a script with write_file and run the script"
         )
     seconds = positive_seconds("timeout_s", timeout_s)
     at_least_one("max_output_bytes", max_output_bytes)
@@ -128,13 +128,13 @@ def python_command(source: str) -> str:
     if size > MAX_ARGUMENT_BYTES:
         raise InvalidArgumentError(
             f"source must be at most {MAX_ARGUMENT_BYTES} bytes as a command, got {size}; "
-            "write a module with write_file and run that"
+            "write a module with write_file and run the module"
         )
     return command
 
 
 def from_stdin(run: Run) -> Run:
-    """Returns a run whose command, too long for an argument, is read from standard input."""
+    """Returns a run that reads its command, too long for an argument, from standard input."""
     return run._replace(command=_FROM_STDIN, stdin=run.command)
 
 
@@ -149,7 +149,7 @@ def check_path(path: str) -> None:
 
 
 def check_data(data: bytes) -> None:
-    """Raises InvalidArgumentError for data that is too long for one call."""
+    """Raises InvalidArgumentError for data that are too long for one call."""
     if len(data) > _MAX_DATA_BYTES:
         raise InvalidArgumentError(
             f"data of one call must be at most {_MAX_DATA_BYTES} bytes, got {len(data)}"
@@ -160,36 +160,39 @@ def check_env(env: Mapping[str, str]) -> None:
     """Raises InvalidArgumentError for invalid or too many environment variables."""
     for name, value in env.items():
         if not name or "=" in name or not is_passable(name + value):
-            raise InvalidArgumentError(f"not an environment variable: {name!r}={value!r}")
+            raise InvalidArgumentError(
+                "an environment variable must have a non-empty name without '=', and no NUL byte, "
+                f"got {name!r}={value!r}"
+            )
     size = sum(len(os.fsencode(f"{name}={value}")) + 1 for name, value in env.items())
     if size > _MAX_ENV_BYTES:
         raise InvalidArgumentError(f"env must be at most {_MAX_ENV_BYTES} bytes, got {size}")
 
 
 def is_passable(text: str) -> bool:
-    """Whether text can be an argument of a system call: not empty, no NUL; escaped bytes can."""
+    """Whether a text can be passed to a system call: not empty, encodable, without NUL bytes."""
     try:
         return bool(text) and b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
         return False
 
 
-def keeping_state(command: bytes, state: str) -> bytes:
+def command_with_state(command: bytes, state: str) -> bytes:
     """Returns the command that runs ``command`` in the saved state, and saves the state after it.
 
     Args:
         command: Shell text.
-        state: The path of the file with the state, as commands see it.
+        state: Path of the state file, as commands see it.
     """
-    save = _SAVE % {b"state": _quoted(state.encode())}
+    save = _SAVE % {b"state": _quote(state.encode())}
     return _SCRIPT % {
         b"trap": save.replace(b"'", b"'\\''"),
-        b"state": _quoted(state.encode()),
-        b"command": _quoted(command),
+        b"state": _quote(state.encode()),
+        b"command": _quote(command),
         b"save": save,
     }
 
 
-def _quoted(text: bytes) -> bytes:
-    """Returns text as one word of a shell."""
+def _quote(text: bytes) -> bytes:
+    """Returns a text quoted as one word of a shell command."""
     return b"'" + text.replace(b"'", b"'\\''") + b"'"

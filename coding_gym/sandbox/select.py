@@ -1,4 +1,4 @@
-"""Backends by name; each is imported on first use."""
+"""Finds sandbox backends by name, and imports each on its first use."""
 
 import importlib
 import logging
@@ -28,20 +28,20 @@ def get_backend(name: str = "auto") -> SandboxBackend:
 
     Raises:
         UnknownNameError: No backend has that name.
-        SandboxUnavailableError: For ``"auto"``: no backend works; has the first backend's remedy.
+        SandboxUnavailableError: For ``"auto"``: no backend works; the message has a remedy.
         SandboxError: For ``"auto"``: a backend failed for a transient reason.
     """
-    return _made(_automatic() if name == "auto" else name)
+    return _backend(_automatic() if name == "auto" else name)
 
 
 def probe_backends() -> tuple[dict[str, Probe], str]:
-    """Opens a temporary sandbox of every backend.
+    """Tests every backend by opening a temporary sandbox.
 
     Returns:
-        The result of each backend's probe, and the backend that ``"auto"`` means here; "" where
-        none works.
+        The result of each backend's probe, and the name of the backend that ``"auto"`` selects; ""
+        if none works.
     """
-    probes = {name: _made(name).probe() for name in _BACKENDS}
+    probes = {name: _backend(name).probe() for name in _BACKENDS}
     return probes, next((name for name in _BACKENDS if probes[name].available), "")
 
 
@@ -65,7 +65,7 @@ def open_sandbox(
 
 
 @cache
-def _made(name: str) -> SandboxBackend:
+def _backend(name: str) -> SandboxBackend:
     if name not in _BACKENDS:
         raise unknown_name("sandbox backend", name, ("auto", *_BACKENDS))
     module, _, kind = _BACKENDS[name].partition(":")
@@ -78,13 +78,13 @@ def _automatic() -> str:
     refusals: list[SandboxUnavailableError] = []
     for name in _BACKENDS:
         try:
-            _made(name).open(SandboxSpec()).close()
+            _backend(name).open(SandboxSpec()).close()
         except SandboxUnavailableError as error:
             refusals.append(error)
             continue
         if refusals:
-            _log.warning("using the %r sandbox: %s", name, refusals[0])
+            first = next(iter(_BACKENDS))
+            _log.warning("using %r because %r is unavailable: %s", name, first, refusals[0])
         return name
-    first = refusals[0]
-    problem = f"no sandbox works on this machine: {first.problem}"
-    raise SandboxUnavailableError(problem, first.remedy) from first
+    problem = f"no sandbox works on this machine: {refusals[0].problem}"
+    raise SandboxUnavailableError(problem, refusals[0].remedy) from refusals[0]

@@ -27,21 +27,21 @@ _log = logging.getLogger(__name__)
 _READY_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 5.0
 _SNAPSHOT_TIMEOUT_S = 300.0
-# Upper bounds of a snapshot: for each entry without its data, and for the rest.
+# Upper bounds in a snapshot: one entry without its data, and all other overhead.
 _ENTRY_BYTES, _SLACK_BYTES = 4 << 10, 1 << 20
-# Time for a reply beyond the command's own time limit.
+# Time for a reply in addition to the command's time limit.
 _ANSWER_TIMEOUT_S = 30.0
 
 
 class Channel:
     """The owner's end of the channel to a first process, and the clean-up after its end.
 
-    One call at a time goes through, in the process that opened the sandbox. A failed call ends the
-    sandbox; every later call raises the same error.
+    Only the process that opened the sandbox can use it, for one call at a time. A failed call ends
+    the sandbox; every later call raises the same error.
 
     Args:
         stream: Connected to the first process, which is still being set up.
-        cleanup: The clean-up after the sandbox's end; owned by the channel.
+        cleanup: Callbacks after the sandbox's end, which the channel takes over.
         forks_python: Whether the first process runs Python in forks of itself.
 
     Attributes:
@@ -58,26 +58,26 @@ class Channel:
         self._closing = threading.RLock()
         self._owner = os.getpid()
         self._is_closed = False
-        self._why_dead = ""
+        self._failure = ""
 
     def require_open(self) -> None:
         """Raises SandboxError in a fork, or if the sandbox is closed or has died."""
         if os.getpid() != self._owner:
-            raise SandboxError("the sandbox belongs to the process that opened it; open another")
-        if self._is_closed or self._why_dead:
-            raise SandboxError(self._why_dead or "the sandbox is closed")
+            raise SandboxError("a sandbox works only in the process that opened it; open another")
+        if self._is_closed or self._failure:
+            raise SandboxError(self._failure or "the sandbox is closed")
 
     def give_up(self, reason: str) -> SandboxError:
         """Marks the sandbox as dead; returns the error that this and every later call raises."""
-        self._why_dead = reason
+        self._failure = reason
         return SandboxError(reason)
 
     @contextlib.contextmanager
     def _in_use(self) -> Iterator[None]:
-        """Lets one call through at a time.
+        """Locks the channel for one call.
 
         Raises:
-            SandboxError: Instead of errors of a dead sandbox or of a malformed reply.
+            SandboxError: The sandbox is closed or died, or its reply is malformed.
         """
         self.require_open()
         with self._lock:
@@ -90,7 +90,7 @@ class Channel:
                 raise self.give_up(reason) from error
             except BaseException:
                 # The reply may still arrive, and would be read as the next call's reply.
-                self._why_dead = "a call was interrupted"
+                self._failure = "the sandbox died: a call was interrupted"
                 raise
 
     def wait_until_ready(
@@ -104,7 +104,7 @@ class Channel:
 
         Raises:
             SetupError: A step of the set-up failed.
-            SandboxError: The first process died, or does not answer; or a port is in use.
+            SandboxError: The first process died or does not reply, or a port is in use.
         """
         try:
             if snapshot is None:
@@ -128,26 +128,25 @@ class Channel:
         max_body_bytes: int = 0,
         file: BinaryIO | None = None,
     ) -> tuple[dict[str, Any], bytes]:
-        """Sends a message, if any, and returns the next one's header and body.
+        """Sends a message, if any, and returns the header and body of the reply.
 
         Args:
             header: Header of the message; None to send no message.
             body: Body of the message.
             timeout_s: Seconds to wait for the reply.
             max_body_bytes: Limit on the reply's body.
-            file: Passed with the message.
+            file: File whose descriptor is passed with the message.
 
         Raises:
-            SetupError: The reply is an error. The sandbox is then dead, unless the error concerns
-                only the request.
-            SandboxError: The other side ended, or its reply is late or malformed.
+            SetupError: The reply is an error; the sandbox is dead unless its kind is ``request``.
+            SandboxError: The first process ended, or its reply is late or malformed.
         """
         with self._in_use():
             deadline = time.monotonic() + timeout_s
             self._stream.settimeout(timeout_s)
             message = b"" if header is None else wire.pack(header, body)
             if file is not None:
-                with contextlib.suppress(BrokenPipeError):  # its last message contains the reason
+                with contextlib.suppress(BrokenPipeError):  # a message with the reason is waiting
                     num_sent = socket.send_fds(self._stream, [message], [file.fileno()])
                     self._stream.sendall(message[num_sent:])
             elif message:
@@ -173,18 +172,18 @@ class Channel:
             raise EOFError(f"it cannot listen at port {port}")
 
     def shut(self) -> None:
-        """Tells the sandbox to end, without waiting."""
+        """Starts the end of the sandbox, and does not wait for it."""
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
         """Ends the sandbox, waits until its processes are dead, and cleans up; idempotent."""
         if os.getpid() != self._owner:
-            # In a fork: the sandbox belongs to the parent.
+            # A fork must not end the parent's sandbox.
             self._is_closed = True
             self._stream.close()
             return
-        with self._closing:  # a second thread waits for the end as well
+        with self._closing:  # a second thread must also wait for the end
             if not self._is_closed:
                 self._is_closed = True
                 self._end()
@@ -199,7 +198,7 @@ class Channel:
                 pass
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)
-        # This ends the other call. It must return before another file gets the descriptor's number.
+        # This ends a call of another thread, which must return before the descriptor is reused.
         is_locked = is_locked or self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
         if is_locked:
             self._lock.release()
@@ -207,7 +206,7 @@ class Channel:
         try:
             self._cleanup.close()
         except SandboxError as error:  # a Docker daemon does not reply
-            _log.warning("a closed sandbox is not cleaned up: %s", error)
+            _log.warning("cannot clean up after a closed sandbox: %s", error)
 
 
 @contextlib.contextmanager
@@ -215,8 +214,8 @@ def memory_file(data: bytes = b"", *, size: int = 0) -> Iterator[BinaryIO]:
     """Yields a sealed file in memory to pass to a sandbox.
 
     Args:
-        data: Its content, which cannot be changed.
-        size: Its fixed size if the other side writes to it; 0 otherwise.
+        data: Content of the file, which is read-only if ``size`` is 0.
+        size: Size in bytes of a file to which the sandbox writes; 0 for a read-only file.
 
     Raises:
         SandboxError: No descriptor or no memory is free.
@@ -236,21 +235,21 @@ def memory_file(data: bytes = b"", *, size: int = 0) -> Iterator[BinaryIO]:
             fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
             file.seek(0)
         except OSError as error:
-            raise SandboxError(f"no data can be passed to the sandbox: {error}") from error
+            raise SandboxError(f"cannot make a memory file for the sandbox: {error}") from error
         yield file
 
 
 class ServedSandbox(Sandbox):
     """A sandbox of the ``namespace`` or ``landlock`` backend.
 
-    The sandbox ends when the channel closes, for whatever reason.
+    The sandbox ends when the channel closes, also if the owner is killed.
 
     Args:
         backend: Name of the backend.
-        spec: The spec that it was opened with.
-        channel: To its first process, which is ready.
+        spec: The spec of the sandbox.
+        channel: Channel to the first process, which is ready.
         host_paths: Host paths by the paths in the spec.
-        start: Starts another first process with the files of a snapshot; None if the same one
+        start: Starts another first process with the files of a snapshot; None if the same process
             restores them.
 
     Attributes:
@@ -277,10 +276,10 @@ class ServedSandbox(Sandbox):
 
     def path(self, target: str) -> str:
         """Returns the path at which commands see a mount; see `Sandbox.path`."""
-        return translated(target, self._host_paths)
+        return host_path_of(target, self._host_paths)
 
     def _absolute(self, path: str) -> str:
-        """Returns a path as the first process opens it, whatever its working folder."""
+        """Returns the absolute path that the first process opens."""
         return posixpath.join(self.workdir, self.path(path))
 
     def _run(self, run: Run) -> ExecResult:
@@ -292,7 +291,7 @@ class ServedSandbox(Sandbox):
             "env": run.env,
         }
         body, stdin = run.command, run.stdin
-        if run.source and self._channel.forks_python:  # the fork reads it, the first process not
+        if run.source and self._channel.forks_python:  # only the fork reads it
             source = run.source.encode("utf-8", "surrogatepass")
             request["op"], body, stdin = "python", b"", b"%010d" % len(source) + source + stdin
         with memory_file(stdin) if stdin else contextlib.nullcontext() as file:
@@ -319,7 +318,7 @@ class ServedSandbox(Sandbox):
         _raise_file_error(header, path)
 
     def snapshot(self) -> Snapshot:
-        """Returns its changed files; see `Sandbox.snapshot`."""
+        """Returns the changed files; see `Sandbox.snapshot`."""
         limits = self._spec.limits
         # Twice the disk limit, because changes may be in memory and on disk.
         limit = 2 * limits.disk_bytes + limits.num_inodes * _ENTRY_BYTES + _SLACK_BYTES
@@ -347,16 +346,16 @@ class ServedSandbox(Sandbox):
 
     def _start_again(self, snapshot: Snapshot, start: Callable[[Snapshot], Channel]) -> None:
         """Starts a new first process, because a mounted overlay's upper folder must not change."""
-        old = self._channel
-        old.shut()  # it ends while the other starts
+        previous = self._channel
+        previous.shut()  # ends while the new process starts
         self._channel = start(snapshot)
-        old.close()
+        previous.close()
         if self._is_closed:
             self._channel.close()
 
     def close(self) -> None:
-        """Ends every process and drops every file of the sandbox; idempotent."""
-        # Set first: a restore in another thread checks it after it has replaced the channel.
+        """Ends all processes and deletes all files of the sandbox; idempotent."""
+        # Set first, because a restore in another thread reads it after the change of the channel.
         self._is_closed = True
         self._channel.close()
 
@@ -377,8 +376,8 @@ class ServedSandbox(Sandbox):
             raise SandboxError(str(error)) from error
 
 
-def translated(path: str, host_paths: Mapping[str, str]) -> str:
-    """Returns the host path of a path at or below one of the spec's paths."""
+def host_path_of(path: str, host_paths: Mapping[str, str]) -> str:
+    """Returns the host path of a path at or below a path of the spec; other paths unchanged."""
     pure_path = PurePosixPath(path)
     for target in sorted(host_paths, key=len, reverse=True):
         if pure_path.is_relative_to(target):

@@ -20,11 +20,11 @@ _POD = (
     "and `seccompProfile: {type: Unconfined}`"
 )
 NO_DESCRIPTOR = (
-    "this process has no free file descriptor left for a sandbox; raise its limit by `ulimit -n` "
-    "in the shell that starts it"
+    "this process has no free file descriptor for a sandbox; raise the limit with `ulimit -n` "
+    "in the shell that starts the process"
 )
 _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENODEV, errno.EINVAL})
-# Errors of a path where nothing can be mounted, unless a restored file is in the way.
+# Error numbers of a mount at an invalid target.
 _INVALID_TARGET = frozenset(
     {errno.EACCES, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG}
     | {errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EROFS}
@@ -42,16 +42,16 @@ def documented_errors() -> Iterator[None]:
     try:
         yield
     except SetupError as failure:
-        raise converted(failure) from failure
-    except OSError as error:  # most often, no descriptor is free
+        raise public_error(failure) from failure
+    except OSError as error:  # usually because no descriptor is free
         raise SandboxError(f"cannot open a sandbox: {error}") from error
 
 
-def converted(failure: SetupError) -> InvalidArgumentError | SandboxError:
-    """Returns the error for a failed step: the request's, the machine's, or a transient one."""
+def public_error(failure: SetupError) -> InvalidArgumentError | SandboxError:
+    """Returns the error for a step that failed: invalid argument, machine or transient failure."""
     if failure.kind == "bash":
         return InvalidArgumentError(
-            "the image has no bash, which runs every command; install it there, as with "
+            "the image has no bash, which runs every command; install bash in the image, as with "
             "`apt-get install bash` or `apk add bash`"
         )
     if failure.kind == "target" and failure.errno in _INVALID_TARGET:

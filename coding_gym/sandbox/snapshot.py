@@ -18,8 +18,8 @@ class Snapshot:
     number of times.
 
     Attributes:
-        backend: Name of the backend that made it; only this one can restore it.
-        spec: The spec that the sandbox was opened with.
+        backend: Name of the backend that took it; only this backend can restore it.
+        spec: The spec of the sandbox.
         data: The changed files, in a format of the backend.
     """
 
@@ -29,9 +29,9 @@ class Snapshot:
 
 
 def spec_digest(spec: SandboxSpec) -> str:
-    """Returns a digest of the files and variables of a spec, independent of paths of the host.
+    """Returns a digest of the files and variables of a spec, independent of host paths.
 
-    It reads all files of the layers. Limits and the kind of shell are not part of it.
+    It covers the content of all files in the layers, but not limits and the kind of shell.
     """
     layers = [
         (path, entry.stat(follow_symlinks=False).st_mode, _content_id(entry))
@@ -40,12 +40,12 @@ def spec_digest(spec: SandboxSpec) -> str:
     targets = [mount.target for mount in spec.mounts]
     python = spec.python and spec.python.version
     variables = sorted(spec.env.items())
-    facts = (layers, targets, python, spec.path, variables, spec.image, spec.workspace_alias)
-    return sha256(json.dumps(facts).encode()).hexdigest()
+    content = (layers, targets, python, spec.path, variables, spec.image, spec.workspace_alias)
+    return sha256(json.dumps(content).encode()).hexdigest()
 
 
 def _content_id(entry: os.DirEntry[str]) -> str:
-    """Returns the digest of a file, the target of a link, "" for anything else."""
+    """Returns the digest of a file, the target of a symbolic link, or "" for other kinds."""
     if entry.is_symlink():
         return str(Path(entry.path).readlink())
     if not entry.is_file():

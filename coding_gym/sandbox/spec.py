@@ -14,7 +14,7 @@ HOME = "/home/agent"
 Shell = Literal["fresh", "persistent"]
 SHELLS: tuple[Shell, ...] = get_args(Shell)
 
-# The variables of every command, the same everywhere, so that runs repeat byte for byte.
+# The variables of every command, equal on all machines, so that outputs are reproducible.
 _VARIABLES = {
     "HOME": HOME,
     "USER": "agent",
@@ -28,7 +28,7 @@ _VARIABLES = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
-    # A prompt would wait until the time limit. `CI` is not set: projects skip tests if it is.
+    # A prompt would wait until the time limit. `CI` is not set, because projects then skip tests.
     "EDITOR": "true",
     "GIT_EDITOR": "true",
     "npm_config_yes": "true",
@@ -39,10 +39,10 @@ _VARIABLES = {
     "PYTHONHASHSEED": "0",
     # No bytecode in the workspace, where `git status` and `ls` would list it.
     "PYTHONDONTWRITEBYTECODE": "1",
-    # Otherwise Rust lists tests in the order in which their threads end.
+    # With several threads, Rust lists tests in the order in which the threads end.
     "RUST_TEST_THREADS": "1",
 }
-# Without a network: package managers fail at once, in a few lines, and do not try again.
+# Without a network, package managers must fail at once, with short output and no retries.
 _OFFLINE = {
     "PIP_INDEX_URL": "file:///no-network-in-this-sandbox",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -69,9 +69,9 @@ class Mount:
 
     Attributes:
         source: The folder or file on the host.
-        target: Absolute path inside, other than ``/``. Missing parent folders are made, but not
-            below read-only folders such as ``/usr``.
-        writable: Whether commands may write to it. Only builds of environment layers use this.
+        target: Absolute path in the sandbox, other than ``/``. Missing parent folders are created,
+            except below read-only folders such as ``/usr``.
+        writable: Whether commands may write to it. Only builds of layers use this.
     """
 
     source: Path
@@ -89,7 +89,7 @@ class SandboxLimits:
         num_processes: Number of concurrent processes and threads.
         file_bytes: Size of one file.
         num_open_files: Open files per process.
-        memory_bytes: Memory of all its processes together.
+        memory_bytes: Memory of all processes together.
 
     Raises:
         InvalidArgumentError: A limit is too small for a sandbox to start and to report errors.
@@ -103,37 +103,37 @@ class SandboxLimits:
     memory_bytes: int = 4 << 30
 
     def __post_init__(self) -> None:
-        for name, least in _MINIMA.items():
-            value = at_least(least, f"sandbox limit {name}", getattr(self, name))
+        for name, minimum in _MINIMA.items():
+            value = at_least(minimum, f"sandbox limit {name}", getattr(self, name))
             object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSpec:
-    """Everything needed to open a sandbox.
+    """The folders, interpreter, limits and variables of a sandbox.
 
     Attributes:
         layers: Host folders whose union is the initial workspace, topmost first; empty for an empty
-            workspace. They are never written.
-        mounts: More host folders, read-only unless ``writable``.
-        python: The interpreter that ``python`` and ``python3`` name inside; None for only the
-            system's. Its own third-party packages are masked.
-        path: Folders put in front of ``PATH``.
-        env: Environment variables on top of the fixed ones.
-        limits: Upper bounds.
+            workspace. Commands never change them.
+        mounts: Further host folders and files.
+        python: The interpreter that ``python`` and ``python3`` run in the sandbox; None for the
+            system's. The third-party packages of its installation are hidden.
+        path: Folders at the start of ``PATH``.
+        env: Environment variables in addition to the fixed ones, which they override.
+        limits: Upper bounds on resources.
         network: Whether the host's network is reachable. Only for builds, with ``namespace``.
         image: The root: for ``namespace`` an OCI layout folder or the name of a stored image, for
             ``docker`` the name of an image of its daemon; "" for the backend's default.
         workspace_alias: A second path of the workspace, such as the path from which the image
             installed the project; "" for none.
-        shell: ``"fresh"`` starts a bash per command. ``"persistent"`` also does, and restores the
-            folder, variables, functions and options of the previous bash. A call with its own
-            ``cwd``, ``env`` or ``stdin`` always has a fresh bash.
-        preload: Modules that may already be imported when `Sandbox.run_python` starts a run, from a
-            read-only mount at the interpreter's folder of packages. They are imported outside the
-            sandbox, and must be trustworthy.
-        forwards: UNIX sockets of the host by port: commands connect to each at that port of
-            ``127.0.0.1``, from 1024 on. Only ``namespace`` supports them.
+        shell: ``"fresh"`` starts a new bash for each command. ``"persistent"`` also does, and
+            first restores the folder, variables, functions and options of the previous bash. A
+            call with an argument ``cwd``, ``env`` or ``stdin`` always uses a fresh bash.
+        preload: Modules that are imported before `Sandbox.run_python` starts a run, if the backend
+            can, from a read-only mount at the interpreter's ``site_packages``. The import runs
+            outside the sandbox, so the modules must be trusted.
+        forwards: UNIX sockets of the host, by the port of ``127.0.0.1`` (1024 or above) at which
+            commands reach them. Only ``namespace`` supports them.
     """
 
     layers: tuple[Path, ...] = ()
@@ -160,11 +160,11 @@ def environment(
     """Returns the variables of a sandbox's commands.
 
     Args:
-        spec: Its ``path`` and ``env`` take precedence.
-        first: Folders of ``PATH`` between ``spec.path`` and the system's.
+        spec: The spec, whose ``path`` and ``env`` take precedence.
+        first: Folders of ``PATH`` between ``spec.path`` and the system's folders.
         image_env: Variables of the image, which override the fixed ones; its ``PATH`` replaces the
-            system's.
-        user: The image's user; "" without one.
+            system's folders.
+        user: Name of the image's user; "" without an image.
     """
     variables = dict(image_env or {})
     if user:
@@ -176,9 +176,9 @@ def environment(
 
 
 def mounted_packages(spec: SandboxSpec) -> dict[str, str]:
-    """Returns the variable with which another Python finds packages that the spec mounts.
+    """Returns ``PYTHONPATH`` with the packages that the spec mounts; empty if it mounts none.
 
-    For backends that do not mount the spec's interpreter.
+    With it, backends that do not mount the spec's interpreter run another Python.
     """
     if spec.python is None:
         return {}

@@ -1,8 +1,8 @@
-"""The zygotes of this process: Pythons that fork the first processes of sandboxes on request.
+"""Starts the zygotes of this process, which fork the first processes of sandboxes on request.
 
-There is one for each kind of sandbox, user, interpreter and set of preloaded modules, started when
-it is first needed. Zygotes of ``namespace`` sandboxes have left the host's namespaces; those of
-``landlock`` have not.
+Each kind of sandbox, user, interpreter and set of preloaded modules has one zygote, which starts
+when it is first needed. Zygotes of ``namespace`` sandboxes have left the host's namespaces; zygotes
+of ``landlock`` sandboxes have not.
 """
 
 import atexit
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _START_TIMEOUT_S = 30.0
-# Variables of commands that decide how Python starts.
+# The variables of commands that affect the start of Python.
 _PRELOADED_ENV = {"PYTHONHASHSEED": "0", "LC_CTYPE": "C.UTF-8", "TZ": "UTC", "HOME": "/"}
 _STOP_TIMEOUT_S = 5.0
 
@@ -43,7 +43,7 @@ class Zygote:
         kind: The kind of its sandboxes.
         uid: User id of the sandboxes' processes.
         gid: Group id of the sandboxes' processes.
-        preload: Modules that it imports first; None for none.
+        preload: Modules that the zygote imports at its start; None for none.
 
     Attributes:
         is_preloaded: Whether its sandboxes run Python in forks of their first process.
@@ -76,11 +76,11 @@ class Zygote:
 
     @property
     def alive(self) -> bool:
-        """Whether it can open more sandboxes."""
+        """Whether the zygote can open more sandboxes."""
         return self._accepts_requests and not self.has_hung_up()
 
     def has_hung_up(self) -> bool:
-        """Whether its process has ended."""
+        """Returns whether the zygote's process has ended."""
         poll = select.poll()
         try:
             poll.register(self._control, select.POLLRDHUP)
@@ -105,24 +105,24 @@ class Zygote:
                 if reply == b"-":
                     header = self._receive()
                 elif reply != b"+":
-                    raise EOFError("it ended")
-            except TimeoutError as error:  # its sandboxes stay open; the next needs another zygote
+                    raise EOFError("its channel closed")
+            except TimeoutError as error:  # its sandboxes stay open, and it opens no others
                 self._accepts_requests = False
                 raise SandboxError(f"the sandbox server does not reply: {error}") from error
             except (OSError, EOFError, wire.ProtocolError) as error:
                 self.stop()
                 raise SandboxError(f"the sandbox server died: {error}") from error
             except BaseException:
-                # The reply may still arrive, so the next sandbox needs another zygote. Sandboxes of
-                # this one stay open.
+                # A late reply would be read as that of the next request, so this zygote gets no
+                # more requests. Its sandboxes stay open.
                 self._accepts_requests = False
                 raise
-        if reply == b"+":  # the new sandbox ends, as nothing holds its channel
+        if reply == b"+":  # the new sandbox ends, because no process holds its channel
             raise SandboxError(NO_DESCRIPTOR)
         raise SetupError.from_json(header["error"])
 
     def stop(self) -> None:
-        """Ends the zygote, and with it every ``namespace`` sandbox of it; idempotent."""
+        """Ends the zygote and its ``namespace`` sandboxes; idempotent."""
         self._accepts_requests = False
         if self._stopped:
             return
@@ -144,17 +144,17 @@ class Zygote:
     def _start(self, arguments: list[str], preload: Preload | None, errors: IO[bytes]) -> None:
         """Starts the process, which inherits only a channel, as its standard input."""
         python, env = [str(default_interpreter().executable), "-I", "-S"], {}
-        if preload is not None:  # -I would ignore the seed
+        if preload is not None:  # -I would ignore PYTHONHASHSEED
             python, env = [preload.executable, "-s", "-S"], _PRELOADED_ENV
         # A Python that is not installed system-wide may need this variable in order to start.
-        env = env | {k: v for k, v in os.environ.items() if k == "LD_LIBRARY_PATH"}
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs, contextlib.ExitStack() as cleanup:
+        env = env | {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+        self._control, zygote_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with zygote_end, contextlib.ExitStack() as cleanup:
             cleanup.callback(self._control.close)
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
                 [*python, *arguments],
                 env=env,
-                stdin=theirs.fileno(),
+                stdin=zygote_end.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 close_fds=True,
@@ -188,13 +188,13 @@ class Zygote:
 
 
 class _Registry:
-    """The zygotes of one process; a fork of it has another registry and locks."""
+    """The zygotes of one process; a fork of the process uses another registry."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._locks: dict[Key, threading.Lock] = {}  # a start takes up to half a minute
+        self._locks: dict[Key, threading.Lock] = {}  # one start can take half a minute
         self._zygotes: dict[Key, Zygote] = {}
-        # Zygotes whose `open` was interrupted or late: they keep sandboxes, and open no others.
+        # Zygotes whose `open` was interrupted or late: they have sandboxes, but open no others.
         self._retired: list[Zygote] = []
         atexit.register(self.stop)
 
@@ -225,7 +225,7 @@ _registry(os.getpid())  # before there are threads
 
 
 def zygote(kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> Zygote:
-    """Returns this process's zygote for sandboxes of a user, starting it if necessary.
+    """Returns this process's zygote for sandboxes of a user; starts the zygote if necessary.
 
     Raises:
         SandboxError: As `Zygote`.
@@ -240,7 +240,7 @@ def with_zygote(
     use: Callable[[Zygote], Result],
     preload: Preload | None = None,
 ) -> Result:
-    """Calls a function with a `zygote`, and again with a new one if the first one has died."""
+    """Calls ``use`` with a zygote; if that zygote has died, calls it again with a new zygote."""
     first = zygote(kind, uid, gid, preload)
     try:
         return use(first)
@@ -251,5 +251,5 @@ def with_zygote(
 
 
 def stop_zygotes() -> None:
-    """Stops all zygotes, with their ``namespace`` sandboxes; the next open starts new ones."""
+    """Stops all zygotes, with their ``namespace`` sandboxes; the next open starts new zygotes."""
     _registry(os.getpid()).stop()

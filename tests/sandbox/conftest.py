@@ -1,10 +1,10 @@
-"""Layers that sandboxes may own, sandboxes of the namespace backend, container daemons."""
+"""Fixtures: layers, sandboxes of the namespace backend, container daemons."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from docker_daemon import NAME, running
+from docker_daemon import NAME, running_daemon
 from sandbox_fixtures import BACKEND, AlivePipe, MakeLayer, change_owner, make_sandbox, write_files
 from sandbox_fixtures import alive_pipe as open_alive_pipe
 
@@ -41,13 +41,13 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def dockerd() -> Iterator[Engine]:
-    with running("dockerd") as engine:
+    with running_daemon("dockerd") as engine:
         yield engine
 
 
 @pytest.fixture(scope="session")
 def podman() -> Iterator[Engine]:
-    with running("podman") as engine:
+    with running_daemon("podman") as engine:
         yield engine
 
 

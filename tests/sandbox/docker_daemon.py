@@ -1,4 +1,4 @@
-"""A daemon for the test run, with a private socket and folder; it ends with the run."""
+"""Starts a container daemon for the test run, with a private socket and folder."""
 
 import contextlib
 import os
@@ -29,8 +29,8 @@ _PATIENCE_S = 60
 
 
 @contextlib.contextmanager
-def running(name: str) -> Iterator[Engine]:
-    """Starts ``dockerd`` or ``podman``; its image is made of this machine's programs."""
+def running_daemon(name: str) -> Iterator[Engine]:
+    """Runs ``dockerd`` or ``podman`` for the block, with an image of this machine's programs."""
     program = shutil.which(name)
     if program is None:
         pytest.skip(f"no {name}; on Debian: apt-get install docker.io podman")
@@ -39,7 +39,7 @@ def running(name: str) -> Iterator[Engine]:
     # Not below tmp_path, which is too long for a socket.
     folder = Path(tempfile.mkdtemp(prefix="cg-docker-"))
     host = f"unix://{folder}/docker.sock"
-    (folder / "none.json").write_text("{}", encoding="utf-8")  # not that of the machine
+    (folder / "none.json").write_text("{}", encoding="utf-8")  # in place of the machine's
     dockerd = [
         *("--host", host, "--data-root", folder / "data", "--exec-root", folder / "x"),
         *("--pidfile", folder / "pid", "--config-file", folder / "none.json"),
@@ -69,7 +69,7 @@ def running(name: str) -> Iterator[Engine]:
 
 
 def _connected(daemon: "subprocess.Popen[bytes]", host: str) -> Engine | None:
-    """Returns a connection to a daemon once it listens; None before."""
+    """Returns a connection to a daemon; None if it does not listen yet."""
     if daemon.poll() is not None:
         give_up = pytest.fail if "CI" in os.environ else pytest.skip
         give_up(f"{daemon.args} does not run here")
@@ -84,10 +84,10 @@ def _remove(folder: Path) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while folder.exists():
         mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
-        places = [line.split()[1] for line in mounts]
-        left = [place for place in places if Path(place).is_relative_to(folder)]
-        for place in reversed(left):
-            subprocess.run(["umount", place], check=False)  # noqa: S607 - anywhere
+        targets = [line.split()[1] for line in mounts]
+        own_targets = [target for target in targets if Path(target).is_relative_to(folder)]
+        for target in reversed(own_targets):
+            subprocess.run(["umount", target], check=False)  # noqa: S607 - anywhere
         shutil.rmtree(folder, ignore_errors=time.monotonic() < deadline)
 
 
@@ -110,11 +110,11 @@ def tar_of_this_machine() -> bytes:
     command = ["/usr/bin/python3", "-S", "-c", _STDLIB]
     stdlib = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     compiled = [Path(command[0]), *stdlib.glob("lib-dynload/*.so")]
-    read = [*stdlib.rglob("*.py"), *Path("/usr/lib/locale").glob("C.*/**/*")]  # bash reads UTF-8
+    texts = [*stdlib.rglob("*.py"), *Path("/usr/lib/locale").glob("C.*/**/*")]  # bash reads UTF-8
     members = [
         *(folder("tmp", mode=0o1777), folder("root", mode=0o700), folder("home"), folder("proc")),
         *(entry("etc/passwd", _USERS), entry("etc/group", "root:x:0:\ncoder:x:1234:\n")),
-        *(entry(str(path)[1:], path.read_bytes()) for path in read if path.is_file()),
+        *(entry(str(path)[1:], path.read_bytes()) for path in texts if path.is_file()),
         *(symlink("usr/bin/python", "python3"), *programs(*names)),
         *with_libraries({str(path)[1:]: path for path in compiled}),
     ]

@@ -1,4 +1,4 @@
-"""Choices of a backend, its options and an interpreter; reports of ``coding-gym doctor``."""
+"""Choices of a backend, sandbox options, an interpreter and toolchains."""
 
 import errno
 import json
@@ -63,16 +63,17 @@ except SandboxUnavailableError as error:
 def test_landlock_replaces_namespaces_for_root_with_a_warning(
     machine: str, has_landlock: bool
 ) -> None:
-    ended = run_on(machine, _CHOOSE)
-    is_found = has_landlock and os.geteuid() == 0
-    expected = "WARNING\nlandlock ran\n" if is_found else "unavailable\n"
-    assert (ended.stdout, ended.stderr) == (expected, "")
+    process = run_on(machine, _CHOOSE)
+    works = has_landlock and os.geteuid() == 0
+    expected = "WARNING\nlandlock ran\n" if works else "unavailable\n"
+    assert (process.stdout, process.stderr) == (expected, "")
 
 
 def test_a_failed_process_start_does_not_change_the_automatic_choice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     failure = BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+    default_interpreter()  # cached, so that only the start of the zygote fails
     stop_zygotes()
     _automatic.cache_clear()
     with monkeypatch.context() as patched:
@@ -87,8 +88,8 @@ def test_options_change_only_the_named_fields() -> None:
     limits = SandboxLimits(num_processes=70, num_open_files=99)
     spec = SandboxSpec(limits=limits, image="theirs", path=("/opt/bin",))
     arguments = {"limits": {"num_processes": 64}, "shell": "persistent"}
-    wanted = SandboxOptions.parse(arguments).applied(spec)
-    assert wanted == SandboxSpec(
+    changed = SandboxOptions.parse(arguments).applied(spec)
+    assert changed == SandboxSpec(
         shell="persistent",
         limits=SandboxLimits(num_processes=64, num_open_files=99),
         image="theirs",
@@ -132,7 +133,7 @@ _RUNNING = "{}.{}.{}".format(*sys.version_info[:3])
 def empty_cache() -> Iterator[None]:
     find_interpreter.cache_clear()
     yield
-    find_interpreter.cache_clear()  # later tests want the machine's own
+    find_interpreter.cache_clear()  # later tests use the machine's interpreters
 
 
 def test_a_missing_version_is_named() -> None:
@@ -165,7 +166,7 @@ def test_a_temporary_failure_of_an_interpreter_is_not_cached(
     assert find_interpreter("9.8").version == "9.8.7"
 
 
-def test_every_other_installation_runs_inside() -> None:
+def test_every_installed_python_runs_in_a_sandbox() -> None:
     pythons = {}
     for minor in range(8, 15):
         try:
@@ -196,7 +197,7 @@ def test_programs_of_the_home_folder_do_not_mount_it(
             get_backend("namespace").open(SandboxSpec(python=python))
 
 
-def test_a_toolchain_in_path_is_mounted_and_a_proxy_of_rustup_is_not(
+def test_toolchains_in_path_are_mounted_except_rustup_proxies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, proxies = tmp_path / "stable" / "bin", tmp_path / "cargo" / "bin"

@@ -1,4 +1,4 @@
-"""The landlock backend, beyond the conformance tests: its isolation and its end."""
+"""Isolation and end of ``landlock`` sandboxes, beyond the conformance tests."""
 
 import errno
 import os
@@ -123,7 +123,7 @@ def test_host_files_cannot_change(abi: int) -> None:
     refused = {"EPERM", "EACCES", "ENOTSUP", "EXDEV", "-1"}
     with tree(_BACKEND, {"file": "kept"}) as outside, tree(_BACKEND, {"file": "kept"}) as source:
         source.chmod(0o777)
-        (source / "file").chmod(0o666)  # by its mode every user may write it
+        (source / "file").chmod(0o666)  # a mode with which every user may write to it
         before = (outside / "file").stat()
         mount = Mount(source=source, target="/opt/shown")
         spec = SandboxSpec(python=default_interpreter(), mounts=(mount,))
@@ -181,14 +181,14 @@ def test_other_users_cannot_use_files_of_a_sandbox(make_layer: MakeLayer) -> Non
     source.parent.chmod(0o700)
     mount = Mount(source=source, target="/opt/shown")
     with _BACKEND.open(SandboxSpec(mounts=(mount,))) as sandbox:
-        made = "umask 0; cp /usr/bin/id id; chmod 4755 id; chmod 777 .; ./id -u"
-        uid = sandbox.run(made).output.strip()
+        command = "umask 0; cp /usr/bin/id id; chmod 4755 id; chmod 777 .; ./id -u"
+        uid = sandbox.run(command).output.strip()
         script = (
             f"{sandbox.workdir}/id; ls {sandbox.workdir}; cat {sandbox.path('/opt/shown')}/file"
         )
-        nobody: Any = {"user": 65534, "group": 65534, "extra_groups": []}
+        user: Any = {"user": 65534, "group": 65534, "extra_groups": []}
         other = subprocess.run(
-            ["/bin/bash", "-c", script], capture_output=True, check=False, **nobody
+            ["/bin/bash", "-c", script], capture_output=True, check=False, **user
         )
     assert (int(uid) in _UIDS, other.stdout) == (True, b"")
 
@@ -209,21 +209,21 @@ def test_uids_of_accounts_and_processes_are_not_taken(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.parametrize("whose", [first_pid, watchdog_pid])
-def test_a_signal_ends_the_sandbox(whose: Callable[[Sandbox], int], number: signal.Signals) -> None:
+@pytest.mark.parametrize("pid_of", [first_pid, watchdog_pid])
+def test_a_signal_ends_the_sandbox(pid_of: Callable[..., int], number: signal.Signals) -> None:
     with alive_pipe(_BACKEND) as alive, ThreadPoolExecutor(1) as pool:
         with _BACKEND.open(SandboxSpec(mounts=(alive.mount,))) as sandbox:
             folder = Path(sandbox.workdir).parent
             pipe = alive.path(sandbox)
-            pid = whose(sandbox)
-            running = pool.submit(sandbox.run, f"exec 3> {pipe}; echo >&3; sleep 60")
+            pid = pid_of(sandbox)
+            future = pool.submit(sandbox.run, f"exec 3> {pipe}; echo >&3; sleep 60")
             alive.wait_opened()
             os.kill(pid, number)
             with pytest.raises(SandboxError):
-                running.result(10)
+                future.result(10)
             with pytest.raises(SandboxError):
                 sandbox.run("true")
-        assert alive.is_closed(10), "the command goes on"
+        assert alive.is_closed(10), "the command still runs"
         assert not folder.exists()
 
 
@@ -236,7 +236,7 @@ def test_close_kills_commands_that_stopped_their_server(monkeypatch: pytest.Monk
             pipe = alive.path(sandbox)
             with pytest.raises(SandboxError):
                 sandbox.run(f"kill -STOP $PPID; exec 3> {pipe}; sleep 60", timeout_s=0.5)
-        assert alive.is_closed(10), "the command goes on"
+        assert alive.is_closed(10), "the command still runs"
         assert not folder.exists()
 
 
@@ -248,7 +248,7 @@ def test_sandboxes_survive_the_end_of_the_zygote() -> None:
         assert sandbox.run("echo on").output == "on\n"
         with _BACKEND.open(SandboxSpec()) as another:
             assert another.run("echo back").output == "back\n"
-            sessions = {os.getsid(watchdog_pid(one)) for one in (sandbox, another)}
+            sessions = {os.getsid(watchdog_pid(opened)) for opened in (sandbox, another)}
             assert sessions == {watchdog_pid(sandbox), watchdog_pid(another)}
         watchdog = watchdog_pid(sandbox)
     assert wait_gone([watchdog], 10) == []

@@ -1,4 +1,4 @@
-"""Folders of sandboxes are removed with them and after dead owners, and kept for all others.
+"""Sandbox folders are removed when the sandbox closes or its owner has ended, not before.
 
 Changes are on disk, as on kernels whose tmpfs lacks user extended attributes.
 """
@@ -53,7 +53,7 @@ def test_removing_a_link_keeps_the_mode_of_its_target(tmp_path: Path) -> None:
     assert (tmp_path / "target").stat().st_mode & 0o777 == 0o755
 
 
-def test_a_process_that_stops_during_a_removal_delays_no_other(
+def test_a_process_stopped_during_a_removal_delays_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = tempfile.mkdtemp

@@ -19,7 +19,7 @@ _CALLS = (
 
 
 @pytest.fixture
-def narrow() -> Iterator[Sandbox]:
+def small() -> Iterator[Sandbox]:
     limits = SandboxLimits(memory_bytes=128 << 20)
     with make_sandbox(python=default_interpreter(), limits=limits) as opened:
         yield opened
@@ -61,15 +61,15 @@ _HOGS = {
 
 
 @pytest.mark.parametrize("hog", _HOGS.values(), ids=_HOGS)
-def test_exceeded_memory_ends_only_the_command(narrow: Sandbox, hog: str) -> None:
-    result = _python(narrow, f"print('begun', flush=True)\n{hog}\ntime.sleep(60)")
+def test_exceeded_memory_ends_only_the_command(small: Sandbox, hog: str) -> None:
+    result = _python(small, f"print('begun', flush=True)\n{hog}\ntime.sleep(60)")
     assert (result.exit_code, result.out_of_memory, result.timed_out) == (137, True, False)
     assert (result.output, result.num_leftovers) == ("begun\n", 0)
-    after = narrow.run("cat /proc/[0-9]*/comm")
+    after = small.run("cat /proc/[0-9]*/comm")
     assert (after.output, after.out_of_memory) == ("cat\n", False)
 
 
-# Programs that seem to exceed the limit, or only reserve address space.
+# Programs below the limit, which a naive sum of sizes or address space would exceed.
 _MODEST = {
     "a copy that forked processes share": (
         "x = b'x' * (60 * MIB)\n"
@@ -98,7 +98,7 @@ _MODEST = {
 
 
 @pytest.mark.parametrize("program", _MODEST.values(), ids=_MODEST)
-def test_commands_below_the_memory_limit_are_not_killed(narrow: Sandbox, program: str) -> None:
-    result = _python(narrow, f"{program}\ntime.sleep(0.7)\nprint('kept', flush=True)\n")
+def test_commands_below_the_memory_limit_are_not_killed(small: Sandbox, program: str) -> None:
+    result = _python(small, f"{program}\ntime.sleep(0.7)\nprint('kept', flush=True)\n")
     assert "kept\n" in result.output
     assert (result.exit_code, result.out_of_memory) == (0, False)

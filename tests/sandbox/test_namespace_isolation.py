@@ -47,17 +47,17 @@ def test_commands_print_what_an_ordinary_system_prints(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("command", "named"),
+    ("command", "message"),
     [
         ("python -m venv v && v/bin/pip install six", "no-network-in-this-sandbox"),
         ("npm init && npm install left-pad", "ENOTCACHED"),
     ],
 )
-def test_installers_do_not_prompt_or_wait(sandbox: Sandbox, command: str, named: str) -> None:
+def test_installers_do_not_prompt_or_wait(sandbox: Sandbox, command: str, message: str) -> None:
     if command.startswith("npm") and shutil.which("npm") is None:
         pytest.skip("npm is not installed")
     result = sandbox.run(command, timeout_s=60)
-    assert (result.ok, result.timed_out, named in result.output) == (False, False, True)
+    assert (result.ok, result.timed_out, message in result.output) == (False, False, True)
 
 
 def test_only_the_allow_list_of_folders_exists(sandbox: Sandbox) -> None:
@@ -89,8 +89,8 @@ python = replace(default_interpreter(), prefix=Path({str(prefix)!r}))
 with get_backend("namespace").open(SandboxSpec(python=python)) as sandbox:
     print(sandbox.run("cd {prefix}; ls -A src2/coding_gym; cat share/kept").output)
 """
-    ended = run_on("", script)
-    assert (ended.stdout, ended.stderr) == ("y\n", "")
+    process = run_on("", script)
+    assert (process.stdout, process.stderr) == ("y\n", "")
 
 
 def test_listings_of_fresh_sandboxes_are_equal(make_layer: MakeLayer) -> None:
@@ -153,7 +153,7 @@ def test_builds_get_certificates_and_package_sources(
     monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # its file is not text, and is skipped
     monkeypatch.setenv("PIP_CERT", str(tmp_path / "ca.pem"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))  # never mounted
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))  # private, so never mounted
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "home"))
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
     for name in ("SECRET_TOKEN", "PIP_TARGET"):
@@ -189,7 +189,7 @@ def test_a_changed_or_replaced_layer_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_each_of_many_sandboxes_has_its_own_layer(tmp_path: Path) -> None:
+def test_many_sandboxes_have_separate_layers(tmp_path: Path) -> None:
     """The zygote mounts a limited number of folders at a time, and reuses their mount points."""
     stop_zygotes()
     for number in range(60):
@@ -198,15 +198,15 @@ def test_each_of_many_sandboxes_has_its_own_layer(tmp_path: Path) -> None:
         os.chown(tmp_path / str(number) / "file", *BACKEND.owner())
         os.utime(tmp_path / str(number), (1000, 1000))
 
-    def open_and_look(number: int, **others: int) -> str:
-        limits = SandboxLimits(**others)
-        with make_sandbox(layers=(tmp_path / str(number),), limits=limits) as sandbox:
+    def read_layer(number: int, **limits: int) -> str:
+        layers = (tmp_path / str(number),)
+        with make_sandbox(layers=layers, limits=SandboxLimits(**limits)) as sandbox:
             return sandbox.run("cat file").output
 
     with make_sandbox(layers=(tmp_path / "0",)) as first:
         for number in range(60):
-            assert open_and_look(number) == str(number)
+            assert read_layer(number) == str(number)
         assert first.run("cat file; echo more > file; cat file").output == "0more\n"
-    assert open_and_look(0, num_processes=100) == "0"
+    assert read_layer(0, num_processes=100) == "0"
     for number in (0, 30, *range(59, 40, -1), 1, 2, 0):
-        assert open_and_look(number) == str(number)
+        assert read_layer(number) == str(number)

@@ -1,4 +1,4 @@
-"""Sandboxes and their zygote after ends, forks, threads and interrupted calls."""
+"""Sandboxes and their zygote after kills, forks, threads and interrupted calls."""
 
 import multiprocessing
 import os
@@ -156,23 +156,23 @@ def test_an_interrupted_call_closes_only_its_sandbox(alive_pipe: AlivePipe) -> N
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_forked_owner_starts_its_own_zygote() -> None:
     sandbox = make_sandbox()
-    parents = helper_pid(BACKEND)
+    parent_zygote = helper_pid(BACKEND)
     context = multiprocessing.get_context("fork")
-    answers = context.SimpleQueue()
-    child = context.Process(target=lambda: answers.put(_in_the_fork(sandbox, parents)))
+    results = context.SimpleQueue()
+    child = context.Process(target=lambda: results.put(_in_the_fork(sandbox, parent_zygote)))
     child.start()
-    assert answers.get() == "own zygote, forked"
+    assert results.get() == "own zygote, forked"
     child.join()
     assert sandbox.run("echo unharmed").output == "unharmed\n"
-    assert helper_pid(BACKEND) == parents
+    assert helper_pid(BACKEND) == parent_zygote
     sandbox.close()
 
 
-def _in_the_fork(inherited: Sandbox, parents: int) -> str:
+def _in_the_fork(inherited: Sandbox, parent_zygote: int) -> str:
     try:
         with make_sandbox() as sandbox:
             output = sandbox.run("echo -n forked").output
-        is_own = helper_pid(BACKEND) != parents
+        is_own = helper_pid(BACKEND) != parent_zygote
         try:
             inherited.run("true")
         except SandboxError:
@@ -185,24 +185,24 @@ def _in_the_fork(inherited: Sandbox, parents: int) -> str:
 
 @pytest.mark.slow
 def test_running_out_of_descriptors_raises_and_leaks_nothing() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", _CROWDED], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (done.stdout, done.stderr) == ("True alive True\n", "")
+    assert (process.stdout, process.stderr) == ("True alive True\n", "")
 
 
 def test_every_call_of_a_dead_sandbox_raises(alive_pipe: AlivePipe, sandbox: Sandbox) -> None:
     other, sandbox = sandbox, make_sandbox(mounts=(alive_pipe.mount,))
-    first, taken = first_pid(sandbox), sandbox.snapshot()
+    first, snapshot = first_pid(sandbox), sandbox.snapshot()
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(sandbox.run, f"echo > {alive_pipe.path(sandbox)}; sleep 60")
+        future = pool.submit(sandbox.run, f"echo > {alive_pipe.path(sandbox)}; sleep 60")
         alive_pipe.wait_opened()
         os.kill(first, signal.SIGKILL)
         with pytest.raises(SandboxError):
-            running.result(10)
+            future.result(10)
     for call in (
         *(lambda: sandbox.run("true"), lambda: sandbox.read_file("file")) * 2,
-        *(sandbox.snapshot, lambda: sandbox.restore(taken)),
+        *(sandbox.snapshot, lambda: sandbox.restore(snapshot)),
     ):
         with pytest.raises(SandboxError):
             call()

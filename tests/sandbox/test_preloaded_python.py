@@ -1,4 +1,4 @@
-"""Python runs as forks of an interpreter that has imported modules already."""
+"""Python source runs in forks of an interpreter that has already imported modules."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -66,8 +66,8 @@ def test_forked_runs_equal_cold_starts_on_every_python(
     with BACKEND.open(spec) as warm, BACKEND.open(replace(spec, preload=())) as cold:
         assert warm.run_python(_IS_WARM).output == "True\n"
         for script in scripts:
-            wanted, got = (s.run_python(script, stdin=b"in\n") for s in (cold, warm))
-            assert (got.exit_code, got.output) == (wanted.exit_code, wanted.output), script
+            first, second = (s.run_python(script, stdin=b"in\n") for s in (cold, warm))
+            assert (second.exit_code, second.output) == (first.exit_code, first.output), script
 
 
 @pytest.mark.parametrize("name", ["ahead.py", "json/__init__.py"])

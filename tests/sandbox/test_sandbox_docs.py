@@ -1,4 +1,4 @@
-"""The page of sandboxes and the conformance suite have every promise."""
+"""The docs page and the conformance suite cover every promise."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from coding_gym.sandbox import Promise
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_has_every_promise() -> None:
+def test_the_docs_page_has_every_promise() -> None:
     page = (ROOT / "docs" / "reference" / "sandboxes.md").read_text(encoding="utf-8")
     assert [promise for promise in Promise if f"| {promise.value} |" not in page] == []
 

@@ -92,7 +92,7 @@ def test_mounted_socket_reaches_a_server_of_the_host(
         assert python_output(sandbox, script) == "one /name\n"
 
 
-def test_nothing_else_becomes_reachable(serve: Callable[[str], Path]) -> None:
+def test_only_forwarded_and_mounted_sockets_are_reachable(serve: Callable[[str], Path]) -> None:
     path, other = serve("mine"), serve("other's")
     with ExitStack() as stack:
         neighbour = replace(

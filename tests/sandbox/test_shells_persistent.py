@@ -1,4 +1,4 @@
-"""A persistent shell: the state that one command's bash leaves for the next one."""
+"""A persistent shell passes the state of one command's bash to that of the next."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def lasting() -> Iterator[Sandbox]:
+def shell() -> Iterator[Sandbox]:
     with make_sandbox(shell="persistent") as opened:
         yield opened
 
@@ -34,17 +34,15 @@ _ORDINARY = (
 
 
 @pytest.mark.parametrize(("command", "output"), _ORDINARY)
-def test_commands_print_what_a_fresh_bash_prints(
-    lasting: Sandbox, command: str, output: str
-) -> None:
-    lasting.run("mark=kept")
-    result = lasting.run(command, timeout_s=20)
+def test_commands_print_what_a_fresh_bash_prints(shell: Sandbox, command: str, output: str) -> None:
+    shell.run("mark=kept")
+    result = shell.run(command, timeout_s=20)
     assert re.fullmatch(output, result.output), result.output
-    assert lasting.run("echo $mark").output == "kept\n"
+    assert shell.run("echo $mark").output == "kept\n"
 
 
 @pytest.mark.parametrize(
-    ("command", "then", "output"),
+    ("command", "next_command", "output"),
     [
         ("cd /tmp", "echo $PWD $OLDPWD", "/tmp /workspace\n"),
         ("declare -A map=([a b]=c); list=(1 '2 3')", 'echo ${map[a b]} "${list[1]}"', "c 2 3\n"),
@@ -63,10 +61,10 @@ def test_commands_print_what_a_fresh_bash_prints(
     ],
 )
 def test_a_command_starts_with_the_state_of_the_previous_one(
-    lasting: Sandbox, command: str, then: str, output: str | None
+    shell: Sandbox, command: str, next_command: str, output: str | None
 ) -> None:
-    lasting.run(command, timeout_s=20)
-    result = lasting.run(then, timeout_s=20)
+    shell.run(command, timeout_s=20)
+    result = shell.run(next_command, timeout_s=20)
     if output is None:
         assert result.exit_code == 1 or result.output.startswith("1\n")
     else:
@@ -79,11 +77,11 @@ def test_a_full_disk_does_not_stop_the_shell() -> None:
         assert full.run("echo on; rm x").output == "on\n"
 
 
-def test_calls_with_options_use_a_fresh_shell(lasting: Sandbox) -> None:
-    lasting.run("cd /tmp; A=1; ls() { echo forged; }; PATH=/nowhere; exec >/dev/null")
-    lasting.write_file("folder/file", b"")
-    result = lasting.run("ls; echo ${A-unset}$B; cat", cwd="folder", env={"B": "b"}, stdin=b"in\n")
+def test_calls_with_options_use_a_fresh_shell(shell: Sandbox) -> None:
+    shell.run("cd /tmp; A=1; ls() { echo forged; }; PATH=/nowhere; exec >/dev/null")
+    shell.write_file("folder/file", b"")
+    result = shell.run("ls; echo ${A-unset}$B; cat", cwd="folder", env={"B": "b"}, stdin=b"in\n")
     assert result.output == "file\nunsetb\nin\n"
-    assert lasting.run("echo ${A-unset}", cwd="/workspace").output == "unset\n"
-    lasting.run("kept=1")
-    assert lasting.run("pwd; echo $A$kept").output == "/tmp\n11\n"
+    assert shell.run("echo ${A-unset}", cwd="/workspace").output == "unset\n"
+    shell.run("kept=1")
+    assert shell.run("pwd; echo $A$kept").output == "/tmp\n11\n"

@@ -1,4 +1,4 @@
-"""Runs that are killed: no partial file is used, and no attempt counts twice."""
+"""Killed runs resume without partial files, and count no attempt twice."""
 
 import os
 import random
@@ -38,24 +38,23 @@ def test_killed_run_counts_each_attempt_once(
     temporary, out = tmp_path / "tmp", tmp_path / "run"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    chance = random.Random(0)
-    new = ["--agent", "noop", "--num-tasks", str(num_tasks), "--attempts", str(attempts)]
+    rng = random.Random(0)
+    new_run = ["--agent", "noop", "--num-tasks", str(num_tasks), "--attempts", str(attempts)]
     verdicts: dict[Path, int] = {}
     for _ in range(num_kills):
-        is_begun = (out / "config.json").exists()
-        options = ["--resume"] if is_begun else new
+        options = ["--resume"] if (out / "config.json").exists() else new_run
         run = subprocess.Popen([*_COMMAND, "--out", str(out), *options])
         share = num_tasks * attempts // (num_kills + 1)
-        wanted = _num_files(out) + chance.randrange(share)
+        threshold = _num_files(out) + rng.randrange(share)
 
-        def is_due(run: subprocess.Popen[bytes] = run, wanted: int = wanted) -> bool:
-            return _num_files(out) > wanted or run.poll() is not None
+        def is_due(run: subprocess.Popen[bytes] = run, threshold: int = threshold) -> bool:
+            return _num_files(out) > threshold or run.poll() is not None
 
         wait_until(is_due, timeout_s=120)
         run.send_signal(signal.SIGKILL)
         run.wait()
         for file, changed in verdicts.items():
-            assert file.stat().st_mtime_ns == changed  # kept, and not played again
+            assert file.stat().st_mtime_ns == changed  # not run again
         verdicts = {file: file.stat().st_mtime_ns for file in (out / "attempts").glob("[!.]*")}
     subprocess.run([*_COMMAND, "--out", str(out), "--resume"], check=True)
     keys = [(record.task_id, record.attempt) for record in RunFolder.open(out).trajectories()]

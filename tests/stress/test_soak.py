@@ -1,4 +1,4 @@
-"""Sandboxes over many cycles leave nothing."""
+"""Many cycles of open and close leave no processes, descriptors, mounts or files."""
 
 import os
 from dataclasses import replace
@@ -15,15 +15,15 @@ _MISSING = SandboxSpec(mounts=(Mount(source=Path("/no/such/folder"), target="/op
 
 
 def cycle(backend: NamespaceBackend, number: int) -> None:
-    """Opens a sandbox, uses it in one of several ways, and closes it."""
+    """Opens a sandbox, uses it in ways that ``number`` selects, and closes it."""
     with backend.open(SandboxSpec()) as sandbox:
         sandbox.write_file("new/file", b"x" * 10_000)
         if number % 10 == 0:
-            taken = sandbox.snapshot()
-            sandbox.restore(taken)
-            backend.open(taken.spec, snapshot=taken).close()
+            snapshot = sandbox.snapshot()
+            sandbox.restore(snapshot)
+            backend.open(snapshot.spec, snapshot=snapshot).close()
             with pytest.raises(SandboxError):
-                backend.open(taken.spec, snapshot=replace(taken, data=taken.data[:-1]))
+                backend.open(snapshot.spec, snapshot=replace(snapshot, data=snapshot.data[:-1]))
         if number % 25 == 0:
             assert sandbox.run("(setsid sleep 100 &); sleep 100 & echo on").num_leftovers >= 1
         if number % 50 == 0:
@@ -34,9 +34,9 @@ def cycle(backend: NamespaceBackend, number: int) -> None:
             backend.open(_MISSING)
 
 
-def held(temporary: Path, settled: list[int]) -> dict[str, int]:
-    """Counts what this process and its helpers hold, once other processes have ended."""
-    wait_gone([pid for pid in descendants(os.getpid()) if pid not in settled], 30)
+def count_resources(temporary: Path, helpers: list[int]) -> dict[str, int]:
+    """Counts resources of this process and its helpers, after other processes have ended."""
+    wait_gone([pid for pid in descendants(os.getpid()) if pid not in helpers], 30)
     pids = descendants(os.getpid())
     tables = [Path(f"/proc/{pid}/mounts") for pid in ("self", *pids)]
     return {
@@ -65,7 +65,7 @@ def test_opening_and_closing_leaves_nothing(
         cycle(backend, number)
     with backend.open(SandboxSpec()):
         helpers = descendants(os.getpid())[:2]
-    before = held(tmp_path, helpers)
+    before = count_resources(tmp_path, helpers)
     for number in range(num_cycles):
         cycle(backend, number)
-    assert held(tmp_path, helpers) == before
+    assert count_resources(tmp_path, helpers) == before

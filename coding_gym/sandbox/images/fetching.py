@@ -1,7 +1,8 @@
 """Fetches images by skopeo into OCI layout folders that share their blobs.
 
-``skopeo copy`` renames complete blobs into place, and this module renames the complete layout. So
-an interrupted copy leaves complete blobs, which the next try uses, and a folder, which it removes.
+``skopeo copy`` renames complete blobs into place, and this module renames the complete layout. An
+interrupted copy leaves complete blobs, which the next attempt uses, and a partial folder, which the
+next attempt removes.
 """
 
 import os
@@ -39,8 +40,7 @@ def fetch_image(image: str) -> Path:
     name = full_name(image)
 
     def build(folder: Path) -> None:
-        # A standard layout, with blobs that all images share.
-        (folder / "blobs").symlink_to(Path("..", _BLOBS))
+        (folder / "blobs").symlink_to(Path("..", _BLOBS))  # shared by all images
         _copy(name, f"oci:{folder}")
 
     try:
@@ -53,10 +53,10 @@ def fetch_image(image: str) -> Path:
 def remove_image(image: str) -> frozenset[str]:
     """Removes a fetched image, and the blobs that no other image uses.
 
-    No image may be fetched meanwhile.
+    It must not run while an image is fetched.
 
     Returns:
-        The digests of those blobs.
+        The digests of the removed blobs.
 
     Raises:
         OSError: A file cannot be removed.
@@ -65,21 +65,21 @@ def remove_image(image: str) -> frozenset[str]:
     digests = _digests(folder / key)
     FolderCache(folder).remove(key)
     unused = digests.difference(*(_digests(index.parent) for index in folder.glob("*/index.json")))
-    for value in unused:
-        (folder / _BLOBS / "sha256" / value).unlink(missing_ok=True)
-    return frozenset(f"sha256:{value}" for value in unused)
+    for digest in unused:
+        (folder / _BLOBS / "sha256" / digest).unlink(missing_ok=True)
+    return frozenset(f"sha256:{digest}" for digest in unused)
 
 
 def _digests(layout: Path) -> frozenset[str]:
-    """Returns the values of the digests that the index and the manifest of a layout name."""
+    """Returns the hexadecimal digests in the index and the manifest of a layout."""
     with suppress(FileNotFoundError):
         manifests = frozenset(_DIGEST.findall((layout / "index.json").read_text()))
-        texts = ((layout / "blobs" / "sha256" / one).read_text() for one in manifests)
+        texts = ((layout / "blobs" / "sha256" / digest).read_text() for digest in manifests)
         return manifests.union(*map(_DIGEST.findall, texts))
     return frozenset()
 
 
-def _copy(name: str, to: str) -> None:
+def _copy(name: str, target: str) -> None:
     """Copies an image of a registry by skopeo."""
     program = shutil.which("skopeo")
     if program is None:
@@ -90,12 +90,12 @@ def _copy(name: str, to: str) -> None:
     options = ["--quiet", f"--retry-times={_NUM_RETRIES}"]
     if _LOCAL.match(name):
         options.append("--src-tls-verify=false")
-    arguments = [program, "copy", *options, "--", f"docker://{name}", to]
+    arguments = [program, "copy", *options, "--", f"docker://{name}", target]
     try:
-        ended = run_program(arguments, cwd=Path("/"), env=os.environ, timeout_s=_TIMEOUT_S)
+        result = run_program(arguments, cwd=Path("/"), env=os.environ, timeout_s=_TIMEOUT_S)
     except TimeoutError as error:
         raise SandboxError(f"skopeo cannot copy {name}: {error}") from error
-    if ended.returncode:
-        line = last_line(ended.stderr.decode("utf-8", "replace"))
+    if result.returncode:
+        line = last_line(result.stderr.decode("utf-8", "replace"))
         message = _MESSAGE.search(line)
         raise SandboxError(f"skopeo cannot copy {name}: {message[1] if message else line}")

@@ -1,4 +1,4 @@
-"""Finds and reads OCI layout folders, the format of all images on disk, and an image's user.
+"""Finds and reads OCI layout folders, the format of images on disk; finds an image's user.
 
 The format is that of https://github.com/opencontainers/image-spec (``image-layout.md``,
 ``manifest.md``, ``config.md``), with exactly one image, as ``skopeo copy`` writes it.
@@ -25,7 +25,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686"
 ARCHITECTURE = _ARCHITECTURES.get(platform.machine(), platform.machine())
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _NAME = re.compile(r"\w[\w.:@/-]*")
-_MAX_ETC_BYTES = 4 << 20  # of a file such as /etc/passwd
+_MAX_ETC_BYTES = 4 << 20  # size limit of a file such as /etc/passwd
 # The largest uid: the next one, (uid_t) -1, means "no change".
 _MAX_ID = (1 << 32) - 2
 # Errors of reading a document with values of wrong types.
@@ -50,7 +50,7 @@ class Manifest:
 
 
 def image_folder() -> Path:
-    """Returns the folder of the images that are found by name."""
+    """Returns the folder that holds images by name."""
     return user_data_path("coding_gym") / "images"
 
 
@@ -74,7 +74,7 @@ def full_name(image: str) -> str:
 
 
 def layout_key(name: str) -> str:
-    """Returns the name of an image's folder in `image_folder`; skopeo takes no colon there."""
+    """Returns the name of an image's folder in `image_folder`; skopeo allows no colon in it."""
     return quote(name, safe="")
 
 
@@ -92,8 +92,8 @@ def find_image(image: str) -> Path:
         return path
     if "/" in image and path.is_file():
         raise InvalidArgumentError(
-            f"image {image!r} is a file, and images are OCI layout folders; run: skopeo copy "
-            f"docker-archive:{image} oci:FOLDER (or oci-archive:{image})"
+            f"image must be a name or an OCI layout folder, got the file {image!r}; run: skopeo "
+            f"copy docker-archive:{image} oci:FOLDER (or oci-archive:{image})"
         )
     is_name = _NAME.fullmatch(image) is not None
     if is_name and (path := image_folder() / layout_key(full_name(image))).is_dir():
@@ -159,7 +159,7 @@ def _manifest(layout: Path, document: Any) -> Manifest:
     system, architecture = config.get("os", "linux"), config.get("architecture")
     if (system, architecture) not in {("linux", ARCHITECTURE), ("linux", None)}:
         raise InvalidArgumentError(
-            f"{layout} is for {system}/{architecture}, and this machine runs linux/{ARCHITECTURE}"
+            f"{layout} must be an image for linux/{ARCHITECTURE}, got {system}/{architecture}"
         )
     settings = config.get("config") or {}
     variables = [pair.partition("=") for pair in settings.get("Env") or ()]
@@ -184,7 +184,7 @@ class ImageUser:
     Attributes:
         uid: User id in the sandbox.
         gid: Group id in the sandbox.
-        name: Its name in the image; the number if it has none.
+        name: Its name in the image; the uid if it has no name.
     """
 
     uid: int
@@ -197,20 +197,20 @@ def find_user(name_or_id: str, read: Callable[[str], bytes]) -> ImageUser:
 
     Args:
         name_or_id: ``name``, ``uid``, either with ``:group`` or ``:gid``; "" for root.
-        read: Returns the file of a name in the image's ``/etc``; empty if it is missing.
+        read: Returns the content of a named file in the image's ``/etc``; empty if it is missing.
 
     Raises:
         InvalidArgumentError: The image has no such user or group.
     """
     user, _, group = (name_or_id or "0").partition(":")
     users = [row for row in _rows(read("passwd"), 7) if user in (row[0], row[2])]
-    name, _, uid, gid, *_ = [*users, [user, "", user, "0"]][0]
+    name, _, uid, gid, *_ = users[0] if users else [user, "", user, "0"]
     if group:
         groups = [row[2] for row in _rows(read("group"), 4) if row[0] == group]
-        gid = [*groups, group][0]
+        gid = groups[0] if groups else group
     if not (_is_id(uid) and _is_id(gid)):
         raise InvalidArgumentError(
-            f"its user is {name_or_id!r}, which is not in its /etc/passwd and /etc/group"
+            f"the image's user {name_or_id!r} is not in its /etc/passwd and /etc/group"
         )
     return ImageUser(int(uid), int(gid), "root" if int(uid) == 0 else name)
 
@@ -226,9 +226,10 @@ def _rows(text: bytes, num_fields: int) -> list[list[str]]:
 
 
 def read_etc(layers: Sequence[Path], name: str) -> bytes:
-    """Returns a file of ``/etc`` of the layers' overlay; empty if it is missing.
+    """Returns the content of a file in ``/etc`` of an image's layers; empty if it is missing.
 
-    Symbolic links, which may lead to the host's files, are not followed. The layers must be final.
+    Symbolic links, which can lead to host files, are not followed. The layers, the
+    topmost first, must not change.
     """
     for layer in layers:
         etc = layer / "etc"

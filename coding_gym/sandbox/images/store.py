@@ -1,9 +1,9 @@
-"""Images, unpacked: each layer once per user that owns it, shared by all images that have it.
+"""Unpacks images: each layer once per owning user, shared by all images that have the layer.
 
 Whiteout files mark what a layer removes (https://github.com/opencontainers/image-spec,
 ``layer.md``): an empty file ``.wh.NAME`` removes NAME of lower layers, and an opaque whiteout,
-``.wh..wh..opq``, all their entries in its folder. For an overlay these are a character device 0:0
-and an extended attribute.
+``.wh..wh..opq``, removes all entries of lower layers in its folder. An overlay uses a character
+device 0:0 and an extended attribute in place of these files.
 """
 
 import errno
@@ -15,12 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from coding_gym.errors import (
-    InvalidArgumentError,
-    SandboxError,
-    SandboxUnavailableError,
-    last_line,
-)
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError, last_line
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.fetching import remove_image
 from coding_gym.sandbox.images.layout import (
@@ -47,7 +42,7 @@ _BLOB = "/opt/layer"
 _WHITEOUT, _OPAQUE, _RESERVED = ".wh.", ".wh..wh..opq", ".wh..wh."
 _DATE_S = 1_000_000_000
 
-# Without privileges tar cannot create device nodes and reports them; other errors make it fail.
+# Without privileges tar cannot create device nodes; other errors make the script fail.
 _UNPACK = f"""\
 case $(head -c 4 {_BLOB} | od -An -tx1) in
     ' 1f 8b'*) reader='gzip -dc' ;;
@@ -84,13 +79,13 @@ def build_sandbox(
 ) -> Iterator[Sandbox]:
     """Yields a sandbox whose commands write to host folders.
 
-    The content is untrusted: it is final once the sandbox is closed, but symbolic links in it may
-    point outside.
+    The content does not change after the sandbox is closed, but is not trusted: its symbolic links
+    may lead to host files.
 
     Args:
         backend: Opens the sandbox.
-        spec: The other settings of the sandbox.
-        folders: Host folders by path inside, such as `BUILT`; missing ones are created.
+        spec: The spec, to which mounts of the folders are added.
+        folders: Host folders by path inside, such as `BUILT`; missing folders are created.
 
     Raises:
         SandboxError: As `SandboxBackend.open`.
@@ -98,7 +93,9 @@ def build_sandbox(
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
         os.chown(folder, *backend.owner())
-    mounts = (Mount(source=folder, target=t, writable=True) for t, folder in folders.items())
+    mounts = (
+        Mount(source=folder, target=target, writable=True) for target, folder in folders.items()
+    )
     with backend.open(replace(spec, mounts=(*spec.mounts, *mounts))) as sandbox:
         yield sandbox
 
@@ -129,13 +126,12 @@ def unpack_image(image: str, backend: SandboxBackend) -> Image:
     """Returns an image; unpacks the layers that are missing in `layer_folder`.
 
     Args:
-        image: As `find_image` takes it.
-        backend: Opens the sandboxes in which layers are unpacked, without an image; its owner owns
-            all files of the image.
+        image: As for `find_image`.
+        backend: Opens the sandboxes that unpack layers; its owner owns all files of the image.
 
     Raises:
-        InvalidArgumentError: There is no such image, or it is broken, hostile, or for another kind
-            of machine.
+        InvalidArgumentError: There is no such image, or the image is malformed, hostile, or for
+            another kind of machine.
         SandboxUnavailableError: The cache cannot hold layers, or a program is missing.
         SandboxError: The image cannot be unpacked for another reason, such as a full disk.
     """
@@ -173,7 +169,7 @@ def _unpack(layout: Path, backend: SandboxBackend) -> Image:
             "it: docker export | docker import"
         )
     folder = layer_folder()
-    # Sandboxes enter it as a user who does not own it.
+    # The user of sandboxes, who may not own this folder, must be able to enter it.
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     folder.chmod(0o755)
     keys, owner = [], backend.owner()
@@ -181,7 +177,7 @@ def _unpack(layout: Path, backend: SandboxBackend) -> Image:
         key = _key(digest, owner)
         FolderCache(folder).get(key, partial(_unpack_layer, layout, digest, backend))
         keys.append(key)
-    # An overlay takes no folder twice; the highest of equal layers hides the others.
+    # An overlay accepts no folder twice; the highest of equal layers hides the others.
     names = tuple(dict.fromkeys(reversed(keys)))
     user = find_user(manifest.user, partial(read_etc, [folder / name for name in names]))
     return Image(folder=folder, layers=names, env=manifest.env, user=user)
@@ -195,7 +191,7 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
     """Unpacks a layer into an empty folder.
 
     Raises:
-        InvalidArgumentError: The layer is hostile, broken or too large.
+        InvalidArgumentError: The layer is hostile, malformed or too large.
         SandboxError: A program is missing, or the disk is full.
     """
     blob = Mount(source=blob_path(layout, digest), target=_BLOB)
@@ -216,28 +212,28 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
         if error.errno not in _UNSUITABLE:
             raise
         raise SandboxUnavailableError(
-            "the cache folder's file system cannot hold what image layers need (character devices "
+            "the cache folder's file system lacks features for image layers (character devices "
             f"0:0 and user extended attributes): {error}",
             "set XDG_CACHE_HOME to a folder on ext4, xfs, btrfs or a recent tmpfs",
         ) from error
 
 
 def _convert_whiteouts(folder: Path) -> None:
-    """Converts whiteout files into those of an overlay."""
+    """Converts whiteout files to whiteouts of an overlay."""
     for name in united((folder,)):
-        *above, last = name.split("/")
-        if last.startswith(_WHITEOUT) and not any(one.startswith(_WHITEOUT) for one in above):
-            parent = folder.joinpath(*above)
-            facts = parent.lstat()
+        *parents, last = name.split("/")
+        if last.startswith(_WHITEOUT) and not any(part.startswith(_WHITEOUT) for part in parents):
+            parent = folder.joinpath(*parents)
+            info = parent.lstat()
             _convert_whiteout(parent, last)
-            os.utime(parent, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    os.utime(folder, (_DATE_S, _DATE_S))  # most layers have no entry for it
+            os.utime(parent, ns=(info.st_atime_ns, info.st_mtime_ns))
+    os.utime(folder, (_DATE_S, _DATE_S))  # most layers have no entry for their root
 
 
 def _convert_whiteout(parent: Path, name: str) -> None:
     hidden = name.removeprefix(_WHITEOUT)
     if hidden in {"", ".", ".."}:
-        raise InvalidArgumentError(f"a layer has the whiteout {name!r} without a name")
+        raise InvalidArgumentError(f"a whiteout must name a file, got {name!r}")
     whiteout, target = parent / name, parent / hidden
     if whiteout.is_dir() and not whiteout.is_symlink():
         remove_folder(whiteout)
@@ -248,7 +244,7 @@ def _convert_whiteout(parent: Path, name: str) -> None:
     elif name.startswith(_RESERVED):
         return  # a file of aufs
     elif target.is_dir() and not target.is_symlink():
-        _make_opaque(target)  # this layer also has a folder of the name
+        _make_opaque(target)  # the layer replaces the folder
     elif not os.path.lexists(target):
         os.mknod(target, stat.S_IFCHR | 0o600, 0)
 

@@ -15,9 +15,9 @@ Modules here import only the standard library and each other: `__main__` runs un
     server     the zygote of ``namespace``: leaves the host's namespaces, clones a sandbox for each
                request, and runs the steps of its set-up
     preloaded  modules imported in advance, and Python runs as forks of the first process
-    host_folders the allow-listed parts of a sandbox's root, and folders mounted on request
+    host_folders the allow-listed host folders of a sandbox's root, and folders mounted on request
     mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, requested mounts
-    image_root the mounts of a sandbox with an image
+    image_root the root of a sandbox with an image
     lockdown   restrictions of init: name, network, capabilities, limits, seccomp
     serving    the first process: answers its owner, runs commands, kills what they leave running
     commands   one command: the start of its bash, its output, its end and limits
@@ -28,5 +28,5 @@ Modules here import only the standard library and each other: `__main__` runs un
     seccomp    the filters on system calls
     wire       messages to and from the owner
     landlock_server  the zygote, watchdogs and first processes of ``landlock``
-    landlock_rules   Landlock; the start of bash in a nested domain
+    landlock_rules   Landlock rules; the start of bash in a nested domain
 """

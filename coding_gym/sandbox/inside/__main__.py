@@ -2,9 +2,9 @@
 
 The kind is the name of a backend.
 
-Empty modules with the same search path replace the packages around this folder. So its modules
-import each other by their full names, and this process does not load ``coding_gym/__init__.py`` and
-the package's dependencies.
+Empty modules with the same search path replace the packages around this folder. So the modules here
+can import each other by full names, without a load of ``coding_gym/__init__.py`` and the package's
+dependencies.
 """
 
 import sys
@@ -14,7 +14,7 @@ from types import ModuleType
 _FOLDER = Path(__file__).resolve().parent
 
 
-def _stand_in(name: str, folder: Path) -> None:
+def _add_empty_package(name: str, folder: Path) -> None:
     module = ModuleType(name)
     module.__path__ = [str(folder)]
     sys.modules[name] = module
@@ -24,8 +24,8 @@ if __name__ == "__main__":
     # Without ``-I`` the first entry is the folder of this file.
     sys.path[:] = [path for path in sys.path if path != str(_FOLDER)]
     _BASE = sys.path[:]
-    _stand_in("coding_gym", _FOLDER.parents[1])
-    _stand_in("coding_gym.sandbox", _FOLDER.parent)
+    _add_empty_package("coding_gym", _FOLDER.parents[1])
+    _add_empty_package("coding_gym.sandbox", _FOLDER.parent)
     if sys.argv[1] == "landlock":
         from coding_gym.sandbox.inside.landlock_server import main
 

@@ -27,7 +27,7 @@ _OUT_OF_MEMORY_EXIT_CODE = 137
 Reply = tuple[dict[str, Any], bytes]
 
 
-# Takes what `spawn_bash` takes, and starts bash or a process in its place.
+# A function like `spawn_bash`; it starts bash or another process in place of bash.
 Start = Callable[[list[bytes], Mapping[bytes, bytes], Sequence[int]], int]
 
 
@@ -36,12 +36,12 @@ def spawn_bash(
 ) -> int:
     """Starts bash in a new session and returns its process id.
 
-    By posix_spawn, which takes a small process less than half the time of a fork.
+    It uses posix_spawn, which takes less than half the time of a fork.
 
     Args:
         arguments: All arguments of bash, beginning with its name.
         env: All environment variables of bash.
-        descriptors: Its standard input, output and error; it gets no others.
+        descriptors: Standard input, output and error; bash gets no other descriptors.
 
     Raises:
         OSError: E2BIG when the environment is too large; EAGAIN when there are too many processes.
@@ -50,7 +50,7 @@ def spawn_bash(
         BASH,
         arguments,
         env,
-        file_actions=[(os.POSIX_SPAWN_DUP2, own, number) for number, own in enumerate(descriptors)],
+        file_actions=[(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(descriptors)],
         setsid=True,
         setsigmask=(),
         # Python ignores these signals, and ignored signals stay ignored across exec.
@@ -59,7 +59,7 @@ def spawn_bash(
 
 
 class Outcome(Enum):
-    """How a wait ended."""
+    """The reason for which the wait for a command ended."""
 
     ENDED = "the shell ended"
     TIMED_OUT = "the time limit passed"
@@ -67,7 +67,7 @@ class Outcome(Enum):
 
 
 class BoundedOutput:
-    """Collects bytes, at most ``max_bytes`` of them: the first half and the last half.
+    """Keeps at most ``max_bytes`` of all added bytes: the first half and the last half.
 
     Attributes:
         num_bytes: Number of added bytes.
@@ -82,14 +82,14 @@ class BoundedOutput:
     def add(self, chunk: bytes) -> None:
         """Appends a chunk."""
         self.num_bytes += len(chunk)
-        num_left = self._max_head - len(self._head)
-        self._head += chunk[:num_left]
-        self._tail += chunk[num_left:]
-        if len(self._tail) > 2 * self._max_tail:  # rarely, because each removal moves the rest
+        num_free = self._max_head - len(self._head)
+        self._head += chunk[:num_free]
+        self._tail += chunk[num_free:]
+        if len(self._tail) > 2 * self._max_tail:  # rarely, because a removal moves the rest
             del self._tail[: len(self._tail) - self._max_tail]
 
     def parts(self) -> tuple[bytes, bytes]:
-        """Returns head and tail; if no bytes were omitted, they join to the whole output."""
+        """Returns head and tail; together they are all added bytes if none were dropped."""
         return bytes(self._head), bytes(self._tail[max(0, len(self._tail) - self._max_tail) :])
 
 
@@ -105,7 +105,7 @@ class Command:
         started: The time of the start, on the clock of ``time.monotonic``.
 
     Attributes:
-        outcome: How the wait for it ended; None before that.
+        outcome: How the command ended; None while it runs.
         is_open: Whether a process may still write output.
 
     Raises:
@@ -125,8 +125,8 @@ class Command:
         self._output = BoundedOutput(request["max_output_bytes"])
         self._started = started
         self._status = 0
-        # This process keeps a write end until the shell ends, so that end-of-file on the output
-        # does not wake the poll just before the shell's exit does.
+        # This process keeps a write end until the shell ends; otherwise end-of-file on the output
+        # would wake the poll just before the shell's exit does.
         self._reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self._writer, True)
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
@@ -142,15 +142,15 @@ class Command:
             os.close(null)
 
     def close(self) -> None:
-        """Closes the pipe of its output."""
+        """Closes the pipe of the command's output."""
         self._let_output_end()
         os.close(self._reader)
 
     def wait(self, timeout_s: float, channel: socket.socket, memory: MemoryWatch) -> Outcome:
         """Collects output until the shell ends or reaches a limit.
 
-        The time limit counts from the command's start. If the owner's channel ends, so does this
-        process.
+        The time limit counts from the command's start. This process ends if the owner's channel
+        closes.
         """
         deadline = self._started + timeout_s
         process, owner = os.pidfd_open(self._pid), channel.fileno()
@@ -166,15 +166,15 @@ class Command:
                 elif now >= memory.next_check and memory.is_exceeded(now):
                     self.outcome = Outcome.OUT_OF_MEMORY
                 else:
-                    left_s = min(deadline, memory.next_check, now + _REAP_INTERVAL_S) - now
-                    self._handle({ready for ready, _ in poll.poll(left_s * 1000)}, process, owner)
+                    wait_s = min(deadline, memory.next_check, now + _REAP_INTERVAL_S) - now
+                    self._handle({ready for ready, _ in poll.poll(wait_s * 1000)}, process, owner)
         finally:
             os.close(process)
             self._let_output_end()
         return self.outcome
 
     def _handle(self, ready: set[int], process: int, owner: int) -> None:
-        """Handles the descriptors that are ready; reaps processes if none is."""
+        """Handles the descriptors that are ready; reaps processes if there are none."""
         if owner in ready:  # the channel closes after all processes of the sandbox have ended
             self.kill_all()
             os._exit(0)
@@ -186,7 +186,7 @@ class Command:
             self.reap()
 
     def _let_output_end(self) -> None:
-        """Closes the write end here; end-of-file follows the last writer's exit. Idempotent."""
+        """Closes this process's write end; the output ends with its last writer. Idempotent."""
         if self._writer >= 0:
             os.close(self._writer)
             self._writer = -1
@@ -206,22 +206,22 @@ class Command:
         poll = select.poll()
         poll.register(self._reader, select.POLLIN)
         deadline = time.monotonic() + grace_s
-        while self.is_open and (left_s := deadline - time.monotonic()) > 0:
-            if poll.poll(left_s * 1000):
+        while self.is_open and (remaining_s := deadline - time.monotonic()) > 0:
+            if poll.poll(remaining_s * 1000):
                 self.read()
 
     def reap(self) -> bool:
-        """Reaps ended processes; returns whether any are left."""
-        ended, are_left = processes.reap()
-        self._count(ended)
-        return are_left
+        """Reaps ended processes; returns whether other processes remain."""
+        statuses, has_children = processes.reap()
+        self._count(statuses)
+        return has_children
 
     def kill_all(self) -> int:
         """Kills the processes of the sandbox; returns their number without the shell."""
         return self._count(processes.end_all())
 
     def reply(self, num_leftovers: int) -> Reply:
-        """Returns the reply to the command; ``num_leftovers`` processes of it were killed."""
+        """Returns the reply for the command, of which ``num_leftovers`` processes were killed."""
         head, tail = self._output.parts()
         header = {
             "exit_code": self._exit_code(),
@@ -238,7 +238,7 @@ class Command:
         return header, head + tail
 
     def _exit_code(self) -> int:
-        """Returns the exit code that a shell would give."""
+        """Returns the exit code as a shell reports it."""
         if self.outcome is Outcome.OUT_OF_MEMORY:
             return _OUT_OF_MEMORY_EXIT_CODE
         if self.outcome is Outcome.TIMED_OUT:
@@ -246,14 +246,14 @@ class Command:
         code = os.waitstatus_to_exitcode(self._status)
         return code if code >= 0 else 128 - code
 
-    def _count(self, ended: dict[int, int]) -> int:
+    def _count(self, statuses: dict[int, int]) -> int:
         """Stores the shell's status, and returns the number of other processes that ended."""
-        self._status = ended.pop(self._pid, self._status)
-        return len(ended)
+        self._status = statuses.pop(self._pid, self._status)
+        return len(statuses)
 
 
-def refused(reason: str, exit_code: int, request: Mapping[str, Any]) -> Reply:
-    """Returns bash's reply to a request whose command could not be started."""
+def refusal(reason: str, exit_code: int, request: Mapping[str, Any]) -> Reply:
+    """Returns the reply to a request whose command could not start, in the words of bash."""
     output = BoundedOutput(request["max_output_bytes"])
     output.add(f"bash: {reason}\n".encode("utf-8", "surrogateescape"))
     head, tail = output.parts()

@@ -29,7 +29,7 @@ def read(path: str, max_bytes: int, opener: Opener = os.open) -> bytes:
         while chunk := os.read(descriptor, _CHUNK_BYTES):
             data += chunk
             if len(data) > max_bytes:
-                raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes", path)
+                raise OSError(errno.EFBIG, f"the file is larger than {max_bytes} bytes", path)
         return bytes(data)
     finally:
         os.close(descriptor)
@@ -67,7 +67,7 @@ def write(path: str, data: bytes, opener: Opener = os.open) -> None:
 
 
 def _make_folders(folder: str, opener: Opener) -> None:
-    """Makes a folder and those above it without recursion, because a path can be very deep."""
+    """Makes a folder and its parents, without recursion, because a path can be very deep."""
     missing = []
     while folder and not os.path.isdir(folder):
         missing.append(folder)
@@ -75,7 +75,7 @@ def _make_folders(folder: str, opener: Opener) -> None:
     if missing and folder:
         os.close(opener(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0))
     for name in reversed(missing):
-        with contextlib.suppress(FileExistsError):  # such as `..` of a folder that was missing too
+        with contextlib.suppress(FileExistsError):  # a path such as new/.. exists by now
             os.mkdir(name)
 
 
@@ -88,39 +88,39 @@ def _require_regular(descriptor: int, path: str) -> None:
 
 
 def remove_tree(folder: str) -> None:
-    """Removes a folder and all in it, as far as possible; does nothing if it does not exist.
+    """Removes a folder and its content as far as possible; does nothing if it does not exist.
 
-    An overlay's work folder has no permissions, and a policy can remove those of its folders, so
+    An overlay's work folder has no permissions, and a policy can remove permissions of folders, so
     each folder gets permissions first. A policy may also nest folders deeper than a path or the
     stack can be: only one folder is open at a time, and ``..`` leads back to its parent.
-    Entries that cannot be removed, or that another process removes in that time, are skipped.
+    Entries that cannot be removed, or that another process removes meanwhile, are skipped.
     """
     with contextlib.suppress(OSError):
         current = _enter(folder)
         parents: list[str] = []
-        tried: list[set[str]] = [set()]  # by level: folders that exist after a first attempt
+        visited: list[set[str]] = [set()]  # names of the subfolders entered, by level
         try:
-            while (name := _first_folder(current, tried[-1])) or parents:
+            while (name := _first_folder(current, visited[-1])) or parents:
                 if name:
-                    tried[-1].add(name)
+                    visited[-1].add(name)
                     with contextlib.suppress(OSError):
                         _replace(current, _enter(name, current))
                         parents.append(name)
-                        tried.append(set())
+                        visited.append(set())
                     continue
                 _replace(current, os.open("..", _FOLDER_FLAGS, dir_fd=current))
-                tried.pop()
+                visited.pop()
                 name = parents.pop()
                 with contextlib.suppress(OSError):
                     os.rmdir(name, dir_fd=current)
-                    tried[-1].remove(name)
+                    visited[-1].remove(name)
         finally:
             os.close(current)
         os.rmdir(folder)
 
 
 def _replace(descriptor: int, other: int) -> None:
-    """Makes a descriptor refer to the file of another one, which is closed."""
+    """Makes ``descriptor`` refer to the file of ``other``, and closes ``other``."""
     os.dup2(other, descriptor, inheritable=False)
     os.close(other)
 
@@ -136,13 +136,13 @@ def _enter(name: str, parent: int | None = None) -> int:
     return descriptor
 
 
-def _first_folder(descriptor: int, tried: Collection[str]) -> str:
-    """Removes files of a folder up to its first folder not in ``tried``; returns that, or ""."""
+def _first_folder(descriptor: int, visited: Collection[str]) -> str:
+    """Removes files until a subfolder not in ``visited``; returns its name, "" without one."""
     with os.scandir(descriptor) as entries:
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):
                 with contextlib.suppress(OSError):
                     os.unlink(entry.name, dir_fd=descriptor)
-            elif entry.name not in tried:
+            elif entry.name not in visited:
                 return entry.name
     return ""

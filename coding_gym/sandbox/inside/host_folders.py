@@ -1,8 +1,8 @@
-"""Folders of the host in the server's root, which sandboxes mount from there.
+"""Mounts folders of the host in the server's root, from which sandboxes mount them.
 
 The allow-list is the same for all sandboxes and prepared once: no other host path exists inside.
 Its folders are mounted read-only; the files of ``/etc`` are copies or written here; folders with
-third-party Python packages, and that of this package, are covered by an empty one. Layers,
+third-party Python packages, and the folder of this package, are covered by an empty folder. Layers,
 interpreters and mounts are added when a sandbox needs them.
 """
 
@@ -23,7 +23,7 @@ NOTHING = "/nothing"
 _EMPTY = "/empty"
 UID = GID = 1000
 PACKAGE = str(Path(__file__).resolve().parents[2])
-# The date of everything that is made for a sandbox, so that listings repeat: 2000-01-01, UTC.
+# The time of all entries made for a sandbox, so that listings are equal: 2000-01-01, UTC.
 DATE_S = 946684800
 # Each clone copies every mount below `MOUNTED`, at about a microsecond each.
 _CAPACITY = 48
@@ -77,7 +77,7 @@ THIRD_PARTY = (
 
 @cache
 def allowed_folders() -> list[str]:
-    """Returns the folders of the allow-list, as paths inside; first called in the server."""
+    """Returns the allow-list's folders, as paths in a sandbox; first called in the server."""
     links = allowed_links()
     paths = [f"/{name}" for name in (*TOP_FOLDERS, "etc", "dev")]
     return [path for path in paths if path not in links and os.path.isdir(ALLOWED + path)]
@@ -85,7 +85,7 @@ def allowed_folders() -> list[str]:
 
 @cache
 def allowed_links() -> dict[str, str]:
-    """Returns the symbolic links of the allow-list: paths inside, and their targets."""
+    """Returns the targets of the allow-list's symbolic links, by path in a sandbox."""
     links = [name for name in TOP_FOLDERS if os.path.islink(f"{ALLOWED}/{name}")]
     return {f"/{name}": os.readlink(f"{ALLOWED}/{name}") for name in links}
 
@@ -156,32 +156,36 @@ def _prepare_dev(host: str, dev: str) -> None:
 
 
 def _date(folder: str) -> None:
-    """Sets a fixed time on a new folder, on which nothing is mounted yet, and on its entries."""
+    """Sets the fixed time of a new folder, before a mount at it, and of its entries."""
     for entry in os.scandir(folder):
         os.utime(entry.path, (DATE_S, DATE_S), follow_symlinks=False)
     os.utime(folder, (DATE_S, DATE_S))
 
 
 def _cover(folder: str, host_path: str) -> None:
-    """Mounts an empty folder over packages in ``folder``, a mount of the host's ``host_path``."""
-    covered = [path for pattern in THIRD_PARTY for path in glob(f"{folder}/{pattern}")]
+    """Mounts an empty folder over folders of packages in ``folder``, a mount of ``host_path``."""
+    package_folders = [path for pattern in THIRD_PARTY for path in glob(f"{folder}/{pattern}")]
     if PACKAGE.startswith(f"{host_path}/"):
-        covered.append(folder + PACKAGE.removeprefix(host_path))
-    seen = set()
-    for path in filter(os.path.isdir, covered):
-        facts = os.stat(path)
-        if (facts.st_dev, facts.st_ino) not in seen:
-            seen.add((facts.st_dev, facts.st_ino))
+        package_folders.append(folder + PACKAGE.removeprefix(host_path))
+    inodes = set()
+    for path in filter(os.path.isdir, package_folders):
+        info = os.stat(path)
+        if (info.st_dev, info.st_ino) not in inodes:
+            inodes.add((info.st_dev, info.st_ino))
             sc.bind(_EMPTY, path, recursive=False)
 
 
 class MountedFolders:
     """Host folders that sandboxes request, each mounted at a name below `MOUNTED`.
 
-    The server's own mount namespace holds no host files but these and the allow-list. When a folder
-    is first requested, it is taken from the mount namespace of the server's parent, which still
-    sees the host. It is unmounted when newer folders exceed the capacity; sandboxes keep their own
+    The server's mount namespace has only these host folders and the allow-list. At the first
+    request, a folder is cloned from the mount namespace of the server's parent, which still has all
+    host files. It is unmounted when newer folders exceed the capacity; sandboxes have separate
     copies of the mounts.
+
+    Args:
+        host_mounts: Descriptor of the parent's mount namespace.
+        own_mounts: Descriptor of the server's mount namespace.
     """
 
     def __init__(self, host_mounts: int, own_mounts: int) -> None:
@@ -193,7 +197,7 @@ class MountedFolders:
         os.mkdir(MOUNTED)
 
     def name(self, source: Source) -> str:
-        """Returns the name below `MOUNTED` at which a source is mounted."""
+        """Returns the name of a source's mount below `MOUNTED`; mounts the source if necessary."""
         if source not in self._names:
             with step(f"mount {source.path}", "request"):
                 self._names[source] = self._fetch(source)
@@ -228,7 +232,7 @@ class MountedFolders:
         return name
 
     def _free_name(self, *, is_folder: bool) -> str:
-        """Returns the name of a folder, or of a file, on which nothing is mounted."""
+        """Returns the name of an unused mount point, a folder or a file."""
         if self._free[is_folder]:
             return self._free[is_folder].pop()
         self._count += 1

@@ -1,7 +1,7 @@
-"""A root made of an image's layers, instead of the allow-list.
+"""Makes a root of an image's layers, instead of the allow-list.
 
 An image, and the changes of a policy that a snapshot restores, can have symbolic links anywhere.
-They are followed only after the server's root is unmounted.
+These links are followed only after the server's root is unmounted.
 """
 
 import os
@@ -14,13 +14,13 @@ from coding_gym.sandbox.inside.mounts import EPISODE, OLD, MountNames, Times, ma
 from coding_gym.sandbox.inside.request import ImageRequest, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# Paths that are mounted on, or written to, in every sandbox.
+# Mount points and written files of every sandbox.
 _FOLDERS = ("/dev", "/etc", "/home/agent", "/proc", "/tmp", "/workspace")  # noqa: S108
 _FILES = {f"/etc/{name}": WRITTEN_ETC[name] for name in ("hosts", "hostname", "resolv.conf")}
 
 
 def make_upper(request: SandboxRequest, image: ImageRequest, mount_names: MountNames) -> str:
-    """Makes the upper and work folders of the root's overlay; returns the upper one."""
+    """Makes the upper and work folders of the root's overlay; returns the upper folder."""
     upper, work = _changes(request, mount_names)
     os.mkdir(upper)
     os.mkdir(work)
@@ -47,12 +47,12 @@ def build(request: SandboxRequest, image: ImageRequest, mount_names: MountNames)
         mounts.make_links(request.links)
     mounts.mount_sources(request, mount_names, times)
     if not request.restores and not os.path.exists("/bin/bash"):  # a policy can remove it
-        raise SetupError("find bash in the image", 0, "there is no /bin/bash in it", "bash")
+        raise SetupError("find bash in the image", 0, "/bin/bash is missing", "bash")
     mounts.limit_restored(request)
     with step("set the times of the image's folders"):
         times.restore()
     mounts.limit_counts()
-    with step("protect /proc/sys"):  # else writable for the user that root is mapped to
+    with step("protect /proc/sys"):  # otherwise a sandbox's root could write to it
         sc.bind("/proc/sys", "/proc/sys", recursive=False)
         sc.restrict("/proc/sys", mounts.QUIET | sc.NOEXEC | sc.READ_ONLY, recursive=False)
 
@@ -63,12 +63,12 @@ def _changes(request: SandboxRequest, mount_names: MountNames) -> tuple[str, str
 
 
 def _fill(request: SandboxRequest, times: Times) -> None:
-    """Makes the files of every sandbox in the new root, which is this process's root now."""
+    """Makes the folders, files and devices of every sandbox in this process's new root."""
     for path in (*_FOLDERS, *request.links):
         times.note(path)
     for folder in _FOLDERS:
         make_real(folder)
-    # Written, not mounted, so that commands can change them, as in a container.
+    # Written, not mounted, because commands may change these files, as in a container.
     for path, text in _FILES.items():
         _write(path, text)
     sc.bind(f"{OLD}{ALLOWED}/dev", "/dev")

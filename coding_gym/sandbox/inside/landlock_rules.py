@@ -1,6 +1,6 @@
-"""Landlock: rules that confine a process and its descendants; starts bash in a nested domain.
+"""Confines a process and its descendants by Landlock; starts bash in a nested domain.
 
-Rules nest; each can only remove rights. Newer versions of the interface (ABI) control more.
+Domains nest; each can only remove rights. Newer versions of the interface (ABI) control more.
 Constants are those of linux/landlock.h.
 """
 
@@ -52,7 +52,7 @@ def make_ruleset(version: int, grants: Iterable[tuple[str, str]]) -> int:
         grants: Keys of `GRANTS` and paths; a path that does not exist is skipped.
 
     Raises:
-        OSError: The kernel refuses.
+        OSError: The kernel refuses the rules.
     """
     files = _FIRST_RIGHTS
     for since, right in _RIGHTS_SINCE.items():
@@ -90,7 +90,7 @@ def start_bash(
 ) -> int:
     """Starts bash in a nested domain; see `commands.spawn_bash`.
 
-    By a fork, because only the new process itself can enter a domain.
+    It uses a fork, because a process can enter a domain only by itself.
     """
 
     def enter() -> None:
@@ -106,7 +106,7 @@ def start_bash(
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
-        close_fds=False,  # all others are close-on-exec
+        close_fds=False,  # all other descriptors are close-on-exec
         start_new_session=True,
         preexec_fn=enter,
     )

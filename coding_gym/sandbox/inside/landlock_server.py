@@ -1,6 +1,6 @@
 """The zygote of ``landlock`` sandboxes, and the two processes of each sandbox.
 
-The zygote is not confined and keeps nothing of any sandbox: it sends the owner's end of a new
+The zygote is not confined and keeps no descriptors of sandboxes: it sends the owner's end of a new
 channel and closes both ends. It forks a *watchdog* per sandbox, which reads nothing from the
 sandbox. The watchdog ends with the owner, not with the zygote, and kills the sandbox's processes.
 Its child, the first process, drops the rights that commands lack, then serves.
@@ -34,7 +34,7 @@ from coding_gym.sandbox.inside.request import LandlockRequest
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# The first process lists processes in /proc; commands, in a nested domain, may not.
+# The first process lists processes in /proc, which commands, in a nested domain, may not.
 _INIT_ALONE = [("read", "/proc")]
 
 
@@ -42,7 +42,7 @@ def main() -> None:
     """Reads the configuration, then forks watchdogs until the owner ends; never returns."""
     control, config = owner.connect()
     try:
-        watched = owner.watch(config["owner"])
+        owner_pidfd = owner.watch(config["owner"])
         with step("disable tracing"):
             sc.prctl(sc.PR_SET_DUMPABLE, 0)
     except SetupError as error:
@@ -54,24 +54,24 @@ def main() -> None:
     control.sendall(wire.pack({}))
     os.dup2(0, 2)
     try:
-        owner.serve(control, watched, partial(_start, control, watched))
+        owner.serve(control, owner_pidfd, partial(_start, control, owner_pidfd))
     finally:
         os._exit(0)
 
 
-def _start(control: socket.socket, watched: int, request: LandlockRequest) -> int:
+def _start(control: socket.socket, owner_pidfd: int, request: LandlockRequest) -> int:
     """Forks a watchdog; returns the owner's end of its channel."""
     with step("start a sandbox's watchdog"):
         owners_end, channel = socket.socketpair()
         with channel:
             if os.fork() == 0:
                 owners_end.close()
-                _run_watchdog(channel, control, watched, request)
+                _run_watchdog(channel, control, owner_pidfd, request)
     return owners_end.detach()
 
 
 def _run_watchdog(
-    channel: socket.socket, control: socket.socket, watched: int, request: LandlockRequest
+    channel: socket.socket, control: socket.socket, owner_pidfd: int, request: LandlockRequest
 ) -> NoReturn:
     """Runs a forked watchdog; ``channel`` replaces ``control`` in it. Never returns."""
     try:
@@ -80,29 +80,29 @@ def _run_watchdog(
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         try:
-            _watch_over(control, watched, request)
+            _watch_over(control, owner_pidfd, request)
         except SetupError as error:
             control.sendall(wire.pack(error.to_json()))
     finally:  # no exception may reach the zygote's code in this process
         os._exit(1)
 
 
-def _watch_over(channel: socket.socket, watched: int, request: LandlockRequest) -> None:
-    """Starts the first process; at its, the owner's or the channel's end, kills all processes.
+def _watch_over(channel: socket.socket, owner_pidfd: int, request: LandlockRequest) -> None:
+    """Starts the first process; kills all processes when it, the owner or the channel ends.
 
-    This process keeps the channel open until then: the channel's end tells the owner.
+    This process keeps the channel open until then, because its end notifies the owner.
     """
     with step("become the subreaper of the sandbox"):
         sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
     with step("start the first process"):
         pid = os.fork()
     if pid == 0:
-        os.close(watched)
+        os.close(owner_pidfd)
         # Otherwise root owns this process's files in /proc, and it could not open them itself.
         sc.prctl(sc.PR_SET_DUMPABLE, 1)
         _serve(channel, request)
     poll = select.poll()
-    for descriptor in (watched, os.pidfd_open(pid)):
+    for descriptor in (owner_pidfd, os.pidfd_open(pid)):
         poll.register(descriptor, select.POLLIN)
     poll.register(channel, select.POLLRDHUP)
     poll.poll()
@@ -127,7 +127,7 @@ def _serve(control: socket.socket, request: LandlockRequest) -> None:
         with step("become the subreaper of commands"):
             sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
         inner = _confine(request)
-        # Sent if the watchdog ends, or by a user: in both cases, kill all processes.
+        # The kernel sends it when the watchdog ends; a user of the host may send it as well.
         signal.signal(signal.SIGTERM, lambda *_: _end())
         gc.freeze()
         runner = Commands(
@@ -138,9 +138,9 @@ def _serve(control: socket.socket, request: LandlockRequest) -> None:
             list_pids=descendants,
             open_file=_opener([path for _, path in request.grants]),
         )
-        # Opened before a command can remove permissions. Newest first is a tmpfs's order; on other
-        # file systems the order of creation has no effect.
-        changes = packing.opened(request.writable, newest_first=True)
+        # Opened before a command can remove permissions. A tmpfs lists the newest entry first; on
+        # other file systems the order of creation has no effect.
+        changes = packing.open_folders(request.writable, newest_first=True)
         control.sendall(wire.pack({}))
         operations = {
             "snapshot": partial(packing.send, changes),
@@ -194,13 +194,13 @@ def _confine(request: LandlockRequest) -> int:
     return inner
 
 
-def _opener(granted: list[str]) -> Opener:
+def _opener(paths: list[str]) -> Opener:
     """Returns the opener for the owner's requests; in ``/proc`` it opens granted paths only.
 
-    This process may read all of ``/proc``, and a link that a command made may lead there.
+    This process may read all of ``/proc``, and commands can make links to its files.
     """
     proc = os.stat("/proc").st_dev
-    prefixes = tuple(f"{path}/" for path in granted)
+    prefixes = tuple(f"{path}/" for path in paths)
 
     def open_file(path: str, flags: int, mode: int) -> int:
         descriptor = os.open(path, flags, mode)
@@ -220,8 +220,8 @@ def _restore(
     request: dict[str, Any],
     channel: socket.socket,
 ) -> None:
-    """Replaces the content of some folders by the owner's files."""
+    """Replaces the content of the writable folders with the snapshot in the request's file."""
     for path in folders.values():
-        files.remove_tree(path)  # but not the folder itself, whose parent is read-only
+        files.remove_tree(path)  # the folder remains, because its parent is read-only
     packing.restore(changes.folders, request["file"])
     channel.sendall(wire.pack({}))

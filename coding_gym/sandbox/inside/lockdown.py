@@ -1,4 +1,4 @@
-"""Restrictions of init before it serves: name, network, privileges, limits.
+"""Restricts init before it serves: name, network, privileges, limits.
 
 Commands inherit these restrictions.
 """
@@ -21,7 +21,7 @@ _LOOPBACK_UP = struct.pack("16sh22x", b"lo", 0x49)  # IFF_UP, IFF_LOOPBACK, IFF_
 _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
 # Minimum, default and maximum; the kernel's defaults are some MiB per connection.
 _BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 262144"}
-# Init's filter refuses tracing: this only shows init the processes that `hidepid` hides.
+# With it, init sees the processes that `hidepid` hides; the seccomp filter refuses tracing.
 _CAP_SYS_PTRACE = 19
 # NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE on, KEEP_CAPS off, all four locked.
 _SECUREBITS_LOCKED = 0xEF
@@ -56,7 +56,7 @@ def set_network(*, shared: bool) -> None:
 def _block_abstract_sockets() -> None:
     """Blocks abstract UNIX sockets of other processes (a Landlock scope, Linux 6.12).
 
-    They belong to the shared network namespace, and their servers may trust any process of a uid.
+    They belong to the shared network namespace, and servers may trust all processes of a uid.
     """
     scopes = struct.pack("3Q", 0, 0, _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
     with contextlib.suppress(OSError):
@@ -68,9 +68,8 @@ def _block_abstract_sockets() -> None:
 def drop_privileges(limits: Mapping[str, int]) -> None:
     """Drops privileges permanently.
 
-    The kernel lets a process change another's priority or affinity only if its permitted
-    capabilities are a superset. Init keeps its capabilities and commands lose theirs at exec, so
-    commands cannot change init's priority and affinity.
+    Init keeps its permitted capabilities, and commands lose theirs at exec. So commands cannot
+    change init's priority and affinity, for which the kernel requires a superset of capabilities.
     """
     with sc.step("set the out-of-memory score"):
         sc.raise_oom_score(OOM_SCORE)
@@ -99,14 +98,14 @@ def num_capabilities() -> int:
 
 def limit_descriptors(limits: Mapping[str, int]) -> None:
     """Sets the limit of open files of this process and of all commands."""
-    # The kernel also counts descriptors in transit per user; the server needs the other half.
+    # The kernel also limits descriptors in transit per user; half of them are for the server.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     value = min(limits["num_open_files"], hard // 2)
     resource.setrlimit(resource.RLIMIT_NOFILE, (value, value))
 
 
 def set_limits(limits: Mapping[str, int], *, num_own_processes: int = 0) -> None:
-    """Sets further limits of this process and of all commands."""
+    """Sets all limits of this process and of commands except that of open files."""
     for kind, value in (
         (resource.RLIMIT_CORE, _CORE_BYTES),
         (resource.RLIMIT_NICE, 0),
@@ -117,7 +116,7 @@ def set_limits(limits: Mapping[str, int], *, num_own_processes: int = 0) -> None
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
         (resource.RLIMIT_NPROC, limits["num_processes"] + num_own_processes),
     ):
-        # The ceilings are the limits of the server, which a sandbox inherits.
+        # A sandbox inherits the server's hard limits.
         _, ceiling = resource.getrlimit(kind)
         value = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
         with sc.step("set limits"):

@@ -1,7 +1,7 @@
-"""The mounts of one sandbox: everything it can see, in a new mount namespace.
+"""Mounts all that one sandbox can see, in a new mount namespace.
 
-`build_root` makes a root of the host's files, `image_root` one of an image. ``mount_names`` are the
-names below `MOUNTED` at which the sources of the request are mounted.
+`build_root` makes a root of host folders, `image_root` makes a root of an image. ``mount_names``
+has the names below `MOUNTED` at which the sources of a request are mounted.
 """
 
 import contextlib
@@ -28,16 +28,16 @@ from coding_gym.sandbox.inside.syscalls import step
 MountNames = Mapping[Source, str]
 
 # EPISODE is the sandbox's tmpfs, seen from the server's root. OLD is the server's root, seen from
-# the sandbox until `close_host`.
+# the sandbox until `mount_sources`.
 EPISODE = "/episode"
 OLD = "/.old"
 QUIET = sc.NOSUID | sc.NODEV
-# The tmpfs is mounted there, and no requested mount can be at or below /dev.
+# The sandbox's tmpfs is mounted here; no requested mount can be at or below /dev.
 _SHM = "/dev/shm"  # noqa: S108 - inside the sandbox
-# A folder of the sandbox's tmpfs, its path inside, its mode.
+# Folders of the sandbox's tmpfs: name, path in the sandbox, mode.
 _WRITABLE = (("tmp", "/tmp", 0o1777), ("home", "/home/agent", 0o755), ("shm", _SHM, 0o1777))  # noqa: S108
-# A snapshot may fill the limits. Until the set-up ends, the tmpfs has this much more, for the files
-# of the set-up and for mount points that a policy moved away.
+# A snapshot may fill the limits. Until the set-up ends, the tmpfs is larger by these numbers, for
+# files of the set-up and mount points that a policy has removed.
 _SPARE_BYTES, _SPARE_INODES = 1 << 20, 16
 # One sandbox must not use up the terminals of the machine or the inotify objects of a user.
 _MAX_TERMINALS = 64
@@ -54,7 +54,7 @@ _DATE_NS = DATE_S * 10**9
 
 
 def map_user(outside: tuple[int, int], image: ImageRequest | None) -> None:
-    """Maps an outside uid and gid to the user of the image, or of sandboxes without an image."""
+    """Maps an outside uid and gid to those of the image's user, or to `UID` and `GID`."""
     uid, gid = (image.uid, image.gid) if image else (UID, GID)
     with step("map the sandbox's user"):
         sc.write_text("/proc/self/setgroups", "deny")
@@ -63,7 +63,7 @@ def map_user(outside: tuple[int, int], image: ImageRequest | None) -> None:
 
 
 def make_tmpfs(request: SandboxRequest, mount_names: MountNames) -> dict[str, str]:
-    """Mounts the sandbox's tmpfs at `EPISODE`; returns the folders that take its changes."""
+    """Mounts the sandbox's tmpfs at `EPISODE`; returns the folders of its changes by name."""
     limits = request.limits
     size, num_inodes = limits["disk_bytes"], limits["num_inodes"]
     if request.restores:
@@ -77,8 +77,8 @@ def make_tmpfs(request: SandboxRequest, mount_names: MountNames) -> dict[str, st
         os.chmod(f"{EPISODE}/{name}", mode)
         _date(f"{EPISODE}/{name}", _DATE_NS)
     upper = f"{upper_folder(request, mount_names)}/upper"
-    tops = [f"{MOUNTED}/{mount_names[layer]}" for layer in request.layers[:1]]
-    _date(upper, os.stat(tops[0]).st_mtime_ns if tops else _DATE_NS)
+    top_layers = [f"{MOUNTED}/{mount_names[layer]}" for layer in request.layers[:1]]
+    _date(upper, os.stat(top_layers[0]).st_mtime_ns if top_layers else _DATE_NS)
     return {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in _WRITABLE}}
 
 
@@ -110,7 +110,7 @@ def build_root(request: SandboxRequest, mount_names: MountNames) -> None:
 
 
 def change_root(root: str) -> None:
-    """Makes a folder the root; the server's root is then at `OLD`."""
+    """Makes ``root`` the root of this process; the server's root is then at `OLD`."""
     os.mkdir(root + OLD)
     sc.pivot(root, OLD[1:])
 
@@ -151,14 +151,15 @@ def mount_overlay(
         request: The request of the sandbox.
         target: The mount point.
         folder: The folder of the layers.
-        layers: Their names there, the topmost first; names are short, to fit the page of options.
-        changes: The overlay's upper folder, and its work folder.
+        layers: Names of the layers in ``folder``, the topmost first; names are short, because all
+            options must fit on one page.
+        changes: The overlay's upper folder and work folder.
     """
     upper, work = changes
     options = f"lowerdir={':'.join(layers)},upperdir={upper},workdir={work},userxattr"
     if request.upper is not None:
-        # On disk, unmounting an overlay syncs the whole file system; `volatile` skips this, because
-        # the changes are discarded anyway.
+        # The unmount of an overlay on disk syncs the whole file system; `volatile` skips this,
+        # because the changes are discarded anyway.
         options += ",volatile"
     os.chdir(folder)
     sc.mount("overlay", target, QUIET, options)
@@ -166,17 +167,17 @@ def mount_overlay(
 
 
 class Times:
-    """Times of folders in which the set-up makes entries, to be restored afterwards.
+    """Modification times of folders in which the set-up makes entries; it restores them.
 
     Args:
-        root_mtime: The time of the root.
+        root_mtime: Time of the root, in seconds since the epoch.
     """
 
     def __init__(self, root_mtime: float) -> None:
         self._times = {"/": root_mtime}
 
     def note(self, folder: str) -> None:
-        """Stores the times of a folder and of its parents; the fixed date for missing ones."""
+        """Stores the times of a folder and its parents; the fixed date if they do not exist yet."""
         path = ""
         for name in folder.split("/")[1:]:
             path += f"/{name}"
@@ -185,11 +186,11 @@ class Times:
                 self._times[path] = os.lstat(path).st_mtime if exists else DATE_S
 
     def restore(self) -> None:
-        """Sets the times of the folders that are on the root's own file system."""
+        """Sets the stored times of the folders that are on the root's file system."""
         device = os.stat("/").st_dev
         for path, mtime in self._times.items():
-            facts = os.lstat(path)
-            if facts.st_dev == device and stat.S_ISDIR(facts.st_mode):
+            info = os.lstat(path)
+            if info.st_dev == device and stat.S_ISDIR(info.st_mode):
                 os.utime(path, (mtime, mtime))
 
 
@@ -201,8 +202,8 @@ def mount_sources(request: SandboxRequest, mount_names: MountNames, times: Times
 
     Args:
         request: The request of the sandbox.
-        mount_names: The names of its sources.
-        times: Stores the times of the folders of their targets.
+        mount_names: The names of the request's sources.
+        times: Stores the times of the folders that get mount points.
     """
     alias = request.workspace_alias
     sources = [("/workspace", alias, True)] if alias else []
@@ -228,8 +229,8 @@ def mount_sources(request: SandboxRequest, mount_names: MountNames, times: Times
 def _resolved(path: str, *, restores: bool) -> str:
     """Returns a path without symbolic links; its last parts need not exist.
 
-    In a restored sandbox, the policy can have made links. Paths in its folders, and paths whose
-    links cannot be followed, are therefore returned unchanged; the caller replaces their links.
+    In a restored sandbox, a policy can have made links. Paths in writable folders, and paths whose
+    links cannot be followed, are then returned unchanged; the caller replaces their links.
 
     Raises:
         OSError: Links form a loop, or lead to a path where nothing may be mounted.
@@ -240,7 +241,7 @@ def _resolved(path: str, *, restores: bool) -> str:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.stat(path)
         resolved = os.path.realpath(path)
-        # Mounts there would hide the mounts that confine the sandbox.
+        # A mount at these paths would hide mounts that confine the sandbox.
         if resolved == "/" or f"{resolved}/".startswith(("/dev/", "/proc/")):
             raise OSError(errno.ELOOP, f"{path} leads to {resolved}")
     except OSError:
@@ -251,7 +252,7 @@ def _resolved(path: str, *, restores: bool) -> str:
 
 
 def make_real(path: str) -> None:
-    """Creates every folder of a path; replaces files and links."""
+    """Creates every folder of a path; replaces files and links in the path by folders."""
     folder = ""
     for name in path.split("/")[1:]:
         folder += f"/{name}"
@@ -263,7 +264,7 @@ def make_real(path: str) -> None:
 
 
 def make_links(links: Mapping[str, str]) -> None:
-    """Makes symbolic links of a fixed date: targets by absolute path."""
+    """Makes symbolic links with the fixed time; ``links`` has targets by absolute path."""
     for path, target in links.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.symlink(target, path)
@@ -271,7 +272,7 @@ def make_links(links: Mapping[str, str]) -> None:
 
 
 def limit_counts() -> None:
-    """Limits, in the sandbox's user namespace, objects that all sandboxes of a user share."""
+    """Limits kernel objects that all sandboxes of a user share, in this user namespace."""
     with step("limit objects that a user's sandboxes share"):
         for name, count in _MAX_COUNTS.items():
             sc.write_text(f"/proc/sys/user/{name}", str(count))
@@ -284,12 +285,12 @@ def limit_restored(request: SandboxRequest) -> None:
     limits = request.limits
     options = f"size={limits['disk_bytes']},nr_inodes={limits['num_inodes']}"
     with step("fit the snapshot into the limits", "request"):
-        # With EINVAL, the files of the set-up do not fit, and the larger limits remain.
+        # EINVAL means that the files of the set-up exceed the limits: the larger limits remain.
         sc.mount("tmpfs", _SHM, QUIET | sc.REMOUNT, options, tolerates=errno.EINVAL)
 
 
 def upper_folder(request: SandboxRequest, mount_names: MountNames) -> str:
-    """Returns the folder that holds the upper and work folders of the sandbox's overlays."""
+    """Returns the folder with the upper and work folders of the sandbox's overlays."""
     if request.upper is None:
         return EPISODE
     return f"{MOUNTED}/{mount_names[request.upper]}"
@@ -310,7 +311,7 @@ def overlay_works_on_tmpfs() -> bool:
     """Tests whether this kernel's overlay works with its changes on a tmpfs.
 
     The test replaces a folder of a lower layer, which needs user extended attributes on the upper
-    one. The kernel's version does not decide: distributions backport the change to older kernels.
+    folder. A check of the kernel's version would fail, because distributions backport the feature.
     """
     sc.mount("tmpfs", EPISODE, QUIET, "mode=0700,size=1m")
     try:

@@ -1,4 +1,4 @@
-"""A zygote's connection to its owner: requests, and detection of the owner's end."""
+"""Connects a zygote to its owner: receives requests, and detects the owner's end."""
 
 import os
 import resource
@@ -15,7 +15,7 @@ _CHANNEL = 3
 
 
 def connect() -> tuple[socket.socket, dict[str, Any]]:
-    """Returns the channel to the owner, which is standard input, and the configuration."""
+    """Returns the channel to the owner, which was standard input, and the configuration."""
     os.dup2(0, _CHANNEL, inheritable=False)
     os.dup2(1, 0)  # /dev/null
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, _CHANNEL)
@@ -37,15 +37,15 @@ def watch(pid: int) -> int:
 
 
 def serve(control: socket.socket, owner: int, open_sandbox: Callable[[Any], int]) -> None:
-    """Opens sandboxes on request until the owner ends or shuts the channel.
+    """Opens sandboxes on request until the owner ends or closes the channel.
 
     Args:
         control: The zygote's channel to the owner.
-        owner: From `watch`.
+        owner: The descriptor from `watch`.
         open_sandbox: Starts the first process of the sandbox that a request describes; returns the
             owner's end of its channel.
     """
-    # Descriptors in transit are counted per uid: this limit must be above the sandboxes' limit.
+    # The kernel limits descriptors in transit per uid: it must be above the sandboxes' limit.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     poller = select.poll()

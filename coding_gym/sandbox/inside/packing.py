@@ -1,10 +1,10 @@
-"""Writes the snapshot of a sandbox, a stream of its changed files, and restores files from one.
+"""Writes the snapshot of a sandbox, a stream of its changed files, and restores such a stream.
 
 Each entry is a line, the JSON list of an `Entry`, and for a regular file its data follow. A tar
-could hold the same, but Python's tarfile takes twice the time of the system calls.
+would be slower: Python's tarfile takes twice the time of the system calls.
 
 No process of the sandbox runs during a snapshot, so files do not change. Sockets are skipped, and
-so are extended attributes except the one of opaque folders, which hide a folder of a lower layer. A
+so are extended attributes, except that of opaque folders, which hide a folder of a lower layer. A
 tree with a path longer than the kernel accepts has no snapshot.
 """
 
@@ -21,10 +21,10 @@ from typing import Any, BinaryIO, NamedTuple
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# Taking a snapshot changes no file, not even its access time.
-_QUIETLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
+# A snapshot must not change files, not even their access times.
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
 _OPAQUE = "user.overlay.opaque"
-_STAT_BLOCK_BYTES = 512  # the unit of `st_blocks`, whatever the file system
+_STAT_BLOCK_BYTES = 512  # the unit of `st_blocks` on all file systems
 _CHUNK_BYTES = 1 << 20
 _FOLDER, _FILE, _SYMLINK, _HARD_LINK, _FIFO = "folder", "file", "symlink", "link", "fifo"
 _WHITEOUT = "removal"  # a device 0, 0: hides an entry of a lower layer
@@ -37,16 +37,16 @@ _KINDS = {
 }
 _END = b"[]\n"  # the last line; a snapshot without it is incomplete
 _SEND_STEP, _STEP = "take a snapshot", "restore the snapshot"
-_MAX_REASON = 200  # characters of an error, which names a path of any length
+_MAX_REASON = 200  # characters; the error of a long path would not fit
 
 
 class Changes(NamedTuple):
-    """The folders that hold a sandbox's changes, below everything that is mounted on them.
+    """The folders of a sandbox's changes, opened before other mounts could cover them.
 
     Attributes:
         folders: Descriptors of the folders by name.
-        newest_first: Whether the sandbox's file system lists the newest entry first. Entries are
-            written in the order of creation that gives the same listing again.
+        newest_first: Whether the sandbox's file system lists the newest entry first. A snapshot has
+            the order of entries that restores the same listings.
     """
 
     folders: Mapping[str, int]
@@ -58,11 +58,11 @@ class Entry(NamedTuple):
 
     Attributes:
         root: Name of the folder that it is in.
-        path: Its path there: ``.``, or one that starts with ``./``.
-        kind: One of `_KINDS`, or ``"link"`` for a further name of a file.
+        path: Its path in the root: ``.``, or a path that starts with ``./``.
+        kind: A value of `_KINDS`, or ``"link"`` for a further name of a file.
         mode: Its permissions.
         mtime_ns: Its time of modification.
-        target: The target of a symbolic link, or the first name of a file; of a folder, any text if
+        target: The target of a symbolic link, or the first name of a file; for a folder, "" unless
             it is opaque.
         size: Number of bytes of a file.
         extents: Offsets and lengths of its data; the rest are holes.
@@ -78,18 +78,18 @@ class Entry(NamedTuple):
     extents: Sequence[Sequence[int]] = ()
 
 
-def opened(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
-    """Returns the opened folders at some paths."""
+def open_folders(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
+    """Opens the folders of a sandbox's changes; ``folders`` has their paths by name."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     descriptors = {name: os.open(path, flags) for name, path in folders.items()}
     return Changes(folders=descriptors, newest_first=newest_first)
 
 
 def send(changes: Changes, request: Mapping[str, Any], channel: socket.socket) -> None:
-    """Writes all changes to the owner's file, closes it, and replies with their size.
+    """Writes a snapshot to the request's file, closes the file, and replies with the size.
 
-    It writes through a mapping, to which the limit on file size does not apply. A failure concerns
-    only the request, and the sandbox stays usable: a policy can make a tree that has no snapshot.
+    It writes through a mapping, to which the limit on file size does not apply. After a failure the
+    sandbox stays usable, because a policy can make a tree that has no snapshot.
     """
     descriptor = request["file"]
     size = os.fstat(descriptor).st_size
@@ -104,7 +104,7 @@ def send(changes: Changes, request: Mapping[str, Any], channel: socket.socket) -
         reason = str(error)[:_MAX_REASON]
         reply = SetupError(_SEND_STEP, error.errno or 0, reason, "request").to_json()
     except ValueError:  # a write beyond the end of the mapping
-        reason = f"its changes are more than {size} bytes"
+        reason = f"the snapshot has more than {size} bytes"
         reply = SetupError(_SEND_STEP, 0, reason, "request").to_json()
     channel.sendall(wire.pack(reply))
 
@@ -116,11 +116,11 @@ def restore(folders: Mapping[str, int], descriptor: int) -> None:
         SetupError: A file cannot be written, or the stream is not a snapshot of these folders.
     """
     with open(descriptor, "rb") as file, step(_STEP, "request"):
-        umask = os.umask(0)  # files are made with their modes
+        umask = os.umask(0)  # files are created with their final modes
         try:
             _unpack(file, folders)
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
-            raise SetupError(_STEP, 0, f"it cannot be read: {error}") from error
+            raise SetupError(_STEP, 0, f"the snapshot is malformed: {error}") from error
         finally:
             os.umask(umask)
             os.chdir("/")
@@ -136,24 +136,24 @@ class _Packer:
         self._first_names: dict[int, str] = {}  # of files with several names, by inode
 
     def pack(self, folder: int) -> None:
-        top, pending = os.fstat(folder), ["."]
+        top_info, pending = os.fstat(folder), ["."]
         with contextlib.ExitStack() as cleanup:
-            _open_up(folder, top, stat.S_IRWXU, cleanup)
+            _open_up(folder, top_info, stat.S_IRWXU, cleanup)
             os.fchdir(folder)
             while pending:
                 path = pending.pop()
-                facts = top if path == "." else os.lstat(path)
-                if stat.S_ISDIR(facts.st_mode):
-                    _open_up(path, facts, stat.S_IRWXU, cleanup)
+                info = top_info if path == "." else os.lstat(path)
+                if stat.S_ISDIR(info.st_mode):
+                    _open_up(path, info, stat.S_IRWXU, cleanup)
                     names = os.listdir(path)
-                    # The last name in the list is created first.
+                    # The last pending entry is written first.
                     names = names if self._newest_first else names[::-1]
                     pending += [f"{path}/{name}" for name in names]
-                self._add(path, facts)
+                self._add(path, info)
 
-    def _add(self, path: str, facts: os.stat_result) -> None:
-        kind = _KINDS.get(stat.S_IFMT(facts.st_mode))
-        if kind is None or (kind == _WHITEOUT and facts.st_rdev):
+    def _add(self, path: str, info: os.stat_result) -> None:
+        kind = _KINDS.get(stat.S_IFMT(info.st_mode))
+        if kind is None or (kind == _WHITEOUT and info.st_rdev):
             return
         target = ""
         if kind == _FOLDER:
@@ -161,30 +161,30 @@ class _Packer:
                 target = "opaque" if os.getxattr(path, _OPAQUE) == b"y" else ""
         elif kind == _SYMLINK:
             target = os.readlink(path)
-        elif kind != _WHITEOUT and facts.st_nlink > 1:
-            first = self._first_names.setdefault(facts.st_ino, path)
+        elif kind != _WHITEOUT and info.st_nlink > 1:
+            first = self._first_names.setdefault(info.st_ino, path)
             if first != path:
                 kind, target = _HARD_LINK, first
-        mode = stat.S_IMODE(facts.st_mode)
-        entry = Entry(self._root, path, kind, mode, facts.st_mtime_ns, target)
-        if kind == _FILE and facts.st_size:
-            self._add_file(entry, facts)
+        mode = stat.S_IMODE(info.st_mode)
+        entry = Entry(self._root, path, kind, mode, info.st_mtime_ns, target)
+        if kind == _FILE and info.st_size:
+            self._add_file(entry, info)
         else:
             self._write(entry)
 
-    def _add_file(self, entry: Entry, facts: os.stat_result) -> None:
+    def _add_file(self, entry: Entry, info: os.stat_result) -> None:
         with contextlib.ExitStack() as cleanup:
-            _open_up(entry.path, facts, stat.S_IRUSR, cleanup)
-            descriptor = os.open(entry.path, _QUIETLY)
+            _open_up(entry.path, info, stat.S_IRUSR, cleanup)
+            descriptor = os.open(entry.path, _FLAGS)
             cleanup.callback(os.close, descriptor)
-            extents: Sequence[Sequence[int]] = [(0, facts.st_size)]
-            if facts.st_blocks * _STAT_BLOCK_BYTES < facts.st_size:
-                extents = list(_extents(descriptor, facts.st_size))
-            self._write(entry._replace(size=facts.st_size, extents=extents))
-            for at, size in _chunks(extents):
-                data = os.pread(descriptor, size, at)
+            extents: Sequence[Sequence[int]] = [(0, info.st_size)]
+            if info.st_blocks * _STAT_BLOCK_BYTES < info.st_size:
+                extents = list(_extents(descriptor, info.st_size))
+            self._write(entry._replace(size=info.st_size, extents=extents))
+            for offset, size in _chunks(extents):
+                data = os.pread(descriptor, size, offset)
                 if len(data) < size:
-                    raise OSError(errno.EIO, "it is shorter than its size", entry.path)
+                    raise OSError(errno.EIO, "the file became shorter", entry.path)
                 self._file.write(data)
 
     def _write(self, entry: Entry) -> None:
@@ -192,10 +192,10 @@ class _Packer:
 
 
 def _open_up(
-    path: str | int, facts: os.stat_result, needed: int, cleanup: contextlib.ExitStack
+    path: str | int, info: os.stat_result, needed: int, cleanup: contextlib.ExitStack
 ) -> None:
-    """Gives this process permissions on an entry until ``cleanup`` is closed."""
-    mode = stat.S_IMODE(facts.st_mode)
+    """Gives this process the ``needed`` permissions on an entry until ``cleanup`` closes."""
+    mode = stat.S_IMODE(info.st_mode)
     if mode & needed != needed:
         os.chmod(path, mode | needed)
         cleanup.callback(os.chmod, path, mode)
@@ -216,10 +216,10 @@ def _extents(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _chunks(extents: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """Yields the offsets and sizes of pieces of a file's data."""
+    """Yields the offsets and sizes of the chunks in which a file's data are copied."""
     for start, length in extents:
-        for at in range(start, start + length, _CHUNK_BYTES):
-            yield at, min(_CHUNK_BYTES, start + length - at)
+        for offset in range(start, start + length, _CHUNK_BYTES):
+            yield offset, min(_CHUNK_BYTES, start + length - offset)
 
 
 def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
@@ -233,7 +233,7 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
         ValueError, TypeError, LookupError, OverflowError, RecursionError: The stream is malformed,
             or names an unknown folder.
     """
-    made: dict[tuple[str, str], Entry] = {}
+    made_folders: dict[tuple[str, str], Entry] = {}
     current = None
     while (line := file.readline()) != _END:
         entry = Entry(*json.loads(line))
@@ -243,14 +243,14 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
             os.fchdir(folders[entry.root])
             current = entry.root
         if entry.path != ".":
-            _require_made(made, entry.root, entry.path)
-            _make(file, entry, made)
+            _require_parent(made_folders, entry.root, entry.path)
+            _make(file, entry, made_folders)
         if entry.kind == _FOLDER:
-            made[entry.root, entry.path] = entry
-    if missing := [root for root in folders if (root, ".") not in made]:
-        raise ValueError(f"it lacks {' and '.join(missing)}")
-    # Folders come last: new entries change a folder's time, and its mode may exclude its owner.
-    for entry in reversed(made.values()):
+            made_folders[entry.root, entry.path] = entry
+    if missing := [root for root in folders if (root, ".") not in made_folders]:
+        raise ValueError(f"the stream lacks {' and '.join(missing)}")
+    # Folders last: new entries change a folder's time, and its mode may exclude this process.
+    for entry in reversed(made_folders.values()):
         os.fchdir(folders[entry.root])
         if entry.target:
             os.setxattr(entry.path, _OPAQUE, b"y")
@@ -258,15 +258,15 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
         os.chmod(entry.path, entry.mode & 0o7777)
 
 
-def _require_made(made: Mapping[tuple[str, str], Entry], root: str, path: str) -> None:
+def _require_parent(made_folders: Mapping[tuple[str, str], Entry], root: str, path: str) -> None:
     """Raises ValueError for an entry whose parent folder is not earlier in the stream."""
-    above, _, name = path.rpartition("/")
-    if (root, above) not in made or name in ("", ".", ".."):
+    parent, _, name = path.rpartition("/")
+    if (root, parent) not in made_folders or name in ("", ".", ".."):
         raise ValueError(f"misplaced entry {path[:99]!r}")
 
 
-def _make(file: BinaryIO, entry: Entry, made: Mapping[tuple[str, str], Entry]) -> None:
-    """Makes an entry in the current folder; folders get their attributes later."""
+def _make(file: BinaryIO, entry: Entry, made_folders: Mapping[tuple[str, str], Entry]) -> None:
+    """Makes an entry in the current folder; `_unpack` sets the attributes of folders later."""
     path, kind, mode = entry.path, entry.kind, entry.mode & 0o7777
     if kind == _FILE:
         _make_file(file, entry, mode)
@@ -275,7 +275,7 @@ def _make(file: BinaryIO, entry: Entry, made: Mapping[tuple[str, str], Entry]) -
         os.mkdir(path, 0o700)
         return
     if kind == _HARD_LINK:
-        _require_made(made, entry.root, entry.target)
+        _require_parent(made_folders, entry.root, entry.target)
         os.link(entry.target, path, follow_symlinks=False)
         return
     if kind == _SYMLINK:
@@ -290,17 +290,17 @@ def _make(file: BinaryIO, entry: Entry, made: Mapping[tuple[str, str], Entry]) -
 
 
 def _make_file(file: BinaryIO, entry: Entry, mode: int) -> None:
-    with open(entry.path, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as made:
-        for at, size in _chunks(entry.extents):
+    with open(entry.path, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as target:
+        for offset, size in _chunks(entry.extents):
             data = file.read(size)
             if len(data) < size:
-                raise ValueError("it ends too early")
-            made.seek(at)
-            made.write(data)
-        made.truncate(entry.size)
+                raise ValueError("the stream ends too early")
+            target.seek(offset)
+            target.write(data)
+        target.truncate(entry.size)
         if mode & ~0o777:  # writing clears these bits
-            os.chmod(made.fileno(), mode)
-        _set_time(made.fileno(), entry)
+            os.chmod(target.fileno(), mode)
+        _set_time(target.fileno(), entry)
 
 
 def _set_time(path: str | int, entry: Entry) -> None:

@@ -1,9 +1,9 @@
-"""Python runs as forks of a sandbox's first process, which has imported modules already.
+"""Runs Python source in forks of a sandbox's first process, which has already imported modules.
 
 The zygote of such a sandbox runs under the interpreter of its spec, and imports the modules before
-it opens the first sandbox: they must be as trustworthy as this package. The first process never
-reads the source or input of a run, which the forks of later runs would inherit: only the fork reads
-the file that holds them.
+it opens the first sandbox, so the modules must be as trustworthy as this package. Only a fork reads
+the file with the source and input of its run: if the first process read it, forks of later runs
+would inherit the content.
 """
 
 import contextlib
@@ -54,11 +54,11 @@ def import_modules(preload: Preload, mounted: MountedFolders) -> None:
         os.close(host)
         sc.unmount(EPISODE)
     if len(sys._current_frames()) > 1:
-        raise SetupError("import the modules", 0, "one of them started a thread", "modules")
+        raise SetupError("import the modules", 0, "a module started a thread", "modules")
 
 
 def _mount(mounts: Iterable[MountRequest], mounted: MountedFolders) -> None:
-    """Mounts a root of the host's system folders and of what the modules need."""
+    """Mounts a root of the host's system folders and the requested mounts."""
     sc.mount("tmpfs", EPISODE, QUIET, "mode=0755,size=1m")
     for path, target in allowed_links().items():
         os.symlink(target, EPISODE + path)
@@ -71,9 +71,11 @@ def _mount(mounts: Iterable[MountRequest], mounted: MountedFolders) -> None:
 
 
 class Forked(BaseException):
-    """Raised in a fork of the first process; `__main__` catches it and calls `run`.
+    """Raised in a fork to leave the code of its parent; `__main__` catches it and calls `run`.
 
-    It unwinds the stack of the first process, whose code must not run in the fork.
+    Attributes:
+        env: The variables of the run.
+        folder: The folder of the imported modules.
     """
 
     def __init__(self, env: Mapping[bytes, bytes], folder: str) -> None:
@@ -87,53 +89,43 @@ def fork(
 ) -> int:
     """Forks this process in place of starting bash; see `commands.spawn_bash`.
 
-    Standard input is the file that `run` reads; ``folder`` is that of the imported modules.
+    Standard input is the file that `run` reads; ``folder`` has the imported modules.
     """
     pid = os.fork()
     if pid == 0:
-        for number, own in enumerate(descriptors):
-            os.dup2(own, number)
+        for target, descriptor in enumerate(descriptors):
+            os.dup2(descriptor, target)
         raise Forked(env, folder)
     return pid
 
 
 def run(forked: Forked, base: list[str]) -> None:
-    """Runs the source as ``__main__`` and returns when it ends.
+    """Runs the source in standard input as ``__main__``.
 
     If a module of the sandbox shadows an imported one, a fresh interpreter replaces this process.
 
     Args:
-        forked: The variables of the sandbox, and the folder of the modules.
-        base: The search path of a cold start.
+        forked: From the fork.
+        base: ``sys.path`` of a new interpreter.
     """
     _drop_init_rights()
     source = os.read(0, int(os.read(0, 10))).decode("utf-8", "surrogatepass")
     env = {os.fsdecode(name): os.fsdecode(value) for name, value in forked.env.items()}
-    # As bash sets them for a cold start.
+    # PWD and SHLVL as bash sets them for a new interpreter.
     os.environ.clear()
     os.environ.update(env | {"PWD": os.getcwd(), "SHLVL": "0"})
-    imported = {name.split(".")[0] for name in sys.modules}
+    module_names = {name.split(".")[0] for name in sys.modules}
     path = {folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder}
-    if _is_shadowed({os.getcwd(), *path} - {forked.folder}, imported):
+    if _is_shadowed({os.getcwd(), *path} - {forked.folder}, module_names):
         command = [_PYTHON, "-I", "-S", "-c", source]
         os.execve(_PYTHON, command, os.environ)  # noqa: S606 - no shell is wanted
-    for name in [name for name in sys.modules if name.split(".")[0] == "coding_gym"]:
-        del sys.modules[name]
-    sys.argv[:], sys.path[:], sys.executable = ["-c"], base, _PYTHON
-    sys.orig_argv[:] = [_PYTHON, "-I", "-S", "-c", source]
-    main = type(sys)("__main__")
-    vars(main)["__builtins__"] = sys.modules["builtins"]
-    sys.modules["__main__"] = main
-    gc.enable()
-    # Tracebacks show source lines where Python shows them for `-c`.
-    lines = source.splitlines(True) if sys.version_info >= (3, 13) else []
-    linecache.cache["<string>"] = (len(source), None, lines, "<string>")
+    variables = _reset_interpreter(source, base)
     try:
-        exec(compile(source, "<string>", "exec"), vars(main))  # noqa: S102 - a command
-    except SystemExit as end:
-        if end.code is None or isinstance(end.code, int):
+        exec(compile(source, "<string>", "exec"), variables)  # noqa: S102 - a command
+    except SystemExit as error:
+        if error.code is None or isinstance(error.code, int):
             raise
-        print(end.code, file=sys.stderr)  # noqa: T201 - before buffered standard output
+        print(error.code, file=sys.stderr)  # noqa: T201 - before buffered standard output
         sys.exit(1)
     except BaseException as error:  # noqa: BLE001 - shown as by the interpreter
         trace = error.__traceback__ and error.__traceback__.tb_next
@@ -142,21 +134,36 @@ def run(forked: Forked, base: list[str]) -> None:
         sys.exit(1)
 
 
+def _reset_interpreter(source: str, base: list[str]) -> dict[str, object]:
+    """Makes the state of a new interpreter that runs ``source``; returns its global variables."""
+    for name in [name for name in sys.modules if name.split(".")[0] == "coding_gym"]:
+        del sys.modules[name]
+    sys.argv[:], sys.path[:], sys.executable = ["-c"], base, _PYTHON
+    sys.orig_argv[:] = [_PYTHON, "-I", "-S", "-c", source]
+    main = sys.modules["__main__"] = type(sys)("__main__")
+    vars(main)["__builtins__"] = sys.modules["builtins"]
+    gc.enable()
+    # Tracebacks show source lines where Python shows them for `-c`.
+    lines = source.splitlines(True) if sys.version_info >= (3, 13) else []
+    linecache.cache["<string>"] = (len(source), None, lines, "<string>")
+    return vars(main)
+
+
 def _drop_init_rights() -> None:
     """Drops the rights that the first process of a sandbox has and commands lack."""
     os.setsid()
     sc.call("close_range", 3, 0x7FFFFFFF, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # through Python, which keeps its own record
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # also updates Python's table of handlers
     sc.set_capabilities(0, 0)
-    # This call is last: after it, other processes of the sandbox can access this one's memory.
+    # Last, because other processes of the sandbox can then access the memory of this process.
     sc.prctl(sc.PR_SET_DUMPABLE, 1)
 
 
-def _is_shadowed(folders: Iterable[str], imported: set[str]) -> bool:
-    """Whether a folder has a module with the name of an imported one."""
+def _is_shadowed(folders: Iterable[str], module_names: set[str]) -> bool:
+    """Whether a folder has a module with the name of an imported module."""
     names: set[str] = set()
     for folder in folders:
         with contextlib.suppress(OSError):
             names.update(name.split(".")[0] for name in os.listdir(folder))
-    return not names.isdisjoint(imported)
+    return not names.isdisjoint(module_names)

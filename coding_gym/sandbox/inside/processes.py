@@ -2,10 +2,10 @@
 
 Init checks memory periodically while a command runs. A check sums the private memory, shared
 memory, swap and page tables of all processes. If this sum is above the limit, it is computed again,
-more slowly, with memory that several processes share counted once.
+more slowly, and memory that several processes share counts once.
 
-Not counted: sockets, pipes, other kernel objects, and shared memory that no process has mapped any
-more. Between two checks a program can exceed the limit.
+Not counted: sockets, pipes, other kernel objects, and shared memory that is mapped by no process.
+Between two checks a program can exceed the limit.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ _FAMILY = re.compile(rb"^State:\s+(\w).*^Tgid:\s+(\d+)$.*^PPid:\s+(\d+)$", re.MU
 
 
 def all_but_first() -> frozenset[int]:
-    """Returns the ids of all processes of a pid namespace but its first."""
+    """Returns the ids of all processes of a pid namespace except its first."""
     return frozenset(int(name) for name in os.listdir("/proc") if name.isdecimal()) - {1}
 
 
@@ -37,14 +37,14 @@ def descendants() -> frozenset[int]:
     pids: set[int] = set()
     pending = [os.getpid()]
     while pending:
-        below = _children(pending.pop())
-        pids.update(below)
-        pending += below
+        children = _children(pending.pop())
+        pids.update(children)
+        pending += children
     return frozenset(pids)
 
 
 def end_all() -> dict[int, int]:
-    """Kills every process of the sandbox but this one; returns the statuses of those it reaps.
+    """Kills all other processes of the sandbox; returns the statuses of the children by pid.
 
     This process is the first of its pid namespace, or the sandbox has a separate uid. So a signal
     to pid -1 reaches exactly the other processes of the sandbox, including new forks.
@@ -55,16 +55,16 @@ def end_all() -> dict[int, int]:
 
 
 def reap(*, wait: bool = False) -> tuple[dict[int, int], bool]:
-    """Reaps ended children, or waits for all; returns their statuses, and whether any is left."""
-    ended: dict[int, int] = {}
+    """Reaps ended children, or waits for all; returns statuses by pid, and whether any remain."""
+    statuses: dict[int, int] = {}
     while True:
         try:
             pid, status = os.waitpid(-1, 0 if wait else os.WNOHANG)
         except ChildProcessError:
-            return ended, False
+            return statuses, False
         if pid == 0:
-            return ended, True
-        ended[pid] = status
+            return statuses, True
+        statuses[pid] = status
 
 
 def _children(pid: int) -> list[int]:
@@ -80,8 +80,8 @@ class MemoryWatch:
     """Checks the memory of a sandbox's processes.
 
     Args:
-        limit_bytes: Limit on their total memory.
-        pids: Lists their ids.
+        limit_bytes: Limit on the total memory of the processes.
+        pids: Returns the ids of the processes.
 
     Attributes:
         next_check: Time of the next call of `is_exceeded`, on the clock of ``time.monotonic``.
@@ -99,21 +99,18 @@ class MemoryWatch:
     def is_exceeded(self, now: float) -> bool:
         """Returns whether the processes together hold more than the limit."""
         statuses = dict(_status_of(f"/proc/{pid}") for pid in self._pids())
-        held = {folder: _total(_HELD, text) for folder, text in statuses.items()}
-        total = sum(held.values())
+        sizes = {folder: _total(_HELD, text) for folder, text in statuses.items()}
+        total = sum(sizes.values())
         if total > self._limit:
-            for folder in _in_vfork(statuses, held):
-                del held[folder]
-            total = sum(_share(folder, statuses[folder], held[folder]) for folder in held)
+            for folder in _in_vfork(statuses, sizes):
+                del sizes[folder]
+            total = sum(_share(folder, statuses[folder], sizes[folder]) for folder in sizes)
         self.next_check = now + max(_INTERVAL_S, (time.monotonic() - now) * _REST)
         return total > self._limit
 
 
 def _status_of(process: str) -> tuple[str, bytes]:
-    """Returns the folder in /proc with a process's memory status, and this status.
-
-    If its first thread has ended, the status of another thread is returned.
-    """
+    """Returns a folder and its ``status``, of another thread if the first thread has ended."""
     status = _read(f"{process}/status")
     if b"VmSize" not in status:
         with contextlib.suppress(OSError):
@@ -124,38 +121,39 @@ def _status_of(process: str) -> tuple[str, bytes]:
     return process, status
 
 
-def _in_vfork(statuses: Mapping[str, bytes], held: Mapping[str, int]) -> Iterator[str]:
+def _in_vfork(statuses: Mapping[str, bytes], sizes: Mapping[str, int]) -> Iterator[str]:
     """Yields, for each parent that waits in vfork, the child that runs in the parent's memory.
 
-    Without this, the memory of both would be counted twice. A child is recognised by its size,
-    which equals the parent's; a forked copy with separate memory can look the same.
+    Otherwise the memory of both would be counted twice. A child is recognised by its size, which
+    equals the parent's; a fork with separate memory can have an equal size.
     """
     matches = {folder: _FAMILY.search(text) for folder, text in statuses.items()}
     families = {folder: family.groups() for folder, family in matches.items() if family}
-    waiting = {pid: held[folder] for folder, (state, pid, _) in families.items() if state == b"D"}
+    parents = {pid: sizes[folder] for folder, (state, pid, _) in families.items() if state == b"D"}
     for folder, (_, _, parent) in families.items():
-        if waiting.get(parent) == held[folder]:
-            del waiting[parent]
+        if parents.get(parent) == sizes[folder]:
+            del parents[parent]
             yield folder
 
 
-def _share(folder: str, status: bytes, held: int) -> int:
-    """Returns a process's share of its memory; all of it if the share cannot be read."""
+def _share(folder: str, status: bytes, size: int) -> int:
+    """Returns a process's share of its memory; ``size`` if the share cannot be read."""
     try:
         with open(f"{folder}/smaps_rollup", "rb") as file:
             return _total(_SHARES, file.read()) + _total(_TABLES, status)
     except PermissionError:
-        return held
+        return size
     except OSError:  # the process ended
         return 0
 
 
-def _total(sizes: re.Pattern[bytes], text: bytes) -> int:
-    return sum(int(size) for size in sizes.findall(text)) << 10
+def _total(pattern: re.Pattern[bytes], text: bytes) -> int:
+    """Returns the sum of the sizes in a text, in bytes."""
+    return sum(int(size) for size in pattern.findall(text)) << 10
 
 
 def _read(path: str) -> bytes:
-    """Returns a file of /proc; b"" if its process has ended."""
+    """Returns the content of a file in /proc; b"" if the process has ended."""
     with contextlib.suppress(OSError), open(path, "rb", buffering=0) as file:
         return file.read()
     return b""

@@ -1,4 +1,4 @@
-"""The requests for sandboxes: made by their owner, read by its zygote and their first process."""
+"""Requests for sandboxes, from an owner to its zygote and the sandbox's first process."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Source:
         path: Its path on the host, without symbolic links.
         device: Number of its file system.
         inode: Number of its inode; another inode at the same path is another source.
-        is_folder: Whether it is a folder.
+        is_folder: Whether the source is a folder, not a file.
         writable: Whether commands may write to it.
         hides_packages: Whether third-party packages in it are hidden.
     """
@@ -31,7 +31,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountRequest:
-    """A source and the absolute path inside at which it is mounted."""
+    """A source, and the absolute path in the sandbox at which it is mounted."""
 
     source: Source
     target: str
@@ -39,11 +39,11 @@ class MountRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageRequest:
-    """An image, unpacked, as the root of a sandbox.
+    """An unpacked image that is the root of a sandbox.
 
     Attributes:
-        folder: Holds the folders of its layers.
-        layers: Names of these folders, the topmost first.
+        folder: The folder with the folders of the layers.
+        layers: Names of the layers' folders, the topmost first.
         uid: User id of commands.
         gid: Group id of commands.
     """
@@ -56,7 +56,7 @@ class ImageRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxRequest:
-    """A ``namespace`` sandbox.
+    """The request for a ``namespace`` sandbox.
 
     Attributes:
         layers: The folders whose union is the workspace, the topmost first.
@@ -64,12 +64,12 @@ class SandboxRequest:
         upper: A folder on disk for the changes; None for a tmpfs.
         image: The root; None for the allow-list of the host's folders.
         workspace_alias: A second path of the workspace; "" for none.
-        links: Symbolic links: targets by absolute path.
+        links: Targets of symbolic links, by the absolute path of the link.
         env: The variables of commands.
         limits: The fields of `coding_gym.sandbox.spec.SandboxLimits`.
         network: Whether the host's network is shared.
-        ports: Ports of the sandbox to listen at; the owner gets the sockets.
-        restores: Whether the data of a snapshot follow over the sandbox's channel.
+        ports: Ports of the sandbox to listen at; the owner gets the listening sockets.
+        restores: Whether the sandbox starts with a snapshot, which its channel then passes.
     """
 
     layers: tuple[Source, ...]
@@ -93,12 +93,12 @@ class SandboxRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandlockRequest:
-    """A ``landlock`` sandbox, in folders of the host.
+    """The request for a ``landlock`` sandbox in folders of the host.
 
     Attributes:
         uid: User id of commands.
         gid: Group id of commands.
-        writable: Its folders that commands may write to, by name.
+        writable: Paths of the folders that commands may write to, by name.
         grants: Keys of `landlock_rules.GRANTS` and paths.
         abi: The version of Landlock to use.
         env: The variables of commands.
@@ -119,10 +119,10 @@ class Preload:
     """The modules that a zygote imports before it opens sandboxes.
 
     Attributes:
-        executable: The interpreter that the zygote runs under.
+        executable: The interpreter that runs the zygote.
         modules: The names of the modules.
-        folder: The path of their folder inside sandboxes.
-        mounts: The mounts of this folder and of the interpreter.
+        folder: The path of the modules' folder in sandboxes.
+        mounts: The mounts of the modules' folder and of the interpreter.
     """
 
     executable: str
@@ -138,12 +138,13 @@ _TYPES: Mapping[str, Callable[..., Any]] = {
 
 
 def to_json(request: Any) -> dict[str, Any]:
-    """Returns a request's fields and type; `dataclasses.asdict` would copy each value."""
-    return {_TYPE: type(request).__name__} | {n: getattr(request, n) for n in request.__slots__}
+    """Returns a request's type and fields; `dataclasses.asdict` would copy each value."""
+    values = {name: getattr(request, name) for name in request.__slots__}
+    return {_TYPE: type(request).__name__} | values
 
 
 def from_json(data: dict[str, Any]) -> Any:
-    """Returns the request of a JSON object that has a type; other objects unchanged."""
+    """Returns the request that a JSON object with a type describes; other objects unchanged."""
     kind = _TYPES.get(data.pop(_TYPE, ""))
     if kind is None:
         return data

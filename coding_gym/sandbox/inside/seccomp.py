@@ -1,4 +1,4 @@
-"""The filters on system calls that apply to init and to every command.
+"""Seccomp filters on the system calls of init and of every command.
 
 Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-bit arguments).
 `program` is the filter of every sandbox. It is based on Docker's default profile, and also refuses:
@@ -7,7 +7,7 @@ Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-
 - socket families other than UNIX, INET, INET6, and NETLINK's first protocol, which lists network
   devices (a network namespace does not confine AF_VSOCK);
 - changes of another process's limits (prlimit checks only the uid, which init shares);
-- leases (one on a file of a shared layer would block every other sandbox that opens it);
+- leases (a lease on a file of a shared layer would block every other sandbox that opens it);
 - System V objects (they outlive their command, and no limit counts their memory);
 - contexts of the old asynchronous I/O (the machine has a fixed number of them);
 - calls that load a kernel module (protocols, line disciplines);
@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping
 from coding_gym.sandbox.inside.syscalls import numbers
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-# Unknown numbers start here; those of the x32 interface, with bit 30 set, are above it.
+# The first number without a rule; numbers of the x32 interface, with bit 30 set, are higher.
 _FIRST_UNKNOWN = 470
 
 _REFUSED = {
@@ -48,11 +48,11 @@ _REFUSED = {
     "NUMA placement, and pages in pipes": "mbind set_mempolicy migrate_pages move_pages vmsplice",
     "old interfaces": "ioperm iopl modify_ldt uselib ustat sysfs _sysctl",
 }
-# The first two would write out all unwritten data of the machine; sandboxes need no durable files.
-# The other two only give advice, and evict or load pages of files that sandboxes share.
+# Calls that succeed without an effect. The first two would write out all unwritten data of the
+# machine, and sandboxes need no durable files. The other two evict or load shared pages of files.
 _IGNORED = ("sync", "syncfs", "fadvise64", "readahead")
-# Calls that a kernel may lack, so that programs go on without them. No limit could bound memory of
-# such files that is not mapped, nor the kernel's memory for Landlock rules.
+# Calls that fail as on a kernel without them, so that programs use alternatives. No limit bounds
+# memory files that are not mapped, or the kernel's memory for Landlock rules.
 _MISSING = (
     *("memfd_create", "memfd_secret", "landlock_create_ruleset", "landlock_add_rule"),
     *("mincore", "cachestat"),
@@ -69,7 +69,7 @@ _AF_UNIX, _AF_NETLINK = 1, 16
 _INTERNET = (2, 10)  # AF_INET, AF_INET6
 _STREAM, _DATAGRAM, _PACKETS = 1, 2, 5  # SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET
 _TYPE_BITS = 0xF  # below flags
-_PROTOCOLS = (0, 6, 17)  # the type's own, TCP, UDP
+_PROTOCOLS = (0, 6, 17)  # the type's default, TCP, UDP
 _TERMINAL_CHANGES = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
 _CORE_LIMIT = 4  # RLIMIT_CORE
 _SET_LEASE = 1024
@@ -94,7 +94,7 @@ def program(machine: str) -> bytes:
     refused = (name for names in _REFUSED.values() for name in names.split())
     rules = _inspections() | _answers(_IGNORED, _DONE)
     rules |= _answers(_MISSING, _ENOSYS) | _answers(refused, _EPERM)
-    return _assembled(machine, rules, unknown=_ENOSYS)
+    return _assemble(machine, rules, unknown=_ENOSYS)
 
 
 def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
@@ -103,8 +103,8 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
     It allows no sockets except pairs of connected UNIX sockets. There is no private network
     namespace, and Landlock up to ABI 7 controls neither datagrams nor UNIX sockets with paths, such
     as that of a container engine. A pair of datagram sockets, which SOCK_RAW makes too, is refused
-    because each end could still send to any path. Changes of extended attributes are refused as
-    some file systems do.
+    because each socket of it could still send to any path. Changes of extended attributes fail, as
+    on file systems without them.
 
     Args:
         machine: The architecture.
@@ -120,7 +120,7 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
         for name, index in (("open", 1), ("openat", 2)):
             flags = [_argument(index), (_AND, 0, 0, _ACCESS_BITS | _TRUNCATE)]
             rules[name] = [*flags, *_refuse((_TRUNCATE,), _EACCES), _ALLOWED]
-    return _assembled(machine, rules)
+    return _assemble(machine, rules)
 
 
 def _inspections() -> dict[str, _Block]:
@@ -167,7 +167,7 @@ def _inspections() -> dict[str, _Block]:
         ],
         "ioctl": [_argument(1), *_refuse(_TERMINAL_CHANGES, _EPERM)],
         "fcntl": [_argument(1), *_refuse((_SET_LEASE,), _EPERM)],
-        # With a flag it fails instead of waiting for the disk, which reveals cached pages.
+        # With RWF_NOWAIT the call fails if it would wait for the disk, which reveals cached pages.
         "preadv2": [_argument(5), *_require((0,), _EOPNOTSUPP)],
         "madvise": [_argument(2), *_refuse(_EVICTIONS, _DONE)],
         # Requests to change a buffer size succeed and have no effect.
@@ -182,7 +182,7 @@ def _inspections() -> dict[str, _Block]:
 
 
 def _answers(names: Iterable[str], answer: int) -> dict[str, _Block]:
-    """Returns rules with one answer for all of these calls, whatever their arguments."""
+    """Returns rules that return ``answer`` for every call of these names."""
     return {name: [(_RETURN, 0, 0, answer)] for name in names}
 
 
@@ -195,18 +195,18 @@ def _argument(index: int, *, high: bool = False) -> _Instruction:
 
 
 def _require(values: tuple[int, ...], otherwise: int) -> _Block:
-    """Returns a test: the next instruction for one of the values, the answer for all others."""
+    """Returns instructions that return ``otherwise`` unless the loaded value is in ``values``."""
     tests = [(_IF_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
     return [*tests, (_RETURN, 0, 0, otherwise)]
 
 
 def _refuse(values: tuple[int, ...], answer: int) -> _Block:
-    """Returns a test: the answer for one of the values, the next instruction for all others."""
+    """Returns instructions that return ``answer`` if the loaded value is in ``values``."""
     tests = [(_IF_EQUAL, len(values) - 1 - i, 0, value) for i, value in enumerate(values[:-1])]
     return [*tests, (_IF_EQUAL, 0, 1, values[-1]), (_RETURN, 0, 0, answer)]
 
 
-def _assembled(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALLOW) -> bytes:
+def _assemble(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALLOW) -> bytes:
     """Returns a program that kills calls of another architecture and allows calls without a rule.
 
     Since Linux 5.11 the kernel does not run it for calls that it always allows, so a list of tests
@@ -214,7 +214,7 @@ def _assembled(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALL
 
     Args:
         machine: The architecture.
-        rules: For each system call, instructions, the last of which returns.
+        rules: Instructions by system call; the last instruction returns.
         unknown: The answer to calls from `_FIRST_UNKNOWN` on.
     """
     code: _Block = [
@@ -225,8 +225,8 @@ def _assembled(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALL
         (_IF_AT_LEAST, 0, 1, _FIRST_UNKNOWN),
         (_RETURN, 0, 0, unknown),
     ]
-    known = numbers(machine)
+    call_numbers = numbers(machine)
     for name, block in rules.items():
-        if name in known:
-            code += [(_IF_EQUAL, 0, len(block), known[name]), *block]
+        if name in call_numbers:
+            code += [(_IF_EQUAL, 0, len(block), call_numbers[name]), *block]
     return b"".join(struct.pack("HBBI", *instruction) for instruction in [*code, _ALLOWED])

@@ -1,8 +1,8 @@
-"""The zygote of the ``namespace`` backend: two processes.
+"""The zygote of the ``namespace`` backend, which consists of two processes.
 
-The first one leaves the host's namespaces, and ends when the owner ends. It opens no sandbox. Its
-child, the server, is pid 1 of the new pid namespace, so the end of the server is the end of every
-sandbox in any state. It opens sandboxes on request.
+The first process leaves the host's namespaces, and ends when the owner ends. Its child, the server,
+opens sandboxes on request. The server is pid 1 of the new pid namespace, so all sandboxes end with
+the server.
 """
 
 import gc
@@ -35,8 +35,8 @@ from coding_gym.sandbox.inside.request import Preload, SandboxRequest
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# Below the score of sandboxes, which are killed first, and above all other processes. A score that
-# root writes is a lower bound for all descendants, so commands cannot lower theirs.
+# Lower than the score of sandboxes, which are killed first, and higher than that of all others.
+# A score that root writes is a lower bound for all descendants, so commands cannot lower theirs.
 _OOM_SCORE = 800
 _LOOPBACK = "127.0.0.1"
 _NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS
@@ -48,17 +48,17 @@ def main() -> None:
     """Reads the configuration, starts the server, waits for the owner's or the server's end."""
     control, config = owner.connect()
     try:
-        watched = owner.watch(config["owner"])
+        owner_pidfd = owner.watch(config["owner"])
         _leave_host(config["uid"], config["gid"])
         with step("start the server"):
             pid = os.fork()
         if pid == 0:
-            _serve(control, watched, config)
+            _serve(control, owner_pidfd, config)
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
         os._exit(1)
     control.close()
-    select.select([watched, os.pidfd_open(pid)], [], [])
+    select.select([owner_pidfd, os.pidfd_open(pid)], [], [])
     # All sandboxes end with the server, which is pid 1 of their namespace. If this process is
     # killed, the kernel kills the server (PR_SET_PDEATHSIG).
     os.kill(pid, signal.SIGKILL)
@@ -80,12 +80,12 @@ def _leave_host(uid: int, gid: int) -> None:
 
 
 def _leave_host_as_root(uid: int, gid: int) -> None:
-    """As `_leave_host`, with two lines in each map.
+    """Enters new namespaces like `_leave_host`, with two lines in each map.
 
     Only a process in the parent namespace may write more than one line, so a helper, forked
     earlier, writes them; it needs only CAP_SETUID and CAP_SETGID.
     """
-    this = f"/proc/{os.getpid()}"
+    process = f"/proc/{os.getpid()}"
     with step("set the out-of-memory score"):
         sc.raise_oom_score(_OOM_SCORE)
     with step("start a process that maps the users"):
@@ -94,8 +94,8 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
     if helper == 0:
         os.close(go_write)
         if os.read(go_read, 1):
-            sc.write_text(f"{this}/uid_map", f"0 0 1\n{uid} {uid} 1\n")
-            sc.write_text(f"{this}/gid_map", f"0 0 1\n{gid} {gid} 1\n")
+            sc.write_text(f"{process}/uid_map", f"0 0 1\n{uid} {uid} 1\n")
+            sc.write_text(f"{process}/gid_map", f"0 0 1\n{gid} {gid} 1\n")
         os._exit(0)
     os.close(go_read)
     with step("create a user namespace", "namespaces"):
@@ -108,7 +108,7 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
             raise OSError(1, f"uid 0 and {uid} could not be mapped")
 
 
-def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None:
+def _serve(control: socket.socket, owner_pidfd: int, config: dict[str, Any]) -> None:
     """Prepares the allow-list, then serves until the owner ends; returns in forks only."""
     sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
@@ -120,13 +120,13 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
         os._exit(1)
-    # The kernel reaps the ended sandboxes.
+    # Now the kernel reaps the first processes of sandboxes.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    # All modules are loaded. In a sandbox, a policy may write to the folders of this path.
+    # All modules are loaded, and a policy could write modules to the folders of this path.
     sys.path.clear()
     on_tmpfs = mounts.overlay_works_on_tmpfs()
-    for cached in (host_folders.allowed_folders, mounts.lists_newest_first):
-        cached()
+    for cached_function in (host_folders.allowed_folders, mounts.lists_newest_first):
+        cached_function()
     lockdown.num_capabilities()
     gc.collect()
     gc.freeze()
@@ -137,7 +137,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     os.close(null)
     fork = partial(preloaded.fork, preload.folder) if preload else None
     try:
-        owner.serve(control, watched, partial(_open, control, mounted, fork))
+        owner.serve(control, owner_pidfd, partial(_open, control, mounted, fork))
     except Forked:
         raise
     except BaseException:  # noqa: BLE001 - no exception may reach the code of the parent process
@@ -170,14 +170,14 @@ def _prepare() -> MountedFolders:
 def _switch_user(uid: int, gid: int) -> None:
     """Switches to the uid that sandboxes map; keeps capabilities in this user namespace.
 
-    The capabilities let `MountedFolders` enter private folders of the user who runs the owner.
+    With them, `MountedFolders` can enter private folders of the user who runs the owner.
     """
     if os.getuid() == uid:
         return
     with step("change the user"):
         sc.prctl(sc.PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP)
         sc.set_user(uid, gid)  # dumpable: children must be able to write their own uid_map
-        # The change clears this setting.
+        # The change of the user clears this setting.
         sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -208,7 +208,7 @@ def _run_init(
     set_up: Callable[[socket.socket], Changes],
     fork: Start | None,
 ) -> NoReturn:
-    """Runs the cloned process; returns only in forks, by `Forked`."""
+    """Sets the sandbox up and serves its owner; never returns, and raises `Forked` in forks."""
     try:
         changes = set_up(channel)
         channel.sendall(wire.pack({}))
@@ -223,7 +223,7 @@ def _run_init(
         channel.sendall(wire.pack(error.to_json()))
     except BaseException as error:  # noqa: BLE001 - no exception may reach the server's code in this process
         channel.sendall(wire.pack(SetupError("serve the sandbox", 0, repr(error)).to_json()))
-    # No other process runs between requests, and the mounts end with this process.
+    # No other process of the sandbox runs now, and the mounts end with this process.
     os._exit(0)
 
 
@@ -239,7 +239,7 @@ def _set_up(
         folders = mounts.make_tmpfs(request, mount_names)
         if request.image is not None:
             folders["image"] = image_root.make_upper(request, request.image, mount_names)
-        changes = packing.opened(folders, newest_first=mounts.lists_newest_first())
+        changes = packing.open_folders(folders, newest_first=mounts.lists_newest_first())
     if request.restores:  # before anything is mounted on these folders
         message, _ = wire.receive_request(channel)
         packing.restore(changes.folders, message["file"])
@@ -255,8 +255,8 @@ def _set_up(
 def _listen(port: int, channel: socket.socket) -> None:
     """Listens at a port of the sandbox and sends the listening socket to the owner.
 
-    Before the limit on descriptors, to which the kernel compares those that all processes of the
-    user have in transit: other sandboxes could prevent it.
+    It runs before `limit_descriptors`: the kernel compares this limit to the descriptors in transit
+    of all processes of the user, so other sandboxes could make the call fail.
     """
     with socket.create_server((_LOOPBACK, port)) as listener:
         socket.send_fds(channel, [b"+"], [listener.fileno()])

@@ -1,4 +1,4 @@
-"""Answers the requests of a sandbox's owner, one after the other."""
+"""Replies to the requests of a sandbox's owner, in sequence."""
 
 import errno
 import os
@@ -15,13 +15,13 @@ from coding_gym.sandbox.inside.commands import (
     Outcome,
     Reply,
     Start,
-    refused,
+    refusal,
     spawn_bash,
 )
 from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.processes import MemoryWatch, all_but_first
 
-# Takes a request, whose ``file`` it closes, and sends the whole reply.
+# Handles a request: closes the request's ``file``, and sends the reply.
 Operation = Callable[[dict[str, Any], socket.socket], None]
 
 _MAX_BODY_BYTES = (64 << 20) + (1 << 20)
@@ -34,10 +34,10 @@ class Commands:
     Args:
         env: The variables of commands.
         memory_bytes: Limit on the memory of all processes together.
-        channel: The channel to the owner; this process ends when it closes.
+        channel: The channel to the owner; this process ends when the channel closes.
         start: Starts bash.
-        fork: Starts a Python run in place of bash; None if bash starts it.
-        list_pids: Lists the ids of all processes of the sandbox.
+        fork: Starts Python without bash; None if bash starts Python.
+        list_pids: Returns the ids of all processes of the sandbox, except this process.
         open_file: Opens files for the owner.
 
     Attributes:
@@ -57,8 +57,7 @@ class Commands:
     ) -> None:
         self.open_file = open_file
         self._starts = {"run": start, "python": fork or start}
-        # Encoded once, not for each command.
-        self._env = _encoded(env)
+        self._env = _encode(env)
         self._channel = channel
         self._memory = MemoryWatch(memory_bytes, list_pids)
 
@@ -66,29 +65,29 @@ class Commands:
         """Runs a command and returns the reply's header and body.
 
         Args:
-            request: From `served_sandbox`, with a descriptor of the standard input as ``file``.
+            request: From `ServedSandbox`, with a descriptor of the standard input as ``file``.
             body: The command's text; empty for a fork, which reads its source itself.
         """
         started = time.monotonic()
         try:
             self._enter(request["cwd"])
         except OSError as error:
-            return refused(f"cd: {request['cwd']}: {error.strerror}", 1, request)
-        env = self._env | _encoded(request["env"]) if request["env"] else self._env
+            return refusal(f"cd: {request['cwd']}: {error.strerror}", 1, request)
+        env = self._env | _encode(request["env"]) if request["env"] else self._env
         arguments = [b"-c", b"--", body, commands.NAME]
         try:
             command = Command(self._starts[request["op"]], arguments, env, request, started)
             return self._watch(command, request["timeout_s"], started)
         except OSError as error:
             if error.errno == errno.E2BIG:
-                return refused("Argument list too long", 126, request)
+                return refusal("Argument list too long", 126, request)
             if error.errno in _OUT_OF_PROCESSES or error.filename != commands.BASH:
                 raise
             # In an image a policy can remove or replace bash, or keep it open for writing.
-            return refused(f"{commands.BASH}: {error.strerror}", 127, request)
+            return refusal(f"{commands.BASH}: {error.strerror}", 127, request)
 
     def _enter(self, path: str) -> None:
-        """Changes to the folder of a command."""
+        """Changes this process's working folder to ``path``."""
         folder = self.open_file(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0)
         try:
             os.fchdir(folder)
@@ -107,9 +106,9 @@ class Commands:
 
 
 def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Operation]) -> None:
-    """Answers the owner, one request after the other, until it closes the channel.
+    """Replies to the owner's requests until the owner closes the channel.
 
-    ``operations`` are further operations of this kind of sandbox, by name.
+    ``operations`` are functions for the requests that only this kind of sandbox supports, by name.
     """
     try:
         while True:
@@ -119,16 +118,16 @@ def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Ope
                 operation(request, channel)
                 continue
             try:
-                header, answer = _answer(request, body, runner)
+                reply = _reply_to(request, body, runner)
             finally:
                 if request["file"] >= 0:
                     os.close(request["file"])
-            channel.sendall(wire.pack(header, answer))
+            channel.sendall(wire.pack(*reply))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
 
 
-def _answer(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
+def _reply_to(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
     if request["op"] in ("run", "python"):
         return runner.run(request, body)
     try:
@@ -141,16 +140,16 @@ def _answer(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
 
 
 def _finish(command: Command, outcome: Outcome) -> int:
-    """Kills remaining processes and reads the rest of the output; returns their number."""
-    are_left = command.reap()
-    if outcome is Outcome.ENDED and are_left:
+    """Kills the remaining processes, reads the rest of the output; returns the number killed."""
+    has_processes = command.reap()
+    if outcome is Outcome.ENDED and has_processes:
         command.wait_for_output(GRACE_S)
-        are_left = command.reap()
-    num_leftovers = command.kill_all() if are_left else 0
-    while command.is_open and command.read():  # what the last writer left
+        has_processes = command.reap()
+    num_leftovers = command.kill_all() if has_processes else 0
+    while command.is_open and command.read():  # output that is still in the pipe
         pass
     return num_leftovers
 
 
-def _encoded(env: Mapping[str, str]) -> dict[bytes, bytes]:
+def _encode(env: Mapping[str, str]) -> dict[bytes, bytes]:
     return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}

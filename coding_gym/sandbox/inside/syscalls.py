@@ -1,7 +1,7 @@
-"""System calls: their numbers, functions for calls that Python lacks, named steps of a set-up.
+"""Numbers of system calls, functions for calls that Python lacks, named steps of a set-up.
 
-Everything goes through ``ctypes.PyDLL``, which keeps the interpreter's lock: a raw ``clone`` is
-then as safe as ``os.fork`` in a process with one thread. Constants are those of linux/mount.h,
+All calls use ``ctypes.PyDLL``, which keeps the interpreter's lock: a raw ``clone`` is then as safe
+as ``os.fork`` in a process with one thread. Constants are those of linux/mount.h,
 linux/sched.h, linux/prctl.h and linux/capability.h.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-# Name, number of x86_64, number of aarch64; "-" where that architecture lacks the call.
+# Name, number on x86_64, number on aarch64; "-" if the architecture lacks the call.
 _TABLE = """
     _sysctl 156 -, acct 163 89, add_key 248 217, adjtimex 159 171, bpf 321 280, cachestat 451 451,
     capset 126 91, chroot 161 51, clock_adjtime 305 266, clock_settime 227 112, clone 56 220,
@@ -88,7 +88,7 @@ _ZEROS = (0,) * 6
 
 @cache
 def machine() -> str:
-    """Returns the architecture; raises OSError (ENOSYS) if its numbers are unknown."""
+    """Returns the architecture; raises OSError (ENOSYS) if the table does not have it."""
     name = os.uname().machine
     if name not in _MACHINES:
         raise OSError(errno.ENOSYS, f"no system call table for {name}")
@@ -105,7 +105,7 @@ def numbers(machine: str) -> Mapping[str, int]:
 
 @cache
 def number(name: str) -> int:
-    """Returns the number of a system call here; raises OSError as `machine`."""
+    """Returns the number of a system call on this machine; raises OSError as `machine`."""
     return numbers(machine())[name]
 
 
@@ -114,10 +114,10 @@ class SetupError(Exception):
 
     Attributes:
         step: The attempted step, such as ``"mount the overlay"``.
-        errno: The system's error number, 0 without one.
+        errno: The system's error number; 0 for other errors.
         reason: The system's message, one line.
-        kind: The thing that causes failures of the step, such as ``"request"``; "" for this
-            machine. `coding_gym.sandbox.setup_errors` converts it to an error.
+        kind: The cause of failures of the step, such as ``"request"``; "" for this machine.
+            `coding_gym.sandbox.setup_errors` decides by it which error to raise.
     """
 
     def __init__(self, step: str, errno: int, reason: str, kind: str = "") -> None:
@@ -133,7 +133,7 @@ class SetupError(Exception):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "SetupError":
-        """Returns the error that the ``error`` of such a header describes.
+        """Returns the error that the value of ``error`` in a reply's header describes.
 
         Raises:
             ValueError: ``data`` is malformed.
@@ -145,7 +145,7 @@ class SetupError(Exception):
 
 
 class step:  # noqa: N801 - reads as a statement; a generator would touch more memory
-    """Converts an ``OSError`` of the block to a `SetupError` that names the step."""
+    """A context that converts ``OSError`` to a `SetupError` with the name of the step."""
 
     __slots__ = ("_kind", "_name")
 
@@ -166,9 +166,9 @@ def call(name: str, *arguments: object, tolerates: int = 0) -> int:
 
     Args:
         name: The name of the call.
-        arguments: Numbers, or texts and bytes, which are passed by address. The message of an
-            error contains the texts.
-        tolerates: The number of an error that is not a failure; the result is then -1.
+        arguments: Numbers, and strings and bytes, which are passed by address. The message of an
+            error contains the strings.
+        tolerates: The number of an error for which the result is -1.
 
     Raises:
         OSError: The call failed.
@@ -176,8 +176,8 @@ def call(name: str, *arguments: object, tolerates: int = 0) -> int:
     values = [a.encode("utf-8", "surrogateescape") if type(a) is str else a for a in arguments]
     result: int = _libc.syscall(number(name), *values, *_ZEROS[len(values) :])
     if result < 0 and (code := ctypes.get_errno()) != tolerates:
-        texts = (a for a in arguments if isinstance(a, str))
-        raise OSError(code, f"{os.strerror(code)} ({' '.join((name, *texts))})")
+        strings = (a for a in arguments if isinstance(a, str))
+        raise OSError(code, f"{os.strerror(code)} ({' '.join((name, *strings))})")
     return result
 
 
@@ -191,7 +191,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def mount(kind: str, target: str, flags: int, options: str = "", *, tolerates: int = 0) -> None:
-    """Mounts a new file system of a kind."""
+    """Mounts a new file system; the ``tolerates`` of `call` applies."""
     arguments = (kind, target, kind.encode(), flags, options.encode())
     call("mount", *arguments, tolerates=tolerates)
 
@@ -202,7 +202,7 @@ def bind(source: str, target: str, *, recursive: bool = True) -> None:
 
 
 def unmount(target: str) -> None:
-    """Detaches a mount and all below it; the kernel frees it after its last use."""
+    """Detaches a mount and all mounts below it; the kernel frees them after their last use."""
     call("umount2", target, _DETACH)
 
 
@@ -247,9 +247,9 @@ def set_user(uid: int, gid: int) -> None:
 
 
 def set_capabilities(effective: int, permitted: int) -> None:
-    """Sets the capabilities of this process, none inheritable; a set has a bit for each of them."""
-    sets = effective, permitted, 0
-    halves = (each >> half & 0xFFFFFFFF for half in (0, 32) for each in sets)
+    """Sets this process's capabilities, as masks with a bit for each; none are inheritable."""
+    masks = effective, permitted, 0
+    halves = (mask >> shift & 0xFFFFFFFF for shift in (0, 32) for mask in masks)
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
     call("capset", header, struct.pack("6I", *halves))
 
@@ -265,12 +265,12 @@ def unshare(flags: int) -> None:
 
 
 def enter_mounts(descriptor: int) -> None:
-    """Moves this process into another mount namespace; root and working folder become its root."""
+    """Enters a mount namespace; its root becomes this process's root and working folder."""
     call("setns", descriptor, NEW_MOUNT)
 
 
 def make_slaves() -> None:
-    """Makes every mount a slave: unmounts of the host propagate here, but not in reverse."""
+    """Makes every mount a slave: the host's unmounts propagate here, but not the reverse."""
     call("mount", 0, "/", 0, _SLAVE | _RECURSIVE, 0)
 
 
@@ -286,10 +286,10 @@ def attach_tree(descriptor: int, target: str) -> None:
 
 
 def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
-    """Opens a file as ``os.open`` does, but follows none of the links of ``/proc`` to open files.
+    """Opens a file as ``os.open`` does, but follows no links of ``/proc`` to open files.
 
-    Through /proc/*/fd links a policy could make init open descriptors that only init holds, such as
-    folders below mounts. Such a path raises ELOOP.
+    With a path such as ``/proc/self/fd/3``, init would open the file of one of its descriptors, for
+    example a folder below a mount. Such a path raises OSError (ELOOP).
     """
     how = struct.pack("3Q", flags, mode, _RESOLVE_NO_MAGIC_LINKS)
     try:
@@ -306,5 +306,5 @@ def personality(value: int) -> int:
 
 def install_filter(program: bytes) -> None:
     """Installs a seccomp filter (8 bytes per instruction) in this process and its descendants."""
-    at = ctypes.cast(ctypes.c_char_p(program), ctypes.c_void_p).value or 0
-    call("seccomp", _SET_FILTER, 0, struct.pack("H6xQ", len(program) // 8, at))
+    address = ctypes.cast(ctypes.c_char_p(program), ctypes.c_void_p).value or 0
+    call("seccomp", _SET_FILTER, 0, struct.pack("H6xQ", len(program) // 8, address))

@@ -1,7 +1,7 @@
-"""Messages between the owner and zygotes or first processes: a JSON header, then raw bytes.
+"""Packs and receives messages between owners and zygotes or first processes.
 
-The owner also reads messages of sandboxes with this module, so it trusts no length from the other
-side. Snapshots are passed as memory files, whose descriptors follow a message.
+A message is a JSON header and raw bytes. Sandboxes also send messages to the owner, so no received
+length is trusted. Snapshots are passed as memory files, whose descriptors come with a message.
 """
 
 import json
@@ -19,14 +19,14 @@ _DESCRIPTOR = struct.Struct("i")
 _CHUNK_BYTES = 1 << 18
 
 
-# Used directly: `json.dumps` and `json.loads` touch more memory, which each sandbox pays for.
+# Not `json.dumps` and `json.loads`, which touch more memory, in each sandbox.
 _encode = json.JSONEncoder(separators=(",", ":"), default=to_json).encode
 _decode = json.JSONDecoder().raw_decode
 _decode_request = json.JSONDecoder(object_hook=from_json).raw_decode
 
 
 class ProtocolError(ValueError):
-    """The other side sent something that is not a message."""
+    """The received bytes are not a message, or the message is too long."""
 
 
 def pack(header: dict[str, Any], body: bytes = b"") -> bytes:
@@ -58,10 +58,9 @@ def receive(
 def receive_request(
     channel: socket.socket, *, max_body_bytes: int = 0
 ) -> tuple[dict[str, Any], bytes]:
-    """As `receive`, with the descriptor that came with the message as ``file``, or -1.
+    """Receives a message like `receive`; its header gets a descriptor as ``file``, or -1.
 
-    Only for messages of the owner, which can contain requests: a sandbox could send any number of
-    descriptors.
+    Only for messages of the owner, because a sandbox could send any number of descriptors.
     """
     lengths, descriptors = receive_descriptors(channel, _LENGTHS.size, 1)
     if not lengths:
@@ -86,9 +85,9 @@ def _rest(
 def receive_descriptors(
     channel: socket.socket, num_bytes: int, num_descriptors: int
 ) -> tuple[bytes, list[int]]:
-    """Receives bytes and close-on-exec descriptors, at most these numbers of them.
+    """Returns bytes and close-on-exec descriptors of one receive, at most these numbers of each.
 
-    `socket.recv_fds` ignores the flag for close-on-exec.
+    `socket.recv_fds` does not support close-on-exec.
     """
     size = socket.CMSG_LEN(num_descriptors * _DESCRIPTOR.size)
     data, messages, _, _ = channel.recvmsg(num_bytes, size, socket.MSG_CMSG_CLOEXEC)
@@ -98,25 +97,25 @@ def receive_descriptors(
 
 
 def _parse(text: bytes, decode: Callable[[str], tuple[Any, int]]) -> dict[str, Any]:
-    """Returns the header in a text; raises ProtocolError if it is not a JSON object."""
+    """Returns the header that a text encodes; raises ProtocolError if it is not a JSON object."""
     try:
         decoded = text.decode()
         header, end = decode(decoded)
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"not JSON: {error}") from error
+        raise ProtocolError(f"a header must be JSON: {error}") from error
     if not isinstance(header, dict) or end != len(decoded):
-        raise ProtocolError(f"the header must be one object, got {text[:80]!r}")
+        raise ProtocolError(f"a header must be one JSON object, got {text[:80]!r}")
     return header
 
 
 def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:
-    """Returns ``size`` bytes; memory grows with the received bytes, not with a claimed length."""
+    """Returns ``size`` bytes; allocates memory only for bytes that have arrived."""
     data = bytearray()
     while len(data) < size:
         if deadline is not None:
-            if (left_s := deadline - time.monotonic()) <= 0:
+            if (remaining_s := deadline - time.monotonic()) <= 0:
                 raise TimeoutError("no reply in time")
-            channel.settimeout(left_s)
+            channel.settimeout(remaining_s)
         chunk = channel.recv(min(size - len(data), _CHUNK_BYTES))
         if not chunk:
             raise EOFError("the channel was closed")

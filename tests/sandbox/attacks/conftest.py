@@ -1,4 +1,4 @@
-"""The arena in which attacks take place."""
+"""Fixtures: arenas, in which attacks run."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -51,7 +51,7 @@ _BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", _BOMBS.values(), ids=_BOMBS.keys())
-def test_a_bomb_ends_with_its_command(bomb: str, arena: Arena) -> None:
+def test_a_fork_bomb_ends_with_its_command(bomb: str, arena: Arena) -> None:
     with arena.open(limits=TIGHT) as attacker:
         # `exec`, because a shell that forks would end early without a free process.
         command = f"{{ {bomb}; }} & exec sleep 60"

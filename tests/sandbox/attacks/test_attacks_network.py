@@ -59,7 +59,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("script", ATTACKS.values(), ids=ATTACKS)
-def test_nothing_outside_is_reached(arena: Arena, script: str) -> None:
+def test_sockets_outside_a_sandbox_are_unreachable(arena: Arena, script: str) -> None:
     arena.assert_refused(script)
 
 

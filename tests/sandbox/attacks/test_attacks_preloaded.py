@@ -94,7 +94,7 @@ def test_a_fork_sees_nothing_of_earlier_runs(forks: Arena) -> None:
             assert sandbox.run_python(_LOOK).output == expected
 
 
-def test_files_of_a_sandbox_do_not_affect_the_start_of_python(forks: Arena) -> None:
+def test_sandbox_files_do_not_affect_the_start_of_python(forks: Arena) -> None:
     env = {"PYTHONSTARTUP": "/workspace/sitecustomize.py", "PYTHONHOME": "/tmp"}
     with forks.open(env={**forks.spec.env, **env}) as attacker:
         for name in ("sitecustomize.py", "usercustomize.py", "x.pth", "encodings.py"):

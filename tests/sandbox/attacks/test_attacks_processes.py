@@ -86,7 +86,7 @@ def test_processes_end_with_their_command_and_stop_no_others(arena: Arena, scrip
 
 
 @pytest.mark.parametrize("script", FIRST_PROCESS.values(), ids=FIRST_PROCESS)
-def test_first_process_is_out_of_reach(arena: Arena, script: str) -> None:
+def test_the_first_process_is_inaccessible(arena: Arena, script: str) -> None:
     arena.assert_refused(script)
 
 

@@ -31,7 +31,7 @@ for i in range(len(BITS)):
 for i, bit in enumerate(BITS):
     bit and os.pread(file, 1, i * STEP)
 """
-# Each asks whether the first page is cached; `report` prints the error of a call of the C library.
+# Each tests whether the first page is cached; `report` prints the error of a call of the C library.
 _READERS = {
     "preadv2": "os.preadv(file, [bytearray(1)], 0, os.RWF_NOWAIT)",
     "mincore": """
@@ -130,7 +130,7 @@ assert d.execute('pragma integrity_check').fetchone() == ('ok',)" """,
     ],
     ids=["dd", "git", "sqlite"],
 )
-def test_programs_do_not_need_the_refused_calls(backend: SandboxBackend, command: str) -> None:
+def test_programs_run_without_the_refused_calls(backend: SandboxBackend, command: str) -> None:
     with closing(backend.open(_SPEC)) as sandbox:
         result = sandbox.run(command)
     assert result.ok, result.output

@@ -116,7 +116,7 @@ _OF_ROOT = (
 
 
 @pytest.mark.parametrize("script", ATTACKS.values(), ids=ATTACKS)
-def test_host_and_rights_stay_as_they_are(arena: Arena, script: str) -> None:
+def test_host_files_and_rights_do_not_change(arena: Arena, script: str) -> None:
     arena.assert_refused(script)
 
 

@@ -51,7 +51,7 @@ BACKENDS = {
             "test_layers_are_never_written",
             "test_mounts_are_read_only",
             "test_files_of_the_host_cannot_be_read_or_written",
-            "test_nothing_outside_is_reachable",
+            "test_the_network_is_unreachable",
         ),
     ),
 }

@@ -1,4 +1,4 @@
-"""A command: its text, input, folder and variables; its shell; its output and exit code."""
+"""Commands: text, input, folder, variables, shell, output and exit code."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""How commands and sandboxes end: time limits, leftover processes, closing."""
+"""Ends of commands and sandboxes: time limits, leftover processes, closing."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ from coding_gym.errors import SandboxError
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 
 _SOON_S = 10.0
-# Ends by itself if nothing kills it.
+# It ends after a minute if no signal kills it.
 _HOLD_PIPE = "exec 3> {pipe}; echo >&3; : > alive; sleep 60"
 _UNTIL_STARTED = "until [ -e alive ]; do sleep 0.01; done"
 

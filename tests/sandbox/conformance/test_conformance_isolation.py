@@ -1,4 +1,4 @@
-"""The host, the network and privileges are out of reach."""
+"""Commands have no access to the host, the network or privileges."""
 
 import os
 import socket
@@ -43,7 +43,7 @@ def test_processes_of_the_host_are_inaccessible(backend: SandboxBackend) -> None
         assert not (signalled and fields[19:20] in ([], [started]))
 
 
-def test_nothing_outside_is_reachable(backend: SandboxBackend) -> None:
+def test_the_network_is_unreachable(backend: SandboxBackend) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, opened(backend) as sandbox:
         port = server.getsockname()[1]
         result = sandbox.run(f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached", timeout_s=20)
@@ -67,7 +67,7 @@ def test_abstract_sockets_of_the_host_are_inaccessible(backend: SandboxBackend) 
 
 
 def test_commands_have_no_privileges_and_gain_none(backend: SandboxBackend) -> None:
-    # By system calls: a backend may hide all of /proc.
+    # By system calls, because a backend may hide all of /proc.
     script = (
         "import ctypes\n"
         "libc = ctypes.CDLL(None)\n"

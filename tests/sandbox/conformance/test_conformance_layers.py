@@ -1,4 +1,4 @@
-"""Layers and mounts: united, kept, never written."""
+"""Layers are united and never written; mounts are read-only unless writable."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_mounts_are_read_only(backend: SandboxBackend) -> None:
         assert (source / "file").read_text(encoding="utf-8") == "mounted"
 
 
-def test_a_writable_mount_takes_files_of_a_user_who_is_not_root(backend: SandboxBackend) -> None:
+def test_a_writable_mount_gets_files_of_an_unprivileged_user(backend: SandboxBackend) -> None:
     with tree(backend, {}) as source:
         source.chmod(0o777)
         mount = Mount(source=source, target="/opt/staging", writable=True)

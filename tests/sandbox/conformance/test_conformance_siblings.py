@@ -1,4 +1,4 @@
-"""Many sandboxes at once; they leave nothing in their owner."""
+"""Concurrent sandboxes are isolated from each other, and leave nothing in their owner."""
 
 import os
 import pickle
@@ -17,7 +17,7 @@ from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
 
 _NUM_CYCLES = 6
-# Becomes the owner of a sandbox with a running command.
+# A process that owns a sandbox with a running command.
 _OWNER = """
 import pickle, sys
 backend, spec, command = pickle.load(sys.stdin.buffer)
@@ -55,10 +55,10 @@ def test_sandboxes_do_not_see_each_others_processes(backend: SandboxBackend) -> 
         with ThreadPoolExecutor(1) as pool, opened(backend) as other:
             pool.submit(one.run, command)
             alive.wait_opened()
-            looking = f"cat /proc/[0-9]*/cmdline 2>&- | tr '\\0' ' ' | grep -c '{mark}[ ]x'"
-            seen = other.run(looking).output.strip()
+            count = f"cat /proc/[0-9]*/cmdline 2>&- | tr '\\0' ' ' | grep -c '{mark}[ ]x'"
+            num_visible = other.run(count).output.strip()
             one.close()
-        assert seen == "0"
+        assert num_visible == "0"
 
 
 def test_eight_sandboxes_work_from_eight_threads(backend: SandboxBackend) -> None:
@@ -79,7 +79,7 @@ def test_opening_and_closing_leaves_nothing_in_the_owner(backend: SandboxBackend
         with opened(backend, {"file": "x"}) as sandbox:
             output(sandbox, "echo y > file")
 
-    cycle()  # things that are made once are not a leak
+    cycle()  # resources that are made once are not a leak
     before = num_descriptors(), threading.active_count(), _num_temporary()
     for _ in range(_NUM_CYCLES):
         cycle()
@@ -94,7 +94,7 @@ def test_a_sandbox_ends_when_its_owner_dies(backend: SandboxBackend) -> None:
         spec = SandboxSpec(mounts=(alive.mount,))
         with backend.open(spec) as sandbox:
             pipe = alive.path(sandbox)
-        # Ends by itself if nothing kills it.
+        # It ends after a minute if no signal kills it.
         command = f"trap '' TERM HUP; exec 3> {pipe}; echo >&3; sleep 60"
         owner = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", _OWNER],

@@ -29,7 +29,7 @@ _USERS = ("0:0", "1002:1002")
 def _probe_inside(
     engine: Engine, user: str, options: tuple[str, ...], backend: str = "namespace"
 ) -> Any:
-    """Returns a probe's answer in a container with this package and this Python."""
+    """Returns the output of a probe in a container with this package and this Python."""
     package = Path(coding_gym.__file__).parents[1]
     shown = {
         "/usr": "/usr",

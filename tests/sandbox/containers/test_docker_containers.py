@@ -43,7 +43,7 @@ opened[0].run("trap '' HUP TERM; (trap '' HUP TERM; sleep 600) & sleep 600", tim
 
 
 def _commit(engine: Engine, tag: str, *changes: str) -> str:
-    """Returns the name of an image that differs from the test's own in its configuration."""
+    """Makes an image like the test image with another configuration; returns its name."""
     container = engine.api.create_container(NAME, ["true"])["Id"]
     engine.api.commit(container, "coding-gym-test", tag, changes=list(changes))
     engine.remove(container)
@@ -214,7 +214,7 @@ def test_killing_the_runner_ends_the_command(sandbox: Sandbox, victim: str) -> N
     _still_works(sandbox)
 
 
-def test_the_first_process_is_out_of_reach(sandbox: Sandbox) -> None:
+def test_the_first_process_is_inaccessible(sandbox: Sandbox) -> None:
     for name in ("mem", "environ", "fd/0", "fd/1", "maps"):
         result = sandbox.run(f"cat /proc/1/{name}")
         assert (result.exit_code, "Permission denied" in result.output) == (1, True), name

@@ -44,7 +44,7 @@ def layers_of(layout: Path) -> list[str]:
     return [layer["digest"] for layer in document["layers"]]
 
 
-def test_a_pulled_image_is_found_by_name_and_not_fetched_twice(
+def test_a_pulled_image_is_found_without_another_fetch(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f"{registry.host}/owner/made:1"

@@ -1,4 +1,4 @@
-"""OCI layout folders as images: which are found, which are refused, and their users."""
+"""OCI layout folders: lookup by name, refusals, and users of images."""
 
 import gzip
 import json

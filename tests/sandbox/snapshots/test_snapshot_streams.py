@@ -41,7 +41,7 @@ def world(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "victim").write_text("unharmed", encoding="ascii")
     (tmp_path / "place").mkdir()
-    before = os.getcwd()  # noqa: PTH109 - what os says
+    before = os.getcwd()  # noqa: PTH109 - a change of it is tested
     yield tmp_path
     os.chdir(before)
     assert _names(tmp_path) == ["outside", "place"]
