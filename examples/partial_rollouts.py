@@ -1,8 +1,8 @@
-"""Partial rollouts: episodes stop for an update of the weights, and continue under new ones.
+"""Partial rollouts: episodes stop for an update of the weights and continue with new weights.
 
 Each round collects a limited number of turns per episode. Running episodes are saved to files, the
 trainer updates, and the next round continues them, so no update waits for slow episodes. Every turn
-has the version of the weights that sampled it, so a trainer can weight or mask its tokens. The
+records the version of the weights that sampled it, so a trainer can weight or mask its tokens. The
 policy of this example is a list of commands; a real policy samples them.
 """
 
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=2)
     parser.add_argument("--turns-per-round", type=int, default=2)
     arguments = parser.parse_args()
-    # A chat template counts and lays out the turns for the training example.
+    # The tool format selects the chat template that lays out the training example.
     env = gym.make("CodingRepair-v0", tool_format="hermes")
     with tempfile.TemporaryDirectory() as folder:
         running: dict[int, Path | None] = dict.fromkeys(range(arguments.episodes))
@@ -53,7 +53,7 @@ def main() -> None:
             for number, path in list(running.items()):
                 if path is None:
                     _, info = env.reset(seed=number)
-                else:  # another process can do this too
+                else:  # a different process can continue it too
                     snapshot = coding_gym.EnvSnapshot.load(path, env)
                     _, info = env.reset(options={"snapshot": snapshot})
                 if play(env, info, arguments.turns_per_round, version):
