@@ -1,11 +1,11 @@
-"""Writes tasks for training and testing: bugs of one edit; the splits share no program.
+"""Writes tasks for training and for testing, with bugs of one edit, in different programs.
 
     python benchmarks/learning/programs.py bench    # the tasks, in a few minutes
 
 The programs are part of this package, or are source distributions with tests, which are downloaded.
-``bugs.json.gz`` has the edits of each bug, the tests that fail, and the hidden ones among them:
-half of the failing test functions, as `coding-gym tasks synthesize --show-failing` chose them. The
-agent sees the other half. The grader confirmed every bug when the file was made; see
+``bugs.json.gz`` has the edits of each bug, the failing tests, and the hidden tests among them: half
+of the failing test functions, as `coding-gym tasks synthesize --show-failing` chose them. The agent
+sees the other half. The grader confirmed every bug when the file was made; see
 `docs/synthesis.md`. Tests that fail without any bug are excluded. ``train.jsonl`` has the tasks of
 three quarters of the programs, ``test.jsonl`` those of the others, by a digest of their names.
 """
@@ -36,7 +36,7 @@ from coding_gym.tasks.bundled_tasks import bundled_folder
 
 SPLITS = ("train", "test")
 BUGS = Path(__file__).with_name("bugs.json.gz")
-_TEST_SHARE = 4  # one program in this number is for testing
+_TEST_SHARE = 4  # one of four programs is for testing
 _GRADING_TIMEOUT_S = 10.0  # a patch with an endless loop uses all of this time
 _INSTALL = "python -m pip install --quiet pytest --editable ."
 _MAX_NAMED = 3  # maximum number of failing tests in an issue
@@ -46,13 +46,13 @@ Bug = Mapping[str, Any]
 
 
 def split_of(name: str) -> str:
-    """Returns the split of a program, which does not depend on other programs."""
+    """Returns the split of a program; it depends only on the name."""
     digest = hashlib.sha256(name.encode()).digest()
     return SPLITS[digest[0] % _TEST_SHARE == 0]
 
 
 def project_of(name: str, requirement: str, trees: Path) -> Project:
-    """Returns a program, whose files will be in a folder of ``trees``."""
+    """Returns a program, after writing its files to a folder in ``trees``."""
     if not requirement:
         name, folder = copy_project(bundled_folder() / name / "tree", trees, name=name)
         return Project(name=name, folder=folder)
@@ -74,7 +74,7 @@ def build(out: Path, workers: int) -> None:
         workers: Number of programs at the same time.
 
     Raises:
-        ValueError: A program differs from the one that the bugs were made for.
+        ValueError: A program differs from the version in which the bugs were made.
     """
     programs = json.loads(gzip.decompress(BUGS.read_bytes()))
 
@@ -82,7 +82,7 @@ def build(out: Path, workers: int) -> None:
         program = programs[name]
         project = project_of(name, program["requirement"], out / "trees")
         if project.digest() != program["digest"]:
-            raise ValueError(f"{name} differs from the program of these bugs")
+            raise ValueError(f"{name} differs from the version of {BUGS.name}; make the bugs again")
         print(f"{name}: {len(program['bugs'])} tasks", flush=True)
         return [_task(name, project, program, bug) for bug in program["bugs"]]
 
@@ -150,13 +150,13 @@ def _report(
 ) -> str:
     """Returns an issue that names some of the visible failing tests."""
     names = [_functions(texts[path]).get(line, "") for path, line in hidden]
-    gone = {name.rpartition(".")[2] for name in names}  # also in classes that inherit them
-    named: dict[str, None] = {}
+    hidden_names = {name.rpartition(".")[2] for name in names}  # inheriting classes have them too
+    visible: dict[str, None] = {}
     for test in failing:
         path, _, name = test.partition("[")[0].partition("::")
-        if name.rpartition("::")[2] not in gone:
-            named[f"{path}::{name}"] = None
-    lines = [f"- {name}" for name in list(named)[:_MAX_NAMED]]
+        if name.rpartition("::")[2] not in hidden_names:
+            visible[f"{path}::{name}"] = None
+    lines = [f"- {name}" for name in list(visible)[:_MAX_NAMED]]
     return "\n".join(["These tests fail:", *lines, "Find the bug and repair it."]) + "\n"
 
 
@@ -178,7 +178,7 @@ def _functions(text: str) -> dict[int, str]:
 
 
 def main() -> None:
-    """Writes the tasks."""
+    """Writes the tasks of both splits."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("out", type=Path, help="the folder of the bench")
     parser.add_argument("--workers", type=int, default=2, help="programs at a time (default 2)")
