@@ -1,4 +1,4 @@
-"""Harnesses run in the sandbox, reach only the model, and are graded; the model is a script."""
+"""Episodes of harnesses in the sandbox; a server with scripted replies replaces the model."""
 
 import json
 import tempfile
@@ -147,15 +147,15 @@ def play(
 
 @pytest.fixture
 def sockets(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Returns the sockets of all endpoints of the test, as they are made."""
+    """Returns a list of the sockets of all endpoints that the test makes."""
     paths: list[Path] = []
     start = CaptureEndpoint.__init__
 
-    def noting(endpoint: CaptureEndpoint, *arguments: Any) -> None:
+    def record(endpoint: CaptureEndpoint, *arguments: Any) -> None:
         start(endpoint, *arguments)
         paths.append(endpoint.path)
 
-    monkeypatch.setattr(CaptureEndpoint, "__init__", noting)
+    monkeypatch.setattr(CaptureEndpoint, "__init__", record)
     return paths
 
 
@@ -176,7 +176,7 @@ def test_ids_of_a_harness_become_one_sample(loop: str, tiny_row: Any, tmp_path: 
         }
     ]
     (result,) = record.turns[0].results
-    assert (result.content, result.ok) == ("", None)  # the harness ran it: the outcome is unknown
+    assert (result.content, result.ok) == ("", None)  # the exit code is unknown
     shell = [name for name in episode_metrics(record) if name.endswith("_shell")]
     assert shell == ["tool_calls_shell"]
     assert [each["role"] for each in record.messages] == ["user", "assistant", "tool", "assistant"]
@@ -206,12 +206,12 @@ def test_temporary_folder_may_have_a_long_path(
 
 def test_eval_plays_the_example_of_the_documentation(tiny_row: Any, tmp_path: Path) -> None:
     page = Path(__file__).parents[1].joinpath("docs/evaluation.md").read_text(encoding="utf-8")
-    rows, own, out = tmp_path / "rows.jsonl", tmp_path / "own.toml", tmp_path / "run"
+    rows, file, out = tmp_path / "rows.jsonl", tmp_path / "own.toml", tmp_path / "run"
     rows.write_text(json.dumps(tiny_row), encoding="utf-8")
-    own.write_text(page.partition("```toml\n")[2].partition("```\n")[0], encoding="utf-8")
+    file.write_text(page.partition("```toml\n")[2].partition("```\n")[0], encoding="utf-8")
     with scripted(message(FIX)) as server:
         options = ("--model", "tiny", "--base-url", server.base_url, "--tasks", rows, "--out", out)
-        run_command("eval", "--harness", own, *options)
+        run_command("eval", "--harness", file, *options)
     assert f"| {tiny_row['instance_id']} | 1/1 |" in run_command("report", out)
 
 
@@ -228,7 +228,7 @@ CHAT.append(chat(CHAT))
         message("Three.", ids=([1, 2, 3], [4])),
     )
     (record,) = play(code, server, tiny_row, tmp_path / "run")
-    samples = [(one["prompt_ids"], one["completion_ids"]) for one in segments(record)]
+    samples = [(x["prompt_ids"], x["completion_ids"]) for x in segments(record)]
     assert samples == [([1], [2, 3, 4]), ([9], [5])]
     contents = [each["content"] for each in record.messages]
     assert contents[1:] == ["One.", "A summary.", "Two.", "Go on.", "Three."]
@@ -288,7 +288,7 @@ def test_limit_refuses_requests_and_the_tree_is_graded(
         ("import signal; os.kill(os.getpid(), signal.SIGKILL)", "stopped"),
         ("for _ in range(400): print('x' * 100_000)", "submitted"),
     ],
-    ids=["deaf", "endless", "killed", "flooding"],
+    ids=["ignores refusals", "endless loop", "killed", "long output"],
 )
 def test_harness_that_misbehaves_is_ended_and_graded(
     end: str, reason: str, tiny_row: Any, tmp_path: Path, sockets: list[Path]
@@ -328,8 +328,8 @@ chat(CHAT)
     with pytest.MonkeyPatch.context() as patch, server:
         patch.setenv("OPENAI_API_KEY", "SECRET-of-the-host")
         port = server.base_url.split(":")[2].split("/")[0]
-        own = harness(code.replace("HOST_PORT", port))
-        player = HarnessPlayer(own, ChatAgent(OpenAIClient(server.base_url), "tiny"))
+        agent = harness(code.replace("HOST_PORT", port))
+        player = HarnessPlayer(agent, ChatAgent(OpenAIClient(server.base_url), "tiny"))
         folder = evaluate(tmp_path / "run", player, tasks=[tiny_row])
     (record,) = [*folder.trajectories(), *folder.errors()]
     assert (record.error, record.stop_reason) == ("", "submitted")
@@ -366,8 +366,8 @@ for wrong in (
     assert ask("/chat/completions", wrong)[0] == 400
 chat(CHAT)
 """
-    no = Answer({"error": {"message": "no stop here"}}, 422)
-    server = ChatServer(lambda body: no if "stop" in body else Answer(message("Hm.")))
+    refusal = Answer({"error": {"message": "no stop here"}}, 422)
+    server = ChatServer(lambda body: refusal if "stop" in body else Answer(message("Hm.")))
     (record,) = play(code, server, tiny_row, tmp_path / "run")
     assert (record.error, record.stop_reason) == ("", "submitted")
     assert (record.usage["model_calls"], len(server.requests)) == (2, 3)
@@ -396,7 +396,7 @@ def test_abandoned_requests_are_charged_turns_without_a_record(
 import time
 with unread('late'):
     time.sleep(1)
-    unread('late').close()  # it waits for the first one, and is never sent
+    unread('late').close()  # waits for the first request, and is never sent
 while chat(CHAT) != 401:
     pass
 """
@@ -527,22 +527,22 @@ def test_harness_file_with_a_wrong_value_is_refused(
 def test_installation_is_reported_cached_and_excluded_from_the_duration(
     tiny_row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock, late = time.perf_counter, [0.0]
+    clock, delays = time.perf_counter, [0.0]
 
     def commands(*_: Any) -> list[str]:
-        late[0] += 1000
+        delays[0] += 1000
         return ["true"]
 
-    monkeypatch.setattr(time, "perf_counter", lambda: clock() + late[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + delays[0])
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("coding_gym.agents.harness._install_commands", commands)
-    own = replace(harness("chat(CHAT)"), npm=("own@1.0.0",))
+    agent = replace(harness("chat(CHAT)"), npm=("own@1.0.0",))
     with scripted(message("Done.")) as server:
-        player = HarnessPlayer(own, ChatAgent(OpenAIClient(server.base_url), "tiny"))
+        player = HarnessPlayer(agent, ChatAgent(OpenAIClient(server.base_url), "tiny"))
         (record,) = evaluate(tmp_path / "run", player, tasks=[tiny_row]).trajectories()
     assert "own@1.0.0" in caplog.text
     assert 0 < record.duration_s < 1000
-    layer = with_layer(own, BACKEND, SandboxSpec()).mounts[-1].source
-    assert late == [1000]
+    layer = with_layer(agent, BACKEND, SandboxSpec()).mounts[-1].source
+    assert delays == [1000]
     (entry,) = (e for e in clear_cache(tmp_path / "coding_gym") if e.name.startswith("harnesses/"))
     assert (entry.path, layer.exists()) == (layer.parent, False)

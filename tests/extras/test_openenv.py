@@ -1,4 +1,4 @@
-"""``coding-gym serve`` and OpenEnv's own server and client on repair episodes."""
+"""``coding-gym serve``, and OpenEnv's server and client with repair episodes."""
 
 import os
 import re

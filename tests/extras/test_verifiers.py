@@ -1,4 +1,4 @@
-"""verifiers' own agents, rollouts and command on repair episodes, against a scripted server."""
+"""Agents, rollouts and the command of verifiers with repair episodes and a scripted server."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ Play = Callable[..., Any]
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    """Repairs, then submits."""
+    """A server whose first reply repairs and whose second reply submits."""
     with ChatServer(by_turn(REPAIR, SUBMIT)) as running:
         yield running
 
@@ -77,7 +77,7 @@ def test_smoke_verifiers(play: Play, server: ChatServer) -> None:
     assert (trace.metrics["num_actions"], trace.metrics["num_tool_calls"]) == (2, 2)
     assert trace.info[INFO]["stop_reason"] == "submitted"
     assert trace.task.key == "shapes-area"
-    roles = [one.role for one in trace.branches[0].messages]
+    roles = [message.role for message in trace.branches[0].messages]
     assert roles == ["system", "user", "assistant", "tool", "assistant"]
     assert len(trace.branches) == 1  # every prompt continues the previous one
     assert [tool["function"]["name"] for tool in server.requests[0]["tools"]] == [
