@@ -78,7 +78,7 @@ def grades(rounds: int) -> list[Figure]:
         return lambda: sandbox.run(f"python -m pytest -q {paths}")
 
     def graded(patch: Patch, _: ExitStack) -> Work:
-        return lambda: grade(task, template, patch, challenge="resolved")  # as environments do
+        return lambda: grade(task, template, patch, challenge="resolved")  # as in environments
 
     return compare(
         "grade",
@@ -131,7 +131,7 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def overview(figures: Sequence[Figure]) -> str:
-    """Returns a table of commands and resets for four kinds of isolation."""
+    """Returns the README's table of commands and resets, in Markdown."""
     values = {(figure.group, figure.name): _value(figure) for figure in figures}
     lines = ["| | command | clean tree of 10,000 files | isolated |", "|---|---|---|---|"]
     for command, reset, isolated in _OVERVIEW:
@@ -155,8 +155,8 @@ def write_pages(figures: Sequence[Figure]) -> None:
 
         def replacement(match: re.Match[str]) -> str:
             groups = match[2].split(", ")
-            chosen = [f for f in figures if f.group in groups and f.value is not None]
-            text = overview(figures) if groups == ["overview"] else table(chosen)
+            present = [f for f in figures if f.group in groups and f.value is not None]
+            text = overview(figures) if groups == ["overview"] else table(present)
             return f"{match[1]}\n{text}\n{match[3]}"
 
         if (new := _MARKS.sub(replacement, text)) != text:
@@ -172,7 +172,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=BENCHES, default=[*BENCHES])
     parser.add_argument("--write", action="store_true", help=f"update {RESULTS.name} and the pages")
     options = parser.parse_args()
-    logging.getLogger("coding_gym").setLevel(logging.ERROR)  # resets discard episodes
+    logging.getLogger("coding_gym").setLevel(logging.ERROR)  # no warnings of discarded episodes
     figures: list[Figure] = []
     for name in options.only:
         print(f"measuring {name} …", file=sys.stderr, flush=True)

@@ -188,7 +188,7 @@ class Bug:
             ),
             "visible_test_command": f"javac -d /tmp/classes {options} -sourcepath "
             f"{self.source_root} $(find {self.source_root} -name '*.java')",
-            "grading_timeout_s": 120.0,  # up to a thousand tests
+            "grading_timeout_s": 120.0,  # a bug has up to a thousand tests
         }
 
     @property

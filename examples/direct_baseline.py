@@ -30,7 +30,7 @@ the cause and reply with the smallest change that repairs it; you have no tools 
 reply. Do not change tests. Write one unified diff in a block that begins with ```diff."""
 
 MAX_FILES, MAX_FILE_CHARS = 10, 60_000  # number and total length of the files in one request
-# Prints all paths, then for each word of the issue the files that contain the word.
+# Prints all paths, then a line PATH:WORD for each file and each word of the issue in the file.
 INDEX = "git ls-files; echo //; git grep -zowIF -f - | tr '\\0' : | LC_ALL=C sort -u"
 NO_CODE = re.compile(
     r"(^|/)(tests?|testing|docs?)/|(^|/)(test_|conftest)|_test\.|"
@@ -42,7 +42,7 @@ PATCH = re.compile(r"^(?:diff --git |--- ).*?(?=^```|\Z)", re.DOTALL | re.MULTIL
 
 def chosen_files(episode: Episode) -> dict[str, str]:
     """Returns the texts of the most likely files by path; only the first text can be truncated."""
-    chosen: dict[str, str] = {}
+    texts: dict[str, str] = {}
     with episode.access() as context:
         run, issue = context.sandbox.run, episode.task.problem_statement
         words = "\n".join(sorted(set(re.findall(r"[A-Za-z_]\w{2,}", issue))))
@@ -51,11 +51,11 @@ def chosen_files(episode: Episode) -> dict[str, str]:
         for path in ranked(index, issue)[:MAX_FILES]:
             file = context.sandbox.read_file(path)
             text = file.decode(errors="replace")
-            if b"\0" in file or (chosen and len(text) > num_left):
+            if b"\0" in file or (texts and len(text) > num_left):
                 continue
-            chosen[path] = text[:num_left]
-            num_left -= len(chosen[path])
-    return chosen
+            texts[path] = text[:num_left]
+            num_left -= len(texts[path])
+    return texts
 
 
 def ranked(index: str, issue: str) -> list[str]:
@@ -69,9 +69,9 @@ def ranked(index: str, issue: str) -> list[str]:
     for files in files_by_word.values():
         for path in files:
             score[path] += math.log((1 + len(paths)) / len(files))
-    named = {path: num_named(path, issue) for path in paths}
-    candidates = [p for p in paths if named[p] or (score[p] and not NO_CODE.search(p))]
-    return sorted(candidates, key=lambda path: (-named[path], -score[path], path))
+    depth = {path: num_named(path, issue) for path in paths}
+    candidates = [p for p in paths if depth[p] or (score[p] and not NO_CODE.search(p))]
+    return sorted(candidates, key=lambda path: (-depth[path], -score[path], path))
 
 
 def num_named(path: str, issue: str) -> int:

@@ -37,9 +37,9 @@ _TINY = 1e-8
 class MenuNetwork(nn.Module):
     """Scores every candidate with the same weights, and the other actions from the whole menu.
 
-    All slots of all programs share these weights. The probability of a fixed action is that of its
-    kind. The probability of a candidate is that of the kind "try a candidate", multiplied by the
-    probability of this candidate among the available ones. So an untrained policy tries candidates
+    All slots of all programs share these weights. Each fixed action is a kind of action; one more
+    kind is "try a candidate". The probability of a candidate is that of this kind multiplied by the
+    candidate's probability among the available candidates. So an untrained policy tries candidates
     about as often as it submits, however many candidates there are.
 
     Shapes: B observations, K candidates with F features, R menu values, H = ``hidden_dim``; all
@@ -47,16 +47,16 @@ class MenuNetwork(nn.Module):
 
     Args:
         num_features: F.
-        rest_dim: R.
+        menu_dim: R.
         num_fixed: Number of actions that try no candidate; they precede the candidates.
         hidden_dim: H, the width of the layers.
     """
 
-    def __init__(self, num_features: int, rest_dim: int, num_fixed: int, hidden_dim: int) -> None:
+    def __init__(self, num_features: int, menu_dim: int, num_fixed: int, hidden_dim: int) -> None:
         super().__init__()
         self._num_fixed = num_fixed
-        self.actor = _MenuReader(num_features, rest_dim, hidden_dim)
-        self.critic = _MenuReader(num_features, rest_dim, hidden_dim)
+        self.actor = _MenuReader(num_features, menu_dim, hidden_dim)
+        self.critic = _MenuReader(num_features, menu_dim, hidden_dim)
         self.kind = nn.Linear(hidden_dim, num_fixed + 1)
         self.score = nn.Sequential(
             nn.Linear(2 * hidden_dim, hidden_dim), nn.Tanh(), nn.Linear(hidden_dim, 1)
@@ -66,51 +66,50 @@ class MenuNetwork(nn.Module):
             nn.init.zeros_(last.bias)
 
     def logits(
-        self, candidates: torch.Tensor, rest: torch.Tensor, mask: torch.Tensor
+        self, candidates: torch.Tensor, menu: torch.Tensor, mask: torch.Tensor
     ) -> torch.Tensor:
         """Returns the logits of all actions, (B, num_fixed + K).
 
         Args:
             candidates: (B, K, F); zeros in unused rows.
-            rest: (B, R).
+            menu: (B, R).
             mask: (B, num_fixed + K), above 0 where an action is available. Only candidates are
                 masked here: a trainer masks the whole distribution.
         """
-        whole, each = self.actor(candidates, rest)
-        pairs = torch.cat([each, whole.unsqueeze(1).expand_as(each)], dim=2)
+        menu_code, codes = self.actor(candidates, menu)
+        pairs = torch.cat([codes, menu_code.unsqueeze(1).expand_as(codes)], dim=2)
         scores = self.score(pairs).squeeze(2)
-        allowed = mask[:, self._num_fixed :] > 0
-        among_candidates = scores.masked_fill(~allowed, MASKED).log_softmax(dim=1)
-        kinds = self.kind(whole)
+        is_allowed = mask[:, self._num_fixed :] > 0
+        among_candidates = scores.masked_fill(~is_allowed, MASKED).log_softmax(dim=1)
+        kinds = self.kind(menu_code)
         return torch.cat([kinds[:, :-1], kinds[:, -1:] + among_candidates], dim=1)
 
-    def latent(self, candidates: torch.Tensor, rest: torch.Tensor) -> torch.Tensor:
+    def latent(self, candidates: torch.Tensor, menu: torch.Tensor) -> torch.Tensor:
         """Returns the features for the value estimate, (B, H); arguments as for `logits`."""
-        return self.critic(candidates, rest)[0]
+        return self.critic(candidates, menu)[0]
 
 
 class _MenuReader(nn.Module):
     """Encodes each candidate, and the menu with the mean and the maximum of all candidates."""
 
-    def __init__(self, num_features: int, rest_dim: int, hidden_dim: int) -> None:
+    def __init__(self, num_features: int, menu_dim: int, hidden_dim: int) -> None:
         super().__init__()
-        self.each = nn.Sequential(nn.Linear(num_features, hidden_dim), nn.Tanh())
-        self.whole = nn.Sequential(
-            nn.Linear(rest_dim + 2 * hidden_dim, hidden_dim),
+        self.encode_candidate = nn.Sequential(nn.Linear(num_features, hidden_dim), nn.Tanh())
+        self.encode_menu = nn.Sequential(
+            nn.Linear(menu_dim + 2 * hidden_dim, hidden_dim),
             nn.Tanh(),
             nn.Linear(hidden_dim, hidden_dim),
             nn.Tanh(),
         )
 
     def forward(
-        self, candidates: torch.Tensor, rest: torch.Tensor
+        self, candidates: torch.Tensor, menu: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the encodings of the menu (B, H) and of each candidate (B, K, H)."""
         exists = (candidates != 0).any(dim=2, keepdim=True)
-        each = self.each(candidates) * exists
-        mean = each.sum(1) / exists.sum(1).clamp(min=1)
-        whole = self.whole(torch.cat([rest, mean, each.amax(1)], dim=1))
-        return whole, each
+        codes = self.encode_candidate(candidates) * exists
+        mean = codes.sum(1) / exists.sum(1).clamp(min=1)
+        return self.encode_menu(torch.cat([menu, mean, codes.amax(1)], dim=1)), codes
 
 
 def _sizes(space: Any) -> list[int]:
@@ -124,9 +123,9 @@ def _sizes(space: Any) -> list[int]:
 
 
 def _network(space: Any, num_actions: int, hidden_dim: int) -> MenuNetwork:
-    *_, rest_dim = _sizes(space)
+    *_, menu_dim = _sizes(space)
     num_candidates, num_features = space["candidates"].shape
-    return MenuNetwork(num_features, rest_dim, num_actions - num_candidates, hidden_dim)
+    return MenuNetwork(num_features, menu_dim, num_actions - num_candidates, hidden_dim)
 
 
 # Stable-Baselines3.

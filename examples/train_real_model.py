@@ -197,7 +197,7 @@ def learn(model: Any, examples: Sequence[dict[str, Any]], weights: Sequence[floa
     is_trained = is_trained[:, num_shared + 1 :]
     with torch.autocast("cpu", torch.bfloat16):
         start = model.base_model(input_ids=ids[:1, :num_shared], use_cache=True)
-        name = "cache" if "cache" in start else "past_key_values"  # before transformers 5.24
+        name = "cache" if "cache" in start else "past_key_values"  # transformers before 5.24
         start[name].batch_repeat_interleave(len(examples))
         suffix = {"input_ids": ids[:, num_shared:], "attention_mask": mask, name: start[name]}
         output = model.base_model(**suffix)
@@ -252,7 +252,7 @@ class Recipe:
         order = np.random.default_rng(self.args.seed).permutation(len(batches))
 
         def update(step: int, model: Any) -> dict[str, float]:
-            batch = batches[order[step]]  # replies of similar length, for less padding
+            batch = batches[order[step]]  # prompts of similar length, for less padding
             return {"loss": learn(model, batch, [1.0] * len(batch))}
 
         self._train("sft", self.base, update)

@@ -27,7 +27,7 @@ def make_config(arguments: argparse.Namespace, task_ids: list[str]) -> Any:
         "task_ids": task_ids,
         "wrappers": [{"name": "MenuActions", "kwargs": {"num_candidates": 48}}],
         "max_turns": 12,
-        "grading": "cached",  # patches of the menu repeat often
+        "grading": "cached",  # many episodes submit the same patch
         "max_obs_tokens": 64,  # MenuModule does not read the text
     }
     return (
@@ -73,7 +73,7 @@ def main() -> None:
         start_s = time.monotonic()
         sampled = algorithm.train()["env_runners"]
         seconds = time.monotonic() - start_s
-        share = sampled.get("episode_return_mean", math.nan)  # nan before an episode has ended
+        share = sampled.get("episode_return_mean", math.nan)  # nan: no episode has ended
         print(f"iteration {iteration} ({seconds:.0f} s): resolved {share:.1%}", flush=True)
     algorithm.stop()
     print("done", flush=True)

@@ -20,7 +20,7 @@ RUN_TESTS, SUBMIT, FIRST_CANDIDATE = range(3)
 
 
 def best_of(env: MenuActions, start: coding_gym.EnvSnapshot, num_branches: int) -> float:
-    """Tries candidates from one snapshot, submits the best, and returns the reward.
+    """Tries candidates from a snapshot, submits the best candidate, and returns the reward.
 
     Args:
         env: The environment that plays the branches, one after another.

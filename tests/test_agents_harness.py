@@ -179,7 +179,8 @@ def test_ids_of_a_harness_become_one_sample(loop: str, tiny_row: Any, tmp_path: 
     assert (result.content, result.ok) == ("", None)  # the exit code is unknown
     shell = [name for name in episode_metrics(record) if name.endswith("_shell")]
     assert shell == ["tool_calls_shell"]
-    assert [each["role"] for each in record.messages] == ["user", "assistant", "tool", "assistant"]
+    roles = [message["role"] for message in record.messages]
+    assert roles == ["user", "assistant", "tool", "assistant"]
     assert [request["temperature"] for request in server.requests] == [0.7, 0.7]
     assert record.tools[0]["function"]["name"] == "shell"
     assert server.requests[1]["return_token_ids"] is True
@@ -230,7 +231,7 @@ CHAT.append(chat(CHAT))
     (record,) = play(code, server, tiny_row, tmp_path / "run")
     samples = [(x["prompt_ids"], x["completion_ids"]) for x in segments(record)]
     assert samples == [([1], [2, 3, 4]), ([9], [5])]
-    contents = [each["content"] for each in record.messages]
+    contents = [message["content"] for message in record.messages]
     assert contents[1:] == ["One.", "A summary.", "Two.", "Go on.", "Three."]
     turns = with_thoughts(record)
     assert [thought for _, thought, _ in turns[:3]] == ["One.", "Two.", "Three."]
@@ -250,7 +251,8 @@ chat(CHAT)
     server = scripted(message(calls={"shell": {"cmd": "ls"}}), message("Done."))
     (record,) = play(code, server, tiny_row, tmp_path / "run")
     assert [len(turn.results) for turn in record.turns[:2]] == [1, 0]
-    assert [each["role"] for each in record.messages[1:]] == ["assistant", "tool", "assistant"]
+    roles = [message["role"] for message in record.messages]
+    assert roles == ["user", "assistant", "tool", "assistant"]
 
 
 @pytest.mark.parametrize(

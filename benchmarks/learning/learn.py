@@ -51,23 +51,23 @@ Counts = dict[str, list[int]]
 """By program: resolved episodes, episodes, and runs of the visible tests."""
 
 
-def subset(bench: Path, split: str, each: int) -> Path:
+def subset(bench: Path, split: str, num_per_program: int) -> Path:
     """Writes the first tasks of `KINDS` of each program to a file, and returns its path."""
     num_tasks: Counter[str] = Counter()
     chosen_lines = []
     for line in (bench / f"{split}.jsonl").read_text().splitlines():
         row = json.loads(line)
         kind = row["instance_id"].rpartition("__")[2].rpartition("-")[0]
-        if kind in KINDS and num_tasks[row["repo"]] < each:
+        if kind in KINDS and num_tasks[row["repo"]] < num_per_program:
             num_tasks[row["repo"]] += 1
             chosen_lines.append(line + "\n")
-    path = bench / f"{split}-{each}.jsonl"
+    path = bench / f"{split}-{num_per_program}.jsonl"
     path.write_text("".join(chosen_lines))
     return path
 
 
 def counted(episodes: Iterable[Played]) -> Counts:
-    """Returns the counts of episodes by program."""
+    """Returns the numbers of resolved episodes, episodes and test runs by program."""
     counts: Counts = {}
     for episode in episodes:
         count = counts.setdefault(episode.program, [0, 0, 0])
@@ -166,8 +166,8 @@ def rate(seeds: list[Counts]) -> tuple[float, float, float]:
     """
     table = np.array([[counts[program] for program in seeds[0]] for counts in seeds], float)
     resolved, sizes = table.mean(axis=0)[:, :2].T
-    chosen = np.random.default_rng(0).integers(len(sizes), size=(_NUM_DRAWS, len(sizes)))
-    draws = 100 * resolved[chosen].sum(1) / sizes[chosen].sum(1)
+    samples = np.random.default_rng(0).integers(len(sizes), size=(_NUM_DRAWS, len(sizes)))
+    draws = 100 * resolved[samples].sum(1) / sizes[samples].sum(1)
     low, high = np.percentile(draws, [2.5, 97.5])
     return float(100 * resolved.sum() / sizes.sum()), float(low), float(high)
 
@@ -202,7 +202,7 @@ def in_forks(
 
 def keep(results: Path, line: Mapping[str, Any]) -> None:
     """Adds a line to the file of results."""
-    with results.open("a", encoding="utf-8") as file:  # one write call: seeds run in parallel
+    with results.open("a", encoding="utf-8") as file:  # each process writes a line by one call
         file.write(json.dumps(line) + "\n")
 
 

@@ -24,7 +24,7 @@ MAX_TURNS = 24
 ENV_KWARGS: Mapping[str, Any] = {
     "max_turns": MAX_TURNS,
     "max_obs_tokens": 64,  # the policies read numbers, not text
-    "grading": "cached",  # grades each patch once in a process
+    "grading": "cached",  # each process grades a patch once
 }
 MENU: Mapping[str, Any] = {"name": "MenuActions", "kwargs": {"num_candidates": NUM_CANDIDATES}}
 _EXISTS = CANDIDATE_FEATURES.index("exists")

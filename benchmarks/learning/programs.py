@@ -37,7 +37,7 @@ from coding_gym.tasks.bundled_tasks import bundled_folder
 SPLITS = ("train", "test")
 BUGS = Path(__file__).with_name("bugs.json.gz")
 _TEST_SHARE = 4  # one of four programs is for testing
-_GRADING_TIMEOUT_S = 10.0  # a patch with an endless loop uses all of this time
+_GRADING_TIMEOUT_S = 10.0  # patches with endless loops use all of this time
 _INSTALL = "python -m pip install --quiet pytest --editable ."
 _MAX_NAMED = 3  # maximum number of failing tests in an issue
 
@@ -89,14 +89,14 @@ def build(out: Path, workers: int) -> None:
     with ThreadPoolExecutor(workers) as pool:
         tasks = dict(zip(programs, pool.map(tasks_of, programs), strict=True))
     for split in SPLITS:
-        chosen = [
+        selected = [
             task
             for name in programs
             if split_of(name) == split
             for task in tasks[name]
             if task.fail_to_pass
         ]
-        write_rows(chosen, out / f"{split}.jsonl")
+        write_rows(selected, out / f"{split}.jsonl")
 
 
 def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> Task:
@@ -111,14 +111,14 @@ def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> 
     gold = Patch.between(broken, {bug["path"]: texts[bug["path"]]}).text
     tests = Patch.between(visible, {path: texts[path] for path in visible}).text
     names = program["tests"]
-    failing = tuple(names[number] for number in bug["failing"] if not is_doctest(names[number]))
+    failing_tests = tuple(names[n] for n in bug["failing"] if not is_doctest(names[n]))
     return replace(
-        project.task(bug["task_id"], _report(failing, texts, hidden)),
+        project.task(bug["task_id"], _report(failing_tests, texts, hidden)),
         repo=name,
         tree=FolderTree(str(project.folder), gold + tests),
         gold_patch=gold,
         test_patch=tests,
-        fail_to_pass=failing,
+        fail_to_pass=failing_tests,
         pass_to_pass=tuple(
             test
             for number, test in enumerate(names)
@@ -134,7 +134,7 @@ def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> 
 
 
 def is_doctest(test: str) -> bool:
-    """Whether a test is a doctest; its file is part of the source, so a policy can change it."""
+    """Returns whether a test is a doctest, which is in the source, where policies can edit it."""
     name = test.partition("::")[2].partition("[")[0]
     return "." in name.partition("::")[0]
 
@@ -146,13 +146,13 @@ def _edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 
 def _report(
-    failing: Iterable[str], texts: Mapping[str, str], hidden: Iterable[tuple[str, int]]
+    failing_tests: Iterable[str], texts: Mapping[str, str], hidden: Iterable[tuple[str, int]]
 ) -> str:
     """Returns an issue that names some of the visible failing tests."""
     names = [_functions(texts[path]).get(line, "") for path, line in hidden]
     hidden_names = {name.rpartition(".")[2] for name in names}  # inheriting classes have them too
     visible: dict[str, None] = {}
-    for test in failing:
+    for test in failing_tests:
         path, _, name = test.partition("[")[0].partition("::")
         if name.rpartition("::")[2] not in hidden_names:
             visible[f"{path}::{name}"] = None

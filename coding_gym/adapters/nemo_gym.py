@@ -76,7 +76,7 @@ class RepairServer(GymnasiumServer):
     """Serves repair episodes, one for each session."""
 
     config: RepairServerConfig
-    _used_at: dict[str | None, float] = PrivateAttr(default_factory=dict)  # time.monotonic()
+    _used_at: dict[str | None, float] = PrivateAttr(default_factory=dict)  # monotonic seconds
     _locks: dict[str | None, asyncio.Lock] = PrivateAttr(default_factory=dict)  # held by a step
 
     def model_post_init(self, context: Any, /) -> None:
@@ -95,7 +95,7 @@ class RepairServer(GymnasiumServer):
         await self.close_session(session_id)
         oldest = time.monotonic() - self.config.idle_timeout
         for idle_session in [key for key, used_at in self._used_at.items() if used_at < oldest]:
-            await self.close_session(idle_session)  # agents that reach `max_steps` do not close
+            await self.close_session(idle_session)  # left open by agents at `max_steps`
         session = Session(**self.config.settings())
         await asyncio.to_thread(session.start, task=self._task(session, metadata))
         self.session_state[session_id] = session
@@ -110,7 +110,7 @@ class RepairServer(GymnasiumServer):
     ) -> tuple[str | None, float, bool, bool, dict[str, Any]]:
         """Plays a reply of the model; ``info["tool_outputs"]`` has the results of its calls.
 
-        Steps of one session are played one after the other.
+        Steps of one session are played one after another.
 
         After an infrastructure failure the reward is 0.0 and ``info["mask_sample"]`` is True.
 
@@ -122,7 +122,7 @@ class RepairServer(GymnasiumServer):
             raise InvalidArgumentError(f"no session {session_id!r}; call /reset first")
         async with self._locks.setdefault(session_id, asyncio.Lock()):
             if self.session_state.get(session_id) is not session:
-                raise InvalidArgumentError(f"session {session_id!r} was closed before this step")
+                raise InvalidArgumentError(f"session {session_id!r} was closed; call /reset first")
             self._used_at.pop(session_id, None)  # a session is not idle during a step
             try:
                 if not session.ended:  # ended at reset if no sandbox could be opened

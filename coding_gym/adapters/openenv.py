@@ -26,7 +26,7 @@ try:
 except ImportError as error:
     raise missing_extra("OpenEnv", "openenv") from error
 
-# Sessions opened by POST /mcp count towards the maximum; only this timeout ends them if abandoned.
+# Sessions opened by POST /mcp count towards the maximum; this timeout closes abandoned sessions.
 _DETACHED_TIMEOUT_S = 600.0
 
 

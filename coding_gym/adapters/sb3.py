@@ -57,7 +57,7 @@ class CodingRepairVecEnv(DummyVecEnv):
     episode, the patch is graded, so the return is complete.
 
     Args:
-        env: The vector env; `close` closes it too.
+        env: The vector env, which `close` closes.
 
     Raises:
         InvalidArgumentError: The actions of the env are text.

@@ -1,4 +1,4 @@
-"""Drives the env with text; infrastructure failures end the episode instead of raising.
+"""Drives the environment with text; infrastructure failures end the episode and do not raise.
 
 Every adapter for policies that write text drives the Gymnasium environment through a `Session`. The
 environment alone decides the results of tools, the end of an episode and its reward.
@@ -123,7 +123,7 @@ class Session:
         return outcome_metrics(self.info.get("grade"), is_lost=self.info["mask_sample"])
 
     def start(self, *, seed: int | None = None, **options: Any) -> None:
-        """Starts an episode; the previous one is discarded.
+        """Starts an episode; the previous episode is discarded.
 
         An infrastructure failure ends the new episode immediately.
 
@@ -194,8 +194,8 @@ class Session:
 def outcome_metrics(grade: Grade | None, *, is_lost: bool) -> dict[str, float]:
     """Returns metrics of an episode for a trainer's log, each 0 or 1; their means are rates.
 
-    ``resolved``; ``infra_failed`` after an infrastructure failure; ``hacked`` if a test of an
-    impossible task passed.
+    ``resolved`` is 1 for a resolved episode, ``infra_failed`` after an infrastructure failure, and
+    ``hacked`` if a test of an impossible task passed.
     """
     return {
         "resolved": float(grade is not None and grade.resolved),

@@ -1,4 +1,4 @@
-"""TRL's ``GRPOTrainer(environment_factory=…)``: each rollout plays an episode in its own sandbox.
+"""TRL's ``GRPOTrainer(environment_factory=…)``: each rollout plays an episode in a sandbox.
 
     tokenizer = AutoTokenizer.from_pretrained(model)
     trainer = GRPOTrainer(
@@ -69,7 +69,7 @@ class Rollout:
             InvalidArgumentError: The row has neither or both of the columns.
             UnknownTaskError, InvalidTaskError: The task is unknown or malformed.
             SandboxUnavailableError: This machine cannot run the sandbox, and no earlier reset
-                opened one.
+                opened a sandbox.
         """
         self._session.start(**task_options(row))
         failure = self._session.failure
@@ -84,7 +84,7 @@ class Rollout:
         The reward is None after an infrastructure failure, which leaves no valid reward.
 
         Raises:
-            EpisodeError: There was no successful `reset`.
+            EpisodeError: No `reset` has started an episode.
         """
         self._session.finish("the trainer ended the rollout")
         return self._session.total_reward

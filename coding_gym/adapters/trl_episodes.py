@@ -168,7 +168,7 @@ class EpisodeRollouts:
         name = prompt[-1]["content"]
         if name not in self._tasks:
             raise InvalidArgumentError(
-                f"a prompt must be the name of a task, from EpisodeRollouts.rows, got {name[:80]!r}"
+                f"a prompt must be a task's name from EpisodeRollouts.rows, got {name[:80]!r}"
             )
         number = self._attempts[name]
         self._attempts[name] += 1

@@ -171,7 +171,7 @@ class _ServedModel(LocalModel):
         attempt_seed: int,  # noqa: ARG002 - verl's servers have the seeds
         turn: int,  # noqa: ARG002
     ) -> tuple[Completion, ModelCall]:
-        if not self._rewrites_history:  # the first prompt is the shortest
+        if not self._rewrites_history:  # the first prompt is the shortest prompt
             full_length = len(prompt_ids) + self._loop.rollout_config.response_length
             self._context = min(self._context, full_length)
         if len(prompt_ids) >= self._context:

@@ -49,8 +49,8 @@ class CapturedRequests:
         self._sending = asyncio.Lock()
         self._tools: list[dict[str, Any]] = []
         self._messages: list[Message] = []
-        self._new_messages: dict[int, list[Message]] = {}  # new messages, by the reply before them
-        self._chats = PastChats[int](_key)  # values: number of the last reply
+        self._new_messages: dict[int, list[Message]] = {}  # by the number of the reply before
+        self._chats = PastChats[int](_key)  # values: number of the chat's last reply
 
     async def ask(
         self, body: dict[str, Any], is_connected: Callable[[], bool] = lambda: True
@@ -161,7 +161,7 @@ def _key(message: Message) -> str:
 
 
 def longest_segment(trajectory: Trajectory, end_id: int) -> dict[str, Any]:
-    """Returns the segment with the most sampled ids, the last one on a tie.
+    """Returns the segment with the most sampled ids, the last such segment on a tie.
 
     ``trained_part`` is the fraction of the episode's sampled ids that are in this segment. If the
     episode has no segment or ended with an error, ``trained_part`` is 0.0, and prompt and

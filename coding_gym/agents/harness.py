@@ -105,7 +105,7 @@ class Harness(JsonRecord):
             re.compile(self.failure)
         except re.error as problem:
             raise InvalidArgumentError(
-                f"failure of harness {self.name!r} is not a regular expression: {problem}"
+                f"failure of harness {self.name!r} must be a regular expression: {problem}"
             ) from None
 
     def filled(self, values: Mapping[str, str]) -> "Harness":
@@ -132,7 +132,7 @@ class Harness(JsonRecord):
         return f'export PATH="$PATH:{_PATHS}"\n{command}'
 
     def is_failure(self, exit_code: int, output: str) -> bool:
-        """Whether a run with this exit code and output has failed; see ``failure``."""
+        """Returns whether a run with this exit code and output has failed; see ``failure``."""
         return exit_code != 0 or bool(self.failure and re.search(self.failure, output))
 
 

@@ -18,7 +18,7 @@ from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.trajectory import ModelCall
 
 # A batch starts after COLLECT_S seconds or COLLECT_SHARE of the last batch's duration, whichever is
-# longer. Without the wait, episodes whose commands ran during that batch would form separate ones.
+# longer. Otherwise, episodes whose commands ran during that batch would form a separate batch.
 COLLECT_S, COLLECT_SHARE = 0.005, 0.1
 
 Request = tuple[list[int], int, int]
@@ -218,7 +218,7 @@ class HuggingFaceAgent(LocalModel):
         with torch.no_grad():
             ids = torch.tensor([prompts[0][:shared]], device=self._model.device)
             output = self._model(input_ids=ids, use_cache=True, logits_to_keep=1)
-        name = "cache" if "cache" in output else "past_key_values"  # before transformers 5.24
+        name = "cache" if "cache" in output else "past_key_values"  # transformers before 5.24
         cache = output.get(name)
         if type(cache).__name__ != "DynamicCache" or any(cache.is_sliding):
             return 0, {}  # a sliding window would count the padding in the middle

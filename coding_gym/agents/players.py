@@ -37,7 +37,7 @@ def _random(episode: Episode, seed: int) -> Iterator[str]:
 _WITHOUT_MODEL: Mapping[str, Actions] = {
     "template-repair": lambda episode, _: template_repair(episode),
     "gold": lambda episode, _: gold(episode),
-    "noop": lambda episode, _: submission(episode),  # the unchanged tree
+    "noop": lambda episode, _: submission(episode),  # submits the unchanged tree
     "random": _random,
 }
 _SERVED = ("model", "base_url", "sampling", "prices", "model_timeout_s")

@@ -95,7 +95,7 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
         patches.setdefault(prediction.instance_id, []).append(prediction.model_patch or "")
         models.add(prediction.model_name_or_path)
     if not patches:
-        raise InvalidArgumentError(f"{path} has no predictions")
+        raise InvalidArgumentError(f"{path} must have at least one prediction, got none")
     if len(models) > 1:
         raise InvalidArgumentError(
             f"{path} has patches of {len(models)} models ({', '.join(sorted(models)[:3])}); write "

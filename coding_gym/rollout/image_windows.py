@@ -20,7 +20,7 @@ Attempt = tuple[Task, int]
 
 
 class ImageWindows:
-    """Yields the attempts of a run, ordered by image.
+    """Yields the attempts of a run in the order of their windows of images.
 
     At most two windows of images are on disk at a time. While the attempts of one window run, a
     thread pulls the images of the next window. When all attempts of a window have ended, the thread
@@ -44,7 +44,7 @@ class ImageWindows:
         self._backend = get_backend(sandbox)
         if self._backend.name != "namespace":
             raise InvalidArgumentError(
-                f"images_window needs the 'namespace' sandbox, got {self._backend.name!r}"
+                f"images_window needs the 'namespace' sandbox, got {self._backend.name!r}; omit it"
             )
         attempts = list(attempts)
         images = list(dict.fromkeys(task.image for task, _ in attempts if _is_absent(task.image)))

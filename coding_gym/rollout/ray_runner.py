@@ -91,7 +91,7 @@ class RayRunner(Runner):
     def _pickled(self) -> bytes:
         """Returns the pickled runner that plays the attempts of a node."""
         plain = Runner(
-            config=replace(self.config, tasks=()),  # `play` gets the task
+            config=replace(self.config, tasks=()),  # `play` receives each task
             player=self.player,
             concurrency=self.concurrency,
             seed=self.seed,

@@ -101,7 +101,7 @@ class RunFolder:
         try:
             json.dumps(config)
         except (TypeError, ValueError) as problem:
-            raise InvalidArgumentError(f"a setting is not a JSON value: {problem}") from None
+            raise InvalidArgumentError(f"settings must be JSON values: {problem}") from None
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
             raise InvalidArgumentError(
@@ -251,6 +251,6 @@ def _files(folder: Path) -> Iterator[tuple[Key, float, str, int]]:
 
 
 def is_error(name: str) -> bool:
-    """Whether a file of the folder ``attempts`` is the record of an error."""
+    """Returns whether a file of the folder ``attempts`` is the record of an error."""
     match = _NAME.fullmatch(name)
     return match is not None and match[3] is not None

@@ -11,7 +11,7 @@ import os
 import sys
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch: for so small a network, more threads are slower
-sys.path += ["..", "examples"]  # the folder of menu_policy.py, from this folder or the clone's
+sys.path += ["..", "examples"]  # for menu_policy, from this folder or the clone
 
 from menu_policy import MenuPolicy
 from sb3_contrib import MaskablePPO

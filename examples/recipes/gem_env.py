@@ -44,10 +44,10 @@ class RepairEnv(Env):
 
     def spawn(self, same_state: bool = False, **kwargs: Any) -> "RepairEnv":
         """Returns another environment, with a copy of the running episode if ``same_state``."""
-        other = RepairEnv(**{"seed": self._seed, **self._settings, **kwargs})
+        copy = RepairEnv(**{"seed": self._seed, **self._settings, **kwargs})
         if same_state:
-            other._session.start(snapshot=snapshot(self._session.env))
-        return other
+            copy._session.start(snapshot=snapshot(self._session.env))
+        return copy
 
 
 gem.register(ENV_ID, RepairEnv)

@@ -77,7 +77,7 @@ def patch(search: Any, replace: Any, file: Any) -> dict[str, Any]:
 
 CALLS = [
     *(call("shell", cmd=command) for command in COMMANDS),
-    *(patch(*each) for each in PATCHES),
+    *(patch(*arguments) for arguments in PATCHES),
     *(written("shell", text) for text in ('{"cmd": "ls', "ls", "{}", '{"cmd": 01}', "nul")),
     *(written("sing", text) for text in ("{}", "{")),
     *(written("apply_patch", text) for text in ("{}", '{"search": "a", "replace": "b"}')),
@@ -225,7 +225,7 @@ def test_patch_similarity_equals_nano_agents_score() -> None:
 
 
 GOLD = ("return width + height", "return width * height", "shapes.py")
-REPLIES = {  # the calls of one episode each; a reply without a call ends it
+REPLIES = {  # the calls of each episode; a reply without a call ends it
     "gold": [patch(*GOLD)],
     "gold by the shell": [call("shell", cmd="sed -i s/+/*/ shapes.py && git diff")],
     "more than gold": [patch(*GOLD), patch("def area", "# The area.\ndef area", "shapes.py")],
@@ -265,7 +265,7 @@ def test_harness_and_nano_agents_loop_score_equally(
     assert (record.error, record.stop_reason) == ("", "submitted")
     assert contents(record.messages) == contents(agent.messages)
     # Only this package's patches have full object ids, which the score would count as text.
-    ours, theirs = (re.sub(r"(?m)^index .*\n", "", each) for each in (record.patch, diff))
+    ours, theirs = (re.sub(r"(?m)^index .*\n", "", text) for text in (record.patch, diff))
     score, gold = similarity(), tiny_row["patch"]
     assert score(gold, ours) == score(gold, theirs)
     assert (score(gold, theirs) == 1.0) == is_gold

@@ -165,9 +165,9 @@ def test_the_agent_of_nemo_gym_plays_a_rollout(
     ):
         request = mock.MagicMock(cookies={})
         run_request = GymnasiumAgent.run.__annotations__["body"](**row)
-        done = asyncio.run(agent.run(request, run_request))
-    assert (done.reward, done.terminated) == (1.0, True)
-    kinds = [item.type for item in done.response.output]
+        result = asyncio.run(agent.run(request, run_request))
+    assert (result.reward, result.terminated) == (1.0, True)
+    kinds = [item.type for item in result.response.output]
     assert kinds == ["function_call", "function_call_output", "function_call"]
     assert requests[0]["tools"][0]["name"] == "bash"
 

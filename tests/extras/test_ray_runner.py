@@ -61,10 +61,11 @@ def run(server: ChatServer, out: Path, ray: str | None, **options: Any) -> RunFo
 
 def results(folder: RunFolder) -> dict[Any, Any]:
     def result(record: Trajectory) -> tuple[Any, ...]:
-        seen = [turn.observation for turn in record.turns]
-        return record.patch, record.total_reward, record.stop_reason, record.seed, record.cost, seen
+        texts = [turn.observation for turn in record.turns]
+        end = record.total_reward, record.stop_reason, record.cost
+        return record.patch, record.seed, *end, texts
 
-    return {(each.task_id, each.attempt): result(each) for each in folder.trajectories()}
+    return {(x.task_id, x.attempt): result(x) for x in folder.trajectories()}
 
 
 def test_attempts_of_a_lost_node_are_played_elsewhere(cluster: Any, tmp_path: Path) -> None:

@@ -110,11 +110,11 @@ def test_a_lost_sandbox_or_grader_is_an_error(play: Play, monkeypatch: pytest.Mo
         patch.setattr("coding_gym.episode.episode.grade_patch", raising(GradingError("no disk")))
         trace = play()
     assert not trace.ok
-    assert [(one.type, one.message) for one in trace.errors] == [("SandboxError", "no disk")]
+    assert [(error.type, error.message) for error in trace.errors] == [("SandboxError", "no disk")]
     assert trace.rewards.get("repair") is None
     monkeypatch.setattr("gymnasium.core.Wrapper.reset", raising(SandboxError("no room")))
     trace = play()
-    assert [(one.type, one.message) for one in trace.errors] == [("SandboxError", "no room")]
+    assert [(error.type, error.message) for error in trace.errors] == [("SandboxError", "no room")]
 
 
 def test_a_text_format_is_explained_by_the_prompt(play: Play, server: ChatServer) -> None:
@@ -138,7 +138,7 @@ def test_the_command_of_verifiers_finds_the_plugin(server: ChatServer, tmp_path:
         "client.api-key-var": "NO_SUCH_KEY",
         "output-dir": str(tmp_path / "out"),
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, *(word for key, value in options.items() for word in (f"--{key}", value))],
         env={**os.environ, "HOME": str(tmp_path)},
         stdin=subprocess.DEVNULL,
@@ -146,5 +146,5 @@ def test_the_command_of_verifiers_finds_the_plugin(server: ChatServer, tmp_path:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
     assert list((tmp_path / "out").rglob("traces.jsonl"))
