@@ -262,7 +262,7 @@ class Recipe:
         tasks = load_tasks(str(self.work / "grpo.jsonl"))
         by_tests = self.args.reward == "tests"
         order = np.random.default_rng(self.args.seed).permutation(len(tasks))
-        policy = load(self.work / "sft", torch.bfloat16)  # halves the time of sampling
+        policy = load(self.work / "sft", torch.bfloat16)  # halves the sampling time
         agent = HuggingFaceAgent(self.base, SAMPLING, loaded=policy)
 
         def update(step: int, model: Any) -> dict[str, float]:

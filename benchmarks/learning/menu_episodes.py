@@ -104,7 +104,7 @@ def explore(tasks: Path, workers: int = 4) -> list[Played]:
     """Tries every candidate of each task, and grades candidates that pass the visible tests.
 
     The results are cached in this process and in processes forked from it, so later training on
-    these tasks runs no tests.
+    these tasks rarely waits for tests.
 
     Args:
         tasks: The file.

@@ -1,7 +1,4 @@
-"""Stable-Baselines3: the vector env as a ``VecEnv`` of that library.
-
-Needs the extra ``sb3``.
-"""
+"""Stable-Baselines3: the vector env as a ``VecEnv`` of that library. Needs the extra ``sb3``."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -20,10 +20,9 @@ from coding_gym.trajectory import Message, StopReason, Trajectory, Turn, segment
 class CapturedRequests:
     """Sends the requests of one episode's harness within the episode's limits.
 
-    Requests are sent one at a time, and the limits are checked before each request. Each reply
-    counts as a turn. The limits apply to the tool calls in all replies, the tokens of the last
-    prompt and its reply, and the time since the first request. A reply to a disconnected client
-    counts as a turn, and its cost is added, but the reply is not recorded.
+    Requests are sent one at a time; the limits are checked before each request. They apply to the
+    replies (as turns), the tool calls in replies, the tokens of the last prompt and its reply, and
+    the time since the first request. A reply to a disconnected client is charged, not recorded.
 
     Args:
         live: The episode.

@@ -102,7 +102,12 @@ class HarnessPlayer(Player):
             self._endpoints[live] = endpoint
 
     async def play(self, live: LiveEpisode) -> None:
-        """Runs the harness until it ends, then grades the tree."""
+        """Runs the harness until it ends, then grades the tree.
+
+        Raises:
+            HarnessError: The harness ended before the first reply of the model.
+            ModelError: The model failed.
+        """
         endpoint = self._endpoints.pop(live)
         requests = endpoint.requests
         watchdog = asyncio.ensure_future(self._close_after_refusal(endpoint))

@@ -31,7 +31,7 @@ Sampled = tuple[list[int], list[float]]
 class HuggingFaceAgent(LocalModel):
     """Plays episodes with a causal language model of ``transformers`` in this process.
 
-    *Replies* end at a stop token, which is kept in their ids. Log-probabilities are those of the
+    *Replies* end at a stop token, which their ids include. Log-probabilities are those of the
     model, before temperature and cut-offs. Settings that ``sampling`` lacks come from the model's
     generation config: temperature (by default 1; 0 is greedy), top_p, top_k and min_p.
 

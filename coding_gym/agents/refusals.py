@@ -53,10 +53,7 @@ _MIN_REPLY_TOKENS = 16
 
 
 def model_error(status: int, problem: str) -> ModelError:
-    """Returns the error for a server's refusal.
-
-    It is a `PromptTooLongError` for a prompt longer than the context, else a `RequestRefusedError`
-    for an invalid request, else a `ModelError`.
+    """Returns a `PromptTooLongError`, a `RequestRefusedError` or another `ModelError`.
 
     Args:
         status: The HTTP status.
