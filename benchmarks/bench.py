@@ -1,20 +1,20 @@
-"""Five benchmarks, each compared with alternatives in the same run.
+"""Five benchmarks; each measures this package and its alternatives in the same run.
 
     make bench                            # all five, in a few minutes; prints tables
     python benchmarks/bench.py --only command reset --rounds 50
-    python benchmarks/bench.py --write    # also updates benchmarks/results and the tables of pages
+    python benchmarks/bench.py --write    # also updates benchmarks/results and the pages' tables
 
 - command: ``true`` in an open environment;
 - reset: a clean tree of 10,000 files, and a first command in it;
-- grade: a wrong and a right patch of a bundled task, against one cold ``python -m pytest`` of the
-  same tests without this package's grader, in a sandbox that has the patch;
+- grade: a wrong and a right patch of a bundled task, compared with one cold ``python -m pytest`` of
+  the same tests without this package's grader, in a sandbox that has the right patch;
 - vector steps: ``true`` in each of 64 environments;
-- memory: these 64 environments with all their processes (proportional set size; as root only, since
-  others cannot read the memory of sandboxes).
+- memory: these 64 environments with all their processes (proportional set size; as root only,
+  because other users cannot read the memory of sandboxes).
 
-The alternatives of a benchmark are measured in alternation, vector envs one after the other. Times
-are medians. Alternatives that are not installed are reported as absent. No speed is required: the
-exit code is 0 on a slow machine too.
+The alternatives of a benchmark are measured in turn, call by call; vector envs one kind after
+another. Times are medians. Alternatives that are not installed are reported as absent. No speed is
+required: the exit code is 0 on a slow machine too.
 """
 
 import argparse
@@ -44,7 +44,7 @@ OWN = "coding_gym"
 NUM_ENVS = 64
 _TASK = "bourse-lost-places"
 _WRONG = Patch.between({}, {"notes.txt": "nothing is repaired\n"})
-# The rows of the README's table: how a command runs, how a clean tree is made, and the isolation.
+# The rows of the README's table: alternatives of `COMMANDS` and `RESETS`, and the isolation.
 _OVERVIEW = (
     (OWN, OWN, "yes"),
     ("mini-swe-agent, bubblewrap", "", "files only"),
@@ -55,17 +55,17 @@ _MARKS = re.compile(r"(?s)(<!-- benchmark: ([a-z, ]+) -->\n).*?(\n<!-- end of be
 
 
 def commands(rounds: int) -> list[Figure]:
-    """Times a command."""
+    """Measures the time of a command."""
     return compare("command", COMMANDS, OWN, rounds)
 
 
 def resets(rounds: int) -> list[Figure]:
-    """Times a clean tree and a first command."""
+    """Measures the time of a clean tree and a first command."""
     return compare("reset", RESETS, OWN, max(5, rounds // 10))
 
 
 def grades(rounds: int) -> list[Figure]:
-    """Times grades of a wrong and of a right patch."""
+    """Measures the time of grades of a wrong and of a right patch."""
     (task,) = load_tasks(task_ids=[_TASK])
     template = TemplateStore().get(task)
     paths = " ".join(sorted({test.partition("::")[0] for test in task.expected_tests}))
@@ -78,7 +78,7 @@ def grades(rounds: int) -> list[Figure]:
         return lambda: sandbox.run(f"python -m pytest -q {paths}")
 
     def graded(patch: Patch, _: ExitStack) -> Work:
-        return lambda: grade(task, template, patch, challenge="resolved")  # as environments do
+        return lambda: grade(task, template, patch, challenge="resolved")  # as in environments
 
     return compare(
         "grade",
@@ -99,8 +99,8 @@ def vector(_: int) -> list[Figure]:
     measured: dict[str, dict[str, float]] = {}
     for kind in KINDS:
         argv = [sys.executable, str(Path(__file__).with_name("vector.py")), kind, str(NUM_ENVS)]
-        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
-        measured[kind] = json.loads(done.stdout)
+        process = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
+        measured[kind] = json.loads(process.stdout)
     figures = []
     for group, unit, key in (("vector steps", "1/s", "steps_per_s"), ("memory", "MiB", "pss_mib")):
         base = measured[OWN][key]
@@ -123,16 +123,16 @@ def table(figures: Sequence[Figure]) -> str:
     """Returns the figures as a Markdown table."""
     lines = ["| | | measured | ratio |", "|---|---|---|---|"]
     group = ""
-    for one in figures:
-        title, group = ("" if one.group == group else one.group), one.group
-        ratio = "" if one.ratio is None else f"{one.ratio:.3g}"
-        lines.append(f"| {title} | {one.name} | {_value(one)} | {ratio} |")
+    for figure in figures:
+        title, group = ("" if figure.group == group else figure.group), figure.group
+        ratio = "" if figure.ratio is None else f"{figure.ratio:.3g}"
+        lines.append(f"| {title} | {figure.name} | {_value(figure)} | {ratio} |")
     return "\n".join(lines)
 
 
 def overview(figures: Sequence[Figure]) -> str:
-    """Returns a table of commands and resets for four kinds of isolation."""
-    values = {(one.group, one.name): _value(one) for one in figures}
+    """Returns the README's table of commands and resets, in Markdown."""
+    values = {(figure.group, figure.name): _value(figure) for figure in figures}
     lines = ["| | command | clean tree of 10,000 files | isolated |", "|---|---|---|---|"]
     for command, reset, isolated in _OVERVIEW:
         name = ", then ".join(dict.fromkeys(filter(None, (reset, command))))
@@ -153,34 +153,34 @@ def write_pages(figures: Sequence[Figure]) -> None:
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         text = page.read_text(encoding="utf-8")
 
-        def filled(match: re.Match[str]) -> str:
+        def replacement(match: re.Match[str]) -> str:
             groups = match[2].split(", ")
-            chosen = [f for f in figures if f.group in groups and f.value is not None]
-            text = overview(figures) if groups == ["overview"] else table(chosen)
+            present = [f for f in figures if f.group in groups and f.value is not None]
+            text = overview(figures) if groups == ["overview"] else table(present)
             return f"{match[1]}\n{text}\n{match[3]}"
 
-        if (new := _MARKS.sub(filled, text)) != text:
+        if (new := _MARKS.sub(replacement, text)) != text:
             page.write_text(new, encoding="utf-8")
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measures the chosen benchmarks and prints a table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=100, help="samples of a command")
+    parser.add_argument("--rounds", type=int, default=100, help="number of calls of a command")
     parser.add_argument("--only", nargs="+", choices=BENCHES, default=[*BENCHES])
     parser.add_argument("--write", action="store_true", help=f"update {RESULTS.name} and the pages")
     options = parser.parse_args()
-    logging.getLogger("coding_gym").setLevel(logging.ERROR)  # resets discard episodes
+    logging.getLogger("coding_gym").setLevel(logging.ERROR)  # no warnings of discarded episodes
     figures: list[Figure] = []
     for name in options.only:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
         figures += BENCHES[name](options.rounds)
     print(table(figures))
-    for one in figures:
-        if one.absent:
-            print(f"absent: {one.group}, {one.name}: {one.absent}", file=sys.stderr)
+    for figure in figures:
+        if figure.absent:
+            print(f"absent: {figure.group}, {figure.name}: {figure.absent}", file=sys.stderr)
     if options.write:
         date = time.strftime("%Y-%m-%d", time.gmtime())
         result = {"machine": machine(), "date": date, "figures": [asdict(f) for f in figures]}

@@ -28,47 +28,47 @@ _GIT = ["git", "-c", "user.name=bench", "-c", "user.email=bench@example.org"]
 _IMAGE = "coding-gym-bench:git"
 _PROGRAMS = ("bash", "cat", "env", "git", "ls", "mkdir", "rm", "sh", "sleep", "true")
 
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # no look-up of prices on import
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # litellm then downloads no prices
 os.environ.setdefault("MSWEA_SILENT_STARTUP", "1")
 
 
-def _require(exit_code: int) -> None:
+def _check(exit_code: int) -> None:
     if exit_code != 0:
-        raise RuntimeError(f"`true` ended with {exit_code}")
+        raise RuntimeError(f"`true` must exit with 0, got {exit_code}")
 
 
 def bare(_: ExitStack) -> Work:
-    """Runs a process without isolation: the lower bound of the time."""
+    """Runs a process without isolation, which takes the least possible time."""
     return lambda: subprocess.run(BARE, check=True)
 
 
 def own_command(stack: ExitStack) -> Work:
     """Runs the command in this package's default shell."""
     sandbox = stack.enter_context(open_sandbox(SandboxSpec()))
-    return lambda: _require(sandbox.run("true").exit_code)
+    return lambda: _check(sandbox.run("true").exit_code)
 
 
 def nano(stack: ExitStack) -> Work:
     """Runs the command in nano-agent's local environment."""
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     env = module("nano.env", "nano-agent").LocalEnvironment(Path(folder))
-    return lambda: _require(env.run_shell("true").returncode)
+    return lambda: _check(env.run_shell("true").returncode)
 
 
 def mini_local(_: ExitStack) -> Work:
     """Runs the command in mini-swe-agent's local environment."""
     env = module("minisweagent.environments.local", "mini-swe-agent").LocalEnvironment()
-    return lambda: _require(env.execute({"command": "true"})["returncode"])
+    return lambda: _check(env.execute({"command": "true"})["returncode"])
 
 
 def mini_bubblewrap(stack: ExitStack) -> Work:
-    """Runs one ``bwrap`` per command, by mini-swe-agent."""
+    """Runs each command in a ``bwrap`` process of mini-swe-agent."""
     if shutil.which("bwrap") is None:
         raise AbsentError("bwrap is not installed; run: apt-get install bubblewrap")
     name = "minisweagent.environments.extra.bubblewrap"
     env = module(name, "mini-swe-agent").BubblewrapEnvironment()
     stack.callback(env.cleanup)
-    return lambda: _require(env.execute({"command": "true"})["returncode"])
+    return lambda: _check(env.execute({"command": "true"})["returncode"])
 
 
 def swe_rex(stack: ExitStack) -> Work:
@@ -82,14 +82,14 @@ def swe_rex(stack: ExitStack) -> Work:
     loop.run_until_complete(runtime.create_session(requests.CreateBashSessionRequest()))
     stack.callback(lambda: loop.run_until_complete(runtime.close()))
     action = requests.BashAction(command="true")
-    return lambda: _require(loop.run_until_complete(runtime.run_in_session(action)).exit_code)
+    return lambda: _check(loop.run_until_complete(runtime.run_in_session(action)).exit_code)
 
 
 def docker_exec(stack: ExitStack) -> Work:
-    """Runs the command by ``docker exec``."""
+    """Runs the command in a container by ``docker exec``."""
     run = ["docker", "run", "--rm", "-d", "--network=none", image(), "sleep", "100000"]
-    done = subprocess.run(run, check=True, capture_output=True, text=True)
-    name = done.stdout.strip()
+    process = subprocess.run(run, check=True, capture_output=True, text=True)
+    name = process.stdout.strip()
     stack.callback(subprocess.run, ["docker", "kill", name], check=False, capture_output=True)
     argv = ["docker", "exec", name, *BARE]
     return lambda: subprocess.run(argv, check=True, capture_output=True)
@@ -102,7 +102,7 @@ def own_reset(_: ExitStack) -> Work:
 
     def once() -> None:
         with open_sandbox(spec) as sandbox:
-            _require(sandbox.run("true").exit_code)
+            _check(sandbox.run("true").exit_code)
 
     return once
 
@@ -166,7 +166,7 @@ def repository() -> Path:
 
 
 def _row() -> dict[str, str]:
-    """Returns a task's row for the repository; it is never graded."""
+    """Returns the row of a task for the repository; the task is never graded."""
     argv = [*_GIT, "-C", str(repository()), "rev-parse", "HEAD"]
     commit = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
     return {
@@ -180,11 +180,11 @@ def _row() -> dict[str, str]:
 
 @cache
 def image() -> str:
-    """Makes a container image of bash and git from this machine's own files; returns its name."""
+    """Makes a container image of bash and git from this machine's files; returns its name."""
     if shutil.which("docker") is None:
-        raise AbsentError("docker is not installed")
+        raise AbsentError("docker is not installed; run: apt-get install docker.io")
     if subprocess.run(["docker", "version"], capture_output=True).returncode:  # noqa: S607 - PATH
-        raise AbsentError("the Docker daemon does not reply")
+        raise AbsentError("the Docker daemon does not reply; start it")
     core = subprocess.run(
         ["git", "--exec-path"],  # noqa: S607 - the user's git
         capture_output=True,

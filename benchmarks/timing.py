@@ -1,4 +1,4 @@
-"""Timing of alternative ways to do the same work, with the machine and the versions."""
+"""Timing of alternative ways to do the same work, and a description of the machine."""
 
 import importlib
 import os
@@ -15,7 +15,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 Work = Callable[[], object]
 Maker = Callable[[ExitStack], Work]
-"""Prepares the work to time; the stack closes its resources."""
+"""Prepares and returns the work to time; the stack closes the resources of the work."""
 
 
 class AbsentError(Exception):
@@ -31,9 +31,9 @@ class Figure:
             ``"memory"``.
         name: The name of the alternative.
         unit: ``"ms"``, ``"1/s"`` or ``"MiB"``.
-        value: The median; None if it could not be measured.
-        ratio: The value divided by that of the reference in the same run.
-        absent: The reason for a missing value, or "".
+        value: The median, or None without a measurement.
+        ratio: The value divided by the reference's value in the same run.
+        absent: The reason why there is no measurement, or "".
         spread: 10th and 90th percentile, and the number of samples.
     """
 
@@ -49,7 +49,7 @@ class Figure:
 def compare(group: str, makers: Mapping[str, Maker], reference: str, rounds: int) -> list[Figure]:
     """Times all alternatives in turn, one call of each per round, and returns the medians.
 
-    An alternative that cannot be prepared, or fails in its first call, is reported as absent.
+    An alternative whose preparation or first call fails is reported as absent.
 
     Args:
         group: The benchmark.
@@ -73,7 +73,7 @@ def compare(group: str, makers: Mapping[str, Maker], reference: str, rounds: int
                 work()  # not timed: warms the processor's caches
                 samples[name].append(timed_ms(work))
     base = statistics.median(samples[reference])
-    return [*(_figure(group, name, taken, base) for name, taken in samples.items()), *absent]
+    return [*(_figure(group, name, times, base) for name, times in samples.items()), *absent]
 
 
 def _figure(group: str, name: str, samples: Sequence[float], base: float) -> Figure:
@@ -97,7 +97,7 @@ def module(name: str, distribution: str) -> Any:
     """Returns a module of another project.
 
     Raises:
-        AbsentError: It is not installed.
+        AbsentError: The module is not installed.
     """
     try:
         return importlib.import_module(name)

@@ -36,13 +36,13 @@ KINDS: Mapping[str, Callable[[int], VectorEnv[Any, Any, Any]]] = {
 
 
 def measure(kind: str, num_envs: int) -> dict[str, float]:
-    """Returns steps per second (median of seven rounds), and PSS in MiB of all its processes."""
+    """Returns steps per second (median of seven rounds), and the PSS of all processes in MiB."""
     env = KINDS[kind](num_envs)
     env.reset(seed=0)
     actions = [_ACTION] * env.num_envs
     num_steps = 10 if env.num_envs > 1 else 100
     rates = []
-    for _ in range(_ROUNDS + 1):  # the first is a warm-up
+    for _ in range(_ROUNDS + 1):  # the first round is a warm-up
         start = time.perf_counter()
         for _ in range(num_steps):
             env.step(actions)
@@ -53,7 +53,7 @@ def measure(kind: str, num_envs: int) -> dict[str, float]:
 
 
 def _tree(pid: int) -> Iterator[int]:
-    """Yields a process and all processes below it."""
+    """Yields a process and all its descendants."""
     yield pid
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError):  # the thread has ended
@@ -62,7 +62,7 @@ def _tree(pid: int) -> Iterator[int]:
 
 
 def _pss_kib(pid: int) -> int:
-    """Returns the proportional set size; 0 for a process that has ended or cannot be read."""
+    """Returns a process's proportional set size; 0 if it has ended or cannot be read."""
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)

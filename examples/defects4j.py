@@ -5,12 +5,12 @@ r"""Converts a checkout of Defects4J (github.com/rjust/defects4j), bugs of Java 
     coding-gym validate rows.jsonl --exclude unreliable.jsonl
     coding-gym eval --tasks rows.jsonl --environments unreliable.jsonl --out runs/defects4j …
 
-It reads the checkout's metadata and the clones in ``project_repos``; projects without a clone are
-skipped. As in Defects4J the sources are those of the fixed commit with the minimised patch of the
-bug applied; all other files are those of the buggy commit, and the hidden tests are the changes of
-the fixed commit to the tests. Tests run with the machine's JDK and JUnit 4, and with Debian's
-commons-io, commons-lang, commons-lang3 and Mockito. Test classes that import another library are
-skipped; `coding-gym validate` names the tests that a newer JDK breaks.
+The script reads the checkout's metadata and the clones in ``project_repos``; projects without a
+clone are skipped. As in Defects4J, the sources are the fixed commit's sources with the minimised
+patch of the bug applied; all other files come from the buggy commit, and the hidden tests are the
+changes of the fixed commit to the tests. Tests run with the machine's JDK and JUnit 4, and with
+Debian's commons-io, commons-lang, commons-lang3 and Mockito. Test classes that import other
+libraries are skipped; `coding-gym validate` names the tests that a newer JDK breaks.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from typing import Any
 
 from coding_gym.patch import Patch
 
-MAX_FILE_BYTES = 200_000  # larger files are data of benchmarks; no test needs them
+MAX_FILE_BYTES = 200_000  # larger files are benchmark data that no test needs
 MAX_FAILURES, MAX_FRAMES = 3, 8
 JARS = (
     *("commons-io", "commons-lang", "commons-lang3"),
@@ -63,7 +63,7 @@ END
 javac -nowarn -proc:none OPTIONS -sourcepath ROOTS -d /tmp/classes /tmp/Tap.java FILES
 java -cp /tmp/classes:ROOTS:CLASS_PATH Tap CLASSES
 """
-# Packages of the JDK, JUnit and these jars.
+# Packages of the JDK, of JUnit and of `JARS`.
 PROVIDED = (
     *("java.", "javax.", "org.w3c.", "org.xml.", "org.junit.", "junit.", "org.hamcrest."),
     *("org.apache.commons.io.", "org.apache.commons.lang.", "org.apache.commons.lang3."),
@@ -75,7 +75,7 @@ FAILURE = re.compile(r"^---\s+([\w.$]+)(?:::(\w+))?")
 MACHINERY = re.compile(r"^\s*at (?:sun\.|java\.|jdk\.|junit\.|org\.junit\.|org\.apache\.tools\.)")
 IMPORT = re.compile(r"^\s*import\s+(?:static\s+)?([\w.]+)", re.MULTILINE)
 PARENT = re.compile(r"\bclass\s+\w+(?:<[^{]*?>)?\s+extends\s+(?:\w+\.)*(\w+)")
-# Methods: JUnit 4 marks a test with an annotation, JUnit 3 by its name.
+# Test methods: JUnit 4 marks them by an annotation, JUnit 3 by the name.
 METHOD = re.compile(
     r"(?P<marks>(?:@[\w.]+(?:\s*\([^()]*\))?\s*)*)public\s+(?:final\s+)?void\s+(?P<name>\w+)\s*\(\s*\)"
 )
@@ -103,16 +103,16 @@ class Clone:
         """Returns the texts of a commit by path; bytes that are not UTF-8 are surrogate escapes."""
         blobs: dict[str, str] = {}
         for entry in self.git("ls-tree", "-rzl", commit).decode().split("\0")[:-1]:
-            facts, path = entry.split("\t", 1)
-            mode, _, blob, size = facts.split()
+            columns, path = entry.split("\t", 1)
+            mode, _, blob, size = columns.split()
             if mode.startswith("100") and int(size) <= MAX_FILE_BYTES:
                 blobs[path] = blob
         data = self.git("cat-file", "--batch", stdin="\n".join(blobs.values()).encode())
-        texts, at = {}, 0
+        texts, offset = {}, 0
         for path in blobs:
-            start = data.index(b"\n", at) + 1
-            at = start + int(data[at:start].split()[2]) + 1
-            if b"\0" not in (content := data[start : at - 1]):
+            start = data.index(b"\n", offset) + 1
+            offset = start + int(data[offset:start].split()[2]) + 1
+            if b"\0" not in (content := data[start : offset - 1]):
                 texts[path] = content.decode("utf-8", "surrogateescape")
         return texts
 
@@ -132,15 +132,15 @@ class Bug:
         """Returns the bug as a row of SWE-bench's schema; None if its tests cannot run."""
         before, after = clone.files(self.buggy), clone.files(self.fixed)
         bug = Patch("\n".join(lines(self.project, f"patches/{self.number}.src.patch")) + "\n")
-        named = {path: after[path] for path in bug.paths & after.keys()}
-        sources = below(after, self.source_root) | named
-        changed = {one.path: one.apply(sources.get(one.path, "")) for one in bug.files}
-        gone = {one.path for one in bug.files if one.new_path is None}
-        broken = {path: text for path, text in (sources | changed).items() if path not in gone}
+        patched = {path: after[path] for path in bug.paths & after.keys()}
+        sources = below(after, self.source_root) | patched
+        changed = {file.path: file.apply(sources.get(file.path, "")) for file in bug.files}
+        deleted = {file.path for file in bug.files if file.new_path is None}
+        broken = {path: text for path, text in (sources | changed).items() if path not in deleted}
         tests, new_tests = below(before, self.test_root), below(after, self.test_root)
         old_sources = below(before, self.source_root)
-        rest = {path: text for path, text in before.items() if path not in old_sources | sources}
-        tree = rest | broken
+        others = {path: text for path, text in before.items() if path not in old_sources | sources}
+        tree = others | broken
         failures = self.failures()
         classes = [name for name, _, _ in failures]
         java = Java(broken | new_tests, self.test_root)
@@ -154,7 +154,7 @@ class Bug:
             if java.compiles(name)
             for method in java.tests(name)
         ]
-        unfit = self.unfit()
+        excluded = self.excluded_tests()
         roots = [
             root
             for root in (self.source_root, self.test_root, *map(resources, self.roots))
@@ -173,7 +173,7 @@ class Bug:
             "PASS_TO_PASS": [
                 test
                 for test in working
-                if test not in fail_to_pass and not {test, test.partition("::")[0]} & unfit
+                if test not in fail_to_pass and not {test, test.partition("::")[0]} & excluded
             ],
             "created_at": clone.date(self.buggy),
             "language": "java",
@@ -188,7 +188,7 @@ class Bug:
             ),
             "visible_test_command": f"javac -d /tmp/classes {options} -sourcepath "
             f"{self.source_root} $(find {self.source_root} -name '*.java')",
-            "grading_timeout_s": 120.0,  # up to a thousand tests
+            "grading_timeout_s": 120.0,  # a bug has up to a thousand tests
         }
 
     @property
@@ -198,32 +198,32 @@ class Bug:
 
     def failures(self) -> list[tuple[str, str, list[str]]]:
         """Returns class, method and trace of each test that the bug breaks."""
-        found: list[tuple[str, str, list[str]]] = []
+        failures: list[tuple[str, str, list[str]]] = []
         for line in lines(self.project, f"trigger_tests/{self.number}"):
             if (header := FAILURE.match(line)) and header[2]:
-                found.append((header[1], header[2], []))
-            elif found and line.strip() and not MACHINERY.match(line):
-                found[-1][2].append(line.strip())
-        return found
+                failures.append((header[1], header[2], []))
+            elif failures and line.strip() and not MACHINERY.match(line):
+                failures[-1][2].append(line.strip())
+        return failures
 
-    def unfit(self) -> set[str]:
-        """Returns the tests and classes that Defects4J itself excludes from the bug's suite."""
+    def excluded_tests(self) -> set[str]:
+        """Returns the tests and classes that Defects4J excludes from the bug's suite."""
         paths = (f"failing_tests/{self.fixed}", "dependent_tests")
-        found = [
+        matches = [
             match
             for path in paths
             if (self.project / path).is_file()
             for line in lines(self.project, path)
             if (match := FAILURE.match(line))
         ]
-        return {f"{match[1]}::{match[2]}" if match[2] else match[1] for match in found}
+        return {f"{match[1]}::{match[2]}" if match[2] else match[1] for match in matches}
 
     def statement(self, repo: str, failures: list[tuple[str, str, list[str]]]) -> str:
         """Returns the exceptions with stack frames of the project, and the link to the report."""
-        known = "" if self.report.upper() == "UNKNOWN" else f" ({self.report})"
+        report = "" if self.report.upper() == "UNKNOWN" else f" ({self.report})"
         first = failures[0][2][0] if failures[0][2] else "wrong behaviour"
-        parts = [f"{repo}: {first}{known}"]
-        if known and self.url.startswith("http"):
+        parts = [f"{repo}: {first}{report}"]
+        if report and self.url.startswith("http"):
             parts.append(f"Reported as {self.url}.")
         for _, _, trace in failures[:MAX_FAILURES]:
             parts.append("\n".join(f"    {line}" for line in trace[:MAX_FRAMES]))
@@ -244,9 +244,9 @@ class Java:
             path: TOKENS.sub('""', text) for path, text in files.items() if path.endswith(".java")
         }
         self.packages = {
-            found[1]
+            match[1]
             for text in self.sources.values()
-            if (found := re.search(r"^\s*package\s+([\w.]+)", text, re.MULTILINE))
+            if (match := re.search(r"^\s*package\s+([\w.]+)", text, re.MULTILINE))
         }
 
     def path(self, name: str) -> str:
@@ -265,41 +265,41 @@ class Java:
 
     def compiles(self, name: str) -> bool:
         """Returns whether all imports of a class are in the tree or in a known library."""
-        imports = [one for text in self.lineage(name) for one in IMPORT.findall(text)]
+        imports = [match for text in self.lineage(name) for match in IMPORT.findall(text)]
         return bool(self.lineage(name)) and all(
-            one.startswith(PROVIDED) or any(one.startswith(f"{p}.") for p in self.packages)
-            for one in imports
+            path.startswith(PROVIDED) or any(path.startswith(f"{p}.") for p in self.packages)
+            for path in imports
         )
 
     def tests(self, name: str) -> list[str]:
-        """Returns the methods that JUnit runs, inherited ones too."""
+        """Returns the names of the methods that JUnit runs, including inherited methods."""
         texts = self.lineage(name)
         header = texts[0].partition("{")[0]
         if re.search(r"\babstract\s+class|@Ignore|@RunWith", header):
             return []
-        is_old = any(re.search(r"extends\s+(\w+\.)*TestCase\b", text) for text in texts)
-        found = {
+        is_junit3 = any(re.search(r"extends\s+(\w+\.)*TestCase\b", text) for text in texts)
+        methods = {
             match["name"]
             for text in texts
             for match in METHOD.finditer(text)
-            if (match["name"].startswith("test") if is_old else "@Test" in match["marks"])
+            if (match["name"].startswith("test") if is_junit3 else "@Test" in match["marks"])
             and "@Ignore" not in match["marks"]
         }
-        return sorted(found)
+        return sorted(methods)
 
 
 def filled(text: str, **values: str) -> str:
-    """Returns a text with words replaced by their values."""
+    """Returns a text in which each name of a value is replaced by the value."""
     return re.sub("|".join(values), lambda match: values[match[0]], text)
 
 
 def resources(root: str) -> str:
-    """Returns the folder where Maven has the resources of a source folder."""
+    """Returns the folder of the resources that belong to a source folder in Maven's layout."""
     return str(PurePosixPath(root).parent / "resources")
 
 
 def below(files: Files, root: str) -> dict[str, str]:
-    """Returns the files of a source folder and of its resources."""
+    """Returns the files in a source folder and in its folder of resources."""
     folders = (f"{root}/", f"{resources(root)}/")
     return {path: text for path, text in files.items() if path.startswith(folders)}
 

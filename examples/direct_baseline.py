@@ -1,12 +1,12 @@
-r"""The baseline without tools: one request with the issue and some files, one patch back.
+r"""The baseline without tools: the model gets the issue and some files, and replies with a patch.
 
     python examples/direct_baseline.py --model NAME --base-url http://localhost:8000/v1 \
         --tasks bundled --out preds.jsonl
     coding-gym grade preds.jsonl --tasks bundled
 
-The files are chosen without the gold patch: first those whose path or module is in the issue,
-tracebacks included, then those that share the rarest words with it. Tests and documentation are
-included only if the issue names them.
+The script chooses the files without the gold patch: first files whose path or module is in the
+issue or its tracebacks, then files that share the rarest words with the issue. Tests and
+documentation are included only if the issue names them.
 """
 
 import argparse
@@ -29,8 +29,8 @@ You repair bugs in software. You are given a report of a problem and files of th
 the cause and reply with the smallest change that repairs it; you have no tools and only this one \
 reply. Do not change tests. Write one unified diff in a block that begins with ```diff."""
 
-MAX_FILES, MAX_FILE_CHARS = 10, 60_000  # limits of the files in one request, all together
-# Prints all paths, then each word of the issue once for each file that has it.
+MAX_FILES, MAX_FILE_CHARS = 10, 60_000  # number and total length of the files in one request
+# Prints all paths, then a line PATH:WORD for each file and each word of the issue in the file.
 INDEX = "git ls-files; echo //; git grep -zowIF -f - | tr '\\0' : | LC_ALL=C sort -u"
 NO_CODE = re.compile(
     r"(^|/)(tests?|testing|docs?)/|(^|/)(test_|conftest)|_test\.|"
@@ -41,8 +41,8 @@ PATCH = re.compile(r"^(?:diff --git |--- ).*?(?=^```|\Z)", re.DOTALL | re.MULTIL
 
 
 def chosen_files(episode: Episode) -> dict[str, str]:
-    """Returns the texts of the most likely files by path; only the first can be truncated."""
-    chosen: dict[str, str] = {}
+    """Returns the texts of the most likely files by path; only the first text can be truncated."""
+    texts: dict[str, str] = {}
     with episode.access() as context:
         run, issue = context.sandbox.run, episode.task.problem_statement
         words = "\n".join(sorted(set(re.findall(r"[A-Za-z_]\w{2,}", issue))))
@@ -51,31 +51,31 @@ def chosen_files(episode: Episode) -> dict[str, str]:
         for path in ranked(index, issue)[:MAX_FILES]:
             file = context.sandbox.read_file(path)
             text = file.decode(errors="replace")
-            if b"\0" in file or (chosen and len(text) > num_left):
+            if b"\0" in file or (texts and len(text) > num_left):
                 continue
-            chosen[path] = text[:num_left]
-            num_left -= len(chosen[path])
-    return chosen
+            texts[path] = text[:num_left]
+            num_left -= len(texts[path])
+    return texts
 
 
 def ranked(index: str, issue: str) -> list[str]:
-    """Returns the paths of files, the most likely first."""
+    """Returns the paths of files that the bug may be in, the most likely path first."""
     listed, _, pairs = index.partition("//\n")
-    paths, holders = listed.splitlines(), defaultdict[str, list[str]](list)
+    paths, files_by_word = listed.splitlines(), defaultdict[str, list[str]](list)
     for pair in pairs.splitlines():
         path, _, word = pair.rpartition(":")
-        holders[word].append(path)
+        files_by_word[word].append(path)
     score = defaultdict[str, float](float)
-    for files in holders.values():
+    for files in files_by_word.values():
         for path in files:
             score[path] += math.log((1 + len(paths)) / len(files))
-    named = {path: num_named(path, issue) for path in paths}
-    wanted = [p for p in paths if named[p] or (score[p] and not NO_CODE.search(p))]
-    return sorted(wanted, key=lambda path: (-named[path], -score[path], path))
+    depth = {path: num_named(path, issue) for path in paths}
+    candidates = [p for p in paths if depth[p] or (score[p] and not NO_CODE.search(p))]
+    return sorted(candidates, key=lambda path: (-depth[path], -score[path], path))
 
 
 def num_named(path: str, issue: str) -> int:
-    """Returns how many parts at the end of a path the issue contains, as a path or a module."""
+    """Returns the number of parts at the end of a path that the issue contains."""
     parts = path.split("/")
     for start in range(len(parts)):
         tail = "/".join(parts[start:])
@@ -87,7 +87,7 @@ def num_named(path: str, issue: str) -> int:
 
 
 def repair(client: openai.OpenAI, model: str, factory: EpisodeConfig, task: Task) -> str:
-    """Asks the model once and returns the diffs in its reply; "" if there are none."""
+    """Sends one request and returns the diffs in the reply; "" if it has no diff."""
     with closing(Episode(task, factory)) as episode:
         episode.start()
         blocks = [f"{path}\n```\n{text}\n```" for path, text in chosen_files(episode).items()]
@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--base-url", required=True)
     parser.add_argument("--tasks", default="bundled")
-    parser.add_argument("--task", action="append", help="only this task; may be repeated")
+    parser.add_argument("--task", action="append", help="id of a task; can be repeated")
     parser.add_argument("--out", type=Path, default=Path("preds.jsonl"))
     options = parser.parse_args()
     key = os.environ.get("OPENAI_API_KEY", "none")  # servers on this machine need no key

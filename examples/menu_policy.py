@@ -35,86 +35,85 @@ _TINY = 1e-8
 
 
 class MenuNetwork(nn.Module):
-    """Scores every candidate by the same weights, and the other actions from the whole menu.
+    """Scores every candidate with the same weights, and the other actions from the whole menu.
 
-    All slots of all programs share these weights. The probability of a fixed action is that of its
-    kind. The probability of a candidate is that of the kind "try a candidate", multiplied by the
-    probability of this candidate among the available ones. So an untrained policy tries a candidate
-    as often as it submits, not dozens of times as often.
+    All slots of all programs share these weights. Each fixed action is a kind of action; one more
+    kind is "try a candidate". The probability of a candidate is that of this kind multiplied by the
+    candidate's probability among the available candidates. So an untrained policy tries candidates
+    about as often as it submits, however many candidates there are.
 
-    Shapes: B observations, K candidates of F features, R other numbers, H = ``hidden_dim``; all
+    Shapes: B observations, K candidates with F features, R menu values, H = ``hidden_dim``; all
     tensors are float32.
 
     Args:
         num_features: F.
-        rest_dim: R.
-        num_fixed: Number of actions that try no candidate; their numbers precede the candidates.
+        menu_dim: R.
+        num_fixed: Number of actions that try no candidate; they precede the candidates.
         hidden_dim: H, the width of the layers.
     """
 
-    def __init__(self, num_features: int, rest_dim: int, num_fixed: int, hidden_dim: int) -> None:
+    def __init__(self, num_features: int, menu_dim: int, num_fixed: int, hidden_dim: int) -> None:
         super().__init__()
         self._num_fixed = num_fixed
-        self.actor = _MenuReader(num_features, rest_dim, hidden_dim)
-        self.critic = _MenuReader(num_features, rest_dim, hidden_dim)
+        self.actor = _MenuReader(num_features, menu_dim, hidden_dim)
+        self.critic = _MenuReader(num_features, menu_dim, hidden_dim)
         self.kind = nn.Linear(hidden_dim, num_fixed + 1)
         self.score = nn.Sequential(
             nn.Linear(2 * hidden_dim, hidden_dim), nn.Tanh(), nn.Linear(hidden_dim, 1)
         )
-        for last in (self.kind, self.score[-1]):  # near-uniform at first
+        for last in (self.kind, self.score[-1]):  # near-uniform probabilities at the start
             nn.init.orthogonal_(last.weight, gain=0.01)
             nn.init.zeros_(last.bias)
 
     def logits(
-        self, candidates: torch.Tensor, rest: torch.Tensor, mask: torch.Tensor
+        self, candidates: torch.Tensor, menu: torch.Tensor, mask: torch.Tensor
     ) -> torch.Tensor:
         """Returns the logits of all actions, (B, num_fixed + K).
 
         Args:
             candidates: (B, K, F); zeros in unused rows.
-            rest: (B, R).
+            menu: (B, R).
             mask: (B, num_fixed + K), above 0 where an action is available. Only candidates are
                 masked here: a trainer masks the whole distribution.
         """
-        whole, each = self.actor(candidates, rest)
-        pairs = torch.cat([each, whole.unsqueeze(1).expand_as(each)], dim=2)
+        menu_code, codes = self.actor(candidates, menu)
+        pairs = torch.cat([codes, menu_code.unsqueeze(1).expand_as(codes)], dim=2)
         scores = self.score(pairs).squeeze(2)
-        allowed = mask[:, self._num_fixed :] > 0
-        among_candidates = scores.masked_fill(~allowed, MASKED).log_softmax(dim=1)
-        kinds = self.kind(whole)
+        is_allowed = mask[:, self._num_fixed :] > 0
+        among_candidates = scores.masked_fill(~is_allowed, MASKED).log_softmax(dim=1)
+        kinds = self.kind(menu_code)
         return torch.cat([kinds[:, :-1], kinds[:, -1:] + among_candidates], dim=1)
 
-    def latent(self, candidates: torch.Tensor, rest: torch.Tensor) -> torch.Tensor:
+    def latent(self, candidates: torch.Tensor, menu: torch.Tensor) -> torch.Tensor:
         """Returns the features for the value estimate, (B, H); arguments as for `logits`."""
-        return self.critic(candidates, rest)[0]
+        return self.critic(candidates, menu)[0]
 
 
 class _MenuReader(nn.Module):
-    """Encodes each candidate, and the menu with the mean and the maximum of the candidates."""
+    """Encodes each candidate, and the menu with the mean and the maximum of all candidates."""
 
-    def __init__(self, num_features: int, rest_dim: int, hidden_dim: int) -> None:
+    def __init__(self, num_features: int, menu_dim: int, hidden_dim: int) -> None:
         super().__init__()
-        self.each = nn.Sequential(nn.Linear(num_features, hidden_dim), nn.Tanh())
-        self.whole = nn.Sequential(
-            nn.Linear(rest_dim + 2 * hidden_dim, hidden_dim),
+        self.encode_candidate = nn.Sequential(nn.Linear(num_features, hidden_dim), nn.Tanh())
+        self.encode_menu = nn.Sequential(
+            nn.Linear(menu_dim + 2 * hidden_dim, hidden_dim),
             nn.Tanh(),
             nn.Linear(hidden_dim, hidden_dim),
             nn.Tanh(),
         )
 
     def forward(
-        self, candidates: torch.Tensor, rest: torch.Tensor
+        self, candidates: torch.Tensor, menu: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns the encoding of the whole (B, H) and of each candidate (B, K, H)."""
+        """Returns the encodings of the menu (B, H) and of each candidate (B, K, H)."""
         exists = (candidates != 0).any(dim=2, keepdim=True)
-        each = self.each(candidates) * exists
-        mean = each.sum(1) / exists.sum(1).clamp(min=1)
-        whole = self.whole(torch.cat([rest, mean, each.amax(1)], dim=1))
-        return whole, each
+        codes = self.encode_candidate(candidates) * exists
+        mean = codes.sum(1) / exists.sum(1).clamp(min=1)
+        return self.encode_menu(torch.cat([menu, mean, codes.amax(1)], dim=1)), codes
 
 
 def _sizes(space: Any) -> list[int]:
-    """Returns the number of values of an observation at each of `MENU_KEYS`."""
+    """Returns the size of the flattened observation at each of `MENU_KEYS`."""
     missing = [key for key in MENU_KEYS if key not in getattr(space, "spaces", {})]
     if missing:
         raise ValueError(
@@ -124,16 +123,16 @@ def _sizes(space: Any) -> list[int]:
 
 
 def _network(space: Any, num_actions: int, hidden_dim: int) -> MenuNetwork:
-    *_, rest_dim = _sizes(space)
+    *_, menu_dim = _sizes(space)
     num_candidates, num_features = space["candidates"].shape
-    return MenuNetwork(num_features, rest_dim, num_actions - num_candidates, hidden_dim)
+    return MenuNetwork(num_features, menu_dim, num_actions - num_candidates, hidden_dim)
 
 
 # Stable-Baselines3.
 
 
 class _MenuFeatures(BaseFeaturesExtractor):
-    """Puts the arrays of `MENU_KEYS` into one vector, (B, D); the text is not read."""
+    """Concatenates the arrays of `MENU_KEYS` to vectors, (B, D); the text is not read."""
 
     def __init__(self, observation_space: spaces.Dict) -> None:
         super().__init__(observation_space, features_dim=sum(_sizes(observation_space)))
@@ -143,7 +142,7 @@ class _MenuFeatures(BaseFeaturesExtractor):
 
 
 class _FlatMenuNetwork(nn.Module):
-    """A `MenuNetwork` on the vectors of `_MenuFeatures`, as Stable-Baselines3 calls it."""
+    """A `MenuNetwork` for the vectors of `_MenuFeatures`, with Stable-Baselines3's interface."""
 
     def __init__(self, space: Any, num_actions: int, hidden_dim: int) -> None:
         super().__init__()
@@ -165,12 +164,12 @@ class _FlatMenuNetwork(nn.Module):
 
 
 class MenuPolicy(MaskableMultiInputActorCriticPolicy):
-    """Policy for `sb3_contrib.MaskablePPO`; saved and loaded as all policies of that library.
+    """A policy for `sb3_contrib.MaskablePPO`.
 
     Args:
         observation_space: The observation space of `MenuActions`.
         action_space: The action space of `MenuActions`.
-        lr_schedule: Learning rate by progress.
+        lr_schedule: Returns the learning rate for the remaining progress, from 1 to 0.
         hidden_dim: Width of the layers.
         **kwargs: As for `MaskableMultiInputActorCriticPolicy`.
 
@@ -194,11 +193,11 @@ class MenuPolicy(MaskableMultiInputActorCriticPolicy):
     def evaluate_actions(
         self, obs: dict[str, Any], actions: Any, action_masks: Any = None
     ) -> tuple[Any, Any, Any]:
-        """Returns values, log-probabilities of the actions, and the entropy for the entropy bonus.
+        """Returns values and log-probabilities of the actions, and entropies for the entropy bonus.
 
-        This entropy is that of the kinds of action, plus that among the candidates on a scale from
-        0 to 1. The entropy over all actions would favour "try a candidate", because most actions
-        are candidates.
+        The entropy is that over the kinds of action plus that over the candidates, scaled to 0 to
+        1. The entropy over all actions would favour "try a candidate", because most actions are
+        candidates.
         """
         values, log_probs, _ = super().evaluate_actions(obs, actions, action_masks)
         probabilities = self.action_dist.distribution.probs
@@ -209,7 +208,7 @@ class MenuPolicy(MaskableMultiInputActorCriticPolicy):
         return values, log_probs, _entropy(torch.cat([fixed, sums], dim=1)) + among
 
     def _build(self, lr_schedule: Callable[[float], float]) -> None:
-        """Makes the networks and the optimizer; called by the parent's constructor."""
+        """Makes the networks and the optimizer; the parent's constructor calls this method."""
         self.mlp_extractor = _FlatMenuNetwork(
             self.observation_space, int(self.action_space.n), self._hidden_dim
         )
@@ -232,9 +231,9 @@ def _entropy(probabilities: Any) -> Any:
 
 
 class MenuModule(TorchRLModule, ValueFunctionAPI):
-    """Module for PPO of RLlib, new API stack; an unavailable action is never chosen.
+    """A module for PPO of RLlib, new API stack, which never chooses an unavailable action.
 
-    Reads ``model_config["hidden_size"]``, the width of the layers, 64 by default.
+    ``model_config["hidden_size"]`` is the width of the layers, by default 64.
 
     Raises:
         ValueError: The observation space is not that of `MenuActions`.
@@ -247,13 +246,13 @@ class MenuModule(TorchRLModule, ValueFunctionAPI):
         self.value_head = nn.Linear(size, 1)
 
     def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
-        seen = batch[Columns.OBS]
-        mask = seen["action_mask"]
-        logits = self.network.logits(seen["candidates"].float(), seen["menu"].float(), mask)
+        inputs = batch[Columns.OBS]
+        mask = inputs["action_mask"]
+        logits = self.network.logits(inputs["candidates"].float(), inputs["menu"].float(), mask)
         return {Columns.ACTION_DIST_INPUTS: logits.masked_fill(mask == 0, MASKED)}
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:  # noqa: ARG002 - actor and critic share nothing
         """Returns the value of each state, float32 (B,)."""
-        seen = batch[Columns.OBS]
-        latent = self.network.latent(seen["candidates"].float(), seen["menu"].float())
+        inputs = batch[Columns.OBS]
+        latent = self.network.latent(inputs["candidates"].float(), inputs["menu"].float())
         return self.value_head(latent).squeeze(-1)

@@ -1,8 +1,8 @@
-"""Partial rollouts: episodes stop for an update of the weights, and continue under new ones.
+"""Partial rollouts: episodes stop for an update of the weights and continue with new weights.
 
 Each round collects a limited number of turns per episode. Running episodes are saved to files, the
 trainer updates, and the next round continues them, so no update waits for slow episodes. Every turn
-has the version of the weights that sampled it, so a trainer can weight or mask its tokens. The
+records the version of the weights that sampled it, so a trainer can weight or mask its tokens. The
 policy of this example is a list of commands; a real policy samples them.
 """
 
@@ -44,28 +44,28 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=2)
     parser.add_argument("--turns-per-round", type=int, default=2)
     arguments = parser.parse_args()
-    # A chat template counts and lays out the turns for the training example.
+    # The training example has the layout of this format's chat template.
     env = gym.make("CodingRepair-v0", tool_format="hermes")
     with tempfile.TemporaryDirectory() as folder:
-        running: dict[int, Path | None] = dict.fromkeys(range(arguments.episodes))
+        episodes: dict[int, Path | None] = dict.fromkeys(range(arguments.episodes))
         version = 0
-        while running:
-            for number, path in list(running.items()):
+        while episodes:
+            for number, path in list(episodes.items()):
                 if path is None:
                     _, info = env.reset(seed=number)
-                else:  # another process can do this too
+                else:  # a different process can continue it too
                     snapshot = coding_gym.EnvSnapshot.load(path, env)
                     _, info = env.reset(options={"snapshot": snapshot})
                 if play(env, info, arguments.turns_per_round, version):
-                    del running[number]
+                    del episodes[number]
                     core: Any = env.unwrapped
                     example = core.episode.trajectory().to_training_example(include_inexact=True)
                     tokens, versions = sum(example["env_mask"]), example["weight_versions"]
                     print(f"episode {number}: {tokens} sampled tokens, versions {versions}")
                 else:
-                    running[number] = saved = Path(folder) / f"{number}.tar"
+                    episodes[number] = saved = Path(folder) / f"{number}.tar"
                     coding_gym.snapshot(env).save(saved)
-            version += 1  # the trainer's update
+            version += 1  # the trainer has updated the weights
     env.close()
 
 

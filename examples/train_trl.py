@@ -6,13 +6,14 @@
     python examples/train_trl.py --model Qwen/Qwen3-0.6B --harness nano-agent --max-tokens 1024
     python examples/train_trl.py --tiny --steps 1    # offline, on a CPU, learns nothing
 
-``--tool-format`` is for models whose chat template has no tools: the system prompt explains them,
-and the environment reads the calls from the text. ``--harness`` trains the model of a command-line
-agent in the sandbox; ``--max-tokens`` then limits one reply. Neither can be combined with
-``--vllm``. ``--lora`` trains with the settings of the thesis on CodeRepairRL: groups of 8, a KL
-term (``beta`` 0.1), and a cosine schedule of the learning rate that begins at 1e-5. With ``--vllm``
-a server of ``trl vllm-serve`` generates; TRL sends it the new weights after each update. With
-``--vllm colocate`` vLLM runs in this process, on the same GPU, and frees its memory during updates.
+``--tool-format`` is for models whose chat template does not support tools: the system prompt
+explains the tools, and the environment reads the calls from the text. ``--harness`` trains the
+model of a command-line agent in the sandbox; ``--max-tokens`` then limits one reply. Neither option
+can be combined with ``--vllm``. ``--lora`` trains with the settings of the thesis on CodeRepairRL:
+groups of 8, a KL term (``beta`` 0.1), and a cosine schedule of the learning rate that begins at
+1e-5. With ``--vllm`` a server of ``trl vllm-serve`` generates; TRL sends the new weights to it
+after each update. With ``--vllm colocate`` vLLM runs in this process, on the same GPU, and frees
+its memory during updates.
 
 Needs: pip install -e '.[trl]', and for ``--vllm`` also pip install 'trl[vllm]'
 """
@@ -44,7 +45,7 @@ LORA = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="C
 
 
 def tiny_model() -> tuple[Any, Any]:
-    """Returns a random model and a tokenizer of bytes, to test the whole script."""
+    """Returns a random model and a byte tokenizer, to test the whole script."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     backend = Tokenizer(models.BPE(vocab={char: i for i, char in enumerate(alphabet)}, merges=[]))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -71,20 +72,20 @@ def read_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--model", default="Qwen/Qwen3-0.6B", help="a folder or a hub name")
     parser.add_argument("--tiny", action="store_true", help="a random model, not saved")
-    parser.add_argument("--steps", type=int, default=100, help="number of updates, one group each")
+    parser.add_argument("--steps", type=int, default=100, help="updates, each of one group")
     parser.add_argument("--group", type=int, default=8, help="rollouts per task")
-    parser.add_argument("--max-tokens", type=int, default=8192, help="tokens of a rollout")
-    parser.add_argument("--max-turns", type=int, default=30, help="tool calls per rollout")
+    parser.add_argument("--max-tokens", type=int, default=8192, help="maximum tokens of a rollout")
+    parser.add_argument("--max-turns", type=int, default=30, help="maximum turns of a rollout")
     parser.add_argument("--lora", action="store_true", help="train adapters of rank 16")
     parser.add_argument(
-        "--vllm", metavar="URL", help="address of trl vllm-serve, or colocate: in this process"
+        "--vllm", metavar="URL", help="address of trl vllm-serve, or colocate (in this process)"
     )
     parser.add_argument(
-        "--vllm-memory", type=float, default=0.3, help="share of the GPU's memory for colocate"
+        "--vllm-memory", type=float, default=0.3, help="fraction of the GPU's memory for colocate"
     )
     parser.add_argument("--tool-format", help="read calls from the text, in this format")
     parser.add_argument("--harness", help="a preset or a TOML file of a command-line agent")
-    parser.add_argument("--out", help="folder of the model; without --tiny trl-output")
+    parser.add_argument("--out", help="folder of the model; trl-output without --tiny")
     arguments = parser.parse_args()
     if arguments.steps < 1 or arguments.group < 2:
         parser.error("--steps must be at least 1, --group at least 2")
@@ -110,7 +111,7 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def rollouts(args: argparse.Namespace, tokenizer: Any) -> dict[str, Any]:
-    """Returns the trainer's arguments for playing episodes."""
+    """Returns the trainer's arguments that provide the rows and play the episodes."""
     if args.tool_format or args.harness:
         episodes = EpisodeRollouts(
             tokenizer,
@@ -126,13 +127,13 @@ def rollouts(args: argparse.Namespace, tokenizer: Any) -> dict[str, Any]:
             f"the chat template of {args.model} does not render tool calls and their results; add "
             "--tool-format json, or choose a model whose template has tools"
         )
-    make = environment_factory(processing_class=tokenizer, max_turns=args.max_turns)
+    factory = environment_factory(processing_class=tokenizer, max_turns=args.max_turns)
     rows = Dataset.from_list(prompt_rows(split="train"))
-    return {"train_dataset": rows, "environment_factory": make}
+    return {"train_dataset": rows, "environment_factory": factory}
 
 
 def train(args: argparse.Namespace, folder: str) -> None:
-    """Trains; TRL writes into ``folder``."""
+    """Trains by GRPO; TRL writes to ``folder``."""
     num_tasks = len(load_tasks(split="train"))
     print(f"GRPO on {num_tasks} tasks, {args.steps} steps of {args.group} rollouts", flush=True)
     if args.tiny:

@@ -24,16 +24,16 @@ def test_script_is_played_and_its_tree_graded(env: Env, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "location"),
     [(b"{", "line 1"), (b"3\n", "line 1"), (b"\xff", "script.jsonl"), (None, "script.jsonl")],
 )
 def test_a_script_that_cannot_be_played_is_refused(
-    tmp_path: Path, content: bytes | None, message: str
+    tmp_path: Path, content: bytes | None, location: str
 ) -> None:
     script = tmp_path / "script.jsonl"
     if content is not None:
         script.write_bytes(content)
-    with pytest.raises(InvalidArgumentError, match=message):
+    with pytest.raises(InvalidArgumentError, match=location):
         get_player(str(script))
 
 
@@ -47,8 +47,8 @@ def test_agents_refuse_a_toolset_they_cannot_use(make_env: MakeEnv) -> None:
             with pytest.raises(InvalidArgumentError, match="needs a tool that runs"):
                 played_by(env, name)
         assert played_by(env, "noop").total_reward == 0.0
-        reason = played_by(env, "random").stop_reason
-        assert reason in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)
+        stop_reason = played_by(env, "random").stop_reason
+        assert stop_reason in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)
 
 
 @pytest.mark.parametrize("toolset", toolset_names())

@@ -1,4 +1,4 @@
-"""Harnesses run in the sandbox, connect only to the model, and are graded."""
+"""Episodes of harnesses in the sandbox; a server with scripted replies replaces the model."""
 
 import json
 import tempfile
@@ -56,12 +56,12 @@ def shell(arguments):
     return done.stdout + done.stderr
 
 def unread(content):
-    connection = socket.create_connection(("127.0.0.1", 8765))
+    leaving = socket.create_connection(("127.0.0.1", 8765))
     body = json.dumps({"messages": [{"role": "user", "content": content}]})
     lines = ["POST /v1/chat/completions HTTP/1.1", "Authorization: Bearer " + KEY]
     text = "\\r\\n".join([*lines, f"Content-Length: {len(body)}", "", body])
-    connection.sendall(text.encode())
-    return connection
+    leaving.sendall(text.encode())
+    return leaving
 """
 CHAT_LOOP = """
 tools = [{"type": "function", "function": TOOL}]
@@ -111,7 +111,7 @@ def scripted(*replies: Body) -> ChatServer:
 
 
 def repairing() -> ChatServer:
-    """Returns a server that repairs in two replies; the second prompt continues the first."""
+    """Serves a repair in two replies; the second prompt continues the first."""
     return scripted(
         message(calls={"shell": {"cmd": FIX}}, ids=([1, 2], [3, 4])),
         message("Done.", ids=([1, 2, 3, 4, 5], [6, 7, 8])),
@@ -147,15 +147,15 @@ def play(
 
 @pytest.fixture
 def sockets(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The paths of the sockets of all endpoints that the test creates."""
+    """Returns a list of the sockets of all endpoints that the test makes."""
     paths: list[Path] = []
     start = CaptureEndpoint.__init__
 
-    def record_path(endpoint: CaptureEndpoint, *arguments: Any) -> None:
+    def record(endpoint: CaptureEndpoint, *arguments: Any) -> None:
         start(endpoint, *arguments)
         paths.append(endpoint.path)
 
-    monkeypatch.setattr(CaptureEndpoint, "__init__", record_path)
+    monkeypatch.setattr(CaptureEndpoint, "__init__", record)
     return paths
 
 
@@ -176,10 +176,11 @@ def test_ids_of_a_harness_become_one_sample(loop: str, tiny_row: Any, tmp_path: 
         }
     ]
     (result,) = record.turns[0].results
-    assert (result.content, result.ok) == ("", None)  # the harness reports no outcome
+    assert (result.content, result.ok) == ("", None)  # the exit code is unknown
     shell = [name for name in episode_metrics(record) if name.endswith("_shell")]
     assert shell == ["tool_calls_shell"]
-    assert [item["role"] for item in record.messages] == ["user", "assistant", "tool", "assistant"]
+    roles = [message["role"] for message in record.messages]
+    assert roles == ["user", "assistant", "tool", "assistant"]
     assert [request["temperature"] for request in server.requests] == [0.7, 0.7]
     assert record.tools[0]["function"]["name"] == "shell"
     assert server.requests[1]["return_token_ids"] is True
@@ -206,12 +207,12 @@ def test_temporary_folder_may_have_a_long_path(
 
 def test_eval_plays_the_example_of_the_documentation(tiny_row: Any, tmp_path: Path) -> None:
     page = Path(__file__).parents[1].joinpath("docs/evaluation.md").read_text(encoding="utf-8")
-    rows, preset, out = tmp_path / "rows.jsonl", tmp_path / "own.toml", tmp_path / "run"
+    rows, file, out = tmp_path / "rows.jsonl", tmp_path / "own.toml", tmp_path / "run"
     rows.write_text(json.dumps(tiny_row), encoding="utf-8")
-    preset.write_text(page.partition("```toml\n")[2].partition("```\n")[0], encoding="utf-8")
+    file.write_text(page.partition("```toml\n")[2].partition("```\n")[0], encoding="utf-8")
     with scripted(message(FIX)) as server:
         options = ("--model", "tiny", "--base-url", server.base_url, "--tasks", rows, "--out", out)
-        run_command("eval", "--harness", preset, *options)
+        run_command("eval", "--harness", file, *options)
     assert f"| {tiny_row['instance_id']} | 1/1 |" in run_command("report", out)
 
 
@@ -228,7 +229,7 @@ CHAT.append(chat(CHAT))
         message("Three.", ids=([1, 2, 3], [4])),
     )
     (record,) = play(code, server, tiny_row, tmp_path / "run")
-    samples = [(sample["prompt_ids"], sample["completion_ids"]) for sample in segments(record)]
+    samples = [(x["prompt_ids"], x["completion_ids"]) for x in segments(record)]
     assert samples == [([1], [2, 3, 4]), ([9], [5])]
     contents = [message["content"] for message in record.messages]
     assert contents[1:] == ["One.", "A summary.", "Two.", "Go on.", "Three."]
@@ -250,14 +251,15 @@ chat(CHAT)
     server = scripted(message(calls={"shell": {"cmd": "ls"}}), message("Done."))
     (record,) = play(code, server, tiny_row, tmp_path / "run")
     assert [len(turn.results) for turn in record.turns[:2]] == [1, 0]
-    assert [item["role"] for item in record.messages[1:]] == ["assistant", "tool", "assistant"]
+    roles = [message["role"] for message in record.messages]
+    assert roles == ["user", "assistant", "tool", "assistant"]
 
 
 @pytest.mark.parametrize(
     ("limits", "num_calls"),
     [
         ({"max_turns": 2}, 2),
-        ({"max_tokens": 40}, 4),  # tokens of the last prompt and reply
+        ({"max_tokens": 40}, 4),  # the last prompt and its reply
         ({"max_tokens": 40, "reserve_tokens": 25}, 1),
         ({"max_tool_calls": 3}, 2),
         ({"max_cost": 3, "input_price": 1e5, "output_price": 2e5}, 2),
@@ -288,7 +290,7 @@ def test_limit_refuses_requests_and_the_tree_is_graded(
         ("import signal; os.kill(os.getpid(), signal.SIGKILL)", "stopped"),
         ("for _ in range(400): print('x' * 100_000)", "submitted"),
     ],
-    ids=["deaf", "endless", "killed", "flooding"],
+    ids=["ignores refusals", "endless loop", "killed", "long output"],
 )
 def test_harness_that_misbehaves_is_ended_and_graded(
     end: str, reason: str, tiny_row: Any, tmp_path: Path, sockets: list[Path]
@@ -328,8 +330,8 @@ chat(CHAT)
     with pytest.MonkeyPatch.context() as patch, server:
         patch.setenv("OPENAI_API_KEY", "SECRET-of-the-host")
         port = server.base_url.split(":")[2].split("/")[0]
-        program = harness(code.replace("HOST_PORT", port))
-        player = HarnessPlayer(program, ChatAgent(OpenAIClient(server.base_url), "tiny"))
+        agent = harness(code.replace("HOST_PORT", port))
+        player = HarnessPlayer(agent, ChatAgent(OpenAIClient(server.base_url), "tiny"))
         folder = evaluate(tmp_path / "run", player, tasks=[tiny_row])
     (record,) = [*folder.trajectories(), *folder.errors()]
     assert (record.error, record.stop_reason) == ("", "submitted")
@@ -356,14 +358,14 @@ def test_malformed_requests_cost_no_turn_and_no_verdict(tiny_row: Any, tmp_path:
     code = """
 picture = {"type": "image_url", "image_url": {"url": "http://192.0.2.1"}}
 chat(CHAT)
-for body in (
+for wrong in (
     {"messages": [{}]},
     {"messages": [{"role": "user", "content": [picture]}]},
     {"messages": CHAT, "tools": [{"type": "web_search"}]},
     {"messages": CHAT, "max_tokens": -5},
     {"messages": CHAT, "stop": ["refused by the server"]},
 ):
-    assert ask("/chat/completions", body)[0] == 400
+    assert ask("/chat/completions", wrong)[0] == 400
 chat(CHAT)
 """
     refusal = Answer({"error": {"message": "no stop here"}}, 422)
@@ -527,22 +529,22 @@ def test_harness_file_with_a_wrong_value_is_refused(
 def test_installation_is_reported_cached_and_excluded_from_the_duration(
     tiny_row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock, delay_s = time.perf_counter, [0.0]
+    clock, delays = time.perf_counter, [0.0]
 
     def commands(*_: Any) -> list[str]:
-        delay_s[0] += 1000
+        delays[0] += 1000
         return ["true"]
 
-    monkeypatch.setattr(time, "perf_counter", lambda: clock() + delay_s[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + delays[0])
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("coding_gym.agents.harness._install_commands", commands)
-    program = replace(harness("chat(CHAT)"), npm=("own@1.0.0",))
+    agent = replace(harness("chat(CHAT)"), npm=("own@1.0.0",))
     with scripted(message("Done.")) as server:
-        player = HarnessPlayer(program, ChatAgent(OpenAIClient(server.base_url), "tiny"))
+        player = HarnessPlayer(agent, ChatAgent(OpenAIClient(server.base_url), "tiny"))
         (record,) = evaluate(tmp_path / "run", player, tasks=[tiny_row]).trajectories()
     assert "own@1.0.0" in caplog.text
     assert 0 < record.duration_s < 1000
-    layer = with_layer(program, BACKEND, SandboxSpec()).mounts[-1].source
-    assert delay_s == [1000]
+    layer = with_layer(agent, BACKEND, SandboxSpec()).mounts[-1].source
+    assert delays == [1000]
     (entry,) = (e for e in clear_cache(tmp_path / "coding_gym") if e.name.startswith("harnesses/"))
     assert (entry.path, layer.exists()) == (layer.parent, False)

@@ -1,19 +1,19 @@
-"""Trains policies on the menu of repairs, and plays them on programs outside the training.
+"""Trains policies on the menu of repairs, and evaluates them on held-out programs.
 
     python benchmarks/learning/programs.py bench    # the tasks, once
     python benchmarks/learning/learn.py bench       # everything, in about three hours
     python benchmarks/learning/learn.py             # the table of the results so far
 
-First every candidate of every task is tried, and those that pass the visible tests are graded.
+First every candidate of every task is tried, and candidates that pass the visible tests are graded.
 The results are cached, so later episodes rarely wait for tests. Then the baselines play. Then each
-trainer trains with each seed, two trainings at a time, in processes forked from this one: ``sb3``
-is MaskablePPO of Stable-Baselines3, ``rllib`` is PPO of RLlib. Both act on `MenuActions` and start
-from random weights, with the networks of ``examples/menu_policy.py``.
+trainer trains with each seed, two trainings at a time, in processes forked from this process:
+``sb3`` is MaskablePPO of Stable-Baselines3, ``rllib`` is PPO of RLlib. Both act on `MenuActions`
+and start from random weights, with the networks of ``examples/menu_policy.py``.
 
-The reward is that of the environment without shaping: 1 for a patch that passes the hidden tests,
+The reward is the environment's, without shaping: 1 for a patch that passes the hidden tests,
 else 0. The bugs are of the kinds in `KINDS`. A policy plays every held-out task once. Each training
-adds a line to the results: its settings, commit and machine; its learning curve as steps and
-resolved rate; and for each policy and program [resolved, tasks, test runs].
+adds a line to the results: settings, commit and machine; the learning curve as pairs of steps and
+resolved rate; and for each policy and program [resolved episodes, episodes, test runs].
 """
 
 import argparse
@@ -36,8 +36,8 @@ from menu_episodes import Choose, Played, explore, in_order, play, random_choice
 ROOT = Path(__file__).parents[2]
 sys.path += [str(ROOT / "examples"), str(ROOT / "benchmarks")]  # for menu_policy and timing
 RESULTS = ROOT / "benchmarks" / "results" / "learn.jsonl"
-# Bugs that one edit of the menu can revert. Other bugs, such as a removed statement, can seldom be
-# repaired by an edit of the menu.
+# Kinds of bugs that one edit of the menu can revert. Other bugs, such as a removed statement, can
+# seldom be repaired by an edit of the menu.
 KINDS = ("argument_order", "arithmetic", "boolean", "boundary", "comparison", "constant", "slice")
 SPLITS = ("train", "test")
 TRAINERS: Mapping[str, str] = {"sb3": "menu_sb3", "rllib": "menu_rllib"}
@@ -51,32 +51,32 @@ Counts = dict[str, list[int]]
 """By program: resolved episodes, episodes, and runs of the visible tests."""
 
 
-def subset(bench: Path, split: str, each: int) -> Path:
-    """Writes the first tasks of each program, of `KINDS`, to a file, and returns it."""
-    programs: Counter[str] = Counter()
-    chosen = []
+def subset(bench: Path, split: str, num_per_program: int) -> Path:
+    """Writes the first tasks of `KINDS` of each program to a file, and returns its path."""
+    num_tasks: Counter[str] = Counter()
+    chosen_lines = []
     for line in (bench / f"{split}.jsonl").read_text().splitlines():
         row = json.loads(line)
         kind = row["instance_id"].rpartition("__")[2].rpartition("-")[0]
-        if kind in KINDS and programs[row["repo"]] < each:
-            programs[row["repo"]] += 1
-            chosen.append(line + "\n")
-    path = bench / f"{split}-{each}.jsonl"
-    path.write_text("".join(chosen))
+        if kind in KINDS and num_tasks[row["repo"]] < num_per_program:
+            num_tasks[row["repo"]] += 1
+            chosen_lines.append(line + "\n")
+    path = bench / f"{split}-{num_per_program}.jsonl"
+    path.write_text("".join(chosen_lines))
     return path
 
 
 def counted(episodes: Iterable[Played]) -> Counts:
-    """Returns the counts of episodes by program."""
+    """Returns the numbers of resolved episodes, episodes and test runs by program."""
     counts: Counts = {}
     for episode in episodes:
-        one = counts.setdefault(episode.program, [0, 0, 0])
-        one[:] = one[0] + episode.resolved, one[1] + 1, one[2] + episode.test_runs
+        count = counts.setdefault(episode.program, [0, 0, 0])
+        count[:] = count[0] + episode.resolved, count[1] + 1, count[2] + episode.test_runs
     return counts
 
 
 def run_exploration(train: Path, test: Path) -> dict[str, Any]:
-    """Tries all candidates of all tasks."""
+    """Tries all candidates of all tasks, and returns the line of results."""
     line: dict[str, Any] = {"trainer": "explored", "seed": None}
     for split, tasks in (("train", train), ("test", test)):
         start_s = time.perf_counter()
@@ -90,7 +90,7 @@ def run_exploration(train: Path, test: Path) -> dict[str, Any]:
 
 
 def run_baselines(test: Path) -> dict[str, Any]:
-    """Plays the baselines, which are not trained."""
+    """Plays the untrained baselines, and returns the line of results."""
     played = {name: counted(play(test, choose, seed=0)) for name, choose in BASELINES.items()}
     return {"trainer": "baselines", "seed": None, "played": played, "machine": machine()}
 
@@ -105,8 +105,8 @@ def run_seed(train: Path, test: Path, trainer: str, seed: int, steps: int) -> di
         seed: Seed of tasks, network and actions.
         steps: Number of training steps.
     """
-    chosen = importlib.import_module(TRAINERS[trainer])
-    learner = chosen.Learner(train, 1000 * seed)
+    module = importlib.import_module(TRAINERS[trainer])
+    learner = module.Learner(train, 1000 * seed)
     played = {"untrained": play(test, learner.choose(is_greedy=False), seed=seed)}
     start_s = time.perf_counter()
     curve = learner.learn(steps)
@@ -121,8 +121,8 @@ def run_seed(train: Path, test: Path, trainer: str, seed: int, steps: int) -> di
         "train_s": train_s,
         "curve": curve,
         "played": {name: counted(episodes) for name, episodes in played.items()},
-        "settings": chosen.SETTINGS,
-        "machine": machine(*chosen.PACKAGES),
+        "settings": module.SETTINGS,
+        "machine": machine(*module.PACKAGES),
     }
 
 
@@ -147,10 +147,9 @@ def report(results: Path) -> None:
     print("|---|---|---|")
     for policy, seeds in sorted(policies.items()):
         mean, low, high = rate(seeds)
-        played, runs_of_tests = (
-            sum(one[column] for counts in seeds for one in counts.values()) for column in (1, 2)
-        )
-        print(f"| {policy} | {mean:.1f} [{low:.1f}, {high:.1f}] | {runs_of_tests / played:.1f} |")
+        programs = [count for counts in seeds for count in counts.values()]
+        num_runs = sum(num for _, _, num in programs) / sum(num for _, num, _ in programs)
+        print(f"| {policy} | {mean:.1f} [{low:.1f}, {high:.1f}] | {num_runs:.1f} |")
     print("\nlearning curves, % of training episodes resolved")
     for (trainer, seed), run in sorted(runs.items(), key=str):
         if seed is not None:
@@ -160,55 +159,55 @@ def report(results: Path) -> None:
 
 
 def rate(seeds: list[Counts]) -> tuple[float, float, float]:
-    """Returns the resolved rate over tasks in percent, and its 95 % interval over programs.
+    """Returns the resolved rate in percent, and the bounds of its 95 % interval over programs.
 
     The percentile bootstrap resamples whole programs. Seeds are averaged first, so the interval
-    covers the choice of programs, not the choice of seeds.
+    includes the variance between programs, not the variance between seeds.
     """
     table = np.array([[counts[program] for program in seeds[0]] for counts in seeds], float)
     resolved, sizes = table.mean(axis=0)[:, :2].T
-    chosen = np.random.default_rng(0).integers(len(sizes), size=(_NUM_DRAWS, len(sizes)))
-    draws = 100 * resolved[chosen].sum(1) / sizes[chosen].sum(1)
+    samples = np.random.default_rng(0).integers(len(sizes), size=(_NUM_DRAWS, len(sizes)))
+    draws = 100 * resolved[samples].sum(1) / sizes[samples].sum(1)
     low, high = np.percentile(draws, [2.5, 97.5])
     return float(100 * resolved.sum() / sizes.sum()), float(low), float(high)
 
 
 def run_all(options: argparse.Namespace) -> None:
-    """Explores, plays the baselines, and trains; adds each line when it is complete."""
+    """Explores, plays the baselines, and trains; adds each line of results when it is complete."""
     train, test = (subset(options.bench, split, options.each) for split in SPLITS)
     keep(options.results, run_exploration(train, test))
     keep(options.results, run_baselines(test))
 
-    def trained(trainer: str, seed: int) -> None:
+    def train_once(trainer: str, seed: int) -> None:
         keep(options.results, run_seed(train, test, trainer, seed, options.steps))
 
-    in_forks(trained, [(one, seed) for one in options.trainers for seed in options.seeds])
+    in_forks(train_once, [(name, seed) for name in options.trainers for seed in options.seeds])
 
 
 def in_forks(
     function: Callable[..., object], calls: Iterable[tuple[Any, ...]], at_once: int = 2
 ) -> None:
-    """Calls a function in forked processes, which inherit the cache; ``at_once`` at a time."""
-    forks, running, waiting = multiprocessing.get_context("fork"), list[Any](), list(calls)
-    while waiting or running:
-        while waiting and len(running) < at_once:
-            running.append(forks.Process(target=function, args=waiting.pop(0)))
-            running[-1].start()
-        connection.wait([process.sentinel for process in running])
-        for process in [process for process in running if not process.is_alive()]:
-            running.remove(process)
+    """Calls a function in forked processes, which inherit the cache; at most ``at_once`` run."""
+    context, processes, remaining = multiprocessing.get_context("fork"), list[Any](), list(calls)
+    while remaining or processes:
+        while remaining and len(processes) < at_once:
+            processes.append(context.Process(target=function, args=remaining.pop(0)))
+            processes[-1].start()
+        connection.wait([process.sentinel for process in processes])
+        for process in [process for process in processes if not process.is_alive()]:
+            processes.remove(process)
             if process.exitcode:
-                raise SystemExit("a training failed; see above")
+                raise SystemExit("a training failed; its error is above")
 
 
 def keep(results: Path, line: Mapping[str, Any]) -> None:
-    """Adds a line of results."""
-    with results.open("a", encoding="utf-8") as file:  # one write call: seeds run in parallel
+    """Adds a line to the file of results."""
+    with results.open("a", encoding="utf-8") as file:  # each process writes a line by one call
         file.write(json.dumps(line) + "\n")
 
 
 def main() -> None:
-    """Runs everything, and prints the report."""
+    """Runs everything if a bench is named, and prints the report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("bench", type=Path, nargs="?", help="bench folder; default: table only")
     parser.add_argument(
@@ -225,5 +224,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the networks are too small for more
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the networks are too small for more threads
     main()

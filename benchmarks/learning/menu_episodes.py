@@ -1,4 +1,4 @@
-"""Episodes of `MenuActions` on every task of a split, by any policy."""
+"""Plays episodes of `MenuActions` on every task of a file, with any policy."""
 
 import threading
 import zlib
@@ -24,7 +24,7 @@ MAX_TURNS = 24
 ENV_KWARGS: Mapping[str, Any] = {
     "max_turns": MAX_TURNS,
     "max_obs_tokens": 64,  # the policies read numbers, not text
-    "grading": "cached",  # grades each patch once in a process
+    "grading": "cached",  # each process grades a patch once
 }
 MENU: Mapping[str, Any] = {"name": "MenuActions", "kwargs": {"num_candidates": NUM_CANDIDATES}}
 _EXISTS = CANDIDATE_FEATURES.index("exists")
@@ -40,8 +40,8 @@ class Played:
     """The result of one task.
 
     Attributes:
-        program: The program that is broken.
-        resolved: Whether the patch, or after `explore` any patch, passes the hidden tests.
+        program: The program with the bug.
+        resolved: Whether the patch passes the hidden tests; from `explore`, whether any patch does.
         test_runs: Number of actions of the episode that ran the visible tests.
     """
 
@@ -58,14 +58,14 @@ def random_choice(observation: Observation, draws: np.random.Generator) -> int:
 def in_order(observation: Observation, _: np.random.Generator) -> int:
     """Tries the candidates in order, and submits the first that passes all visible tests.
 
-    It is the search of `template-repair`, limited by the turns of an episode.
+    This is the search of the agent ``template-repair``, limited by the turns of an episode.
     """
     mask = observation["action_mask"]
     if _state(observation, "changed") and not _state(observation, "tests_current"):
         return RUN_TESTS
-    left = np.flatnonzero(mask[FIRST_CANDIDATE:])
-    is_done = _state(observation, "passed_all") or not len(left)
-    return SUBMIT if is_done else FIRST_CANDIDATE + int(left[0])
+    untried = np.flatnonzero(mask[FIRST_CANDIDATE:])
+    is_done = _state(observation, "passed_all") or not len(untried)
+    return SUBMIT if is_done else FIRST_CANDIDATE + int(untried[0])
 
 
 def _state(observation: Observation, name: str) -> float:
@@ -78,14 +78,14 @@ def play(tasks: Path, choose: Choose, *, seed: int, workers: int = 2) -> list[Pl
     Args:
         tasks: The file.
         choose: Returns the number of an action.
-        seed: Seed of its random numbers.
-        workers: Episodes at once.
+        seed: Seed of the policy's random numbers.
+        workers: Number of simultaneous episodes.
 
     Raises:
-        InfrastructureError: A sandbox or a grade failed, so there is no result of the policy.
+        InfrastructureError: A sandbox or a grade failed, so a result is missing.
     """
 
-    def played(env: gym.Env[Any, Any], task: Task) -> Played:
+    def play_task(env: gym.Env[Any, Any], task: Task) -> Played:
         draws = np.random.default_rng([seed, zlib.crc32(task.task_id.encode())])
         observation, info = env.reset(options={"task_id": task.task_id})
         num_runs = 0
@@ -97,42 +97,42 @@ def play(tasks: Path, choose: Choose, *, seed: int, workers: int = 2) -> list[Pl
             num_runs += action == RUN_TESTS
         return Played(task.repo, _resolved(info), num_runs)
 
-    return list(_visit(tasks, played, workers, MAX_TURNS))
+    return list(_visit(tasks, play_task, workers, MAX_TURNS))
 
 
 def explore(tasks: Path, workers: int = 4) -> list[Played]:
-    """Tries every candidate of each task, and grades those that pass the visible tests.
+    """Tries every candidate of each task, and grades candidates that pass the visible tests.
 
-    The results are cached in this process and in processes forked from it, so training on these
-    tasks waits for no test.
+    The results are cached in this process and in processes forked from it, so later training on
+    these tasks rarely waits for tests.
 
     Args:
         tasks: The file.
-        workers: Tasks at once.
+        workers: Number of simultaneous tasks.
 
     Raises:
         InfrastructureError: A sandbox or a grade failed.
     """
 
-    def explored(env: gym.Env[Any, Any], task: Task) -> Played:
+    def explore_task(env: gym.Env[Any, Any], task: Task) -> Played:
         options = {"task_id": task.task_id}
 
-        def after(action: int) -> Observation:
+        def observe(action: int) -> Observation:
             observation: Observation
             observation, *_, info = env.step(action)
             _check(info)
             return observation
 
         observation, _ = env.reset(options=options)
-        known = np.flatnonzero(observation["candidates"][:, _EXISTS])
-        passing = []
-        for action in (FIRST_CANDIDATE + known).tolist():
-            after(action)
-            observation = after(RUN_TESTS)
+        candidates = np.flatnonzero(observation["candidates"][:, _EXISTS])
+        passing_actions = []
+        for action in (FIRST_CANDIDATE + candidates).tolist():
+            observe(action)
+            observation = observe(RUN_TESTS)
             if _state(observation, "passed_all"):
-                passing.append(action)
+                passing_actions.append(action)
         num_resolved = 0
-        for action in passing:
+        for action in passing_actions:
             env.reset(options=options)
             env.step(action)
             *_, info = env.step(SUBMIT)
@@ -140,7 +140,7 @@ def explore(tasks: Path, workers: int = 4) -> list[Played]:
         return Played(task.repo, num_resolved > 0)
 
     num_tasks = len(coding_gym.load_tasks(str(tasks)))
-    visited = _visit(tasks, explored, workers, 3 * NUM_CANDIDATES)
+    visited = _visit(tasks, explore_task, workers, 3 * NUM_CANDIDATES)
     return list(track(visited, f"trying edits of {tasks.name}", num_tasks))
 
 
@@ -152,20 +152,20 @@ def _visit(
 ) -> Iterator[T]:
     """Yields the result of a function for each task of a file, with one env per thread."""
     local = threading.local()
-    opened: list[gym.Env[Any, Any]] = []
+    envs: list[gym.Env[Any, Any]] = []
 
     def open_env() -> None:
         settings = {**ENV_KWARGS, "max_turns": max_turns}
         env = gym.make("CodingRepair-v0", tasks=str(tasks), **settings)
         local.env = MenuActions(env, NUM_CANDIDATES)
-        opened.append(local.env)
+        envs.append(local.env)
 
     try:
         with ThreadPoolExecutor(workers, initializer=open_env) as pool:
-            found = coding_gym.load_tasks(str(tasks))
-            yield from pool.map(lambda task: visit(local.env, task), found)
+            selected = coding_gym.load_tasks(str(tasks))
+            yield from pool.map(lambda task: visit(local.env, task), selected)
     finally:
-        for env in opened:
+        for env in envs:
             env.close()
 
 

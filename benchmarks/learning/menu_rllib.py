@@ -51,15 +51,15 @@ class Learner:
         self._algorithm = config.build_algo()
 
     def learn(self, steps: int) -> list[tuple[int, float]]:
-        """Trains; returns steps and resolved rate of the last 100 episodes, by iteration."""
+        """Trains; returns steps and resolved rate of the last 100 episodes after each iteration."""
         curve: list[tuple[int, float]] = []
-        done = 0
-        while done < steps:
+        num_steps = 0
+        while num_steps < steps:
             sampled = self._algorithm.train()["env_runners"]
-            done = int(sampled["num_env_steps_sampled_lifetime"])
+            num_steps = int(sampled["num_env_steps_sampled_lifetime"])
             share = round(float(sampled.get("episode_return_mean", 0.0)), 4)
-            curve.append((done, share))
-            print(f"{done} steps, {share:.1%} of the last 100", file=sys.stderr)
+            curve.append((num_steps, share))
+            print(f"{num_steps} steps, {share:.1%} of the last 100 resolved", file=sys.stderr)
         return curve
 
     def choose(self, *, is_greedy: bool) -> Choose:
@@ -69,8 +69,8 @@ class Learner:
         def choose(observation: Any, draws: np.random.Generator) -> int:
             batch = {k: torch.from_numpy(np.asarray(v))[None] for k, v in observation.items()}
             with torch.no_grad():
-                found = module.forward_inference({Columns.OBS: batch})
-            probs = found[Columns.ACTION_DIST_INPUTS][0].double().softmax(0).numpy()
+                output = module.forward_inference({Columns.OBS: batch})
+            probs = output[Columns.ACTION_DIST_INPUTS][0].double().softmax(0).numpy()
             return int(probs.argmax() if is_greedy else draws.choice(len(probs), p=probs))
 
         return choose

@@ -59,10 +59,10 @@ class Learner:
 
         def choose(observation: Any, draws: np.random.Generator) -> int:
             masks = observation["action_mask"].astype(bool)
-            with lock, torch.no_grad():  # the policy has one distribution, which each call changes
+            with lock, torch.no_grad():  # calls change the policy's distribution
                 batch, _ = policy.obs_to_tensor(observation)
-                found = policy.get_distribution(batch, action_masks=masks).distribution
-                probs = found.probs.reshape(-1).double().numpy()
+                distribution = policy.get_distribution(batch, action_masks=masks).distribution
+                probs = distribution.probs.reshape(-1).double().numpy()
             if is_greedy:
                 return int(probs.argmax())
             return int(draws.choice(len(probs), p=probs / probs.sum()))
@@ -82,21 +82,21 @@ class _Curve(BaseCallback):
         self.episodes: list[tuple[int, bool]] = []
 
     def _on_step(self) -> bool:
-        ended = [info["resolved"] for info in self.locals["infos"] if "resolved" in info]
-        self.episodes += [(self.num_timesteps, resolved) for resolved in ended]
+        outcomes = [info["resolved"] for info in self.locals["infos"] if "resolved" in info]
+        self.episodes += [(self.num_timesteps, resolved) for resolved in outcomes]
         return True
 
     def _on_rollout_end(self) -> None:
         recent = [resolved for _, resolved in self.episodes[-200:]]
         share = sum(recent) / max(1, len(recent))
-        print(f"{self.num_timesteps} steps, {share:.1%} of the last {len(recent)}", file=sys.stderr)
+        print(f"{self.num_timesteps} steps, {share:.1%} of {len(recent)} resolved", file=sys.stderr)
 
     def slices(self, steps: int) -> list[tuple[int, float]]:
         """Returns the resolved rate of the episodes that ended in each slice of training."""
-        found = []
+        slices = []
         for number in range(_NUM_SLICES):
             low, high = (round(steps * (number + k) / _NUM_SLICES) for k in (0, 1))
-            ended = [resolved for at, resolved in self.episodes if low < at <= high]
-            share = sum(ended) / max(1, len(ended))
-            found.append((high, round(share, 4)))
-        return found
+            outcomes = [resolved for step, resolved in self.episodes if low < step <= high]
+            share = sum(outcomes) / max(1, len(outcomes))
+            slices.append((high, round(share, 4)))
+        return slices

@@ -1,11 +1,11 @@
-"""Writes tasks for training and testing: bugs of one edit; the splits share no program.
+"""Writes tasks for training and for testing, with bugs of one edit, in different programs.
 
     python benchmarks/learning/programs.py bench    # the tasks, in a few minutes
 
 The programs are part of this package, or are source distributions with tests, which are downloaded.
-``bugs.json.gz`` has the edits of each bug, the tests that fail, and the hidden ones among them:
-half of the failing test functions, as `coding-gym tasks synthesize --show-failing` chose them. The
-agent sees the other half. The grader confirmed every bug when the file was made; see
+``bugs.json.gz`` has the edits of each bug, the failing tests, and the hidden tests among them: half
+of the failing test functions, as `coding-gym tasks synthesize --show-failing` chose them. The agent
+sees the other half. The grader confirmed every bug when the file was made; see
 `docs/synthesis.md`. Tests that fail without any bug are excluded. ``train.jsonl`` has the tasks of
 three quarters of the programs, ``test.jsonl`` those of the others, by a digest of their names.
 """
@@ -36,8 +36,8 @@ from coding_gym.tasks.bundled_tasks import bundled_folder
 
 SPLITS = ("train", "test")
 BUGS = Path(__file__).with_name("bugs.json.gz")
-_TEST_SHARE = 4  # one program in this number is for testing
-_GRADING_TIMEOUT_S = 10.0  # a patch with an endless loop uses all of this time
+_TEST_SHARE = 4  # one of four programs is for testing
+_GRADING_TIMEOUT_S = 10.0  # patches with endless loops use all of this time
 _INSTALL = "python -m pip install --quiet pytest --editable ."
 _MAX_NAMED = 3  # maximum number of failing tests in an issue
 
@@ -46,13 +46,13 @@ Bug = Mapping[str, Any]
 
 
 def split_of(name: str) -> str:
-    """Returns the split of a program, which does not depend on other programs."""
+    """Returns the split of a program; it depends only on the name."""
     digest = hashlib.sha256(name.encode()).digest()
     return SPLITS[digest[0] % _TEST_SHARE == 0]
 
 
 def project_of(name: str, requirement: str, trees: Path) -> Project:
-    """Returns a program, whose files will be in a folder of ``trees``."""
+    """Returns a program, after writing its files to a folder in ``trees``."""
     if not requirement:
         name, folder = copy_project(bundled_folder() / name / "tree", trees, name=name)
         return Project(name=name, folder=folder)
@@ -75,7 +75,7 @@ def build(out: Path, workers: int) -> None:
         workers: Number of programs at the same time.
 
     Raises:
-        ValueError: A program differs from the one that the bugs were made for.
+        ValueError: A program differs from the version in which the bugs were made.
     """
     programs = json.loads(gzip.decompress(BUGS.read_bytes()))
 
@@ -83,21 +83,21 @@ def build(out: Path, workers: int) -> None:
         program = programs[name]
         project = project_of(name, program["requirement"], out / "trees")
         if project.digest() != program["digest"]:
-            raise ValueError(f"{name} differs from the program of these bugs")
+            raise ValueError(f"{name} differs from the version of {BUGS.name}; make the bugs again")
         print(f"{name}: {len(program['bugs'])} tasks", flush=True)
         return [_task(name, project, program, bug) for bug in program["bugs"]]
 
     with ThreadPoolExecutor(workers) as pool:
         tasks = dict(zip(programs, pool.map(tasks_of, programs), strict=True))
     for split in SPLITS:
-        chosen = [
+        selected = [
             task
             for name in programs
             if split_of(name) == split
             for task in tasks[name]
             if task.fail_to_pass
         ]
-        write_rows(chosen, out / f"{split}.jsonl")
+        write_rows(selected, out / f"{split}.jsonl")
 
 
 def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> Task:
@@ -112,14 +112,14 @@ def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> 
     gold = Patch.between(broken, {bug["path"]: texts[bug["path"]]}).text
     tests = Patch.between(visible, {path: texts[path] for path in visible}).text
     names = program["tests"]
-    failing = tuple(names[number] for number in bug["failing"] if not is_doctest(names[number]))
+    failing_tests = tuple(names[n] for n in bug["failing"] if not is_doctest(names[n]))
     return replace(
-        project.task(bug["task_id"], _report(failing, texts, hidden)),
+        project.task(bug["task_id"], _report(failing_tests, texts, hidden)),
         repo=name,
         tree=FolderTree(str(project.folder), gold + tests),
         gold_patch=gold,
         test_patch=tests,
-        fail_to_pass=failing,
+        fail_to_pass=failing_tests,
         pass_to_pass=tuple(
             test
             for number, test in enumerate(names)
@@ -135,7 +135,7 @@ def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> 
 
 
 def is_doctest(test: str) -> bool:
-    """Whether a test is a doctest; its file is part of the source, so a policy can change it."""
+    """Returns whether a test is a doctest, which is in the source, where policies can edit it."""
     name = test.partition("::")[2].partition("[")[0]
     return "." in name.partition("::")[0]
 
@@ -147,17 +147,17 @@ def _edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 
 def _report(
-    failing: Iterable[str], texts: Mapping[str, str], hidden: Iterable[tuple[str, int]]
+    failing_tests: Iterable[str], texts: Mapping[str, str], hidden: Iterable[tuple[str, int]]
 ) -> str:
     """Returns an issue that names some of the visible failing tests."""
     names = [_functions(texts[path]).get(line, "") for path, line in hidden]
-    gone = {name.rpartition(".")[2] for name in names}  # also in classes that inherit them
-    named: dict[str, None] = {}
-    for test in failing:
+    hidden_names = {name.rpartition(".")[2] for name in names}  # inheriting classes have them too
+    visible: dict[str, None] = {}
+    for test in failing_tests:
         path, _, name = test.partition("[")[0].partition("::")
-        if name.rpartition("::")[2] not in gone:
-            named[f"{path}::{name}"] = None
-    lines = [f"- {name}" for name in list(named)[:_MAX_NAMED]]
+        if name.rpartition("::")[2] not in hidden_names:
+            visible[f"{path}::{name}"] = None
+    lines = [f"- {name}" for name in list(visible)[:_MAX_NAMED]]
     return "\n".join(["These tests fail:", *lines, "Find the bug and repair it."]) + "\n"
 
 
@@ -179,7 +179,7 @@ def _functions(text: str) -> dict[int, str]:
 
 
 def main() -> None:
-    """Writes the tasks."""
+    """Writes the tasks of both splits."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("out", type=Path, help="the folder of the bench")
     parser.add_argument("--workers", type=int, default=2, help="programs at a time (default 2)")

@@ -1,4 +1,4 @@
-"""NeMo Gym 0.4: a Gymnasium-style resources server. Importing this needs the extra ``nemo-gym``.
+"""NeMo Gym 0.4: a Gymnasium-style resources server. The module needs the extra ``nemo-gym``.
 
     # resources_servers/coding_repair/app.py
     from coding_gym.adapters.nemo_gym import RepairServer
@@ -36,16 +36,16 @@ except ImportError as error:
 
 
 class RepairServerConfig(BaseResourcesServerConfig):
-    """The parameters of NeMo Gym's mini-SWE-agent environment, and two more.
+    """The parameters of NeMo Gym's mini-SWE-agent environment, ``idle_timeout`` and ``episode``.
 
     Attributes:
         env: A sandbox backend of this package; ``"singularity"`` means ``"namespace"``.
-        cache_dir_template: The image of a task; contains ``{instance_id}``.
+        cache_dir_template: The image of each task, with the placeholder ``{instance_id}``.
         run_golden: Whether the gold patch replaces the model's replies, for validation.
         step_timeout: Time limit of a command in seconds.
         eval_timeout: Time limit of a run of the hidden tests in seconds.
         step_limit: Maximum number of replies of an episode.
-        collapse_limit: Maximum number of identical commands in a row; the last one gets a warning.
+        collapse_limit: Maximum number of identical commands in a row; the last gets a warning.
         idle_timeout: Seconds without a request after which the next reset closes a session.
         episode: Further arguments of `coding_gym.adapters.session.Session`; they take precedence.
     """
@@ -73,10 +73,10 @@ class RepairServerConfig(BaseResourcesServerConfig):
 
 
 class RepairServer(GymnasiumServer):
-    """Plays an episode for each session."""
+    """Serves repair episodes, one for each session."""
 
     config: RepairServerConfig
-    _used_at: dict[str | None, float] = PrivateAttr(default_factory=dict)  # time.monotonic()
+    _used_at: dict[str | None, float] = PrivateAttr(default_factory=dict)  # monotonic seconds
     _locks: dict[str | None, asyncio.Lock] = PrivateAttr(default_factory=dict)  # held by a step
 
     def model_post_init(self, context: Any, /) -> None:
@@ -94,8 +94,8 @@ class RepairServer(GymnasiumServer):
         """
         await self.close_session(session_id)
         oldest = time.monotonic() - self.config.idle_timeout
-        for idle in [key for key, used_at in self._used_at.items() if used_at < oldest]:
-            await self.close_session(idle)  # an agent that ends at its `max_steps` closes none
+        for idle_session in [key for key, used_at in self._used_at.items() if used_at < oldest]:
+            await self.close_session(idle_session)  # left open by agents at `max_steps`
         session = Session(**self.config.settings())
         await asyncio.to_thread(session.start, task=self._task(session, metadata))
         self.session_state[session_id] = session
@@ -108,39 +108,39 @@ class RepairServer(GymnasiumServer):
         metadata: dict[str, Any],  # noqa: ARG002 - the row is that of the reset
         session_id: str | None = None,
     ) -> tuple[str | None, float, bool, bool, dict[str, Any]]:
-        """Plays a reply of the model; results of its calls are ``info["tool_outputs"]``.
+        """Plays a reply of the model; ``info["tool_outputs"]`` has the results of its calls.
 
-        Steps of one session are played one after the other.
+        Steps of one session are played one after another.
 
         After an infrastructure failure the reward is 0.0 and ``info["mask_sample"]`` is True.
 
         Raises:
-            InvalidArgumentError: The session does not exist, or was closed after `idle_timeout`.
+            InvalidArgumentError: The session does not exist, or is closed.
         """
         session = self.session_state.get(session_id)
         if session is None:
             raise InvalidArgumentError(f"no session {session_id!r}; call /reset first")
         async with self._locks.setdefault(session_id, asyncio.Lock()):
             if self.session_state.get(session_id) is not session:
-                raise InvalidArgumentError(f"session {session_id!r} was closed before this step")
-            self._used_at.pop(session_id, None)  # a session that plays is not idle
+                raise InvalidArgumentError(f"session {session_id!r} was closed; call /reset first")
+            self._used_at.pop(session_id, None)  # a session is not idle during a step
             try:
-                if not session.ended:  # it has ended if no sandbox could be opened
+                if not session.ended:  # ended at reset if no sandbox could be opened
                     playing = asyncio.ensure_future(asyncio.to_thread(self._play, session, action))
                     try:
                         await asyncio.shield(playing)
                     finally:
                         await asyncio.wait([playing])  # a cancelled request does not end the thread
             finally:
-                if session_id in self.session_state:  # not closed meanwhile
+                if session_id in self.session_state:  # not closed during the step
                     self._used_at[session_id] = time.monotonic()
         by_id = {message.get("tool_call_id"): message["content"] for message in session.messages}
         calls = [item.call_id for item in action.output if item.type == "function_call"]
         outputs = [{"call_id": call, "output": by_id.get(call, "")} for call in calls]
-        others = [m["content"] for m in session.messages if m.get("tool_call_id") not in calls]
+        texts = [m["content"] for m in session.messages if m.get("tool_call_id") not in calls]
         info = {**session.summary(), "tool_outputs": outputs}
         truncated = session.ended and not session.terminated
-        text = "\n".join(others) or None  # notices, and results of calls in text
+        text = "\n".join(texts) or None  # notices, and results of calls in text formats
         return text, session.reward or 0.0, session.terminated, truncated, info
 
     async def close_session(self, session_id: str | None) -> None:
@@ -172,11 +172,11 @@ class RepairServer(GymnasiumServer):
         session.step(text if is_text else Completion(text, calls=parsed, is_cut=is_cut))
 
     def _task(self, session: Session, row: dict[str, Any]) -> Task:
-        """Returns the server's task that the row names, or a task of the row's fields."""
+        """Returns the server's task that the row names, or a task made from the row's fields."""
         factory = session.unwrapped.config
         name = row.get("task_id") or row.get("instance_id")
-        named = (task for task in factory.tasks if task.task_id == name)
-        task = next(named, None) or factory.task_of({"responses_create_params": {}, **row})
+        matches = (task for task in factory.tasks if task.task_id == name)
+        task = next(matches, None) or factory.task_of({"responses_create_params": {}, **row})
         image = (self.config.cache_dir_template or "").format(instance_id=task.task_id)
         return replace(task, grading_timeout_s=self.config.eval_timeout, image=image or task.image)
 
@@ -202,12 +202,10 @@ def rows(
     Raises:
         UnknownTaskError, InvalidTaskError, UnknownNameError: An argument cannot be used.
     """
-    tools_of_policy = get_toolset(toolset)
-    tools = [
-        {"type": "function", "strict": False, **s["function"]} for s in tools_of_policy.schemas
-    ]
+    policy_toolset = get_toolset(toolset)
+    tools = [{"type": "function", "strict": False, **s["function"]} for s in policy_toolset.schemas]
     keeps_shell = SandboxOptions.parse(sandbox).keeps_shell
-    prompt = system_prompt(tools_of_policy, keeps_shell=keeps_shell)
+    prompt = system_prompt(policy_toolset, keeps_shell=keeps_shell)
     request = {"input": [{"role": "system", "content": prompt}], "tools": tools}
     reference = {"type": "responses_api_agents", "name": agent}
     return [

@@ -1,4 +1,4 @@
-"""OpenEnv: a server of repair episodes over WebSockets. Importing this needs the extra ``openenv``.
+"""OpenEnv: a server of repair episodes over WebSockets. Needs the extra ``openenv``.
 
     uvicorn.run(make_app(max_concurrent_envs=16, tasks="bundled", max_turns=30), port=8000)
 
@@ -26,7 +26,7 @@ try:
 except ImportError as error:
     raise missing_extra("OpenEnv", "openenv") from error
 
-# Sessions opened by POST /mcp count towards the maximum; only this timeout ends abandoned ones.
+# Sessions opened by POST /mcp count towards the maximum; this timeout closes abandoned sessions.
 _DETACHED_TIMEOUT_S = 600.0
 
 
@@ -43,7 +43,7 @@ class RepairAction(Action):
 
 
 class RepairObservation(Observation):
-    """The result of one action; ``done`` and ``reward`` are OpenEnv's own fields.
+    """The result of one action; ``done`` and ``reward`` are fields of OpenEnv's class.
 
     The reward is None at reset, and after an infrastructure failure.
 
@@ -108,8 +108,8 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
         """Starts an episode.
 
         Args:
-            seed: Seed of the sampler, which chooses the task if there is no option.
-            episode_id: An id for the state.
+            seed: Seed of the sampler, which chooses the task if no option names a task.
+            episode_id: The id of the episode in the state.
             **options: ``task_id``, or ``task`` (a row).
 
         Raises:
@@ -164,8 +164,8 @@ class RepairClient(EnvClient[RepairAction, RepairObservation, RepairState]):
         return dict(action.model_dump(exclude={"metadata"}))
 
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[RepairObservation]:
-        end = {"reward": payload.get("reward"), "done": payload.get("done", False)}
-        return StepResult(RepairObservation(**payload["observation"], **end), **end)
+        outcome = {"reward": payload.get("reward"), "done": payload.get("done", False)}
+        return StepResult(RepairObservation(**payload["observation"], **outcome), **outcome)
 
     def _parse_state(self, payload: dict[str, Any]) -> RepairState:
         return RepairState(**payload)
@@ -183,7 +183,7 @@ def make_app(*, max_concurrent_envs: int = 8, **session: Any) -> Any:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
             cannot be used.
     """
-    RepairEnvironment(**session).close()  # raises now, not at the first connection
+    RepairEnvironment(**session).close()  # raises errors now, not at the first connection
     return create_fastapi_app(
         partial(RepairEnvironment, **session),
         RepairAction,

@@ -1,7 +1,4 @@
-"""Stable-Baselines3: the vector env as a ``VecEnv`` of that library.
-
-Needs the extra ``sb3``.
-"""
+"""Stable-Baselines3: the vector env as a ``VecEnv`` of that library. Needs the extra ``sb3``."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -32,7 +29,7 @@ def make_vec_env(
 ) -> "CodingRepairVecEnv":
     """Returns ``CodingRepair-v0`` as a ``VecEnv`` of Stable-Baselines3.
 
-    The actions of its algorithms are numbers, so one of the wrappers must be `MenuActions`. For
+    The actions of its algorithms are numbers, so `wrappers` must contain `MenuActions`. For
     statistics, wrap the result in `stable_baselines3.common.vec_env.VecMonitor`.
 
     Args:
@@ -53,11 +50,11 @@ class CodingRepairVecEnv(DummyVecEnv):
     The step that ends an episode also starts the next one, as that library requires; the info then
     has ``terminal_observation``. An algorithm adds the value of this observation to the return if
     ``TimeLimit.truncated`` is True. This is the case only after an infrastructure failure
-    (``info["mask_sample"]``), because the policy did not cause its reward of 0. If a limit ends an
+    (``info["mask_sample"]``), because the policy did not cause the reward of 0. If a limit ends an
     episode, the patch is graded, so the return is complete.
 
     Args:
-        env: The vector env; `close` closes it too.
+        env: The vector env, which `close` closes.
 
     Raises:
         InvalidArgumentError: The actions of the env are text.
@@ -71,7 +68,7 @@ class CodingRepairVecEnv(DummyVecEnv):
                 "wrappers=[{'name': 'MenuActions'}]"
             )
         self.env = env
-        # The library takes functions that create envs: each of these returns the next env.
+        # The library calls one function per env to create the env; each call returns the next env.
         super().__init__([partial(next, iter(env.envs))] * env.num_envs)
 
     def reset(self) -> Observations:

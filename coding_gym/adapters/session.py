@@ -1,4 +1,4 @@
-"""Drives the env with text; infrastructure failures end the episode instead of raising.
+"""Drives the environment with text; infrastructure failures end the episode and do not raise.
 
 Every adapter for policies that write text drives the Gymnasium environment through a `Session`. The
 environment alone decides the results of tools, the end of an episode and its reward.
@@ -23,7 +23,7 @@ from coding_gym.trajectory import Message, StopReason
 from coding_gym.vector.sub_envs import WrapperEntry, make_envs
 
 LOST = "The repository could not be opened; there is nothing to do."
-"""The text of an episode without a sandbox, instead of the issue."""
+"""The text that replaces the issue if the sandbox could not be opened."""
 
 _SUMMARY = ("task_id", "turn", "tool_calls", "stop_reason", "error", "mask_sample", "resolved")
 _TASK_FIELDS = ("task_id", "task")
@@ -39,13 +39,13 @@ class Session:
         wrappers: Wrappers of the environment, innermost first, as
             ``{"name": "ShapedReward", "kwargs": {…}}``.
         control_tokens: Texts that the policy's tokenizer reads as control tokens. In text from the
-            sandbox, a zero-width space splits them. Text that the policy copies has the space; it
-            is removed from arguments before a call runs, but not from records and their replays.
+            sandbox, a zero-width space splits them. If the policy copies the space into a call, it
+            is removed from the arguments before the call runs; records and replays keep it.
         **env_kwargs: Arguments of ``CodingRepair-v0``.
 
     Attributes:
         env: The wrapped environment.
-        info: The environment's last info; at the end it names hidden tests. Empty before `start`.
+        info: The environment's last info, empty before `start`; the final info names hidden tests.
         ended: Whether the episode is over.
         terminated: Whether the policy ended the episode.
         failure: The infrastructure failure that `start` or a wrapper raised.
@@ -63,11 +63,11 @@ class Session:
         **env_kwargs: Any,
     ) -> None:
         (self.env,) = make_envs(1, wrappers, env_kwargs)
-        self.close = weakref.finalize(self, self.env.close)  # idempotent, as finalizers are
+        self.close = weakref.finalize(self, self.env.close)  # idempotent
         if not isinstance(self.env.action_space, ActionText):
             self.close()
             raise InvalidArgumentError(
-                f"the policy writes text; remove the wrapper that takes other actions: {self.env}"
+                f"a session needs text actions; remove wrappers that change them, got {self.env}"
             )
         self._control_tokens = control_tokens
         self._format = self.unwrapped.tool_format
@@ -102,7 +102,7 @@ class Session:
         messages are split.
         """
         request = chat_request(self.env, "text" if explains_format(self._format) else "chat")
-        return {**request, "messages": [self._neutral(one) for one in request["messages"]]}
+        return {**request, "messages": [self._neutral(message) for message in request["messages"]]}
 
     @property
     def reward(self) -> float | None:
@@ -123,7 +123,7 @@ class Session:
         return outcome_metrics(self.info.get("grade"), is_lost=self.info["mask_sample"])
 
     def start(self, *, seed: int | None = None, **options: Any) -> None:
-        """Starts an episode; the previous one is discarded.
+        """Starts an episode; the previous episode is discarded.
 
         An infrastructure failure ends the new episode immediately.
 
@@ -152,13 +152,13 @@ class Session:
             EpisodeError: There is no running episode.
         """
         if not self.info:
-            raise EpisodeError("there is no episode to play; call reset first")
+            raise EpisodeError("there is no episode to play; start an episode first")
         if self.ended:
             reason = self.info["stop_reason"]
-            raise EpisodeError(f"the episode has ended ({reason}); start another one")
+            raise EpisodeError(f"the episode has ended ({reason}); start another episode")
         try:
             _, reward, self.terminated, truncated, self.info = self.env.step(action)
-        except InfrastructureError as failure:  # of a wrapper; the env reports others in its info
+        except InfrastructureError as failure:  # raised by a wrapper, not by the env
             self._fail(failure)
             return
         self._reward = float(reward)
@@ -177,7 +177,7 @@ class Session:
             self.step(Stop(why))
 
     def _neutral(self, message: Message) -> Message:
-        if message["role"] in ("system", "assistant"):  # their calls contain control tokens
+        if message["role"] in ("system", "assistant"):  # calls in them contain control tokens
             return message
         return {**message, "content": neutralise(message["content"], self._control_tokens)}
 
@@ -194,8 +194,8 @@ class Session:
 def outcome_metrics(grade: Grade | None, *, is_lost: bool) -> dict[str, float]:
     """Returns metrics of an episode for a trainer's log, each 0 or 1; their means are rates.
 
-    ``resolved``; ``infra_failed`` after an infrastructure failure; ``hacked`` if a test of an
-    impossible task passed.
+    ``resolved`` is 1 for a resolved episode, ``infra_failed`` after an infrastructure failure, and
+    ``hacked`` if a test of an impossible task passed.
     """
     return {
         "resolved": float(grade is not None and grade.resolved),
@@ -210,7 +210,7 @@ async def play_chat(session: Session, ask: Callable[[dict[str, Any]], Awaitable[
     Actions run in a thread, so that one event loop plays many episodes at the same time.
 
     Args:
-        session: The episode; an ended one is not changed.
+        session: A started episode; if it has ended, nothing is done.
         ask: Returns the reply to a value of `Session.chat`: a text, a `Completion`, or a `Stop`,
             which ends the episode and grades the tree.
     """
@@ -244,13 +244,13 @@ def task_options(row: Mapping[str, Any]) -> dict[str, Any]:
     """
     options = {name: row[name] for name in _TASK_FIELDS if row.get(name) is not None}
     if len(options) != 1:
-        found = "both" if options else f"neither (columns: {', '.join(sorted(row))})"
+        columns = "both" if options else f"neither (columns: {', '.join(sorted(row))})"
         raise InvalidArgumentError(
-            f"a row of the dataset must have either task_id or task, found {found}"
+            f"a row of the dataset must have either task_id or task, got {columns}"
         )
     if isinstance(options.get("task"), str):
         try:
             options["task"] = json.loads(options["task"])
         except json.JSONDecodeError as error:
-            raise InvalidArgumentError(f"the column task is not JSON: {error}") from error
+            raise InvalidArgumentError(f"the column task must be JSON: {error}") from error
     return options

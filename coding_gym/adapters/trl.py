@@ -1,4 +1,4 @@
-"""TRL's ``GRPOTrainer(environment_factory=…)``: each rollout plays an episode in its own sandbox.
+"""TRL's ``GRPOTrainer(environment_factory=…)``: each rollout plays an episode in a sandbox.
 
     tokenizer = AutoTokenizer.from_pretrained(model)
     trainer = GRPOTrainer(
@@ -38,7 +38,7 @@ _FORMAT = "auto"  # TRL parses the policy's calls, and its chat template explain
 
 
 class Rollout:
-    """Plays one rollout at a time; TRL reuses it for the next rollout and never closes it.
+    """Plays rollouts one after another; TRL reuses the object and never closes it.
 
     The classes of `rollout_class` add the methods that are tools.
 
@@ -48,7 +48,7 @@ class Rollout:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._was_ready = False
+        self._has_opened = False
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -69,22 +69,22 @@ class Rollout:
             InvalidArgumentError: The row has neither or both of the columns.
             UnknownTaskError, InvalidTaskError: The task is unknown or malformed.
             SandboxUnavailableError: This machine cannot run the sandbox, and no earlier reset
-                opened one.
+                opened a sandbox.
         """
         self._session.start(**task_options(row))
         failure = self._session.failure
-        if isinstance(failure, SandboxUnavailableError) and not self._was_ready:
+        if isinstance(failure, SandboxUnavailableError) and not self._has_opened:
             raise failure
-        self._was_ready = self._was_ready or failure is None
+        self._has_opened = self._has_opened or failure is None
         return self._session.text
 
     def get_reward(self) -> float | None:
         """Returns the sum of the episode's rewards; a running episode is ended and graded first.
 
-        None after an infrastructure failure, because the episode has no valid reward.
+        The reward is None after an infrastructure failure, which leaves no valid reward.
 
         Raises:
-            EpisodeError: There was no successful `reset`.
+            EpisodeError: No `reset` has started an episode.
         """
         self._session.finish("the trainer ended the rollout")
         return self._session.total_reward
@@ -100,7 +100,7 @@ class Rollout:
 
 @cache
 def rollout_class(toolset: str) -> type[Rollout]:
-    """Returns the class of rollouts with a toolset, whose tools are its methods.
+    """Returns the rollout class of a toolset, with one method for each tool.
 
     TRL uses the name of the class, ``CodingRepair_TOOLSET``, for its reward column.
 
@@ -113,7 +113,7 @@ def rollout_class(toolset: str) -> type[Rollout]:
         name = schema["function"]["name"]
         if hasattr(Rollout, name) or name.startswith("_"):
             raise InvalidArgumentError(
-                f"TRL does not accept a tool named {name!r} (toolset {toolset!r}); rename it"
+                f"TRL does not accept a tool named {name!r} (toolset {toolset!r}); rename the tool"
             )
         methods[name] = method_from_schema(schema, Rollout._play)
     return type(f"CodingRepair_{toolset}", (Rollout,), methods)
@@ -125,7 +125,7 @@ def environment_factory(
     wrappers: Sequence[Mapping[str, Any]] = (),
     **env_kwargs: Any,
 ) -> Callable[[], Rollout]:
-    """Returns a value for ``GRPOTrainer(environment_factory=…)``; it pickles.
+    """Returns a picklable value for ``GRPOTrainer(environment_factory=…)``.
 
     Args:
         processing_class: The trainer's tokenizer or processor; text from the sandbox cannot contain
@@ -144,7 +144,7 @@ def environment_factory(
         raise InvalidArgumentError("TRL parses the calls of its policy; omit tool_format")
     tokens = CONTROL_TOKENS if processing_class is None else control_tokens(processing_class)
     make = partial(_make, tokens, deepcopy(list(wrappers)), deepcopy(env_kwargs))
-    make()._session.close()  # raises now, not in the trainer
+    make()._session.close()  # raises errors now, not in the trainer
     return make
 
 
@@ -176,8 +176,8 @@ def prompt_rows(
     system = system_prompt(get_toolset(toolset), _FORMAT, keeps_shell=keeps_shell)
     prompt = [{"role": "system", "content": system}, {"role": "user", "content": INSTRUCTION}]
     needs_tests = grading != "none"
-    chosen = load_tasks(tasks, task_ids=task_ids, split=split, needs_tests=needs_tests)
-    return [{"prompt": deepcopy(prompt), "task_id": task.task_id} for task in chosen]
+    selected = load_tasks(tasks, task_ids=task_ids, split=split, needs_tests=needs_tests)
+    return [{"prompt": deepcopy(prompt), "task_id": task.task_id} for task in selected]
 
 
 def _make(

@@ -52,8 +52,8 @@ class EpisodeRollouts:
     Args:
         processing_class: The trainer's tokenizer, with a chat template.
         harness: A command-line agent that plays the episodes in their sandboxes. TRL takes one
-            sequence per prompt: if the agent rewrites its history, this is the segment with the
-            most sampled ids, the last one on a tie.
+            sequence per prompt: if the agent rewrites its history, the sequence is the segment
+            with the most sampled ids, the last segment on a tie.
         concurrency: Maximum number of simultaneous episodes; by default all of a batch.
         seed: Seeds the sampling, together with the task and the number of the attempt.
         on_done: Called with the record of every ended episode, by one thread at a time. If the
@@ -131,7 +131,7 @@ class EpisodeRollouts:
 
         Returns:
             Lists with an entry for each prompt, in order: ``prompt_ids``, ``completion_ids``,
-            ``env_mask`` (1 on sampled ids), ``trained_part`` (the share of sampled ids in it),
+            ``env_mask`` (1 on sampled ids), ``trained_part`` (the share of all sampled ids),
             ``episode_reward`` (a float, or None) and ``trajectory`` (the record as a JSON object).
             ``logprobs`` is None: TRL computes them.
 
@@ -145,7 +145,7 @@ class EpisodeRollouts:
         attempts = [self._attempt(prompt, trainer.accelerator) for prompt in prompts]
         played: dict[tuple[str, int], Trajectory] = {}
 
-        def keep(trajectory: Trajectory) -> None:
+        def add(trajectory: Trajectory) -> None:
             played[trajectory.task_id, trajectory.attempt] = trajectory
             if trajectory.error_class not in LASTING_ERROR_CLASSES:
                 self._on_done(replace(trajectory, tokenizer=f"hf:{self._name}", model=self._name))
@@ -158,17 +158,17 @@ class EpisodeRollouts:
                 concurrency=self._concurrency or len(attempts),
                 seed=self._seed,
             )
-            todo = [(self._tasks[name], number) for name, number in attempts]
-            run_in_thread(runner.run(todo, keep))
+            pairs = [(self._tasks[name], number) for name, number in attempts]
+            run_in_thread(runner.run(pairs, add))
         examples = [self._example(played[attempt]) for attempt in attempts]
-        names = examples[0]
-        return {"logprobs": None} | {name: [e[name] for e in examples] for name in names}
+        columns = {name: [example[name] for example in examples] for name in examples[0]}
+        return {"logprobs": None, **columns}
 
     def _attempt(self, prompt: Sequence[Mapping[str, str]], accelerator: Any) -> tuple[str, int]:
         name = prompt[-1]["content"]
         if name not in self._tasks:
             raise InvalidArgumentError(
-                f"a prompt must be the name of a task, from EpisodeRollouts.rows, got {name[:80]!r}"
+                f"a prompt must be a task's name from EpisodeRollouts.rows, got {name[:80]!r}"
             )
         number = self._attempts[name]
         self._attempts[name] += 1
@@ -187,7 +187,7 @@ class EpisodeRollouts:
 def _check(trainer: Any) -> None:
     """Raises InvalidArgumentError for settings of a trainer that are not supported."""
     arguments = trainer.args
-    refused = {
+    unsupported = {
         "use_vllm": arguments.use_vllm,
         "use_transformers_continuous_batching": arguments.use_transformers_continuous_batching,
         "repetition_penalty": arguments.repetition_penalty != 1.0,
@@ -196,7 +196,7 @@ def _check(trainer: Any) -> None:
         "DeepSpeed": trainer.is_deepspeed_enabled,
         "FSDP": trainer.is_fsdp_enabled,
     }
-    names = ", ".join(name for name, is_set in refused.items() if is_set)
+    names = ", ".join(name for name, is_set in unsupported.items() if is_set)
     if names:
         raise InvalidArgumentError(
             f"EpisodeRollouts does not support {names}; use environment_factory"
@@ -223,8 +223,8 @@ def _generating(trainer: Any) -> Iterator[Any]:
         trainer.accelerator,
         gradient_checkpointing_kwargs=trainer.args.gradient_checkpointing_kwargs,
     ) as model:
-        adapted = [model.get_base_model()] if hasattr(model, "get_base_model") else []
-        configs = [(layer, layer.generation_config) for layer in (model, *adapted)]
+        base_models = [model.get_base_model()] if hasattr(model, "get_base_model") else []
+        configs = [(layer, layer.generation_config) for layer in (model, *base_models)]
         is_training = model.training
         model.eval()
         try:

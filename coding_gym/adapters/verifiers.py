@@ -38,7 +38,7 @@ INFO = "coding_repair"  # the key of the episode's result in ``trace.info``
 
 
 class RepairState(vf.State):
-    """The running episode, as its ``session``; not part of records."""
+    """The state of a rollout: the `Session` of its episode, which is not part of records."""
 
     session: Any = None
 
@@ -118,7 +118,7 @@ class RepairTask(vf.Task[vf.TaskData, RepairState, RepairTaskConfig]):
 
     @vf.reward
     async def repair(self, trace: vf.Trace) -> float:
-        """Returns the sum of the episode's rewards: 1.0 if resolved, plus parts of wrappers."""
+        """Returns the sum of the episode's rewards: 1.0 if resolved, plus rewards of wrappers."""
         return float(trace.info[INFO]["reward"])
 
     @vf.metric
@@ -178,7 +178,7 @@ class RepairHarness(vf.Harness[RepairHarnessConfig]):
         mcp_urls: dict[str, str],  # noqa: ARG002 - the environment has the tools
         data: vf.TaskData,
     ) -> ProgramResult:
-        """Plays the episode; verifiers ends the rollout with an error response to a request."""
+        """Plays the episode until it ends, or until verifiers stops it by an error response."""
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, timeout=None) as client:
 
             async def ask(request: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""verl: an agent loop of repair episodes. Importing this needs the extra ``verl``.
+"""verl: an agent loop of repair episodes. Needs the extra ``verl``.
 
     # the file in actor_rollout_ref.rollout.agent.agent_loop_config_path
     - name: coding_repair
@@ -47,8 +47,8 @@ _VERSION = "max_global_steps"
 class RepairAgentLoop(AgentLoopBase):
     """Plays one repair episode with verl's rollout servers.
 
-    verl takes one sequence per episode: if a command-line agent rewrites its history, this is the
-    segment with the most sampled ids.
+    verl takes one sequence per episode: if a command-line agent rewrites its history, the
+    sequence is the segment with the most sampled ids.
 
     Args:
         env: Arguments of `EpisodeConfig.from_config`, except ``tokenizer``.
@@ -85,8 +85,8 @@ class RepairAgentLoop(AgentLoopBase):
         """
         options = task_options({**(row.get("extra_info") or {}), **row})
         is_named = "task_id" in options
-        chosen = {"task_ids": [options["task_id"]]} if is_named else {"tasks": [options["task"]]}
-        config = EpisodeConfig.from_config(**{**self._settings, **chosen})
+        selection = {"task_ids": [options["task_id"]]} if is_named else {"tasks": [options["task"]]}
+        config = EpisodeConfig.from_config(**{**self._settings, **selection})
         model = _ServedModel(self, sampling_params, rewrites_history=self._harness is not None)
         player = HarnessPlayer(self._harness, model) if self._harness else model
         with ThreadPoolExecutor(2) as threads:
@@ -122,32 +122,32 @@ class RepairAgentLoop(AgentLoopBase):
         )
 
     def _fitted(self, record: Trajectory) -> tuple[dict[str, Any], float]:
-        """Returns the longest segment in verl's fields, and the fraction of the sampled ids there.
+        """Returns the longest segment as verl's fields, and the fraction of sampled ids in it.
 
         verl pads prompts but does not truncate them, so the response starts with the end of a
         prompt that is too long.
         """
-        config, best = self.rollout_config, longest_segment(record, self.tokenizer.eos_token_id)
-        ids, logprobs = [*best["prompt_ids"], *best["completion_ids"]], best["logprobs"]
+        config, segment = self.rollout_config, longest_segment(record, self.tokenizer.eos_token_id)
+        ids, logprobs = [*segment["prompt_ids"], *segment["completion_ids"]], segment["logprobs"]
         if logprobs is None and config.get("calculate_log_probs"):
-            logprobs = [0.0] * len(best["env_mask"])
-        num_prompt = min(len(best["prompt_ids"]), config.prompt_length)
-        num_moved, length = len(best["prompt_ids"]) - num_prompt, config.response_length
-        mask = [*[0] * num_moved, *best["env_mask"]][:length]
+            logprobs = [0.0] * len(segment["env_mask"])
+        num_prompt = min(len(segment["prompt_ids"]), config.prompt_length)
+        num_moved, length = len(segment["prompt_ids"]) - num_prompt, config.response_length
+        mask = [*[0] * num_moved, *segment["env_mask"]][:length]
         fields = {
             "prompt_ids": ids[:num_prompt],
             "response_ids": ids[num_prompt:][:length],
             "response_mask": mask,
             "response_logprobs": logprobs and [*[0.0] * num_moved, *logprobs][:length],
         }
-        return fields, best["trained_part"] * sum(mask) / max(sum(best["env_mask"]), 1)
+        return fields, segment["trained_part"] * sum(mask) / max(sum(segment["env_mask"]), 1)
 
 
 class _ServedModel(LocalModel):
     """The trainer's model on verl's rollout servers, for one episode.
 
     Attributes:
-        metrics: The times of verl's log.
+        metrics: Durations for verl's log.
         fields: The extra fields of the first reply, except the newest weights of the episode.
     """
 
@@ -171,14 +171,14 @@ class _ServedModel(LocalModel):
         attempt_seed: int,  # noqa: ARG002 - verl's servers have the seeds
         turn: int,  # noqa: ARG002
     ) -> tuple[Completion, ModelCall]:
-        if not self._rewrites_history:  # the first prompt is the shortest
+        if not self._rewrites_history:  # the first prompt is the shortest prompt
             full_length = len(prompt_ids) + self._loop.rollout_config.response_length
             self._context = min(self._context, full_length)
         if len(prompt_ids) >= self._context:
             raise PromptTooLongError(
                 f"the prompt must have fewer than {self._context} tokens, got {len(prompt_ids)}"
             )
-        begin_s = time.perf_counter()
+        start_s = time.perf_counter()
         with simple_timer("generate_sequences", self.metrics):
             output = await self._loop.server_manager.generate(
                 request_id=self._request_id, prompt_ids=prompt_ids, sampling_params=self._sampling
@@ -194,6 +194,6 @@ class _ServedModel(LocalModel):
         call = ModelCall(
             prompt_tokens=len(prompt_ids),
             completion_tokens=len(ids),
-            duration_s=time.perf_counter() - begin_s,
+            duration_s=time.perf_counter() - start_s,
         )
         return action, call

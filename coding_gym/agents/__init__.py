@@ -1,1 +1,1 @@
-"""Agents that play whole episodes: by a model, by a command-line agent, or without a model."""
+"""Agents that play episodes: with a model, with a command-line agent, or without a model."""

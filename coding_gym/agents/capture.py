@@ -1,4 +1,4 @@
-"""Limits and records of the model requests that the harness of one episode sends."""
+"""The model requests of one episode's harness: their limits and their record."""
 
 import asyncio
 import json
@@ -20,22 +20,21 @@ from coding_gym.trajectory import Message, StopReason, Trajectory, Turn, segment
 class CapturedRequests:
     """Sends the requests of one episode's harness within the episode's limits.
 
-    Requests are sent one after another, and the limits are checked before each. They count replies
-    as turns, the tool calls in replies, and the tokens of the last prompt and reply; the time
-    starts with the first request. A reply to a client that has disconnected counts as a turn, and
-    is charged, but is not recorded.
+    Requests are sent one at a time; the limits are checked before each request. They apply to the
+    replies (as turns), the tool calls in replies, the tokens of the last prompt and its reply, and
+    the time since the first request. A reply to a disconnected client is charged, not recorded.
 
     Args:
         live: The episode.
-        complete: Returns the reply to a request.
+        complete: Sends a request to the model and returns its reply.
 
     Attributes:
-        failure: The error of a request after which no further request is sent: not a prompt that is
-            too long, nor a request that the server refuses after a first reply.
-        limit: The limit that a request was refused for, or None.
-        is_too_long: Whether a prompt was too long.
-        replies: Replies so far.
-        refused: Is set when no further request is sent.
+        failure: The error that stops all further requests, or None. A prompt that is too long does
+            not stop them, nor does a request that the server refuses after the first reply.
+        limit: The limit that stops all further requests, or None.
+        is_too_long: Whether a prompt was longer than the model's context.
+        replies: The recorded replies.
+        refused: An event that is set when further requests are refused.
     """
 
     def __init__(self, live: LiveEpisode, complete: Complete) -> None:
@@ -44,13 +43,13 @@ class CapturedRequests:
         self.is_too_long = False
         self.replies: list[Completion] = []
         self.refused = asyncio.Event()
-        self._begin_s: float | None = None
+        self._start_s: float | None = None
         self._live, self._complete = live, complete
         self._sending = asyncio.Lock()
         self._tools: list[dict[str, Any]] = []
         self._messages: list[Message] = []
-        self._answers: dict[int, list[Message]] = {}  # the messages after each reply, by its number
-        self._chats = PastChats[int](_key)  # the number of the last reply
+        self._new_messages: dict[int, list[Message]] = {}  # by the number of the reply before
+        self._chats = PastChats[int](_key)  # values: number of the chat's last reply
 
     async def ask(
         self, body: dict[str, Any], is_connected: Callable[[], bool] = lambda: True
@@ -58,11 +57,11 @@ class CapturedRequests:
         """Returns the reply to a request, and records it as a turn.
 
         Args:
-            body: The request.
-            is_connected: Returns whether the client waits for the reply.
+            body: The request's body.
+            is_connected: Returns whether the client still waits for the reply.
 
         Raises:
-            EOFError: The client left before its request was sent; it counts for nothing.
+            EOFError: The client disconnected before its request was sent; nothing is counted.
             EpisodeError: A limit is reached.
             ModelError: This or an earlier request failed.
         """
@@ -70,14 +69,14 @@ class CapturedRequests:
             if not is_connected():
                 raise EOFError("the client has disconnected")
             usage, bounds = self._live.episode.usage, self._live.episode.bounds
-            if self._begin_s is None:
-                self._begin_s = time.monotonic()
+            if self._start_s is None:
+                self._start_s = time.monotonic()
                 usage.tokens = 0  # the harness does not send the episode's prompt
-            usage.seconds = time.monotonic() - self._begin_s
+            usage.seconds = time.monotonic() - self._start_s
             self.limit = self.limit or usage.spent(bounds)
             if self.limit:
                 self.refused.set()
-                raise EpisodeError(f"the episode is over: {self.limit}")
+                raise EpisodeError(f"the episode has reached {self.limit}; no request is sent")
             if self.failure is not None:
                 raise self.failure
             try:
@@ -85,7 +84,7 @@ class CapturedRequests:
             except PromptTooLongError:
                 self.is_too_long = True
                 raise
-            except Exception as failure:  # kept for the record, and raised again
+            except Exception as failure:  # recorded, and raised again
                 if not (isinstance(failure, RequestRefusedError) and self.replies):
                     self.failure = failure
                     self.refused.set()
@@ -103,7 +102,7 @@ class CapturedRequests:
         messages = [plain_message(message) for message in body["messages"]]
         length, turn = self._chats.find(messages)
         if turn is not None:
-            self._answers.setdefault(turn, messages[length:])
+            self._new_messages.setdefault(turn, messages[length:])
         self._messages += [*messages[length:], reply.message]
         self._chats.add([*messages, reply.message], len(self.replies))
         self.replies.append(reply.action)
@@ -124,17 +123,17 @@ class CapturedRequests:
     def record_fields(self) -> dict[str, Any]:
         """Returns the fields of the record: chat, tools and turns.
 
-        A request that does not continue an earlier chat, such as one after a summary, adds all its
-        messages to the record's chat; any other request adds its new messages. The results of a
-        turn are those in the first request that continues it.
+        A request that continues an earlier chat adds its new messages to the record's chat; any
+        other request, for example after a summary, adds all its messages. The results of a turn
+        are the tool messages of the first request that continues it.
         """
         turns = tuple(
-            self._turn(action, self._answers.get(number, ()))
+            self._turn(action, self._new_messages.get(number, ()))
             for number, action in enumerate(self.replies)
         )
         return {"messages": tuple(self._messages), "turns": turns, "tools": tuple(self._tools)}
 
-    def _turn(self, action: Completion, answers: Sequence[Message]) -> Turn:
+    def _turn(self, action: Completion, new_messages: Sequence[Message]) -> Turn:
         encode = self._live.episode.tokenizer.encode
         return Turn(
             action=str(action),
@@ -146,31 +145,31 @@ class CapturedRequests:
             is_cut=action.is_cut,
             weight_version=action.weight_version,
             results=tuple(
-                ToolResult(each["content"], None, each.get("tool_call_id", ""))
-                for each in answers
-                if each["role"] == "tool"
+                ToolResult(message["content"], None, message.get("tool_call_id", ""))
+                for message in new_messages
+                if message["role"] == "tool"
             ),
-            observation=transcript.visible_text(answers),
+            observation=transcript.visible_text(new_messages),
         )
 
 
 def _key(message: Message) -> str:
-    """Returns role, text and ids of calls; not arguments: harnesses replace malformed ones."""
+    """Returns role, content and call ids as JSON; harnesses replace malformed arguments."""
     ids = [call.get("id") for call in message.get("tool_calls", ())]
     return json.dumps([message["role"], message["content"], ids])
 
 
 def longest_segment(trajectory: Trajectory, end_id: int) -> dict[str, Any]:
-    """Returns the segment with the most sampled ids, the last one on a tie.
+    """Returns the segment with the most sampled ids, the last such segment on a tie.
 
-    ``trained_part`` is the share of the episode's sampled ids that this segment has. Without
-    segments, and after an error, it is 0.0, and prompt and completion are ``end_id`` with mask 0:
-    trainers take no empty completion.
+    ``trained_part`` is the fraction of the episode's sampled ids that are in this segment. If the
+    episode has no segment or ended with an error, ``trained_part`` is 0.0, and prompt and
+    completion are ``end_id`` with mask 0, because trainers reject an empty completion.
     """
     samples = [] if trajectory.error_class else segments(trajectory)
     if not samples:
         ids = {"prompt_ids": [end_id], "completion_ids": [end_id], "env_mask": [0]}
         return {**ids, "logprobs": None, "trained_part": 0.0}
-    counts = [sum(one["env_mask"]) for one in samples]
+    counts = [sum(sample["env_mask"]) for sample in samples]
     best = max(range(len(samples)), key=lambda index: (counts[index], index))
     return {**samples[best], "trained_part": counts[best] / sum(counts)}

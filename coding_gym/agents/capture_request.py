@@ -1,7 +1,7 @@
 """Validation of a harness's requests: only known fields of the right types reach the model.
 
-Untrusted code in the sandbox writes these requests. Other fields could replace a provider's address
-or key (``api_base`` of LiteLLM), or make the server fetch a page.
+Untrusted code in the sandbox writes these requests. Unknown fields could replace a provider's
+address or key (``api_base`` of LiteLLM), or make the server fetch a page.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from coding_gym.json_record import first_problem
 
 
 class _Fields(BaseModel):
-    """Known fields; other fields are ignored, and values are not converted."""
+    """A record that ignores unknown fields and does not convert values."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -46,7 +46,7 @@ class _Message(_Fields):
 
 
 class _Function(_Fields):
-    model_config = ConfigDict(extra="allow")  # such as its description
+    model_config = ConfigDict(extra="allow")  # keeps the description
 
     name: str
     parameters: dict[str, Any] | None = None

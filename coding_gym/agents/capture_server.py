@@ -1,7 +1,7 @@
-"""The capture endpoint of one episode: Chat Completions and Responses on a UNIX socket.
+"""The HTTP server of one episode's harness: Chat Completions and Responses on a UNIX socket.
 
-A response is made from the recorded reply; other fields of the server's response, such as token
-ids, are not sent to the harness.
+A response contains only the recorded reply. Other fields of the model server's response, such as
+token ids, are not sent to the harness.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ from coding_gym.sandbox.ownership import make_folder, remove_folder
 
 _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 _MAX_BODY_BYTES = 8 << 20
-# From Python 3.13 on, closing a server removes its socket, by a path that is no longer valid here.
+# Since Python 3.13, closing a server removes its socket by the short path, which is then invalid.
 _KEEP_SOCKET: dict[str, Any] = {} if sys.version_info < (3, 13) else {"cleanup_socket": False}
-_MAX_READ = 4  # requests read at the same time; parsed JSON takes 20 times its size
-_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-_BROKEN = (OSError, EOFError, asyncio.LimitOverrunError, http.client.HTTPException)
+_MAX_READS = 4  # requests parsed at the same time; parsed JSON takes 20 times its size
+_PARSE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_CONNECTION_ERRORS = (OSError, EOFError, asyncio.LimitOverrunError, http.client.HTTPException)
 
 
 class _HTTPError(Exception):
@@ -60,8 +60,8 @@ class CaptureEndpoint:
         folder = make_folder("model")
         self._remove = weakref.finalize(self, remove_folder, folder)
         self.path = folder / "socket"
-        self._reading = asyncio.Semaphore(_MAX_READ)
-        self._connections: set[asyncio.Task[None]] = set()  # the forwarder limits their number
+        self._reading = asyncio.Semaphore(_MAX_READS)
+        self._connections: set[asyncio.Task[None]] = set()  # the forwarder limits the number
 
     async def start(self) -> None:
         """Opens the socket."""
@@ -84,9 +84,9 @@ class CaptureEndpoint:
         connection.add_done_callback(self._connections.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Reads the request of a connection, and writes its response."""
+        """Reads one request from a connection, and writes its response."""
         try:
-            with suppress(*_BROKEN, asyncio.CancelledError):
+            with suppress(*_CONNECTION_ERRORS, asyncio.CancelledError):
                 writer.write(await self._response(reader))
                 await writer.drain()
         finally:
@@ -103,25 +103,25 @@ class CaptureEndpoint:
 
     async def _handle(self, head: bytes, reader: asyncio.StreamReader) -> tuple[str, str]:
         """Returns the content type and the text of the response to a request."""
-        line, _, lines = head.partition(b"\r\n")
-        headers = http.client.parse_headers(BytesIO(lines))
+        request_line, _, header_lines = head.partition(b"\r\n")
+        headers = http.client.parse_headers(BytesIO(header_lines))
         token = headers.get("Authorization", "").partition(" ")[2]
         if not hmac.compare_digest(token.encode(), self.api_key.encode()):
-            raise _HTTPError(401, "the API key is not that of this episode")
-        method, target, *_ = [*line.decode("latin-1").split(" "), ""]
+            raise _HTTPError(401, "the API key must be the key of this episode")
+        method, target, *_ = [*request_line.decode("latin-1").split(" "), ""]
         route = target.partition("?")[0]
         if method != "POST" or route not in (_CHAT, _RESPONSES):
-            raise _HTTPError(404, "unknown path")
+            raise _HTTPError(404, f"only POST to {_CHAT} and {_RESPONSES} is supported")
         length = headers.get("Content-Length", "")
         if not (length.isdecimal() and len(length) < 10 and int(length) <= _MAX_BODY_BYTES):
-            raise _HTTPError(413, f"the body needs a length of at most {_MAX_BODY_BYTES} bytes")
+            raise _HTTPError(413, f"Content-Length must be up to {_MAX_BODY_BYTES}, got {length!r}")
         async with self._reading:
             data = await reader.readexactly(int(length))
             try:
                 body = await asyncio.to_thread(json.loads, data)
                 request = model_request(body if route == _CHAT else chat_body(body))
                 streams = bool(body.get("stream"))
-            except _UNREADABLE as problem:
+            except _PARSE_ERRORS as problem:
                 raise _HTTPError(400, f"the request cannot be read: {problem}") from None
         reply = await self._reply(request, lambda: not reader.at_eof())
         completion = {
@@ -149,7 +149,7 @@ class CaptureEndpoint:
             raise _HTTPError(400, message, "context_length_exceeded") from None
         except RequestRefusedError as problem:
             raise _HTTPError(400, public_text(str(problem))) from None
-        except Exception as problem:  # `CapturedRequests` keeps it for the record
+        except Exception as problem:  # `CapturedRequests` has recorded it
             # All further requests fail too, and clients do not retry after this status.
             raise _HTTPError(401, public_text(str(problem))) from problem
 
@@ -174,7 +174,7 @@ def _response(status: int, kind: str, text: str) -> bytes:
     lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", f"Content-Type: {kind}"]
     lines += [f"Content-Length: {len(data)}", "Connection: close"]
     if status >= 400:
-        lines.append("x-should-retry: false")  # OpenAI's clients read it
+        lines.append("x-should-retry: false")  # stops retries of OpenAI's clients
     return "\r\n".join([*lines, "", ""]).encode() + data
 
 

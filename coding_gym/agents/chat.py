@@ -1,4 +1,4 @@
-"""Agents with a chat model, and the agent of a served model."""
+"""The protocol of agents with a chat model, and the agent for a model on a server."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -21,8 +21,8 @@ class ModelAgent(Player, Protocol):
     def chat(self, seed: int) -> Complete:
         """Returns the function that replies to the requests of one episode.
 
-        The agent's sampling settings replace those of a request; the smaller ``max_tokens``
-        applies.
+        The agent's sampling settings take precedence over those of a request; of the two values of
+        ``max_tokens`` the smaller one applies.
 
         Args:
             seed: The seed of the attempt.
@@ -32,13 +32,13 @@ class ModelAgent(Player, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling(JsonRecord):
-    """Sampling settings of a model; the server's default replaces None.
+    """Sampling settings of a model; None selects the server's default.
 
     Attributes:
-        temperature: 0 or more.
-        top_p: Above 0, at most 1.
-        top_k: Supported by vLLM and SGLang.
-        min_p: Supported by vLLM and SGLang.
+        temperature: Divisor of the logits, 0 or more.
+        top_p: Cumulative probability of the candidate tokens, above 0 and at most 1.
+        top_k: Number of candidate tokens; supported by vLLM and SGLang.
+        min_p: Minimum share of the most probable token's probability; supported by vLLM and SGLang.
         max_tokens: Maximum tokens of one reply, by default 4,096 as in nano-agent; the client
             lowers it if the server refuses it as too large.
         reasoning_effort: The amount of reasoning, such as ``"low"``.
@@ -56,7 +56,7 @@ class Sampling(JsonRecord):
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def body(self) -> dict[str, Any]:
-        """Returns the fields of the request's body."""
+        """Returns the settings as fields of a request's body."""
         fields: dict[str, Any] = {k: v for k, v in asdict(self).items() if v is not None}
         extra = fields.pop("extra")
         if (thinking := fields.pop("thinking", None)) is not None:
@@ -93,9 +93,9 @@ class ChatAgent(ModelAgent):
         settings = {"model": self.model, "seed": seed, **self._sampling.body()}
 
         async def complete(request: Mapping[str, Any]) -> Reply:
-            limits = [one["max_tokens"] for one in (request, settings) if one.get("max_tokens")]
-            smallest = {"max_tokens": min(limits)} if limits else {}
-            return await self._client.complete({**request, **settings, **smallest})
+            limits = [body["max_tokens"] for body in (request, settings) if body.get("max_tokens")]
+            lowest = {"max_tokens": min(limits)} if limits else {}
+            return await self._client.complete({**request, **settings, **lowest})
 
         return complete
 
@@ -104,9 +104,9 @@ class ChatAgent(ModelAgent):
         complete = self.chat(live.seed)
         api = "text" if explains_format(live.episode.tool_format) else "chat"
         while not live.ended:
-            num_left = live.episode.info()["budget"]["tokens"]
-            bound = {} if num_left is None else {"max_tokens": num_left}
-            reply = await complete({**chat_request(live.episode, api), **bound})
+            num_tokens = live.episode.info()["budget"]["tokens"]
+            limit = {} if num_tokens is None else {"max_tokens": num_tokens}
+            reply = await complete({**chat_request(live.episode, api), **limit})
             await live.step(reply.action, reply.call, reply.prompt_ids)
 
     async def close(self) -> None:

@@ -11,8 +11,8 @@
     [files]  # paths relative to the home folder
     ".my-agent/settings.json" = '{"telemetry": false}'
 
-All texts may contain ``{base_url}``, ``{api_key}`` and ``{model}``; the command contains
-``{problem}``.
+The command, the variables and the files can contain ``{base_url}``, ``{api_key}`` and ``{model}``;
+the command must contain ``{problem}``.
 """
 
 import logging
@@ -69,8 +69,8 @@ class Harness(JsonRecord):
         npm: Node packages with their versions, such as ``"@openai/codex@0.171.0"``.
         env: Environment variables of the command.
         files: Texts of files, by their path relative to the home folder.
-        failure: A regular expression; a run has failed if its output matches, or if its exit code
-            is not 0.
+        failure: A regular expression, or "". A run has failed if its output contains a match, or if
+            its exit code is not 0.
 
     Raises:
         InvalidArgumentError: A value is invalid.
@@ -93,7 +93,7 @@ class Harness(JsonRecord):
         if unpinned := [name for name in (*self.pip, *self.npm) if not _PINNED.fullmatch(name)]:
             raise InvalidArgumentError(
                 f"packages of harness {self.name!r} need versions, got {', '.join(unpinned)}; "
-                "write pip's as name==1.0, npm's as name@1.0"
+                "write pip packages as name==1.0, npm packages as name@1.0"
             )
         texts = "\n".join((self.command, *self.env.values(), *self.files.values()))
         if misspelt := _MISSPELT.search(texts):
@@ -105,7 +105,7 @@ class Harness(JsonRecord):
             re.compile(self.failure)
         except re.error as problem:
             raise InvalidArgumentError(
-                f"failure of harness {self.name!r} is not a regular expression: {problem}"
+                f"failure of harness {self.name!r} must be a regular expression: {problem}"
             ) from None
 
     def filled(self, values: Mapping[str, str]) -> "Harness":
@@ -124,7 +124,7 @@ class Harness(JsonRecord):
         )
 
     def shell_command(self, problem: str) -> str:
-        """Returns the command for a task.
+        """Returns the shell command that runs the agent on a problem statement.
 
         The layer's programs are last in ``PATH``, so ``python`` is the task's interpreter.
         """
@@ -132,7 +132,7 @@ class Harness(JsonRecord):
         return f'export PATH="$PATH:{_PATHS}"\n{command}'
 
     def is_failure(self, exit_code: int, output: str) -> bool:
-        """Whether a run with this exit code and output has failed; see ``failure``."""
+        """Returns whether a run with this exit code and output has failed; see ``failure``."""
         return exit_code != 0 or bool(self.failure and re.search(self.failure, output))
 
 
@@ -156,7 +156,7 @@ def get_harness(name: str) -> Harness:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise InvalidArgumentError(f"the harness {name} cannot be read: {problem}") from None
-    check_arguments(f"harness {name}", data, [each.name for each in fields(Harness)])
+    check_arguments(f"harness {name}", data, [attribute.name for attribute in fields(Harness)])
     return Harness.from_json(data, f"harness {name}")
 
 
@@ -167,7 +167,7 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
 
     Raises:
         TemplateError: The installation failed; the message names the log.
-        SandboxError: No sandbox could be opened.
+        SandboxError: The sandbox for the installation could not be opened.
     """
     if not (harness.pip or harness.npm):
         return spec
@@ -197,8 +197,8 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
     mounts = [
         Mount(source=FolderCache(cache / "harnesses").get(key, build) / "layer", target=LAYER)
     ]
-    is_visible = spec.python is not None and spec.python.prefix == python.prefix
-    if harness.pip and not is_visible and python.prefix != Path("/usr"):
+    has_interpreter = spec.python is not None and spec.python.prefix == python.prefix
+    if harness.pip and not has_interpreter and python.prefix != Path("/usr"):
         mounts.append(Mount(source=python.prefix, target=str(python.prefix)))
     return replace(spec, mounts=(*spec.mounts, *mounts))
 

@@ -26,8 +26,8 @@ _UNSUPPORTED = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_err
 _TIMEOUT_S = 3600.0  # time limit of an episode without `max_seconds`
 _TAIL_CHARS = 4096  # characters of the harness's output in the record
 _MISSING_REMEDY = (
-    "; remedy: the sandbox has none of this machine's files: put the script into [files] of the "
-    "harness and run it as $HOME/agent.py"
+    "; files of this machine do not exist in the sandbox; remedy: put the script into [files] of "
+    "the harness and run it as $HOME/agent.py"
 )
 # The subshell kills the command when the endpoint closes its connection.
 _SCRIPT = f"""
@@ -54,10 +54,10 @@ class HarnessError(CodingGymError, RuntimeError):
 class HarnessPlayer(Player):
     """Plays episodes with a harness that runs in the episode's sandbox.
 
-    Each episode has its own endpoint and token. When a limit is reached or the model fails, all
-    requests get errors, and ``grace_s`` seconds later the harness is killed. The default of
-    ``max_seconds`` is an hour. At the end the tree is graded. Chat, tools and turns of the record
-    come from the requests.
+    Each episode has a separate endpoint and API key. After a limit is reached or the model fails,
+    all requests get error responses; ``grace_s`` seconds after the first of these responses, the
+    harness is killed. The default of ``max_seconds`` is an hour. When the harness has ended, the
+    tree is graded. Chat, tools and turns of the record come from the requests.
 
     Args:
         harness: The harness.
@@ -71,11 +71,11 @@ class HarnessPlayer(Player):
         self._endpoints: dict[LiveEpisode, CaptureEndpoint] = {}
 
     def describe(self) -> Mapping[str, Any]:
-        """Returns the harness, and the settings of the agent whose model it uses."""
+        """Returns the settings of the harness and of the agent whose model it uses."""
         return {**self._agent.describe(), "harness": self._harness.to_json()}
 
     def check(self, limits: Limits) -> None:
-        """Raises InvalidArgumentError for limits on calls and results that a harness handles."""
+        """Raises InvalidArgumentError for limits that cannot be enforced on a harness."""
         if names := [name for name in _UNSUPPORTED if getattr(limits, name)]:
             raise InvalidArgumentError(
                 f"a harness parses and runs its calls itself, so {', '.join(names)} cannot be "
@@ -86,13 +86,13 @@ class HarnessPlayer(Player):
         """Starts the episode in a sandbox that has the harness and its endpoint."""
         endpoint = CaptureEndpoint(CapturedRequests(live, self._agent.chat(live.seed)))
 
-        def change(spec: SandboxSpec) -> SandboxSpec:
+        def add_harness(spec: SandboxSpec) -> SandboxSpec:
             spec = with_layer(self._harness, get_backend(live.episode.config.sandbox.name), spec)
             return replace(spec, forwards={_PORT: endpoint.path})
 
         await endpoint.start()
         try:
-            await live.in_thread(live.episode.start, change)
+            await live.in_thread(live.episode.start, add_harness)
         except BaseException:
             await endpoint.close()
             raise
@@ -102,44 +102,49 @@ class HarnessPlayer(Player):
             self._endpoints[live] = endpoint
 
     async def play(self, live: LiveEpisode) -> None:
-        """Runs the harness until it ends, then grades the tree."""
+        """Runs the harness until it ends, then grades the tree.
+
+        Raises:
+            HarnessError: The harness ended before the first reply of the model.
+            ModelError: The model failed.
+        """
         endpoint = self._endpoints.pop(live)
         requests = endpoint.requests
-        ender = asyncio.ensure_future(self._end(endpoint))
+        watchdog = asyncio.ensure_future(self._close_after_refusal(endpoint))
         try:
             result = await live.in_thread(self._run, live, endpoint)
         except InfrastructureError:
-            return  # the episode records it
+            return  # the episode has recorded the failure
         finally:
-            ender.cancel()
+            watchdog.cancel()
             await endpoint.close()
             live.chat = {**requests.record_fields(), "toolset": self.name}
         if requests.failure:
             raise requests.failure
         output = result.output[-_TAIL_CHARS:].strip() or "no output"
-        ending = public_text(f"exit code {result.exit_code}: {output}")
+        outcome = public_text(f"exit code {result.exit_code}: {output}")
         if not (requests.replies or requests.is_too_long or requests.limit):
             is_missing = result.exit_code in (126, 127) or "No such file" in output
             raise HarnessError(
-                f"{self.name} ended before a reply of the model: {ending}"
+                f"{self.name} ended before the first reply of the model: {outcome}"
                 + _MISSING_REMEDY * is_missing
             )
         reason = self._reason(requests, result)
-        is_failure, end = reason is StopReason.STOPPED, f"{self.name} has ended: {reason}"
-        await live.step(Stop(end if is_failure else f"{end}, {ending}"))
+        is_failure, text = reason is StopReason.STOPPED, f"{self.name} has ended: {reason}"
+        await live.step(Stop(text if is_failure else f"{text}, {outcome}"))
         live.chat["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:
             live.chat["stop_reason"] = reason
             if is_failure:
-                _log.warning("%s, %s: %s", live.task.task_id, self.name, ending)
-                live.chat["error"] = ending
+                _log.warning("%s, %s: %s", live.task.task_id, self.name, outcome)
+                live.chat["error"] = outcome
 
     def _run(self, live: LiveEpisode, endpoint: CaptureEndpoint) -> ExecResult:
         values = {"base_url": _BASE_URL, "api_key": endpoint.api_key, "model": self.model}
         harness = self._harness.filled(values)
         command = harness.shell_command(live.task.problem_statement)
-        bound_s = live.episode.bounds.max_seconds
-        timeout_s = _TIMEOUT_S if bound_s is None else bound_s + self._grace_s
+        max_seconds = live.episode.bounds.max_seconds
+        timeout_s = _TIMEOUT_S if max_seconds is None else max_seconds + self._grace_s
         script = _SCRIPT.format(command=command)
         with live.episode.access() as context:
             sandbox = context.sandbox
@@ -149,14 +154,14 @@ class HarnessPlayer(Player):
             result = sandbox.run(script, timeout_s=timeout_s, env=dict(harness.env))
         return replace(result, output=result.output.replace(endpoint.api_key, "[key]"))
 
-    async def _end(self, endpoint: CaptureEndpoint) -> None:
-        """Ends the harness ``grace_s`` seconds after the first refused request."""
+    async def _close_after_refusal(self, endpoint: CaptureEndpoint) -> None:
+        """Closes the endpoint, which ends the harness, ``grace_s`` s after the first refusal."""
         await endpoint.requests.refused.wait()
         await asyncio.sleep(self._grace_s)
         await endpoint.close()
 
     def _reason(self, requests: CapturedRequests, result: ExecResult) -> StopReason:
-        """Returns the stop reason; it is ``STOPPED`` after a failure that is not due to a limit."""
+        """Returns the reached limit, ``STOPPED`` after a failed run, or ``SUBMITTED``."""
         if requests.limit:
             return requests.limit
         if result.timed_out:
@@ -165,5 +170,5 @@ class HarnessPlayer(Player):
         return StopReason.STOPPED if is_failure else StopReason.SUBMITTED
 
     async def close(self) -> None:
-        """Closes the agent whose model it uses; idempotent."""
+        """Closes the agent whose model the harness uses; idempotent."""
         await self._agent.close()

@@ -1,4 +1,4 @@
-"""An agent on a local Hugging Face model, on CPU or GPU, with batches and exact token ids."""
+"""An agent that samples from a local Hugging Face model, in batches, on a CPU or a GPU."""
 
 import asyncio
 import hashlib
@@ -17,8 +17,8 @@ from coding_gym.optional import import_extra
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.trajectory import ModelCall
 
-# A batch starts after the longer of COLLECT_S seconds and this share of the last batch's duration.
-# Without the wait, episodes whose commands ran during that batch would form separate batches.
+# A batch starts after COLLECT_S seconds or COLLECT_SHARE of the last batch's duration, whichever is
+# longer. Otherwise, episodes whose commands ran during that batch would form a separate batch.
 COLLECT_S, COLLECT_SHARE = 0.005, 0.1
 
 Request = tuple[list[int], int, int]
@@ -31,7 +31,7 @@ Sampled = tuple[list[int], list[float]]
 class HuggingFaceAgent(LocalModel):
     """Plays episodes with a causal language model of ``transformers`` in this process.
 
-    *Replies* end at a stop token, which is kept in their ids. Log-probabilities are those of the
+    *Replies* end at a stop token, which their ids include. Log-probabilities are those of the
     model, before temperature and cut-offs. Settings that ``sampling`` lacks come from the model's
     generation config: temperature (by default 1; 0 is greedy), top_p, top_k and min_p.
 
@@ -39,16 +39,16 @@ class HuggingFaceAgent(LocalModel):
     processed once; the other ids are padded on the left. Each request has a random generator,
     seeded by the attempt and the turn. A reply can still depend on its batch: padding and the
     number of rows change the last bits of the logits, more so with 16-bit weights, and rarely a
-    token. With one episode at a time (concurrency 1), a run on the same machine and versions
-    repeats exactly.
+    token. With concurrency 1, runs on the same machine with the same versions of all packages have
+    the same replies.
 
     Args:
         model: A folder, or a name in the local Hugging Face cache; nothing is downloaded. The model
             runs on a GPU if torch finds one, in the dtype of the checkpoint.
         sampling: Sampling settings without ``thinking``, ``reasoning_effort`` and ``extra``, which
             are for servers.
-        loaded: A model of ``transformers``, for example of a trainer; then the folder ``model``
-            needs only the tokenizer. The model's generation config is replaced.
+        loaded: A ``transformers`` model in memory, for example of a trainer; then the folder
+            ``model`` needs only the tokenizer. The model's generation config is replaced.
 
     Attributes:
         context: Maximum tokens of a prompt and its reply together; `sys.maxsize` if unknown.
@@ -80,9 +80,9 @@ class HuggingFaceAgent(LocalModel):
         names = ("temperature", "top_p", "top_k", "min_p")
         defaults = {k: v for k in names if (v := getattr(model_config, k, None)) is not None}
         self._sampling = replace(requested, **{"temperature": 1.0, **defaults, **explicit})
-        ends = model_config.eos_token_id
-        ends = ends if isinstance(ends, list) else [ends]
-        self._stop_ids = sorted({*ends, *self._tokenizer.end_ids} - {None})
+        eos_ids = model_config.eos_token_id
+        eos_ids = eos_ids if isinstance(eos_ids, list) else [eos_ids]
+        self._stop_ids = sorted({*eos_ids, *self._tokenizer.end_ids} - {None})
         config = self._model.config.get_text_config()
         self.context = getattr(config, "max_position_embeddings", None) or sys.maxsize
         self._waiting: list[tuple[Request, asyncio.Future[Sampled]]] = []
@@ -118,14 +118,14 @@ class HuggingFaceAgent(LocalModel):
         start_s = time.perf_counter()
         if len(prompt_ids) >= self.context:
             raise PromptTooLongError(
-                f"the prompt has {len(prompt_ids)} tokens, more than the context length of "
-                f"{self.context} allows"
+                f"the prompt must have fewer than {self.context} tokens, the model's context "
+                f"length, got {len(prompt_ids)}"
             )
-        free = self.context - len(prompt_ids)
-        most = min(self._sampling.max_tokens or free, free)
+        num_free = self.context - len(prompt_ids)
+        limit = min(self._sampling.max_tokens or num_free, num_free)
         if max_tokens is not None:
-            most = max(1, min(most, max_tokens))
-        ids, logprobs = await self._ask((prompt_ids, most, _seed(attempt_seed, turn)))
+            limit = max(1, min(limit, max_tokens))
+        ids, logprobs = await self._sample((prompt_ids, limit, _seed(attempt_seed, turn)))
         is_ended = ids[-1] in self._stop_ids
         text = self._tokenizer.decode(ids[:-1] if is_ended else ids)
         call = ModelCall(
@@ -136,8 +136,8 @@ class HuggingFaceAgent(LocalModel):
         )
         return Completion(text, ids, logprobs, is_cut=not is_ended), call
 
-    async def _ask(self, request: Request) -> Sampled:
-        """Returns the reply to a request, generated in a batch with other waiting requests."""
+    async def _sample(self, request: Request) -> Sampled:
+        """Adds a request to the waiting requests, and waits for its reply."""
         future: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, future))
         if self._work is None or self._work.done():
@@ -167,27 +167,27 @@ class HuggingFaceAgent(LocalModel):
                     future.set_result(reply)
 
     def _generate(self, requests: Sequence[Request]) -> list[Sampled]:
-        """Generates the replies to some requests in one batch."""
+        """Returns the replies to requests, generated in one batch."""
         torch, device, pad_id = self._torch, self._model.device, self._tokenizer.pad_id
         prompts, bounds, seeds = zip(*requests, strict=True)
-        shared, cache = self._shared(prompts)
+        shared, cache = self._cached_prefix(prompts)
         width = max(map(len, prompts))
         rows = [(p[:shared], [pad_id] * (width - len(p)), p[shared:]) for p in prompts]
         ids = torch.tensor([[*start, *pads, *end] for start, pads, end in rows], device=device)
         mask = torch.ones_like(ids)
         for row, (_, pads, _) in zip(mask, rows, strict=True):
             row[shared : shared + len(pads)] = 0
-        most = torch.tensor(bounds, device=device)
+        limits = torch.tensor(bounds, device=device)
         logprobs: list[Any] = []
 
         def is_done(ids: Any, *_: Any, **__: Any) -> Any:
-            return (ids.shape[1] - width >= most) | self._is_closed
+            return (ids.shape[1] - width >= limits) | self._is_closed
 
         output = self._model.generate(
             input_ids=ids,
             attention_mask=mask,
             generation_config=self._transformers.GenerationConfig(
-                do_sample=False,  # `_sampler` has drawn the token; all others have -inf
+                do_sample=False,  # `_sampler` draws the token and sets other scores to -inf
                 max_new_tokens=max(bounds),
                 eos_token_id=self._stop_ids,
                 pad_token_id=pad_id,
@@ -204,7 +204,7 @@ class HuggingFaceAgent(LocalModel):
             replies.append((sampled[:length], row_logprobs[:length]))
         return replies
 
-    def _shared(self, prompts: Sequence[list[int]]) -> tuple[int, dict[str, Any]]:
+    def _cached_prefix(self, prompts: Sequence[list[int]]) -> tuple[int, dict[str, Any]]:
         """Returns the length of the prompts' common prefix, and the model's cache of it.
 
         The prefix is processed once for the batch: the system prompt with the tools, or the whole
@@ -218,7 +218,7 @@ class HuggingFaceAgent(LocalModel):
         with torch.no_grad():
             ids = torch.tensor([prompts[0][:shared]], device=self._model.device)
             output = self._model(input_ids=ids, use_cache=True, logits_to_keep=1)
-        name = "cache" if "cache" in output else "past_key_values"  # before transformers 5.24
+        name = "cache" if "cache" in output else "past_key_values"  # transformers before 5.24
         cache = output.get(name)
         if type(cache).__name__ != "DynamicCache" or any(cache.is_sliding):
             return 0, {}  # a sliding window would count the padding in the middle
@@ -238,7 +238,7 @@ class HuggingFaceAgent(LocalModel):
         warpers = [kind(value) for kind, value in settings if value and value > 0]
 
         def draw(ids: Any, scores: Any) -> Any:
-            scores[:, self._tokenizer.vocab_size :] = -torch.inf  # padding of the vocabulary
+            scores[:, self._tokenizer.vocab_size :] = -torch.inf  # rows without a token
             model_logprobs = scores.log_softmax(-1)
             if sampling.temperature:
                 for warp in warpers:
@@ -253,7 +253,7 @@ class HuggingFaceAgent(LocalModel):
         return draw
 
     async def close(self) -> None:
-        """Ends a generation that still runs; the model stays loaded."""
+        """Stops a running generation; the model stays loaded."""
         self._is_closed = True
 
 

@@ -1,4 +1,4 @@
-"""The protocol of agents, and a running episode for an agent that is a coroutine."""
+"""The protocol of agents, and the running episode that an agent plays."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Turn
 
 Actions = Callable[[Episode, int], Iterator[str]]
-"""An agent without a model: returns the actions for an episode and the seed of the attempt."""
+"""A function from an episode and the attempt's seed to the actions of an agent without a model."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -43,7 +43,7 @@ class RequestRefusedError(ModelError):
 
 
 class PromptTooLongError(ModelError):
-    """The prompt is longer than the model's context; the episode ends with a grade."""
+    """The prompt is longer than the model's context; the episode ends and is graded."""
 
 
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD")  # in names of environment variables
@@ -62,22 +62,22 @@ def public_text(text: str) -> str:
 
 
 class LiveEpisode:
-    """A started episode whose blocking calls run on threads, for agents that are coroutines.
+    """An episode whose blocking calls run on threads, so that agents can be coroutines.
 
     Args:
         episode: The episode.
-        threads: Runs commands and grades.
+        threads: The threads that run commands and grades.
         seed: Seed of this attempt, different for every task and attempt.
         attempt: Number of the attempt at the task, from 0.
         on_call: Called with every request to the model.
         on_turn: Called with every turn.
 
     Attributes:
-        model_calls: The request of each turn so far; None for a turn without a model.
+        model_calls: The model request of each turn so far; None for a turn without a request.
         num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
             None until the ids of a prompt are known.
         on_call: Called with every request to the model.
-        chat: Fields of the record that replace those of the episode.
+        chat: Fields of the record that replace the episode's fields.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class LiveEpisode:
         Args:
             action: As for `coding_gym.episode.Episode.step`.
             call: The request to the model whose reply is the action.
-            prompt_ids: The ids of its prompt, if known.
+            prompt_ids: The token ids of that request's prompt, if known.
         """
         self.count(action, call, prompt_ids)
         turn = await self.in_thread(self.episode.step, action)
@@ -138,7 +138,7 @@ class LiveEpisode:
     def count(
         self, action: str, call: ModelCall | None = None, prompt_ids: Sequence[int] = ()
     ) -> None:
-        """Counts a turn without running its calls; the arguments are those of `step`."""
+        """Records the request of a turn without running its calls; arguments as for `step`."""
         if call is not None:
             if prompt_ids and isinstance(action, Completion) and action.token_ids:
                 call = self._with_prompt(call, tuple(prompt_ids), action.token_ids)
@@ -192,7 +192,7 @@ class Player(Protocol):
     async def play(self, live: LiveEpisode) -> None:
         """Plays an episode that was just started.
 
-        If an agent returns before the end, the episode is stopped and the tree graded.
+        If the agent returns before the end, the episode is stopped and the tree is graded.
 
         Raises:
             ModelError: The model's server failed; the attempt has no verdict.
@@ -209,8 +209,8 @@ class ActionsPlayer(Player):
 
     Args:
         name: The agent's name in records.
-        actions: Yields the actions of an episode that was just started; its second argument is the
-            seed of the attempt.
+        actions: Yields the actions of an episode that was just started; the second argument is
+            the seed of the attempt.
     """
 
     model = ""

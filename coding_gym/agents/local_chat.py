@@ -1,4 +1,4 @@
-"""Models whose ids are sampled without a chat server: whole episodes, and chats of harnesses."""
+"""Models that sample token ids without a server: they play episodes and serve harnesses."""
 
 import asyncio
 import sys
@@ -28,14 +28,14 @@ _UNSUPPORTED = {"n": 1, "stop": None, "response_format": None, "tool_choice": "a
 
 
 class LocalModel(ModelAgent, Protocol):
-    """An agent whose model samples ids: it plays episodes, or replies to a harness by `LocalChat`.
+    """An agent whose model samples token ids, for episodes and for harnesses (`LocalChat`).
 
     A prompt consists of the previous prompt, the sampled ids, and the ids of the new messages, as
-    in `TranscriptObservation` and `Trajectory.to_training_example`; every prompt keeps the prefix.
+    in `TranscriptObservation` and `Trajectory.to_training_example`, so prefixes never change.
     Control tokens in issues and results are encoded as plain text.
 
     Attributes:
-        tokenizer: The name of the tokenizer that the episodes must have.
+        tokenizer: The name of the tokenizer that the episodes must use.
     """
 
     tokenizer: str
@@ -47,13 +47,13 @@ class LocalModel(ModelAgent, Protocol):
 
         Args:
             prompt_ids: The prompt.
-            max_tokens: Maximum tokens of the reply, if less than in the model's settings.
+            max_tokens: Maximum tokens of the reply; a lower limit of the model's settings applies.
             attempt_seed: Seed of the attempt.
             turn: Number of the reply in the attempt.
 
         Returns:
-            The text without the stop token, with the sampled ids; and tokens and time of the
-            request.
+            The text without the stop token, with all sampled ids; and the token counts and the
+            duration of the request.
 
         Raises:
             PromptTooLongError: The prompt is as long as the model's context or longer.
@@ -85,8 +85,8 @@ class LocalModel(ModelAgent, Protocol):
 
         while not live.ended:
             ids = await live.in_thread(prompt)
-            most = episode.info()["budget"]["tokens"]
-            reply, call = await self.reply(ids, most, live.seed, episode.usage.turns)
+            max_tokens = episode.info()["budget"]["tokens"]
+            reply, call = await self.reply(ids, max_tokens, live.seed, episode.usage.turns)
             await live.step(reply, call, ids)
 
 
@@ -104,15 +104,15 @@ class LocalChat:
     A chat that begins with an earlier request and its unchanged reply continues their ids, so
     sampled ids are never encoded again. Any other chat is rendered by the chat template. Control
     tokens are neutralised in the tools and in all messages that the model did not write: a harness
-    can change or invent messages of ``assistant``. If the model copies such a token, it is joined
-    again in the reply that the harness gets.
+    can change or invent messages of ``assistant``. If the model copies a neutralised token,
+    the reply to the harness contains the original token.
 
     Calls are read in the format ``auto`` if the request has tools. A reply with an unreadable call
     is returned as plain text, and reasoning is not separated from the text. The agent's sampling
     settings apply; a request can only lower ``max_tokens``.
 
     Args:
-        agent: The model. Episodes that share it are generated in batches.
+        agent: The model. Replies of episodes that share an agent are generated in batches.
         seed: The seed of the attempt.
     """
 
@@ -121,7 +121,7 @@ class LocalChat:
         self._tokenizer = get_tokenizer(agent.tokenizer)
         self._control = [*self._tokenizer.special_tokens]
         self._past_chats = PastChats[_Past](message_key)
-        self._replies: dict[str, Message] = {}  # as sampled, by the key of the joined message
+        self._replies: dict[str, Message] = {}  # as sampled, by the restored reply's key
         self._num_replies = 0
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
@@ -139,7 +139,7 @@ class LocalChat:
         ]
         if unsupported:
             raise RequestRefusedError(
-                f"a local model does not support {', '.join(unsupported)}; serve the model",
+                f"a local model does not support {', '.join(unsupported)}; use a model on a server",
                 "refused",
             )
         messages = [plain_message(message) for message in request["messages"]]
@@ -149,11 +149,11 @@ class LocalChat:
         completion, call = await self._agent.reply(
             prompt_ids, request.get("max_tokens"), self._seed, turn
         )
-        written = Reply(self._parsed(completion, tools, messages), call, tuple(prompt_ids))
-        reply = replace(written, action=self._joined(written.action))
+        sampled = Reply(self._parsed(completion, tools, messages), call, tuple(prompt_ids))
+        reply = replace(sampled, action=self._restored(sampled.action))
         past = _Past(tools, prompt_ids, list(completion.token_ids))
         self._past_chats.add([*messages, reply.message], past)
-        self._replies[message_key(reply.message)] = written.message
+        self._replies[message_key(reply.message)] = sampled.message
         return reply
 
     def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
@@ -161,31 +161,31 @@ class LocalChat:
         length, last = self._past_chats.find(messages)
         if last is not None and last.tools != tools:
             length, last = 0, None
-        new = messages[length:]
-        if all(message["role"] in ("system", "user", "tool") for message in new):
+        new_messages = messages[length:]
+        if all(message["role"] in ("system", "user", "tool") for message in new_messages):
             try:
                 chat = get_chat(self._tokenizer, self._neutral(tools))
-                part = chat.opening(new) if last is None else chat.answers(new)
-            except InvalidArgumentError:  # the template moves or rewrites such messages
+                part = chat.opening(new_messages) if last is None else chat.answers(new_messages)
+            except InvalidArgumentError:  # the template moves or rewrites a message
                 pass
             else:
                 if last is None:
                     return [*part.ids, *part.prompt]
-                after = chat.join(last.completion_ids, part.ids)
-                return [*last.prompt_ids, *after, *part.prompt]
+                later_ids = chat.join(last.completion_ids, part.ids)
+                return [*last.prompt_ids, *later_ids, *part.prompt]
         try:
             safe = [
                 deepcopy(self._replies.get(message_key(message))) or self._neutral(message)
                 for message in messages
             ]
             return self._render(normalised_for_templates(safe), self._neutral(tools) or None)
-        except Exception as problem:  # a template is a program, and raises any exception
+        except Exception as problem:  # a template is a program, which can raise any exception
             raise RequestRefusedError(
                 f"the chat template refuses the request: {problem}", "refused"
             ) from problem
 
     def _render(self, messages: list[Message], tools: Tools | None) -> list[int]:
-        """Returns the ids of a chat, whose control tokens keep their meaning."""
+        """Returns the ids of a chat by its template, without neutralising control tokens."""
         return list(
             self._tokenizer.backend.apply_chat_template(
                 messages, tools=tools, add_generation_prompt=True, return_dict=False
@@ -197,7 +197,7 @@ class LocalChat:
         return in_strings(value, lambda text: neutralise(text, self._control))
 
     def _parsed(self, reply: Completion, tools: Tools, messages: list[Message]) -> Completion:
-        """Returns a reply with its calls."""
+        """Returns a reply with its tool calls, or unchanged if a call cannot be read."""
         call_ids = {call["id"] for message in messages for call in message.get("tool_calls", ())}
         parsed = ReplyParser("auto", tools).read(reply, call_ids)
         if not (tools and parsed.calls) or any(call.error for call in parsed.calls):
@@ -212,8 +212,8 @@ class LocalChat:
             reply.is_cut,
         )
 
-    def _joined(self, reply: Completion) -> Completion:
-        """Returns a reply in which control tokens that `_neutral` has split are joined."""
+    def _restored(self, reply: Completion) -> Completion:
+        """Returns a reply with the control tokens that `_neutral` has split restored."""
         calls = [
             replace(call, arguments=restore(call.arguments, self._control))
             for call in reply.calls or ()

@@ -1,4 +1,4 @@
-"""Requests to servers with OpenAI's chat completions."""
+"""A client for servers with OpenAI's chat completions."""
 
 import asyncio
 import json
@@ -27,14 +27,14 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class OpenAIClient:
     """Sends requests to any server with OpenAI's chat completions.
 
-    The key is the environment variable ``OPENAI_API_KEY``, so that no record can contain one;
-    servers on this machine need no key.
+    The API key is read from the environment variable ``OPENAI_API_KEY``, so records cannot contain
+    it. Servers on this machine need no key.
 
     Attributes:
         base_url: Address of the API, such as ``"http://localhost:8000/v1"``.
         timeout_s: Time limit of a reply in seconds, retries included.
-        max_retries: How many times a request is sent again after a failed connection or the status
-            408, 409, 429 or 5xx, with exponential back-off or as the header ``Retry-After`` says.
+        max_retries: Maximum number of retries after a failed connection or the status 408, 409, 429
+            or 5xx. The delay is that of the header ``Retry-After``, else it grows exponentially.
         prices: Prices for the cost of requests; a cost that the server reports takes precedence.
 
     Raises:
@@ -68,13 +68,13 @@ class OpenAIClient:
         self._client = self._openai.AsyncOpenAI(
             base_url=self.base_url,
             api_key=self._key or "none",
-            timeout=None,  # `complete` limits the time of all tries together
+            timeout=None,  # `complete` limits the time of all retries together
             max_retries=self.max_retries,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the arguments: keys and connections stay in their process."""
-        return type(self), tuple(getattr(self, each.name) for each in fields(self))
+        """Pickles only the arguments, without the key and the connections."""
+        return type(self), tuple(getattr(self, attribute.name) for attribute in fields(self))
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
         """Returns the reply to a request in the form of OpenAI's chat completions.
@@ -133,13 +133,13 @@ class OpenAIClient:
         """Remembers the fields that had to be removed before the server accepted a request."""
         if "max_tokens" in refused:
             self._limit_name = "max_completion_tokens"
-        if dropped := refused - {"max_tokens"}:
-            self._refused |= dropped
-            names = ", ".join(sorted(dropped))
+        if omitted := refused - {"max_tokens"}:
+            self._refused |= omitted
+            names = ", ".join(sorted(omitted))
             _log.warning("%s refuses the fields %s; later requests omit them", self.base_url, names)
 
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
-        # Sent as extra fields, because the client converts messages in the argument `messages`.
+        # In `extra_body`, because the client converts messages in the argument `messages`.
         response = await self._client.chat.completions.with_raw_response.create(
             model=body["model"], messages=[], extra_body=dict(body)
         )
@@ -159,8 +159,8 @@ def get_client(
     """Returns the client of a server, by default OpenAI's.
 
     Raises:
-        InvalidArgumentError: The address is malformed, or no server listens there on this machine:
-            a run would retry every request.
+        InvalidArgumentError: The address is malformed, or it is on this machine and no server
+            listens there.
         MissingDependencyError: The extra ``llm`` is not installed.
     """
     base_url = base_url or OPENAI_URL
@@ -173,6 +173,6 @@ def get_client(
             socket.create_connection((address.hostname, port), timeout=10).close()
     except (OSError, ValueError) as problem:
         raise InvalidArgumentError(
-            f"no server listens at {base_url}: {problem}; start the server, or correct the address"
+            f"cannot connect to {base_url}: {problem}; start the server, or correct the address"
         ) from None
     return OpenAIClient(base_url, timeout_s, prices=prices)

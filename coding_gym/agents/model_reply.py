@@ -1,4 +1,4 @@
-"""A chat model's reply, read from the JSON that a server sent, and its price."""
+"""A chat model's reply, read from a server's JSON, and its cost."""
 
 import json
 import math
@@ -23,8 +23,8 @@ class Reply:
     """A model's reply.
 
     Attributes:
-        action: The argument of `Episode.step`.
-        call: Tokens, cost and time of the request.
+        action: The reply as an argument of `Episode.step`.
+        call: Token counts, cost and duration of the request.
         prompt_ids: The ids of the prompt; empty if the server does not return them.
     """
 
@@ -56,10 +56,10 @@ class Prices(JsonRecord):
     cached_input: float | None = None
 
     def cost(self, prompt: int, completion: int, cached: int) -> float:
-        """Returns the cost of a request."""
+        """Returns the cost of a request; the ``cached`` tokens are part of ``prompt``."""
         cached_price = self.input if self.cached_input is None else self.cached_input
-        fresh = prompt - cached
-        return (fresh * self.input + cached * cached_price + completion * self.output) / 1e6
+        uncached = prompt - cached
+        return (uncached * self.input + cached * cached_price + completion * self.output) / 1e6
 
 
 def read_reply(
@@ -74,7 +74,7 @@ def read_reply(
         data: The JSON of a chat completion.
         prices: Prices for the cost, if the response has no cost.
         duration_s: Wall time of the request in seconds, retries included.
-        num_retries: How many times the request was sent again.
+        num_retries: Number of retries of the request.
 
     Raises:
         ModelError: The response has no message, or a content policy withheld it.
@@ -84,11 +84,11 @@ def read_reply(
         message = {k: choice["message"][k] for k in _MESSAGE_KEYS if choice["message"].get(k)}
     except (TypeError, KeyError, IndexError, AttributeError):
         error = data.get("error") if isinstance(data, Mapping) else None
-        if error:  # proxies send it with status 200
+        if error:  # some proxies report errors with status 200
             code = error.get("code") if isinstance(error, Mapping) else None
             status = code if isinstance(code, int) else INVALID[0]
             raise model_error(status, json.dumps(error, default=str)) from None
-        raise ModelError(f"the response has no message: {data!r}") from None
+        raise ModelError(f"the response must have a message, got {data!r}") from None
     reason = str(choice.get("finish_reason") or "")
     if reason == "content_filter":
         raise ModelError("the server's content policy withheld the reply", "refused")
@@ -128,24 +128,24 @@ def _usage(usage: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int)
 
 
 def _number(value: Any) -> Any:
-    """Returns a number of a response; None for other values."""
+    """Returns the value if it is a finite number of at least 0, else None."""
     return value if is_number(value) and 0 <= value < math.inf else None
 
 
 def _count(value: Any) -> int | None:
-    """Returns a number of tokens; None for other values."""
+    """Returns the value as an integer if it is a finite number of at least 0, else None."""
     number = _number(value)
     return None if number is None else int(number)
 
 
 def _ids(value: Any) -> tuple[int, ...]:
-    """Returns token ids of a response; empty unless the value is a list of integers."""
-    is_list = isinstance(value, Sequence) and all(type(each) is int for each in value)
+    """Returns the value as token ids if it is a list of integers, else ()."""
+    is_list = isinstance(value, Sequence) and all(type(token) is int for token in value)
     return tuple(value) if is_list else ()
 
 
 def content_text(content: Any) -> str:
-    """Returns the text of a message's content, which may be a list of parts; else an empty text."""
+    """Returns the text of a message's content, a text or a list of parts; "" for other values."""
     if isinstance(content, str):
         return content
     texts = [part.get("text") for part in _list(content) if isinstance(part, Mapping)]
@@ -153,17 +153,17 @@ def content_text(content: Any) -> str:
 
 
 def _meta_ids(choice: Mapping[str, Any]) -> tuple[int, ...]:
-    """Returns the ids in SGLang's entries ``[logprob, id, text]``."""
-    meta = choice.get("meta_info")
-    entries = meta.get("output_token_logprobs") if isinstance(meta, Mapping) else None
+    """Returns the token ids in SGLang's entries ``[logprob, id, text]``."""
+    meta_info = choice.get("meta_info")
+    entries = meta_info.get("output_token_logprobs") if isinstance(meta_info, Mapping) else None
     return _ids([_list(entry)[1] if len(_list(entry)) > 1 else None for entry in _list(entries)])
 
 
 def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
     """Returns one log-probability per sampled id; None if one is missing or not finite."""
     values = [entry.get("logprob") for entry in _entries(choice)]
-    is_whole = len(values) == num_ids and all(is_number(v) and math.isfinite(v) for v in values)
-    return values if is_whole else None
+    is_complete = len(values) == num_ids and all(is_number(v) and math.isfinite(v) for v in values)
+    return values if is_complete else None
 
 
 def _entries(choice: Mapping[str, Any]) -> Sequence[Any]:
@@ -174,5 +174,5 @@ def _entries(choice: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _list(value: Any) -> list[Any]:
-    """Returns a list of a response; empty for other values."""
+    """Returns the value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []

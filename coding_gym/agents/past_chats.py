@@ -1,4 +1,4 @@
-"""The chats of one episode so far, found by the requests that continue them."""
+"""An index of the chats of one episode, to find the chat that a request continues."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from coding_gym.agents.model_reply import content_text
 from coding_gym.tools.formats import message_calls
 from coding_gym.trajectory import Message
 
-_KEPT = ("tool_calls", "tool_call_id", "name", "reasoning_content")
+_OPTIONAL_FIELDS = ("tool_calls", "tool_call_id", "name", "reasoning_content")
 
 _Value = TypeVar("_Value")
 
@@ -18,7 +18,7 @@ class PastChats(Generic[_Value]):
     """A dictionary from chats (a request with its reply) to values; it stores digests of the chats.
 
     Args:
-        key: Returns the text by which equal messages are recognised.
+        key: Returns a text that is the same for equal messages.
     """
 
     def __init__(self, key: Callable[[Message], str]) -> None:
@@ -30,10 +30,10 @@ class PastChats(Generic[_Value]):
         self._values[self._digests(messages)[-1]] = value
 
     def find(self, messages: Sequence[Message]) -> tuple[int, _Value | None]:
-        """Returns length and value of the longest chat that messages begin with; else 0, None."""
+        """Returns length and value of the longest chat that begins the messages, or (0, None)."""
         digests = self._digests(messages)
-        known = (n for n in range(len(digests), 0, -1) if digests[n - 1] in self._values)
-        length = next(known, 0)
+        lengths = (n for n in range(len(digests), 0, -1) if digests[n - 1] in self._values)
+        length = next(lengths, 0)
         return length, self._values[digests[length - 1]] if length else None
 
     def _digests(self, messages: Sequence[Message]) -> list[bytes]:
@@ -46,14 +46,14 @@ class PastChats(Generic[_Value]):
 
 
 def message_key(message: Message) -> str:
-    """Returns role, text and calls; harnesses change ids, and serialise arguments again."""
+    """Returns role, text and calls as JSON, without the call ids, which harnesses change."""
     calls = [[call.name, dict(call.arguments), call.error] for call in message_calls(message)]
     parts = [message["role"], content_text(message.get("content")), calls]
     return json.dumps(parts, sort_keys=True)
 
 
 def plain_message(message: Message) -> Message:
-    """Returns a message with the fields of chat templates, and its content as text."""
+    """Returns a message with the fields that chat templates read, and its content as text."""
     role = "system" if message["role"] == "developer" else message["role"]
     plain = {"role": role, "content": content_text(message.get("content"))}
-    return plain | {name: message[name] for name in _KEPT if message.get(name)}
+    return plain | {name: message[name] for name in _OPTIONAL_FIELDS if message.get(name)}

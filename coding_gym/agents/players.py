@@ -1,4 +1,4 @@
-"""The agents of runs by name."""
+"""The agents of runs, found by name."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -37,11 +37,11 @@ def _random(episode: Episode, seed: int) -> Iterator[str]:
 _WITHOUT_MODEL: Mapping[str, Actions] = {
     "template-repair": lambda episode, _: template_repair(episode),
     "gold": lambda episode, _: gold(episode),
-    "noop": lambda episode, _: submission(episode),  # the unchanged tree
+    "noop": lambda episode, _: submission(episode),  # submits the unchanged tree
     "random": _random,
 }
 _SERVED = ("model", "base_url", "sampling", "prices", "model_timeout_s")
-_TAKES = {
+_ARGUMENTS = {
     "chat": _SERVED,
     "hf": ("model", "sampling"),
     "harness": ("harness", *_SERVED),
@@ -52,7 +52,7 @@ _SCRIPT = ".jsonl"
 
 def player_names() -> tuple[str, ...]:
     """Returns the names of all agents except scripts."""
-    return tuple(_TAKES)
+    return tuple(_ARGUMENTS)
 
 
 def get_player(
@@ -70,11 +70,11 @@ def get_player(
     If an agent has no more actions, the episode is stopped and graded.
 
     Args:
-        agent: One of `player_names`, or a script: a JSONL file, each line an action (text, or a
-            call as an object).
+        agent: One of `player_names`, or a JSONL file whose lines are actions: texts, or tool calls
+            as objects.
         model: The model's name on the server. For ``hf`` a folder, or a name in the local Hugging
             Face cache.
-        harness: For ``harness``: a preset or a TOML file, see `coding_gym.agents.harness`.
+        harness: A preset or a TOML file for the agent ``harness``; see `coding_gym.agents.harness`.
         base_url: Address of an OpenAI-compatible server, by default OpenAI's; its key is the
             environment variable ``OPENAI_API_KEY``.
         sampling: Sampling settings: the attributes of `Sampling`.
@@ -96,18 +96,18 @@ def get_player(
         "model_timeout_s": model_timeout_s,
     }
     is_script = agent.endswith(_SCRIPT)
-    if agent not in _TAKES and not is_script:
+    if agent not in _ARGUMENTS and not is_script:
         raise unknown_name("agent", agent, (*player_names(), f"a script FILE{_SCRIPT}"))
     names = [name for name, value in arguments.items() if value is not None]
-    if wrong := ", ".join(name for name in names if name not in _TAKES.get(agent, ())):
-        raise InvalidArgumentError(f"agent {agent!r} does not take {wrong}; remove these arguments")
+    if unused := ", ".join(name for name in names if name not in _ARGUMENTS.get(agent, ())):
+        raise InvalidArgumentError(f"agent {agent!r} does not take {unused}; omit these arguments")
     if agent in _WITHOUT_MODEL:
         return ActionsPlayer(agent, _WITHOUT_MODEL[agent])
     if is_script:
         actions = _read_script(Path(agent))
         return ActionsPlayer("scripted", lambda *_: iter(actions))
     if not model:
-        raise InvalidArgumentError(f"agent {agent!r} needs a model; name one (--model)")
+        raise InvalidArgumentError(f"agent {agent!r} needs a model, got none; name it with --model")
     settings = _read(Sampling, "sampling", sampling)
     if agent == "hf":
         return HuggingFaceAgent(model, settings)
@@ -117,7 +117,8 @@ def get_player(
         return chat
     if not harness:
         raise InvalidArgumentError(
-            f"name the harness (--harness): {', '.join(harness_names())}, or a TOML file"
+            f"agent {agent!r} needs a harness; name it with --harness: a TOML file, or one of "
+            f"{', '.join(harness_names())}"
         )
     return HarnessPlayer(get_harness(harness), chat)
 
@@ -126,7 +127,7 @@ def _read(kind: type[Settings], name: str, values: Mapping[str, Any] | None) -> 
     if values is None:
         return None
     record: Any = kind
-    check_arguments(name, values, [each.name for each in fields(record)])
+    check_arguments(name, values, [attribute.name for attribute in fields(record)])
     return kind.from_json(values, name)
 
 
@@ -137,5 +138,5 @@ def _read_script(path: Path) -> list[str]:
         raise InvalidArgumentError(f"the script {problem}") from None
     for location, action in lines:
         if not isinstance(action, str | dict | list):
-            raise InvalidArgumentError(f"{location} must be a text or a tool call")
+            raise InvalidArgumentError(f"{location} must be a text or a tool call, got {action!r}")
     return [action if isinstance(action, str) else json.dumps(action) for _, action in lines]

@@ -1,4 +1,4 @@
-"""An agent that applies a prediction to each task."""
+"""An agent that applies the patches of a predictions file."""
 
 import hashlib
 import json
@@ -28,8 +28,8 @@ class PatchAgent(Player):
     not resolved.
 
     Args:
-        name: The name in the records.
-        patches: For each task the patch of each attempt.
+        name: The agent's name in records.
+        patches: The patches of each task, one per attempt.
         model: The model that wrote the patches, for the records.
     """
 
@@ -84,8 +84,8 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
         The patches of each task, and the model's name ("" if the rows have no name).
 
     Raises:
-        InvalidArgumentError, InvalidTaskError: The file cannot be read (the message has row and
-            field), has patches of several models, or has different numbers of patches per task.
+        InvalidArgumentError, InvalidTaskError: The file cannot be read (the message names row
+            and field), has patches of several models, or has different numbers of patches per task.
     """
     path = Path(path)
     patches: dict[str, list[str]] = {}
@@ -95,13 +95,14 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
         patches.setdefault(prediction.instance_id, []).append(prediction.model_patch or "")
         models.add(prediction.model_name_or_path)
     if not patches:
-        raise InvalidArgumentError(f"{path} has no predictions")
+        raise InvalidArgumentError(f"{path} must have at least one prediction, got none")
     if len(models) > 1:
         raise InvalidArgumentError(
             f"{path} has patches of {len(models)} models ({', '.join(sorted(models)[:3])}); write "
             "one file per model"
         )
-    fewest, most = (pick(patches, key=lambda key: len(patches[key])) for pick in (min, max))
+    fewest = min(patches, key=lambda task_id: len(patches[task_id]))
+    most = max(patches, key=lambda task_id: len(patches[task_id]))
     if len(patches[fewest]) < len(patches[most]):
         raise InvalidArgumentError(
             f"{path} has {len(patches[most])} patches of {most} and {len(patches[fewest])} of "

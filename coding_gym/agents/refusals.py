@@ -1,4 +1,4 @@
-"""Refusals of a model's server: a full context, an unknown field, a reply limit too large."""
+"""Requests that a model's server refuses, and their errors."""
 
 import re
 from collections.abc import Mapping
@@ -13,18 +13,18 @@ TOKEN_FLAGS: Mapping[str, int] = {
     "return_prompt_token_ids": True,  # SGLang
     "return_meta_info": True,  # SGLang before `return_token_ids`
 }
-"""Fields of a request that ask for token ids and log-probabilities."""
+"""Fields of a request that make servers return token ids and log-probabilities."""
 
-REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # the same request would fail again
-INVALID = (400, 413, 422)  # the request itself is refused
-# A full context with any status: codes of OpenAI and GitHub, and the text of llama.cpp, which has
-# the status 400 or 500.
+REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # statuses for which a retry would fail too
+INVALID = (400, 413, 422)  # statuses of invalid requests
+# Marks of a prompt longer than the context, with any status: error codes of OpenAI and GitHub, and
+# the text of llama.cpp, which has the status 400 or 500.
 _OVERFLOW_MARKS = (
     "context_length_exceeded",
     "model_max_prompt_tokens_exceeded",
     "exceeds the available context size",
 )
-# Messages of servers that have no error code for a full context.
+# Messages of servers that have no error code for a prompt longer than the context.
 _OVERFLOW_TEXTS = (
     r"context[ _]?(length|window|size|limit)",  # vLLM, SGLang, DeepSeek, Mistral, MiniMax, Ollama
     r"(prompt|input)( \([^)]*\))? (is|tokens) too long",  # Anthropic, Bedrock, vLLM, Qianfan
@@ -44,7 +44,7 @@ _OVERFLOW_TEXTS = (
     r"too many tokens.*(prompt|size limit)",  # Cohere
 )
 _OVERFLOW = re.compile("|".join(_OVERFLOW_TEXTS), re.IGNORECASE | re.DOTALL)
-_REPLY_LIMIT = re.compile(  # not "/chat/completions", the address
+_REPLY_LIMIT = re.compile(  # must not match the address "/chat/completions"
     r"max_(completion_|new_)?tokens|(in|for) the (completion|output)|completion[ _]tokens",
     re.IGNORECASE,
 )
@@ -53,9 +53,7 @@ _MIN_REPLY_TOKENS = 16
 
 
 def model_error(status: int, problem: str) -> ModelError:
-    """Returns the error for a server's refusal.
-
-    A full context makes a `PromptTooLongError`, an invalid request a `RequestRefusedError`.
+    """Returns a `PromptTooLongError`, a `RequestRefusedError` or another `ModelError`.
 
     Args:
         status: The HTTP status.
@@ -86,12 +84,12 @@ def accepted_request(request: Mapping[str, Any], problem: str) -> dict[str, Any]
     if "max_tokens" in body and _RENAMED.search(problem):
         limit = body.pop("max_tokens")
         return {**body, "max_completion_tokens": limit}
-    optional = [name for name in (*TOKEN_FLAGS, "seed") if name in body]
-    named = [name for name in optional if re.search(rf"\b{name}\b", problem)]
-    if not named and "extra" in problem.lower():  # "Extra inputs are not permitted"
-        named = [name for name in optional if name in TOKEN_FLAGS]
-    if named:
-        return {name: value for name, value in body.items() if name not in named}
+    optional_fields = [name for name in (*TOKEN_FLAGS, "seed") if name in body]
+    refused_fields = [name for name in optional_fields if re.search(rf"\b{name}\b", problem)]
+    if not refused_fields and "extra" in problem.lower():  # "Extra inputs are not permitted"
+        refused_fields = [name for name in optional_fields if name in TOKEN_FLAGS]
+    if refused_fields:
+        return {name: value for name, value in body.items() if name not in refused_fields}
     for name in ("max_tokens", "max_completion_tokens"):
         limit = body.get(name) or 0
         if limit > _MIN_REPLY_TOKENS and _REPLY_LIMIT.search(problem):

@@ -1,4 +1,4 @@
-"""Conversion of OpenAI's Responses API to chat completions and back, as far as Codex uses it.
+"""Conversion of OpenAI's Responses API to chat completions and back, for requests of Codex.
 
 | Responses API | chat completions |
 |---|---|
@@ -18,8 +18,8 @@ from coding_gym.trajectory import Message
 
 Body = dict[str, Any]
 
-_SAME = ("model", "temperature", "top_p", "parallel_tool_calls", "tool_choice")
-_STORED = ("previous_response_id", "conversation", "background", "prompt")
+_COMMON_FIELDS = ("model", "temperature", "top_p", "parallel_tool_calls", "tool_choice")
+_STORED_FIELDS = ("previous_response_id", "conversation", "background", "prompt")
 
 
 def chat_body(body: Mapping[str, Any]) -> Body:
@@ -29,12 +29,12 @@ def chat_body(body: Mapping[str, Any]) -> Body:
         InvalidArgumentError: The request refers to stored responses, an item is not a message,
             reasoning or a function call, or a tool is not a function.
     """
-    stored = [name for name in _STORED if body.get(name)]
+    stored = [name for name in _STORED_FIELDS if body.get(name)]
     if stored:
         raise InvalidArgumentError(
             f"{', '.join(stored)} is not supported: responses are not stored; send the whole input"
         )
-    chat: Body = {name: body[name] for name in _SAME if body.get(name) is not None}
+    chat: Body = {name: body[name] for name in _COMMON_FIELDS if body.get(name) is not None}
     if body.get("max_output_tokens"):
         chat["max_tokens"] = body["max_output_tokens"]
     if (body.get("reasoning") or {}).get("effort"):
@@ -61,8 +61,8 @@ def _add(messages: list[Message], item: Mapping[str, Any]) -> None:
     """Adds an input item to a chat."""
     kind = item.get("type", "message")
     if kind == "function_call_output":
-        answer = {"tool_call_id": item["call_id"], "content": content_text(item["output"])}
-        messages.append({"role": "tool", **answer})
+        result = {"tool_call_id": item["call_id"], "content": content_text(item["output"])}
+        messages.append({"role": "tool", **result})
         return
     if kind == "message" and item["role"] != "assistant":
         role = "system" if item["role"] == "developer" else item["role"]  # as in templates
@@ -86,7 +86,7 @@ def _add(messages: list[Message], item: Mapping[str, Any]) -> None:
 
 
 def response_body(completion: Mapping[str, Any]) -> Body:
-    """Converts a chat completion of the endpoint to a response."""
+    """Converts a chat completion to a response of the Responses API."""
     (choice,), usage = completion["choices"], completion["usage"]
     is_cut = choice["finish_reason"] == "length"
     key = completion["id"].removeprefix("chatcmpl-")
@@ -119,8 +119,8 @@ def _output(key: str, message: Mapping[str, Any]) -> Iterator[Body]:
         fields = {"role": "assistant", "status": "completed", "content": [part]}
         yield {"type": "message", "id": f"msg_{key}", **fields}
     for number, call in enumerate(calls):
-        names = {"id": f"fc_{key}_{number}", "call_id": call["id"], "status": "completed"}
-        yield {"type": "function_call", **names, **call["function"]}
+        fields = {"id": f"fc_{key}_{number}", "call_id": call["id"], "status": "completed"}
+        yield {"type": "function_call", **fields, **call["function"]}
 
 
 def response_events(response: Mapping[str, Any]) -> Iterator[Body]:

@@ -1,4 +1,4 @@
-"""An agent without a model: ranks suspicious lines, and tries the edits of repair templates."""
+"""An agent without a model that ranks suspicious lines and tries the edits of repair templates."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider -q 2>&1
 
 
 def template_repair(episode: Episode) -> Iterator[str]:
-    """Repairs by search; it uses only the files and tests that are visible to any policy.
+    """Yields the actions of a repair by search, from the files and tests that policies can see.
 
     The agent runs the visible tests in further sandboxes with the task's files, ranks the lines by
     Ochiai, and tries the edits of the repair templates. A tool call applies the simplest edit with
@@ -28,15 +28,15 @@ def template_repair(episode: Episode) -> Iterator[str]:
         InvalidArgumentError: No tool of the toolset runs a shell command.
     """
     shell(episode, "")  # raises before the search
-    patch = _find(episode)
+    patch = _find_patch(episode)
     if patch:
         yield applying(episode, patch)
         yield shell(episode, _TESTS)
     yield from submission(episode)
 
 
-def _find(episode: Episode) -> str:
-    """Returns the repair as a unified diff; "" for none."""
+def _find_patch(episode: Episode) -> str:
+    """Returns the repair as a unified diff, or "" if the search finds no repair."""
     task = episode.task
     if task.language != "python" or episode.template is None:
         return ""
@@ -46,10 +46,10 @@ def _find(episode: Episode) -> str:
         localisation = localise(suite, arguments_from(task.visible_test_command))
         if localisation is None or not localisation.baseline.failing:
             return ""
-        chosen = find_repair(suite, localisation)
+        repair = find_repair(suite, localisation)
     except InfrastructureError as failure:
         episode.discard_sandbox(failure)
         return ""
-    if chosen is None:
+    if repair is None:
         return ""
-    return chosen.patch(localisation.sources[chosen.path].text).text
+    return repair.patch(localisation.sources[repair.path].text).text

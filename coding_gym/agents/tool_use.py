@@ -16,14 +16,14 @@ def shell(episode: Episode, command: str) -> Completion:
     """Returns the action that runs a shell command.
 
     Raises:
-        InvalidArgumentError: The toolset has no tool for it.
+        InvalidArgumentError: No tool of the toolset runs a shell command.
     """
     tools = KnownTools(episode.toolset.schemas)
     tool, argument = tools.shell() or ("", "")
     if tool not in SHELLS:  # other tools have an argument "command" too
         raise InvalidArgumentError(
             f"the agent needs a tool that runs a shell command; the toolset "
-            f"{episode.toolset.name!r} has {', '.join(tools.names)}"
+            f"{episode.toolset.name!r} has {', '.join(tools.names)}; choose another toolset"
         )
     return Completion("", calls=[ToolCall(tool, {argument: command})])
 
@@ -36,7 +36,7 @@ def applying(episode: Episode, diff: str) -> Completion:
 def submission(episode: Episode) -> Iterator[Completion]:
     """Yields the action that submits, if the toolset has a tool for it.
 
-    The episode of an agent that ends without a submission is stopped and graded.
+    An episode whose agent ends without a submission is stopped and graded.
     """
     call = episode.toolset.submission
     if call.name in KnownTools(episode.toolset.schemas).names:

@@ -1,4 +1,4 @@
-"""Pulls and removes images during a run, if they do not fit on the disk together."""
+"""Pulls and removes the images of a run in windows, if the disk cannot hold all of them."""
 
 import logging
 import time
@@ -20,7 +20,7 @@ Attempt = tuple[Task, int]
 
 
 class ImageWindows:
-    """Yields the attempts of a run, ordered by image.
+    """Yields the attempts of a run in the order of their windows of images.
 
     At most two windows of images are on disk at a time. While the attempts of one window run, a
     thread pulls the images of the next window. When all attempts of a window have ended, the thread
@@ -29,10 +29,10 @@ class ImageWindows:
     pulled, a warning is logged, and its attempts end with an error.
 
     Args:
-        attempts: Tasks, with the number of the attempt.
-        size: Number of images of a window.
+        attempts: Pairs of a task and the number of an attempt.
+        size: Number of images in a window.
         sandbox: Name of the run's backend: ``namespace``, or ``auto`` if it selects that backend.
-        is_over: Returns whether no more attempts will start.
+        is_over: Returns True when no more attempts start.
 
     Raises:
         InvalidArgumentError: The backend does not use pulled images.
@@ -44,22 +44,22 @@ class ImageWindows:
         self._backend = get_backend(sandbox)
         if self._backend.name != "namespace":
             raise InvalidArgumentError(
-                f"images_window needs the 'namespace' sandbox, got {self._backend.name!r}"
+                f"images_window needs the 'namespace' sandbox, got {self._backend.name!r}; omit it"
             )
         attempts = list(attempts)
         images = list(dict.fromkeys(task.image for task, _ in attempts if _is_absent(task.image)))
         self._images = [images[start : start + size] for start in range(0, len(images), size)]
-        number_of = {name: n for n, names in enumerate(self._images) for name in names}
-        self._window_of = {task.task_id: number_of.get(task.image, 0) for task, _ in attempts}
-        self._attempts = sorted(attempts, key=lambda one: self._window_of[one[0].task_id])
-        self._left = Counter(self._window_of[task.task_id] for task, _ in attempts)
+        window_by_image = {name: n for n, names in enumerate(self._images) for name in names}
+        self._window_of = {task.task_id: window_by_image.get(task.image, 0) for task, _ in attempts}
+        self._attempts = sorted(attempts, key=lambda pair: self._window_of[pair[0].task_id])
+        self._num_unfinished = Counter(self._window_of[task.task_id] for task, _ in attempts)
         self._pulled: dict[int, list[str]] = {}
         self._is_over = is_over
         self._puller = ThreadPoolExecutor(1, "coding_gym-images")
         self._pulls = [self._puller.submit(self._pull, n) for n in range(len(self._images))]
 
     def __iter__(self) -> Iterator[Attempt]:
-        """Yields each attempt after the pulls of its window have ended, or the run is over.
+        """Yields each attempt after its window is pulled, or after the run is over.
 
         Raises:
             MissingDependencyError: skopeo is not installed.
@@ -71,7 +71,7 @@ class ImageWindows:
 
     def finish(self, task_id: str) -> None:
         """Counts an attempt at a task as ended; one thread at a time may call it."""
-        self._left[self._window_of[task_id]] -= 1
+        self._num_unfinished[self._window_of[task_id]] -= 1
 
     def close(self) -> None:
         """Waits for a running pull, then removes all images; call it when no attempt runs."""
@@ -81,15 +81,15 @@ class ImageWindows:
             self._remove(number)
 
     def _pull(self, number: int) -> None:
-        """Pulls the images of window n after those of window n - 2 are removed."""
+        """Pulls the images of a window after the images of the window two before are removed."""
         if number > 1:
-            while self._left[number - 2]:
+            while self._num_unfinished[number - 2]:
                 if self._is_over():
                     return
                 time.sleep(_POLL_S)
             self._remove(number - 2)
         names = self._images[number]
-        self._pulled[number] = [one for one in names if not self._is_over() and _fetch(one)]
+        self._pulled[number] = [name for name in names if not self._is_over() and _fetch(name)]
 
     def _remove(self, number: int) -> None:
         for name in self._pulled.pop(number, ()):

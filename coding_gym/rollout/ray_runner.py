@@ -1,4 +1,4 @@
-"""Runs on the nodes of a Ray cluster, with the same results as on one machine."""
+"""A runner for the nodes of a Ray cluster, with the same results as on one machine."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ class RayRunner(Runner):
     """Plays attempts on all nodes of a cluster that have CPUs; `RayNodes` places them.
 
     Every node builds the templates of its tasks, and needs this package and the files of the tasks
-    at the same paths. Attempts of a lost node are played on other nodes; nodes that join are used.
+    at the same paths. Attempts of a lost node are played on other nodes; later nodes are used.
     A node without ``OPENAI_API_KEY`` uses the key of the driver.
 
     Attributes:
@@ -40,7 +40,7 @@ class RayRunner(Runner):
         Raises:
             MissingDependencyError: Ray is not installed.
             InvalidArgumentError: The cluster is unknown, or the agent cannot be pickled.
-            SandboxUnavailableError: No remaining node can run the sandbox.
+            SandboxUnavailableError: None of the remaining nodes can run the sandbox.
         """
         arguments = self._pickled(), os.environ.get(_KEY, "")
         self._nodes = RayNodes(self.address, _Player, arguments, self.concurrency)
@@ -84,14 +84,14 @@ class RayRunner(Runner):
             seed=attempt_seed(self.seed, task.task_id, attempt),
             attempt=attempt,
             run_id=self.run_id,
-            error=public_text(f"the worker of this attempt died each time: {problem}"),
+            error=public_text(f"the worker of this attempt died {losses} times: {problem}"),
             error_class="sandbox",
         )
 
     def _pickled(self) -> bytes:
         """Returns the pickled runner that plays the attempts of a node."""
         plain = Runner(
-            config=replace(self.config, tasks=()),  # each attempt has its task
+            config=replace(self.config, tasks=()),  # `play` receives each task
             player=self.player,
             concurrency=self.concurrency,
             seed=self.seed,

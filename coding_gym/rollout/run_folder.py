@@ -9,7 +9,7 @@
 The id of the task is percent-encoded. The first line of a file has the `Outcome`, so listing a run
 reads only these lines. Each file is written under a temporary name and then renamed, so a killed
 process leaves no partial file. A verdict takes precedence over errors, and a later error over an
-earlier one. Errors are kept, since the budget of a run includes their requests.
+earlier error. Error files are kept, because their requests count towards the budget of the run.
 """
 
 import json
@@ -33,13 +33,13 @@ from coding_gym.trajectory import Trajectory, write_whole
 
 CONFIG, ATTEMPTS, LOCK = "config.json", "attempts", ".lock"
 ROWS = "rows"
-"""The source in the settings of a run whose tasks were passed as a list."""
+"""The task source in the settings of a run whose tasks were passed as a list."""
 
-_NEEDED = {"run_id", "created_at", "agent", "tasks", "attempts", "seed", "episode", "versions"}
+_REQUIRED = {"run_id", "created_at", "agent", "tasks", "attempts", "seed", "episode", "versions"}
 _NAME = re.compile(r"([^.].*)\.([0-9]{1,9})(\.error([0-9]{0,9}))?\.json")
 _PARTIAL = ".partial"
 TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
-"""Keys of a trajectory's ``usage`` with the sums over its requests to the model."""
+"""Keys of a trajectory's ``usage``: sums over its requests to the model."""
 
 Key = tuple[str, int]
 """A task's id, and the number of an attempt at it."""
@@ -47,10 +47,10 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(JsonRecord):
-    """The outcome of an attempt in a few numbers.
+    """A summary of an attempt's record.
 
     Attributes:
-        error_class: One of `coding_gym.trajectory.ERROR_CLASSES`, or "" with a verdict.
+        error_class: One of `coding_gym.trajectory.ERROR_CLASSES`, or "" after a verdict.
         resolved: Whether the patch passed.
         tokens: Tokens of prompts and replies, as the model's server reports them.
         cost: Cost of the model; None if unknown.
@@ -73,7 +73,7 @@ class Outcome(JsonRecord):
 
 
 class RunFolder:
-    """A run on disk; `create` makes a new one, `open` reads one.
+    """The folder of a run; `create` makes a new folder, `open` reads an existing folder.
 
     Any number of processes may read a folder while one writes to it.
 
@@ -101,7 +101,7 @@ class RunFolder:
         try:
             json.dumps(config)
         except (TypeError, ValueError) as problem:
-            raise InvalidArgumentError(f"a setting is not a JSON value: {problem}") from None
+            raise InvalidArgumentError(f"settings must be JSON values: {problem}") from None
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
             raise InvalidArgumentError(
@@ -124,10 +124,10 @@ class RunFolder:
         path = Path(path)
         try:
             config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-            if not isinstance(config, dict) or not config.keys() >= _NEEDED:
-                raise ValueError(f"{CONFIG} must have {', '.join(sorted(_NEEDED))}")
+            if not isinstance(config, dict) or not config.keys() >= _REQUIRED:
+                raise ValueError(f"{CONFIG} must have {', '.join(sorted(_REQUIRED))}")
         except FileNotFoundError:
-            runs = sorted(each.parent.name for each in path.glob(f"*/{CONFIG}"))
+            runs = sorted(file.parent.name for file in path.glob(f"*/{CONFIG}"))
             subfolders = f"one of its runs: {', '.join(runs[:10])}"
             remedy = subfolders if runs else "a folder of coding-gym eval"
             raise InvalidArgumentError(f"{path} has no run; name {remedy}") from None
@@ -143,8 +143,8 @@ class RunFolder:
 
     def keys(self) -> set[Key]:
         """Returns the attempts that have a verdict, by listing the folder."""
-        listed = list_attempts(self.path / ATTEMPTS)
-        return {key for key, (name, _) in listed.items() if not is_error(name)}
+        attempts = list_attempts(self.path / ATTEMPTS)
+        return {key for key, (name, _) in attempts.items() if not is_error(name)}
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yields the outcome of each record, including all errors of an attempt.
@@ -160,7 +160,7 @@ class RunFolder:
         return self._records(errors=False)
 
     def errors(self) -> Iterator[Trajectory]:
-        """Yields the last error of each attempt without a verdict."""
+        """Yields the last error record of each attempt without a verdict."""
         return self._records(errors=True)
 
     @contextmanager
@@ -168,7 +168,7 @@ class RunFolder:
         """Locks the folder, so that one process at a time can `add` records.
 
         Raises:
-            InvalidArgumentError: Another process writes to it.
+            InvalidArgumentError: Another process writes to the folder.
         """
         lock = filelock.FileLock(self.path / LOCK)
         try:
@@ -219,9 +219,9 @@ def _read_record(file: Path) -> Trajectory:
 
 def _read_outcome(file: Path) -> Outcome:
     try:
-        with file.open("rb") as opened:
-            first = opened.readline().removesuffix(b",\n") + b"}"
-        return Outcome.from_json(json.loads(first)["outcome"])
+        with file.open("rb") as stream:
+            first_line = stream.readline().removesuffix(b",\n") + b"}"
+        return Outcome.from_json(json.loads(first_line)["outcome"])
     except (ValueError, LookupError, TypeError, RecursionError) as problem:
         raise _unreadable(file, problem) from None
 
@@ -251,6 +251,6 @@ def _files(folder: Path) -> Iterator[tuple[Key, float, str, int]]:
 
 
 def is_error(name: str) -> bool:
-    """Whether a file of the folder ``attempts`` is the record of an error."""
+    """Returns whether a file of the folder ``attempts`` is the record of an error."""
     match = _NAME.fullmatch(name)
     return match is not None and match[3] is not None

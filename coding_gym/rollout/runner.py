@@ -24,7 +24,7 @@ from coding_gym.rollout.run_folder import TOKEN_COUNTS
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
 
-MAX_THREADS = 64  # for commands and grades; an attempt needs none while the model generates
+MAX_THREADS = 64  # an attempt uses a thread for commands and grades, not during model requests
 
 _log = logging.getLogger(__name__)
 
@@ -98,11 +98,11 @@ class Runner:
     def stop_reason(self) -> str:
         """The reason why no more episodes begin, or ""."""
         if self.max_cost is not None and self.usage.cost >= self.max_cost:
-            return f"max_cost of {self.max_cost:g} is reached; remedy: a larger bound"
+            return f"max_cost of {self.max_cost:g} is reached; remedy: a larger max_cost"
         if self.max_tokens is not None and self.usage.tokens >= self.max_tokens:
-            return f"max_tokens of {self.max_tokens} is reached; remedy: a larger bound"
+            return f"max_tokens of {self.max_tokens} is reached; remedy: a larger max_tokens"
         if self.max_cost is not None and not self.usage.is_cost_known:
-            return "max_cost cannot be enforced: the server reports no cost; remedy: prices"
+            return "max_cost cannot be enforced: the server reports no cost; remedy: set prices"
         if self.max_tokens is not None and not self.usage.is_usage_known:
             return "max_tokens cannot be enforced: the server does not report tokens"
         if self.max_lost is not None and self.num_lost >= self.max_lost:
@@ -110,7 +110,7 @@ class Runner:
         return "interrupted" if self.stopping else ""
 
     def interrupt(self) -> None:
-        """Starts no more episodes, as after Ctrl-C."""
+        """Starts no more episodes, as Ctrl-C does; running episodes continue to their end."""
         _log.warning(
             "interrupted: running episodes continue to their end; interrupt again to stop them"
         )
@@ -122,13 +122,13 @@ class Runner:
         """Plays attempts until all are done or `stop_reason` is set.
 
         Args:
-            attempts: Tasks with the number of the attempt; the iterator may block.
+            attempts: Pairs of a task and the number of an attempt; the iterator may block.
             on_done: Called with each record, by one thread at a time.
 
         Raises:
-            SandboxUnavailableError: This machine cannot run the sandbox at all.
+            SandboxUnavailableError: This machine cannot run the sandbox.
         """
-        waiting = iter(attempts)
+        remaining = iter(attempts)
         num_threads = min(self.concurrency, MAX_THREADS)
         with (
             ThreadPoolExecutor(num_threads, "coding_gym-run") as threads,
@@ -139,10 +139,10 @@ class Runner:
 
             async def work() -> None:
                 while not self.stop_reason:
-                    one = await loop.run_in_executor(feeder, next, waiting, None)
-                    if one is None or self.stop_reason:
+                    attempt = await loop.run_in_executor(feeder, next, remaining, None)
+                    if attempt is None or self.stop_reason:
                         break
-                    trajectory = await self.play(*one, threads)
+                    trajectory = await self.play(*attempt, threads)
                     if self.max_lost is None or self.num_lost < self.max_lost:
                         self.num_lost = self.num_lost + 1 if trajectory.error_class else 0
                     await loop.run_in_executor(records, on_done, trajectory)
@@ -174,12 +174,12 @@ class Runner:
             raise
         except (InfrastructureError, InvalidTaskError) as failure:
             error, error_class = str(failure), "sandbox"
-        except CodingGymError as failure:  # its message needs no traceback
+        except CodingGymError as failure:  # the message explains the failure
             error, error_class = str(failure), "agent"
         except Exception:  # noqa: BLE001 - code of an agent; its failure must not end the run
             error, error_class = traceback.format_exc(limit=-3), "agent"
         finally:
-            # On another thread, because all of `threads` may wait for commands that this call ends.
+            # On another thread, because all of `threads` may wait for commands that `close` ends.
             await asyncio.shield(asyncio.to_thread(episode.close))
         if error:
             _log.info("%s, attempt %d: %s", task.task_id, attempt, error)
@@ -215,7 +215,7 @@ def run_in_thread(
 
     Args:
         episodes: The coroutine.
-        on_interrupt: Is called at the first Ctrl-C; then only a second one cancels the coroutine.
+        on_interrupt: Called at the first Ctrl-C, which then cancels nothing; the second cancels.
     """
     loop = asyncio.new_event_loop()
     task = loop.create_task(episodes)

@@ -10,8 +10,8 @@ Needs: pip install -e '.[sb3]'
 import os
 import sys
 
-os.environ["OMP_NUM_THREADS"] = "1"  # before torch: more threads are slower for so small a network
-sys.path += ["..", "examples"]  # the folder of menu_policy.py, from this folder or the clone's
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch: for so small a network, more threads are slower
+sys.path += ["..", "examples"]  # for menu_policy, from this folder or the clone
 
 from menu_policy import MenuPolicy
 from sb3_contrib import MaskablePPO
@@ -22,8 +22,8 @@ from coding_gym.adapters.sb3 import make_vec_env
 # %% [markdown]
 # ## Episodes as choices among numbers
 #
-# `MenuActions` makes a repair a choice: try an edit, run the visible tests, submit.
-# Four episodes run at the same time, each in a sandbox of its own.
+# `MenuActions` numbers the actions of a repair: try an edit, run the visible tests, submit.
+# Four episodes run at the same time, each in a separate sandbox.
 
 # %%
 env = VecMonitor(
@@ -42,8 +42,8 @@ print({name: values.shape for name, values in observation.items()})
 # %% [markdown]
 # ## PPO with action masks
 #
-# The reward is 1 for a patch that passes the hidden tests, else 0. The mean of the last episodes is
-# the resolved rate. For many bugs, replace the argument `task_ids` by `tasks="bugs.jsonl"`.
+# The reward is 1 for a patch that passes the hidden tests, else 0, so the mean reward of the last
+# episodes is the resolved rate. For other bugs, replace `task_ids` with `tasks="bugs.jsonl"`.
 
 # %%
 model = MaskablePPO(

@@ -1,4 +1,4 @@
-"""Agent, rewards and dataset for AReno, which finds all three in this file by name.
+"""Agent, reward function and dataset for AReno, which finds the functions by name.
 
 pip install --no-build-isolation 'areno>=0.10' openai -e .    # in a clone, with a GPU
 areno train --algo grpo --ckpt Qwen/Qwen3-0.6B --dataset-path bundled#train --agent-fn THIS \
@@ -25,9 +25,9 @@ async def run_agent(ctx: Any, batch: Any) -> Any:
     items = list(batch.iter_samples())
     async with openai.AsyncOpenAI(base_url=ctx.get_base_url(), api_key=ctx.api_key) as client:
         played = await asyncio.gather(*(_play(client, item) for item in items))
-    lost = [item for item, turns in zip(items, played, strict=True) if turns is None]
+    invalid_items = [item for item, turns in zip(items, played, strict=True) if turns is None]
     played_turns = [turn for turns in played for turn in turns or ()]
-    return AgentTrajectory(turns=played_turns, invalid_items=lost)
+    return AgentTrajectory(turns=played_turns, invalid_items=invalid_items)
 
 
 async def _play(client: openai.AsyncOpenAI, item: Any) -> list[Any] | None:

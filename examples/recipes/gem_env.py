@@ -1,4 +1,4 @@
-"""Repair episodes as an environment of GEM, from text to text.
+"""Repair episodes as a text environment of GEM.
 
     pip install gem-llm -e .    # in a clone
     env = gem.make("coding_gym:Repair-v0", tasks="bundled", max_turns=30)
@@ -19,7 +19,7 @@ ENV_ID = "coding_gym:Repair-v0"
 
 
 class RepairEnv(Env):
-    """Plays repair episodes one after the other; arguments are those of `Session`."""
+    """Plays repair episodes one after another; ``session`` are arguments of `Session`."""
 
     def __init__(self, seed: int | None = None, **session: Any) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class RepairEnv(Env):
         self._session = Session(**session)
 
     def reset(self, seed: int | None = None) -> tuple[str, dict[str, Any]]:
-        """Starts an episode; the seed chooses its task, and seeds no global generator."""
+        """Starts an episode; the seed chooses the task and does not seed global generators."""
         self._session.start(seed=self._seed if seed is None else seed)
         self._seed = None
         text = "\n\n".join(message["content"] for message in self._session.messages)
@@ -44,10 +44,10 @@ class RepairEnv(Env):
 
     def spawn(self, same_state: bool = False, **kwargs: Any) -> "RepairEnv":
         """Returns another environment, with a copy of the running episode if ``same_state``."""
-        other = RepairEnv(**{"seed": self._seed, **self._settings, **kwargs})
+        copy = RepairEnv(**{"seed": self._seed, **self._settings, **kwargs})
         if same_state:
-            other._session.start(snapshot=snapshot(self._session.env))
-        return other
+            copy._session.start(snapshot=snapshot(self._session.env))
+        return copy
 
 
 gem.register(ENV_ID, RepairEnv)

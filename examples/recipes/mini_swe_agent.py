@@ -1,4 +1,4 @@
-"""Runs episodes with mini-swe-agent's own runner in this package's sandbox."""
+"""Runs episodes with mini-swe-agent's runner in this package's sandbox."""
 
 from minisweagent.environments.local import LocalEnvironment
 
@@ -7,7 +7,7 @@ from coding_gym.episode import Episode, EpisodeConfig
 
 
 class RepairEnvironment(LocalEnvironment):
-    """An environment of mini-swe-agent; its option ``--environment-class`` names this class."""
+    """An environment for mini-swe-agent's option ``--environment-class``."""
 
     def __init__(self, *, task_id: str, tasks: str = "bundled", **settings: object) -> None:
         super().__init__(**settings)

@@ -20,13 +20,13 @@ ENV_CLASS = "coding_repair"
 
 
 class RepairTextEnv(BaseTextEnv):
-    """One repair episode; ``env_config`` has arguments of `Session`, ``extras`` the row."""
+    """One repair episode; ``env_config`` has `Session`'s arguments, ``extras`` is the row."""
 
     def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         settings: Any = OmegaConf.to_container(OmegaConf.create(env_config or {}), resolve=True)
         row = dict(extras or {})
-        turns = [one["max_turns"] for one in (settings, row) if one.get("max_turns")]
+        turns = [fields["max_turns"] for fields in (settings, row) if fields.get("max_turns")]
         settings["max_turns"] = self.max_turns = min(turns, default=30)
         self._options = task_options(row)
         self._session = Session(**settings)
@@ -39,12 +39,12 @@ class RepairTextEnv(BaseTextEnv):
     def step(self, action: str) -> BaseTextEnvStepOutput:
         """Plays one reply; skip an episode whose metadata has ``mask_sample`` set."""
         session = self._session
-        if not session.ended:  # without a sandbox it has ended before the first reply
+        if not session.ended:  # it has ended at `init` if no sandbox could be opened
             session.step(action)
         self.turns += 1
-        seen = [] if session.ended else session.messages
+        observations = [] if session.ended else session.messages
         return BaseTextEnvStepOutput(
-            observations=seen,
+            observations=observations,
             reward=session.reward or 0.0,
             done=session.ended,
             metadata=session.summary(),

@@ -19,7 +19,7 @@ from coding_gym.text import control_tokens
 
 
 class RepairEnv(types.Env):
-    """One episode, from tokens to tokens; every turn renders the whole chat."""
+    """One episode with token actions; every turn renders the whole chat to tokens."""
 
     def __init__(self, renderer: Any, task_id: str, **session: Any) -> None:
         self._renderer, self._task_id = renderer, task_id
@@ -29,7 +29,7 @@ class RepairEnv(types.Env):
     async def initial_observation(self) -> Any:
         """Starts the episode and returns its prompt as tokens."""
         await asyncio.to_thread(self.session.start, task_id=self._task_id)
-        if self.session.ended:  # no sandbox opened
+        if self.session.ended:  # no sandbox could be opened
             return types.InitialObservationOverflow(0.0, {"lost": 1.0}, {})
         return self._chat(), self._stops
 
@@ -50,7 +50,7 @@ class RepairEnv(types.Env):
 
 
 class RepairGroup(types.EnvGroupBuilder):
-    """Episodes of one task; arguments are those of `Session`."""
+    """Episodes of one task; ``session`` are arguments of `Session`."""
 
     def __init__(self, task_id: str, renderer: Any, group_size: int = 8, **session: Any) -> None:
         self._envs = [RepairEnv(renderer, task_id, **session) for _ in range(group_size)]

@@ -1,4 +1,4 @@
-"""`Session`, which all adapters for policies that write text use."""
+"""Episodes of `Session`, which drives the environment for all text adapters."""
 
 import asyncio
 import json
@@ -30,9 +30,9 @@ def test_control_tokens_of_a_file_are_split(make: Make, tiny_row: dict[str, Any]
     session.start()
     assert "<tool_call>" in session.messages[0]["content"]  # the system prompt is not changed
     session.step(Completion("", calls=[ToolCall("shell", {"cmd": "cat chat.py"})]))
-    (seen,) = session.messages
-    assert seen["role"] == "tool"
-    assert BROKEN in seen["content"]
+    (message,) = session.messages
+    assert message["role"] == "tool"
+    assert BROKEN in message["content"]
     session.step(Completion("", calls=[ToolCall("shell", {"cmd": "wc -c < chat.py"})]))
     assert session.text == "31"
 
@@ -49,8 +49,8 @@ def test_a_copied_control_token_is_found_in_the_file(
     assert copied.count(ZERO_WIDTH_SPACE) == 3
     edit = {"file": "chat.py", "search": copied, "replace": f"{copied}!"}
     as_text = json.dumps({"name": "apply_patch", "arguments": edit})
-    carried = Completion("", calls=[ToolCall("apply_patch", edit)])
-    session.step(as_text if is_text else carried)
+    as_call = Completion("", calls=[ToolCall("apply_patch", edit)])
+    session.step(as_text if is_text else as_call)
     episode = session.unwrapped.episode
     assert f"+START, END = '<s>', '</s>'  # <{ZERO_WIDTH_SPACE} s>!" in episode.patch().text
     assert episode.turns[-1].calls[0].arguments == edit
@@ -118,8 +118,8 @@ def test_a_row_has_a_task_id_or_a_task() -> None:
 
 
 def test_a_sandbox_error_of_a_wrapper_masks_the_episode(make: Make) -> None:
-    failing = {"func": raising(SandboxError("gone"))}
-    session = make(wrappers=[{"name": "gymnasium.wrappers:TransformReward", "kwargs": failing}])
+    failure = {"func": raising(SandboxError("gone"))}
+    session = make(wrappers=[{"name": "gymnasium.wrappers:TransformReward", "kwargs": failure}])
     session.start()
     session.step(FIX)
     assert (session.ended, session.total_reward) == (True, None)
@@ -143,7 +143,7 @@ def test_play_chat_plays_many_episodes_in_one_loop(make: Make) -> None:
         async def ask(request: dict[str, Any]) -> str:
             nonlocal waiting
             waiting += 1
-            while waiting < len(sessions):  # all episodes have asked
+            while waiting < len(sessions):  # all episodes wait for a reply
                 await asyncio.sleep(0)
             requests.append(request)
             return next(replies)
@@ -156,7 +156,8 @@ def test_play_chat_plays_many_episodes_in_one_loop(make: Make) -> None:
         return await asyncio.gather(*map(play, range(len(sessions))))
 
     assert asyncio.run(play_all()) == [0.0, 1.0, 0.0, 1.0]
-    assert [one["role"] for one in requests[-1]["messages"]][1:] == ["user", "assistant", "tool"]
+    roles = [message["role"] for message in requests[-1]["messages"]]
+    assert roles == ["system", "user", "assistant", "tool"]
     assert [tool["function"]["name"] for tool in requests[0]["tools"]][-1] == "submit"
 
 

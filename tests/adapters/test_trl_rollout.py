@@ -1,4 +1,4 @@
-"""TRL's calls of an environment, without TRL; tests/extras has the trainer."""
+"""Rollouts of the TRL adapter, without TRL; tests/extras has tests with the trainer."""
 
 import inspect
 import json
@@ -83,7 +83,7 @@ def test_a_sandbox_that_fails_gives_no_reward(make: Make, monkeypatch: pytest.Mo
     assert rollout.get_reward() == 0.0
 
 
-def test_an_unavailable_sandbox_raises_only_before_one_has_opened(
+def test_an_unavailable_sandbox_raises_only_before_the_first_episode(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rollout, unavailable = make(), raising(SandboxUnavailableError("no user namespaces"))
@@ -98,20 +98,20 @@ def test_an_unavailable_sandbox_raises_only_before_one_has_opened(
 
 
 def test_a_dropped_rollout_leaves_no_process(make: Make) -> None:
-    def begun() -> Any:
+    def start() -> Any:
         rollout = make()
         rollout.reset(**ROW)
         rollout.shell(cmd="true")
         return rollout
 
-    begun().get_reward()  # processes that all sandboxes share stay
-    assert left_by_dropping(begun) == set()
+    start().get_reward()  # processes that all sandboxes share remain
+    assert left_by_dropping(start) == set()
 
 
 def test_a_factory_pickles_with_its_wrappers(tiny_row: dict[str, Any]) -> None:
     wrappers = [{"name": "gymnasium.wrappers:TransformReward", "kwargs": {"func": operator.neg}}]
     factory = environment_factory(tasks=[tiny_row], wrappers=wrappers)
-    rollout = pickle.loads(pickle.dumps(factory))()  # noqa: S301 - our own
+    rollout = pickle.loads(pickle.dumps(factory))()  # noqa: S301 - trusted
     rollout.reset(**ROW)
     rollout.apply_patch(**FIX)
     assert rollout.get_reward() == -1.0

@@ -1,4 +1,4 @@
-"""Settings of the trainers' packages, one thread for torch, the examples, a Ray cluster."""
+"""Settings of the trainers' packages, and fixtures for torch and for a Ray cluster."""
 
 import importlib.util
 import os
@@ -22,13 +22,13 @@ if importlib.util.find_spec("trl"):
 
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
-    """Tests share the machine with sandboxes; these networks are too small for more threads."""
+    """Limits torch to one thread: the networks are small, and sandboxes need the processor."""
     import torch
 
-    before = torch.get_num_threads()
+    num_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
-    torch.set_num_threads(before)
+    torch.set_num_threads(num_threads)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from coding_gym.tools import get_toolset
 
 
 def task_tokenizer(task_id: str) -> Any:
-    """Returns a tokenizer that is trained on the prompt of a task."""
+    """Returns a tokenizer trained on the prompt of a task."""
     (task,) = load_tasks(task_ids=[task_id])
     toolset = get_toolset("nano")
     return train_tokenizer(

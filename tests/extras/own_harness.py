@@ -1,4 +1,4 @@
-"""A small harness of Chat Completions: Python source in the sandbox's home folder."""
+"""A small harness that uses Chat Completions: a Python program in the sandbox's home folder."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ HARNESS = Harness(
 
 
 def own_harness(folder: Path, agent: str = AGENT) -> str:
-    """Writes a TOML file with the harness, which runs a source; returns its name."""
+    """Writes a TOML file of the harness with an agent's source; returns its path."""
     file = folder / "own.toml"
     lines = ['name = "own"', f'command = "{HARNESS.command}"', "[files]"]
     file.write_text("\n".join([*lines, f'"agent.py" = {json.dumps(agent)}']), encoding="utf-8")

@@ -1,6 +1,6 @@
 """Whole episodes through the chat templates of real models, as TRL ships them.
 
-No package has the templates of Mistral and SmolLM; SmolLM's support no calls, see `api="text"`.
+The templates of Mistral and SmolLM are in no package; SmolLM's do not support calls.
 """
 
 import json
@@ -72,7 +72,7 @@ def test_templates_render_each_call_of_an_episode_once(make_env: MakeEnv) -> Non
     for name, text in before.items():
         for number in (0, 1, 2, 3, 5):
             assert text.count(f"echo only-{number}") == 1, name
-            assert text.count(f"only-{number}") == 2, name  # in the call and in its result
-        assert text.count("said-2") == (not name.startswith("llama3")), name  # it shows only calls
+            assert text.count(f"only-{number}") == 2, name  # in the call and in the result
+        assert text.count("said-2") == (not name.startswith("llama3")), name  # renders only calls
         assert text.count("width * height") == 1, name
         assert not [raw for raw in ("[TOOL_CALLS]", "tool_calls", "given_0") if raw in text], name

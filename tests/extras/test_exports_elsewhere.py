@@ -1,4 +1,4 @@
-"""Other projects read exported runs."""
+"""Exports of runs are read by Harbor, SWE-bench and datasets."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each preset, installed from its registry, repairs a bundled task; a script plays the model."""
+"""Each preset, installed from its registry, repairs a task; the model's replies are scripted."""
 
 from pathlib import Path
 

@@ -71,20 +71,20 @@ def test_record_has_the_tokens_that_were_sampled(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = HuggingFaceAgent(model, Sampling(max_tokens=12))
-    generate, seen = transformers.Qwen2ForCausalLM.generate, []
+    generate, batches = transformers.Qwen2ForCausalLM.generate, []
 
     def watched(model: Any, **arguments: Any) -> Any:
         output = generate(model, **arguments)
         ids, mask = arguments["input_ids"], arguments["attention_mask"]
-        asked = [row[kept == 1].tolist() for row, kept in zip(ids, mask, strict=True)]
-        seen.append([*zip(asked, output[:, ids.shape[1] :].tolist(), strict=True)])
+        prompts = [row[flags == 1].tolist() for row, flags in zip(ids, mask, strict=True)]
+        batches.append([*zip(prompts, output[:, ids.shape[1] :].tolist(), strict=True)])
         return output
 
     monkeypatch.setattr(transformers.Qwen2ForCausalLM, "generate", watched)
     monkeypatch.setattr("coding_gym.agents.hf.COLLECT_S", 1.0)  # both episodes join one batch
     records = played(agent, tmp_path / "run", concurrency=2)
-    assert max(map(len, seen)) == 2
-    sampled = [pair for batch in seen for pair in batch]
+    assert max(map(len, batches)) == 2
+    sampled = [pair for batch in batches for pair in batch]
     for record in records:
         assert record.num_prefix_breaks == 0
         assert len(record.turns) == 3
@@ -93,8 +93,8 @@ def test_record_has_the_tokens_that_were_sampled(
             assert turn.exact
             assert len(turn.logprobs or ()) == len(turn.token_ids)
         example = record.to_training_example()
-        whole = [*example["prompt_ids"], *example["completion_ids"]]
-        assert whole == [*list(prompts(record))[-1], *record.turns[-1].token_ids]
+        ids = [*example["prompt_ids"], *example["completion_ids"]]
+        assert ids == [*list(prompts(record))[-1], *record.turns[-1].token_ids]
 
 
 def test_replies_do_not_depend_on_batch_or_run(

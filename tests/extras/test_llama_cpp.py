@@ -1,4 +1,4 @@
-"""A real model on llama.cpp's own server: sampled tokens are recorded unchanged."""
+"""A real model on llama.cpp's server; sampled tokens are recorded unchanged."""
 
 import math
 import runpy

@@ -1,7 +1,7 @@
-"""The toolset `nano`, its warnings and its measures, against nano-agent 5.0.0 on the same calls.
+"""The toolset `nano`, its warnings and its metrics, compared with nano-agent 5.0.0.
 
-nano-agent's own loop runs on its local backend, with a script in place of the model. Both sides
-count tokens alike: litellm's counter is replaced by one that uses our tokenizer.
+nano-agent's loop runs on its local backend; a script replaces the model. Both projects count the
+same tokens, because a counter with this package's tokenizer replaces litellm's counter.
 """
 
 import functools
@@ -77,13 +77,13 @@ def patch(search: Any, replace: Any, file: Any) -> dict[str, Any]:
 
 CALLS = [
     *(call("shell", cmd=command) for command in COMMANDS),
-    *(patch(*each) for each in PATCHES),
+    *(patch(*arguments) for arguments in PATCHES),
     *(written("shell", text) for text in ('{"cmd": "ls', "ls", "{}", '{"cmd": 01}', "nul")),
     *(written("sing", text) for text in ("{}", "{")),
     *(written("apply_patch", text) for text in ("{}", '{"search": "a", "replace": "b"}')),
     call("shell", cmd="sha256sum area.py notes.txt src/*; git status --short"),
 ]
-DIFFERENCES = [  # a call, part of their reply, part of ours
+DIFFERENCES = [  # a call, part of nano-agent's reply, part of this package's reply
     (call("shell", cmd="cd src; ls"), "cd: restricted", "größe.py"),  # `bash -r` is no sandbox
     (call("shell", cmd="echo x > new.txt; cat new.txt"), "restricted: cannot redirect", "x"),
     (patch("", "x", "area.py"), "ambiguous", "invalid `apply_patch`"),  # finds nothing
@@ -94,14 +94,14 @@ DIFFERENCES = [  # a call, part of their reply, part of ours
 ]
 
 
-def said_by(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """An assistant message with tool calls."""
+def assistant_message(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Returns an assistant message with tool calls."""
     return {"role": "assistant", "content": "", "tool_calls": calls}
 
 
-def said(calls: Sequence[dict[str, Any]]) -> str:
-    """An assistant message with tool calls, as the text of a reply."""
-    return json.dumps(said_by(calls))
+def reply_text(calls: Sequence[dict[str, Any]]) -> str:
+    """Returns an assistant message with tool calls as the text of a reply."""
+    return json.dumps(assistant_message(calls))
 
 
 def num_tokens(messages: Sequence[dict[str, Any]]) -> int:
@@ -117,13 +117,13 @@ def play_nano(
     problem: str = "Play.",
     **limits: int,
 ) -> list[dict[str, Any]]:
-    """Returns the chat of nano-agent's own loop, with the calls of each reply."""
+    """Returns the chat of nano-agent's loop for the calls of each reply."""
     commit(root, {name: text.encode() for name, text in files.items()})
-    left = iter(replies)
+    remaining = iter(replies)
 
     def completion(**_: Any) -> dict[str, Any]:
-        calls = next(left, ())
-        message = {"role": "assistant", "content": said(calls)}  # as long as our reply
+        calls = next(remaining, ())
+        message = {"role": "assistant", "content": reply_text(calls)}  # as long as in `play_ours`
         message |= {"tool_calls": calls} if calls else {}
         return {"choices": [{"message": SimpleNamespace(model_dump=lambda: message)}]}
 
@@ -143,12 +143,12 @@ def play_nano(
 def play_ours(
     replies: Sequence[Sequence[dict[str, Any]]], row: dict[str, Any], limits: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], str]:
-    """Returns the chat of an episode with the calls of each reply, and why it ended."""
+    """Returns the chat of an episode for the calls of each reply, and the stop reason."""
     env = CodingRepairEnv([row], max_turns=500, limits=limits)
     _, info = env.reset()
     messages = list(info["messages"])
     for calls in replies:
-        *_, terminated, truncated, info = env.step(said(calls))
+        *_, terminated, truncated, info = env.step(reply_text(calls))
         messages += info["messages"]
         if terminated or truncated:
             break
@@ -163,7 +163,7 @@ def contents(messages: Sequence[dict[str, Any]]) -> list[str]:
 def test_calls_get_the_replies_of_nano_agent(
     tiny_row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = [[one] for one in [*CALLS, *(one for one, *_ in DIFFERENCES)]]
+    calls = [[call] for call in [*CALLS, *(call for call, *_ in DIFFERENCES)]]
     limits = {"token_limit": 10**9, "tool_limit": 10**3}
     theirs = contents(play_nano(calls, tmp_path / "tree", monkeypatch, files=FILES, **limits))
     ours = contents(play_ours(calls, tiny_row | {"files": FILES}, {})[0])
@@ -171,10 +171,10 @@ def test_calls_get_the_replies_of_nano_agent(
     assert ours[:num_same] == theirs[:num_same]
     assert len(set(theirs[:num_same])) >= 25
     pairs = zip(DIFFERENCES, theirs[num_same:], ours[num_same:], strict=True)
-    for (one, in_theirs, in_ours), their, our in pairs:
-        assert in_theirs in their, one
-        assert in_ours in our, one
-        assert their != our, one
+    for (call, in_theirs, in_ours), their, our in pairs:
+        assert in_theirs in their, call
+        assert in_ours in our, call
+        assert their != our, call
 
 
 def test_a_limit_of_calls_warns_and_ends_as_in_nano_agent(
@@ -199,7 +199,7 @@ def test_a_limit_of_calls_warns_and_ends_as_in_nano_agent(
 
 
 def similarity() -> Callable[[str, str], float]:
-    """Returns nano-agent's own score of a patch."""
+    """Returns nano-agent's function that scores a patch."""
     assert importlib.metadata.version("nano-agent") == "5.0.0"
     files = importlib.metadata.files("nano-agent") or []
     (path,) = (f.locate() for f in files if str(f) == "tests/utils.py")
@@ -225,7 +225,7 @@ def test_patch_similarity_equals_nano_agents_score() -> None:
 
 
 GOLD = ("return width + height", "return width * height", "shapes.py")
-REPLIES = {  # the calls of one episode each; a reply without a call ends it
+REPLIES = {  # the calls of each episode; a reply without a call ends it
     "gold": [patch(*GOLD)],
     "gold by the shell": [call("shell", cmd="sed -i s/+/*/ shapes.py && git diff")],
     "more than gold": [patch(*GOLD), patch("def area", "# The area.\ndef area", "shapes.py")],
@@ -235,7 +235,7 @@ REPLIES = {  # the calls of one episode each; a reply without a call ends it
 
 
 @pytest.mark.parametrize("name", REPLIES)
-def test_harness_and_nano_agents_own_loop_score_equally(
+def test_harness_and_nano_agents_loop_score_equally(
     name: str, tiny_row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replies, is_gold = REPLIES[name], name in ("gold", "gold by the shell")
@@ -244,8 +244,8 @@ def test_harness_and_nano_agents_own_loop_score_equally(
         def answer(_: Body) -> Answer:
             data, number = message("Done."), len(server.requests)
             if number <= len(replies):
-                one = {**replies[number - 1], "id": f"call_{number}"}
-                data["choices"][0] |= {"message": said_by([one]), "finish_reason": "tool_calls"}
+                reply = assistant_message([{**replies[number - 1], "id": f"call_{number}"}])
+                data["choices"][0] |= {"message": reply, "finish_reason": "tool_calls"}
             return Answer(data)
 
         server = ChatServer(answer)
@@ -264,8 +264,8 @@ def test_harness_and_nano_agents_own_loop_score_equally(
         diff = agent.run(tiny_row["problem_statement"], tree)
     assert (record.error, record.stop_reason) == ("", "submitted")
     assert contents(record.messages) == contents(agent.messages)
-    # Only our patches have full object ids, and the score would count them as text.
-    ours, theirs = (re.sub(r"(?m)^index .*\n", "", each) for each in (record.patch, diff))
+    # Only this package's patches have full object ids, which the score would count as text.
+    ours, theirs = (re.sub(r"(?m)^index .*\n", "", text) for text in (record.patch, diff))
     score, gold = similarity(), tiny_row["patch"]
     assert score(gold, ours) == score(gold, theirs)
     assert (score(gold, theirs) == 1.0) == is_gold
@@ -277,11 +277,11 @@ def test_tool_usage_counts_as_nano_agent() -> None:
     for _ in range(100):
         stats, turns = nano_tools.ToolStats(), []
         for _ in range(rng.randrange(6)):
-            one, ok = ToolCall("apply_patch", {"file": "x"}), rng.random() < 0.5
+            call, ok = ToolCall("apply_patch", {"file": "x"}), rng.random() < 0.5
             if rng.random() < 0.6:
-                one = ToolCall("shell", {"cmd": " ".join(rng.choices(words, k=rng.randrange(14)))})
-                stats.record_shell(one.arguments["cmd"], success=ok)
+                call = ToolCall("shell", {"cmd": " ".join(rng.choices(words, k=rng.randrange(14)))})
+                stats.record_shell(call.arguments["cmd"], success=ok)
             else:
                 stats.record_patch(success=ok)
-            turns.append(Turn(action="", calls=(one,), results=(ToolResult("", ok=ok),)))
+            turns.append(Turn(action="", calls=(call,), results=(ToolResult("", ok=ok),)))
         assert tool_usage(turns, ["shell", "apply_patch"]) == stats.report()

@@ -1,4 +1,4 @@
-"""NeMo Gym's own server classes and agent on repair episodes; a script replaces the model."""
+"""NeMo Gym's server classes and agent with repair episodes; a script replaces the model."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ REQUEST = {"input": [{"role": "user", "content": "Repair it."}]}
 
 
 def reply(command: str, *, as_text: bool = False) -> dict[str, Any]:
-    """A response of a model that runs a command."""
+    """Returns a response of a model that runs a command."""
     call = {
         "type": "function_call",
         "call_id": f"call-{command[:4]}",
@@ -89,8 +89,8 @@ def test_smoke_nemo_gym_by_calls_or_text(client: TestClient, as_text: bool) -> N
     assert "area(3, 5) gives 8" in reset(client)["observation"]
     first = step(client, reply(REPAIR, as_text=as_text))
     assert (first["reward"], first["terminated"]) == (0.0, False)
-    shown = first["observation"] if as_text else first["info"]["tool_outputs"][0]["output"]
-    assert "width * height" in shown
+    output = first["observation"] if as_text else first["info"]["tool_outputs"][0]["output"]
+    assert "width * height" in output
     if not as_text:
         assert first["info"]["tool_outputs"][0]["call_id"] == "call-sed "
     last = step(client, reply(SUBMIT, as_text=as_text))
@@ -98,7 +98,7 @@ def test_smoke_nemo_gym_by_calls_or_text(client: TestClient, as_text: bool) -> N
     assert last["info"]["resolved"]
 
 
-def test_a_reply_cut_by_length_does_not_end_the_episode(tiny_row: dict[str, Any]) -> None:
+def test_a_truncated_reply_does_not_end_the_episode(tiny_row: dict[str, Any]) -> None:
     edit = reply("") | {
         "output": [
             reply("")["output"][0]
@@ -132,12 +132,12 @@ def test_the_agent_of_nemo_gym_plays_a_rollout(
     client: TestClient, tiny_row: dict[str, Any]
 ) -> None:
     replies = iter([reply(REPAIR), reply(SUBMIT)])
-    seen: list[Any] = []
+    requests: list[Any] = []
 
     async def post(server_name: str, url_path: str, json: Any, cookies: Any) -> Any:
         body = json if isinstance(json, dict) else json.model_dump(exclude_unset=True)
         if server_name == "model":
-            seen.append(body)
+            requests.append(body)
             return mock.MagicMock(content=NeMoGymResponse(**next(replies)).model_dump(), cookies={})
         answer = client.post(url_path, json=body).raise_for_status()
         return mock.MagicMock(content=answer.json(), cookies={})
@@ -165,18 +165,18 @@ def test_the_agent_of_nemo_gym_plays_a_rollout(
     ):
         request = mock.MagicMock(cookies={})
         run_request = GymnasiumAgent.run.__annotations__["body"](**row)
-        done = asyncio.run(agent.run(request, run_request))
-    assert (done.reward, done.terminated) == (1.0, True)
-    kinds = [item.type for item in done.response.output]
+        result = asyncio.run(agent.run(request, run_request))
+    assert (result.reward, result.terminated) == (1.0, True)
+    kinds = [item.type for item in result.response.output]
     assert kinds == ["function_call", "function_call_output", "function_call"]
-    assert seen[0]["tools"][0]["name"] == "bash"
+    assert requests[0]["tools"][0]["name"] == "bash"
 
 
 def test_row_of_mini_swe_agent_is_a_task(tiny_row: dict[str, Any], client: TestClient) -> None:
     other = tiny_row | {"instance_id": "other", "problem_statement": "Another report."}
-    began = reset(client, task_id=None, subset="gym", **other)
-    assert began["observation"].strip() == "Another report."
-    assert began["info"]["task_id"] == "other"
+    response = reset(client, task_id=None, subset="gym", **other)
+    assert response["observation"].strip() == "Another report."
+    assert response["info"]["task_id"] == "other"
 
 
 def test_the_parameters_of_mini_swe_agent_bound_the_episode(tiny_row: dict[str, Any]) -> None:
@@ -258,7 +258,7 @@ def test_steps_of_a_session_are_played_one_after_the_other(
             steps[0].cancel()
         results = await asyncio.gather(*steps, return_exceptions=True)
         await server.close_session("one")
-        return [one if isinstance(one, BaseException) else one[-1]["turn"] for one in results]
+        return [x if isinstance(x, BaseException) else x[-1]["turn"] for x in results]
 
     first, second = asyncio.run(step())
     assert isinstance(first, asyncio.CancelledError) if is_cancelled else first == 1

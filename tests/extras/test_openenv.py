@@ -1,4 +1,4 @@
-"""``coding-gym serve`` and OpenEnv's own server and client on repair episodes."""
+"""``coding-gym serve``, and OpenEnv's server and client with repair episodes."""
 
 import os
 import re
@@ -63,9 +63,9 @@ def command(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     ) as process:
         try:
             assert process.stdout is not None
-            found = re.search(r"http\S+", process.stdout.readline())
-            assert found, process.communicate()
-            yield process, found[0]
+            match = re.search(r"http\S+", process.stdout.readline())
+            assert match, process.communicate()
+            yield process, match[0]
         finally:
             process.kill()
 
@@ -91,17 +91,17 @@ def test_smoke_openenv(rows: Path) -> None:
     with command("--tasks", str(rows), "--max-turns", "5") as (_, url), connect(url) as client:
         client.reset(task_id="shapes-area")
         assert client.step(RepairAction(text=FIX)).reward == 0.0
-        ended = client.step(RepairAction(text=SUBMIT))
-        assert (ended.done, ended.reward) == (True, 1.0)
+        result = client.step(RepairAction(text=SUBMIT))
+        assert (result.done, result.reward) == (True, 1.0)
 
 
 def test_an_episode_is_played_over_the_socket(client: Any) -> None:
-    begun = client.reset(task_id="shapes-area", episode_id="mine")
-    assert begun.reward is None
-    assert [message["role"] for message in begun.observation.messages] == ["system", "user"]
-    assert "area(3, 5) gives 8" in begun.observation.text
-    looked = client.step(RepairAction(text=shell("cat shapes.py")))
-    assert "width + height" in looked.observation.text
+    start = client.reset(task_id="shapes-area", episode_id="mine")
+    assert start.reward is None
+    assert [message["role"] for message in start.observation.messages] == ["system", "user"]
+    assert "area(3, 5) gives 8" in start.observation.text
+    result = client.step(RepairAction(text=shell("cat shapes.py")))
+    assert "width + height" in result.observation.text
     state = client.state()
     assert (state.episode_id, state.step_count, state.task_id) == ("mine", 1, "shapes-area")
     assert [tool["function"]["name"] for tool in state.tools] == ["shell", "apply_patch", "submit"]
@@ -111,23 +111,23 @@ def test_submit_and_stop_both_grade_the_tree(client: Any) -> None:
     for end in (RepairAction(text=SUBMIT), RepairAction(stop="enough")):
         client.reset()
         assert client.step(RepairAction(text=FIX)).reward == 0.0
-        ended = client.step(end)
-        assert (ended.done, ended.reward, ended.observation.resolved) == (True, 1.0, True)
-        assert ended.observation.truncated is bool(end.stop)
+        result = client.step(end)
+        assert (result.done, result.reward, result.observation.resolved) == (True, 1.0, True)
+        assert result.observation.truncated is bool(end.stop)
 
 
 def test_a_lost_sandbox_has_no_reward(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OPEN, raising(SandboxError("no room")))
     client.reset(task_id="shapes-area")
-    ended = client.step(RepairAction(text=SUBMIT))
-    assert (ended.done, ended.reward, ended.observation.error) == (True, None, "no room")
-    assert ended.observation.mask_sample
+    result = client.step(RepairAction(text=SUBMIT))
+    assert (result.done, result.reward, result.observation.error) == (True, None, "no room")
+    assert result.observation.mask_sample
 
 
 def test_connections_are_independent_and_free_their_sandboxes(url: str) -> None:
-    with connect(url) as warm:
-        warm.reset(task_id="shapes-area")
-        warm.step(RepairAction(text=SUBMIT))
+    with connect(url) as first:  # starts processes that all sandboxes share
+        first.reset(task_id="shapes-area")
+        first.step(RepairAction(text=SUBMIT))
     before = set(descendants(os.getpid()))
     clients = [connect(url) for _ in range(3)]
     for client in clients:
@@ -146,12 +146,12 @@ def test_ctrl_c_ends_the_server_and_its_sandboxes(rows: Path) -> None:
         with ThreadPoolExecutor(1) as pool:
             step = pool.submit(client.step, RepairAction(text=shell("sleep 60")))
             wait_until(lambda: running("sleep", process.pid))
-            below = descendants(process.pid)
+            pids = descendants(process.pid)
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 0
             with pytest.raises((ConnectionClosed, OSError)):
                 step.result()
-        assert wait_gone(below, 30) == []
+        assert wait_gone(pids, 30) == []
 
 
 @pytest.mark.parametrize(("host", "warns"), [("127.0.0.1", False), ("0.0.0.0", True)])  # noqa: S104

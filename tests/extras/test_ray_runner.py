@@ -29,23 +29,23 @@ ATTEMPTS = 4
 
 
 class Policy:
-    """Writes the attempt's seed into a file, and submits: each attempt has a patch of its own.
+    """Writes the attempt's seed to a file, and submits, so each attempt has a different patch.
 
     Args:
-        on_request: Is called with the number of each request, from 0.
+        on_request: Called with the number of each request, from 0.
     """
 
     def __init__(self, on_request: Callable[[int], None] = lambda _: None) -> None:
-        self.begun = Counter[int]()  # episodes, by their seed
+        self.num_starts = Counter[int]()  # number of starts of an attempt, by its seed
         self._on_request, self._number = on_request, 0
 
     def __call__(self, body: Body) -> Answer:
-        has_begun = any(each["role"] == "assistant" for each in body["messages"])
-        self.begun[body["seed"]] += not has_begun
+        has_replied = any(message["role"] == "assistant" for message in body["messages"])
+        self.num_starts[body["seed"]] += not has_replied
         self._on_request(self._number)
         self._number += 1
         calls = {"shell": {"cmd": f"echo {body['seed']} > made.txt"}}
-        return Answer(message(calls={"submit": {}} if has_begun else calls), delay_s=0.5)
+        return Answer(message(calls={"submit": {}} if has_replied else calls), delay_s=0.5)
 
 
 def run(server: ChatServer, out: Path, ray: str | None, **options: Any) -> RunFolder:
@@ -61,10 +61,11 @@ def run(server: ChatServer, out: Path, ray: str | None, **options: Any) -> RunFo
 
 def results(folder: RunFolder) -> dict[Any, Any]:
     def result(record: Trajectory) -> tuple[Any, ...]:
-        seen = [turn.observation for turn in record.turns]
-        return record.patch, record.total_reward, record.stop_reason, record.seed, record.cost, seen
+        texts = [turn.observation for turn in record.turns]
+        end = record.total_reward, record.stop_reason, record.cost
+        return record.patch, record.seed, *end, texts
 
-    return {(each.task_id, each.attempt): result(each) for each in folder.trajectories()}
+    return {(x.task_id, x.attempt): result(x) for x in folder.trajectories()}
 
 
 def test_attempts_of_a_lost_node_are_played_elsewhere(cluster: Any, tmp_path: Path) -> None:
@@ -76,7 +77,7 @@ def test_attempts_of_a_lost_node_are_played_elsewhere(cluster: Any, tmp_path: Pa
     with ChatServer(policy) as server:
         spread = run(server, tmp_path / "spread", cluster.address)
     assert len(cluster.worker_nodes) == 1
-    assert max(policy.begun.values()) == 2
+    assert max(policy.num_starts.values()) == 2
     assert list(spread.errors()) == []
     assert len(results(spread)) == len(TASKS) * ATTEMPTS
     with ChatServer(Policy()) as server:
@@ -87,18 +88,18 @@ def test_budget_stops_the_cluster_and_a_resumed_run_completes(cluster: Any, tmp_
     out = tmp_path / "run"
     with ChatServer(Policy()) as server:
         first = run(server, out, cluster.address, max_tokens=90)  # 30 for each attempt
-        kept = results(first)
-        assert 3 <= len(kept) <= 3 + 4
+        partial = results(first)
+        assert 3 <= len(partial) <= 3 + 4
         whole = results(run(server, out, cluster.address, resume=True, max_tokens=10**6))
     assert len(whole) == len(TASKS) * ATTEMPTS
-    assert kept.items() <= whole.items()
+    assert partial.items() <= whole.items()
 
 
-def choosy(unusable: Path | None) -> ActionsPlayer:
+def make_player(unusable: Path | None) -> ActionsPlayer:
     """Returns a player that submits at once, except in a process that cannot open a sandbox.
 
     Args:
-        unusable: A file for the id of the process that cannot; with ``None`` no process can.
+        unusable: A file for the id of this process; with None no process can open a sandbox.
     """
 
     def actions(*_: Any) -> Iterator[Stop]:
@@ -108,15 +109,15 @@ def choosy(unusable: Path | None) -> ActionsPlayer:
             raise SandboxUnavailableError("no user namespaces here")
         yield Stop("done")
 
-    return ActionsPlayer("choosy", actions)
+    return ActionsPlayer("submitting", actions)
 
 
 def test_node_that_cannot_open_sandboxes_is_excluded(cluster: Any, tmp_path: Path) -> None:
-    player, tasks = choosy(tmp_path / "unusable"), {"tasks": TASKS, "ray": cluster.address}
+    player, tasks = make_player(tmp_path / "unusable"), {"tasks": TASKS, "ray": cluster.address}
     folder = evaluate(tmp_path / "run", player, attempts=2, **tasks)
     assert len(list(folder.trajectories())) == 2 * len(TASKS)
     with pytest.raises(SandboxUnavailableError, match="no user namespaces here"):
-        evaluate(tmp_path / "none", choosy(None), **tasks)
+        evaluate(tmp_path / "none", make_player(None), **tasks)
 
 
 def test_a_node_without_a_key_gets_the_drivers_key(monkeypatch: pytest.MonkeyPatch) -> None:

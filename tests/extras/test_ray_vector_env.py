@@ -139,7 +139,7 @@ def test_a_lost_node_masks_its_episodes_and_its_slots_open_elsewhere(
     env.reset(seed=1)
     env.send([LATE] * 8)
     cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
-    _, rewards, terminated, truncated, infos = env.recv(min_envs=4)  # the others sleep
+    _, rewards, terminated, truncated, infos = env.recv(min_envs=4)  # four episodes sleep
     lost = infos["env_id"]
     assert len(lost) == 4
     assert infos["mask_sample"].all()
@@ -162,7 +162,7 @@ def test_a_reset_fails_only_if_all_of_its_nodes_are_lost(cluster: Any, make: Mak
     (slot,) = env.envs
     lost = slot._node
     nodes = iter([_dead(slot, lost) for _ in range(3)])
-    (worker,) = (one for one in cluster.worker_nodes if one.node_id == lost.node_id)
+    (worker,) = (node for node in cluster.worker_nodes if node.node_id == lost.node_id)
     cluster.remove_node(worker, allow_graceful=False)
     place = slot._nodes.place
     slot._nodes.place = lambda *task, **previous: next(nodes, None) or place(*task, **previous)

@@ -1,4 +1,4 @@
-"""RLlib's vector env of this package, and PPO with the example's module."""
+"""The RLlib adapter, and PPO with the module of the examples."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -55,7 +55,7 @@ def env_config(tiny_row: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def algorithm(ray_session: None, env_config: dict[str, Any]) -> Iterator[Any]:
-    """A PPO algorithm on three slots."""
+    """A PPO algorithm with three envs."""
     from menu_policy import MenuModule
     from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
@@ -119,8 +119,8 @@ def test_sampled_actions_respect_the_masks(algorithm: Any) -> None:
             chances = np.exp(logits - logits.max())
             assert np.all(chances[mask == 0] == 0)
             assert np.all(chances[mask == 1] > 0)
-    assert not any(everything for everything, _ in chosen)  # every mask forbids an action
-    assert all(allowed for _, allowed in chosen)
+    assert not any(allows_all for allows_all, _ in chosen)  # every mask forbids an action
+    assert all(is_allowed for _, is_allowed in chosen)
 
 
 def test_only_masked_ends_stay_truncated() -> None:

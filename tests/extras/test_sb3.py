@@ -1,4 +1,4 @@
-"""Stable-Baselines3's vector env of this package; the notebook trains MaskablePPO on it."""
+"""The Stable-Baselines3 adapter, and the notebook that trains MaskablePPO with it."""
 
 import re
 from collections.abc import Callable
@@ -26,8 +26,8 @@ Make = Callable[..., CodingRepairVecEnv]
 @pytest.fixture
 def make(tiny_row: dict[str, Any], closing: Closing) -> Make:
     """Makes vec envs of the tiny task, closed after the test."""
-    usual = {"wrappers": [MENU], "tasks": [tiny_row], "max_obs_tokens": 32, "max_turns": 6}
-    return lambda num_envs=2, **kwargs: closing(make_vec_env(num_envs, **usual | kwargs))
+    defaults = {"wrappers": [MENU], "tasks": [tiny_row], "max_obs_tokens": 32, "max_turns": 6}
+    return lambda num_envs=2, **kwargs: closing(make_vec_env(num_envs, **defaults | kwargs))
 
 
 def slot(observations: dict[str, Any], index: int) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def slot(observations: dict[str, Any], index: int) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(900)
-def test_smoke_sb3_repairs_more_often_at_its_end(run_example: Callable[..., list[str]]) -> None:
+def test_smoke_sb3_repairs_more_often_after_training(run_example: Callable[..., list[str]]) -> None:
     shares = re.findall(r"steps: (\d+)%", "\n".join(run_example("notebooks/train.py")))
     assert int(shares[-1]) > int(shares[0])
 
@@ -72,7 +72,7 @@ def test_the_mask_allows_a_repair_that_is_rewarded(make: Make) -> None:
     assert (rewards.tolist(), dones.tolist()) == ([1.0, 0.0], [True, False])
 
 
-def test_a_limit_is_not_bootstrapped(make: Make) -> None:
+def test_an_episode_at_a_limit_is_not_bootstrapped(make: Make) -> None:
     env = make(max_turns=1)
     env.reset()
     _, _, dones, infos = env.step(np.array([RUN_TESTS, RUN_TESTS]))
@@ -83,7 +83,7 @@ def test_a_limit_is_not_bootstrapped(make: Make) -> None:
         assert info["TimeLimit.truncated"] is False
 
 
-def test_a_lost_sandbox_is_bootstrapped(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_episode_is_bootstrapped(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     env = make(num_envs=1)
     monkeypatch.setattr("coding_gym.episode.config.open_sandbox", raising(SandboxError("full")))
     env.reset()

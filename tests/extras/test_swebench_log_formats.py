@@ -1,7 +1,4 @@
-"""The readers of logs agree with those of SWE-bench 4.1.0.
-
-The extra ``peers`` installs it.
-"""
+"""The log readers agree with SWE-bench 4.1.0, which the dependency group ``peers`` installs."""
 
 from importlib.metadata import PackageNotFoundError, version
 from random import Random
@@ -118,8 +115,8 @@ def random_log(rng: Random) -> str:
 
 
 def passed_by_swe_bench(statuses: dict[str, str]) -> set[str]:
-    good = {TheirStatus.PASSED.value, TheirStatus.XFAIL.value}
-    return {test for test, status in statuses.items() if status in good}
+    passed = {TheirStatus.PASSED.value, TheirStatus.XFAIL.value}
+    return {test for test, status in statuses.items() if status in passed}
 
 
 @pytest.mark.parametrize("repo", sorted(FORMAT_BY_REPO))
@@ -131,12 +128,12 @@ def test_every_log_gives_the_same_statuses(repo: str) -> None:
     for _ in range(NUM_LOGS):
         log = random_log(rng)
         try:
-            wanted = theirs(log, None)
-        except IndexError:  # theirs fails at a line of one word; ours skips it
+            expected = theirs(log, None)
+        except IndexError:  # SWE-bench fails at a line of one word, which our readers skip
             continue
-        assert ours(log) == wanted, log
-        found = read_log(log, FORMAT_BY_REPO[repo])
-        good = {test for test, status in found.items() if status is TestStatus.PASSED}
-        assert good == passed_by_swe_bench(wanted), log
+        assert ours(log) == expected, log
+        statuses = read_log(log, FORMAT_BY_REPO[repo])
+        passed = {test for test, status in statuses.items() if status is TestStatus.PASSED}
+        assert passed == passed_by_swe_bench(expected), log
         compared += 1
     assert compared > NUM_LOGS // 20

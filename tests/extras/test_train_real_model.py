@@ -27,7 +27,7 @@ TEST = "from shapes import area\n\n\ndef test_area():\n    assert area(3, 4) == 
 
 @pytest.fixture(scope="module")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random model where the script looks for the real one."""
+    """A random model in the folder where the script looks for the real model."""
     folder = tmp_path_factory.mktemp("cache") / "coding_gym" / "models" / "SmolLM2-135M-Instruct"
     tokenizer = train_tokenizer([FIXED, TEST], vocab_size=512)
     build_model(tokenizer).save_pretrained(folder)
@@ -37,7 +37,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Path:
-    """Three programs with one bug of one line each."""
+    """Three programs, each with a bug in one line."""
     folder, rows = tmp_path / "bench", []
     gold = Patch.between({"shapes.py": BROKEN}, {"shapes.py": FIXED}).text
     for name in ("one", "two", "three"):
@@ -73,11 +73,11 @@ def test_shared_prompt_gives_the_gradient_of_each_episode_alone(model_folder: Pa
     gradient = model.model.layers[0].self_attn.k_proj.weight.grad.clone()
     model.zero_grad()
     total: Any = 0.0
-    for one, weight in zip(examples, weights, strict=True):
-        ids = torch.tensor([one["prompt_ids"] + one["completion_ids"]])
-        logs = model(ids).logits[0, len(one["prompt_ids"]) - 1 : -1].log_softmax(-1)
-        sampled = logs.gather(1, torch.tensor(one["completion_ids"])[:, None])[:, 0]
-        total = total - weight * (sampled * torch.tensor(one["env_mask"])).sum() / 4
+    for example, weight in zip(examples, weights, strict=True):
+        prompt, completion, mask = example.values()
+        logits = model(torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1]
+        logprobs = logits.log_softmax(-1).gather(1, torch.tensor(completion)[:, None])[:, 0]
+        total = total - weight * (logprobs * torch.tensor(mask)).sum() / 4
     total.backward()
     expected = model.model.layers[0].self_attn.k_proj.weight.grad
     assert loss == pytest.approx(total.item(), rel=0.02)
@@ -132,7 +132,7 @@ def test_report_counts_only_patches_that_pass_the_hidden_tests(
             ["grpo - sft", "100.0 %"],
         ]
         runs = [RunFolder.open(tmp_path / f"eval-{name}") for name in ("downloaded", "sft", "grpo")]
-        recorded = [[one.resolved for one in folder.trajectories()] for folder in runs]
+        recorded = [[record.resolved for record in folder.trajectories()] for folder in runs]
         assert recorded == [[False], [False, False], [True, True]]
         monkeypatch.setattr(recipe, "grade", None)
 

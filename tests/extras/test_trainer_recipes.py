@@ -1,4 +1,4 @@
-"""The recipes in examples/recipes, each with the real package, plays an episode that it repairs."""
+"""Each recipe in examples/recipes plays a repairing episode with the trainer's package."""
 
 import asyncio
 import sys
@@ -31,7 +31,7 @@ Load = Callable[[str, str], Any]
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Load:
-    """Imports a recipe, where the package that it needs is installed."""
+    """Imports a recipe; skips the test if the package of the recipe is not installed."""
 
     def load(name: str, package: str) -> Any:
         with warnings.catch_warnings():
@@ -45,7 +45,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Load:
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    """Repairs, then submits; replies carry the tokens that AReno's proxy adds."""
+    """A server that repairs, then submits; replies have the tokens that AReno's proxy adds."""
     replies = [{"areno": TOKENS, **one} for one in (REPAIR, DONE)]
     with ChatServer(by_turn(*replies)) as running:
         yield running
@@ -65,10 +65,10 @@ def test_gem_plays_an_episode_and_a_copy_of_it(load: Load, tiny_row: dict[str, A
 
 def test_skyrl_plays_an_episode(load: Load, tiny_row: dict[str, Any]) -> None:
     recipe = load("skyrl_env", "skyrl_gym")
-    made = {"env_config": {"tasks": [tiny_row]}, "extras": {"task_id": TASK, "max_turns": 2}}
-    env = sys.modules["skyrl_gym"].make(recipe.ENV_CLASS, **made)
+    arguments = {"env_config": {"tasks": [tiny_row]}, "extras": {"task_id": TASK, "max_turns": 2}}
+    env = sys.modules["skyrl_gym"].make(recipe.ENV_CLASS, **arguments)
     opening, _ = env.init([])
-    assert [one["role"] for one in opening] == ["system", "user"]
+    assert [message["role"] for message in opening] == ["system", "user"]
     assert env.step(FIX)["observations"][0]["role"] == "tool"
     last = env.step(SUBMIT)
     assert (last["reward"], last["done"], last["metadata"]["resolved"]) == (1.0, True, True)

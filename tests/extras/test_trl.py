@@ -1,6 +1,7 @@
-"""One GRPO step of TRL on a model of half a million parameters, with calls in real sandboxes.
+"""One GRPO step of TRL with a model of 0.5 million parameters, and tool calls in sandboxes.
 
-A random model never writes a tool call, so a script generates: half of a group repairs its task.
+A random model never writes a tool call, so a script replaces its replies: half of a group repairs
+the task.
 """
 
 import json
@@ -56,7 +57,7 @@ def tokenizer(one_thread: None) -> Any:
 
 @pytest.fixture
 def model(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A random model that generates by the script."""
+    """A random model whose replies are scripted."""
 
     def reply(row: int, prompt: str) -> str:
         turn = prompt.count("<|im_start|>assistant") - 1
@@ -69,13 +70,13 @@ def model(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         padded = tokenizer(texts, padding=True, padding_side="right", return_tensors="pt")
         return torch.cat([input_ids, padded.input_ids], 1)
 
-    made = build_model(tokenizer)
-    monkeypatch.setattr(type(made), "generate", generate)
-    return made
+    model = build_model(tokenizer)
+    monkeypatch.setattr(type(model), "generate", generate)
+    return model
 
 
 class Watched(grpo.GRPOTrainer):
-    """Keeps the last batch."""
+    """A trainer that keeps the last batch."""
 
     batch: dict[str, Any]
 
@@ -85,7 +86,7 @@ class Watched(grpo.GRPOTrainer):
 
 
 def log_of(trainer: Any, name: str) -> Any:
-    """Returns logged values of the rollouts; TRL has no public name for them."""
+    """Returns logged values of the rollouts, which TRL does not make public."""
     return trainer._logs[name]
 
 
@@ -102,10 +103,10 @@ def trainer(tokenizer: Any, model: Any, tmp_path: Path) -> Any:
 
 
 def test_the_model_gets_the_schemas_of_the_toolset(trainer: Any) -> None:
-    read = [transformers.utils.get_json_schema(tool) for tool in trainer.tools]
-    for schema in read:
+    schemas = [transformers.utils.get_json_schema(tool) for tool in trainer.tools]
+    for schema in schemas:
         schema["function"]["parameters"].setdefault("required", [])
-    assert sorted(read, key=str) == sorted(get_toolset("nano").schemas, key=str)
+    assert sorted(schemas, key=str) == sorted(get_toolset("nano").schemas, key=str)
     assert trainer.reward_func_names == [COLUMN]
 
 
@@ -116,8 +117,8 @@ def test_a_step_plays_tool_calls_and_learns_from_grades(trainer: Any) -> None:
         [message["content"] for message in completion if message["role"] == "tool"]
         for completion in log_of(trainer, "completion")
     ]
-    shown = {content for contents in answers for content in contents}
-    assert {"72:        if self.any_day and self.any_weekday:", "submitted"} <= shown
+    results = {content for contents in answers for content in contents}
+    assert {"72:        if self.any_day and self.any_weekday:", "submitted"} <= results
 
     rewards = list(log_of(trainer, "rewards")[COLUMN])
     assert rewards == [rollout.get_reward() for rollout in trainer.environments]
@@ -167,7 +168,7 @@ def test_trl_accepts_the_settings_of_vllm(where: str, monkeypatch: pytest.Monkey
     import train_trl
 
     monkeypatch.setattr("sys.argv", ["train_trl.py", "--lora", "--vllm", where])
-    found = train_trl.settings(train_trl.read_arguments())
-    config = grpo.GRPOConfig(use_cpu=True, bf16=False, num_generations=8, **found)
+    options = train_trl.settings(train_trl.read_arguments())
+    config = grpo.GRPOConfig(use_cpu=True, bf16=False, num_generations=8, **options)
     assert config.use_vllm
     assert config.vllm_mode == ("colocate" if where == "colocate" else "server")

@@ -1,6 +1,6 @@
-"""GRPO steps of TRL whose rollouts are whole episodes, played by TRL's own model or a harness.
+"""GRPO steps of TRL whose rollouts are whole episodes, with or without a harness.
 
-A script replaces the replies of the model, where a test needs repairs and failures.
+A script replaces the model's replies in tests that need repairs and failures.
 """
 
 import json
@@ -82,7 +82,7 @@ def make(tokenizer: Any, tmp_path: Path) -> Make:
 
 @pytest.fixture
 def sampled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], list[int]]]:
-    """Lets each attempt reply by a script; notes the ids of each prompt and reply."""
+    """Scripts the replies of each attempt; returns the ids of all prompts and replies."""
     scripts, chosen = cycle(SCRIPTS), dict[int, tuple[str, ...]]()
     pairs: list[tuple[list[int], list[int]]] = []
 
@@ -102,10 +102,10 @@ def trained_pairs(batch: dict[str, Any]) -> list[tuple[list[int], list[int]]]:
     """Returns the unmasked spans of a batch, each after the ids before it."""
     names = "prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "tool_mask"
     pairs = []
-    for prompt, prompt_mask, ids, mask, own in zip(*map(batch.get, names), strict=True):
+    for prompt, prompt_mask, ids, mask, tool_mask in zip(*map(batch.get, names), strict=True):
         start = prompt[prompt_mask.bool()].tolist()
         text = [*start, *ids[mask.bool()].tolist()]
-        flags = [0] * len(start) + own[mask.bool()].tolist()
+        flags = [0] * len(start) + tool_mask[mask.bool()].tolist()
         starts = [i for i, flag in enumerate(flags) if flag and not flags[i - 1]]
         ends = [i for i, flag in enumerate(flags, 1) if flag and not [*flags, 0][i]]
         pairs += [(text[:first], text[first:end]) for first, end in zip(starts, ends, strict=True)]
@@ -138,16 +138,17 @@ def test_a_step_trains_on_exactly_the_sampled_ids(
     trainer.train()
 
     assert trainer.model.generation_config is config
-    assert len(played) == len({one.attempt for one in played}) == GROUP
+    assert len(played) == len({record.attempt for record in played}) == GROUP
     (result,) = trainer.results
-    rewards = [one.total_reward for one in sorted(played, key=lambda one: one.attempt)]
+    played.sort(key=lambda record: record.attempt)
+    rewards = [record.total_reward for record in played]
     assert sorted(rewards) == [0.0] * 3 + [1.0] * 3
     assert result["episode_reward"] == rewards
     assert len(sampled) == 2 * GROUP
     (batch,) = batches
     assert sorted(trained_pairs(batch)) == sorted(sampled)
     assert result["trained_part"] == [1.0] * GROUP
-    assert [one.num_prefix_breaks for one in played] == [0] * GROUP
+    assert [record.num_prefix_breaks for record in played] == [0] * GROUP
     assert not is_unchanged(trainer, before)
     (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]
     assert float(logged["reward"]) == 0.5
@@ -187,7 +188,7 @@ def test_replies_are_sampled_with_the_trainers_settings(
     trainer.model.generation_config.top_k = 20  # as chat models ship it
     trainer.model.generation_config.min_p = 0.1
     monkeypatch.setattr(Runner, "run", play)
-    with pytest.raises(KeyError):  # nothing was played
+    with pytest.raises(KeyError):  # no episode was played
         trainer.train()
     assert seen == [{"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_tokens": 120}]
 

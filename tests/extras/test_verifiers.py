@@ -1,4 +1,4 @@
-"""verifiers' own agents, rollouts and command on repair episodes, against a scripted server."""
+"""Agents, rollouts and the command of verifiers with repair episodes and a scripted server."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ Play = Callable[..., Any]
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    """Repairs, then submits."""
+    """A server whose first reply repairs and whose second reply submits."""
     with ChatServer(by_turn(REPAIR, SUBMIT)) as running:
         yield running
 
@@ -77,7 +77,7 @@ def test_smoke_verifiers(play: Play, server: ChatServer) -> None:
     assert (trace.metrics["num_actions"], trace.metrics["num_tool_calls"]) == (2, 2)
     assert trace.info[INFO]["stop_reason"] == "submitted"
     assert trace.task.key == "shapes-area"
-    roles = [one.role for one in trace.branches[0].messages]
+    roles = [message.role for message in trace.branches[0].messages]
     assert roles == ["system", "user", "assistant", "tool", "assistant"]
     assert len(trace.branches) == 1  # every prompt continues the previous one
     assert [tool["function"]["name"] for tool in server.requests[0]["tools"]] == [
@@ -110,11 +110,11 @@ def test_a_lost_sandbox_or_grader_is_an_error(play: Play, monkeypatch: pytest.Mo
         patch.setattr("coding_gym.episode.episode.grade_patch", raising(GradingError("no disk")))
         trace = play()
     assert not trace.ok
-    assert [(one.type, one.message) for one in trace.errors] == [("SandboxError", "no disk")]
+    assert [(error.type, error.message) for error in trace.errors] == [("SandboxError", "no disk")]
     assert trace.rewards.get("repair") is None
     monkeypatch.setattr("gymnasium.core.Wrapper.reset", raising(SandboxError("no room")))
     trace = play()
-    assert [(one.type, one.message) for one in trace.errors] == [("SandboxError", "no room")]
+    assert [(error.type, error.message) for error in trace.errors] == [("SandboxError", "no room")]
 
 
 def test_a_text_format_is_explained_by_the_prompt(play: Play, server: ChatServer) -> None:
@@ -138,7 +138,7 @@ def test_the_command_of_verifiers_finds_the_plugin(server: ChatServer, tmp_path:
         "client.api-key-var": "NO_SUCH_KEY",
         "output-dir": str(tmp_path / "out"),
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, *(word for key, value in options.items() for word in (f"--{key}", value))],
         env={**os.environ, "HOME": str(tmp_path)},
         stdin=subprocess.DEVNULL,
@@ -146,5 +146,5 @@ def test_the_command_of_verifiers_finds_the_plugin(server: ChatServer, tmp_path:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
     assert list((tmp_path / "out").rglob("traces.jsonl"))

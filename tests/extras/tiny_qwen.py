@@ -9,7 +9,7 @@ from typing import Any
 
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 CHATML = (
-    "{% for one in messages %}<|im_start|>{{ one.role }}\n{{ one.content }}<|im_end|>\n{% endfor %}"
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 MARKUP = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
@@ -20,7 +20,7 @@ def train_tokenizer(
 ) -> Any:
     """Returns a byte-level BPE tokenizer with Qwen's control tokens.
 
-    Without a chat template it has Qwen2.5's, as TRL ships it.
+    The default chat template is Qwen2.5's, as TRL ships it.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -51,8 +51,8 @@ def build_model(tokenizer: Any, num_more_rows: int = 0) -> Any:
     """Returns a random model with 0.5 million parameters.
 
     Args:
-        tokenizer: Its tokenizer.
-        num_more_rows: Rows of the vocabulary without a token, as many models have them.
+        tokenizer: The model's tokenizer.
+        num_more_rows: Rows of the embedding without a token, as in many models.
     """
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
