@@ -87,26 +87,22 @@ class Harness(JsonRecord):
     def __post_init__(self) -> None:
         """Checks the values."""
         if "{problem}" not in self.command:
-            raise InvalidArgumentError(
-                f"the command of harness {self.name!r} needs {{problem}}, got {self.command!r}"
-            )
+            raise InvalidArgumentError(f"command must contain {{problem}}, got {self.command!r}")
         if unpinned := [name for name in (*self.pip, *self.npm) if not _PINNED.fullmatch(name)]:
             raise InvalidArgumentError(
-                f"packages of harness {self.name!r} need versions, got {', '.join(unpinned)}; "
+                f"pip and npm must name versions of packages, got {', '.join(unpinned)}; "
                 "write pip packages as name==1.0, npm packages as name@1.0"
             )
         texts = "\n".join((self.command, *self.env.values(), *self.files.values()))
         if misspelt := _MISSPELT.search(texts):
             raise InvalidArgumentError(
-                f"harness {self.name!r} has an unknown placeholder {misspelt[0]}; did you mean "
+                f"{misspelt[0]} is an unknown placeholder; did you mean "
                 f"{misspelt[0].replace('-', '_')}?"
             )
         try:
             re.compile(self.failure)
         except re.error as problem:
-            raise InvalidArgumentError(
-                f"failure of harness {self.name!r} must be a regular expression: {problem}"
-            ) from None
+            raise InvalidArgumentError(f"failure must be a regular expression: {problem}") from None
 
     def filled(self, values: Mapping[str, str]) -> "Harness":
         """Returns the harness with placeholders replaced, such as ``{model}``."""

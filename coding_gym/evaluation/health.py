@@ -25,7 +25,9 @@ _REMEDIES = {
         "calls of unknown tools": "set --toolset to the tools that the model was trained with",
     },
     "attempts": {
-        "attempts without a tool call": "enable the server's parser of calls, or set --tool-format",
+        "attempts without a tool call": (
+            "enable the server's parser of calls; without --harness, --tool-format can replace it"
+        ),
         "sandbox errors": "run fewer episodes at once (-c), or run coding-gym doctor",
         "grading errors": "grade with more memory or time, or run coding-gym validate",
         "errors of the agent": "read the error: coding-gym show RUN TASK",
