@@ -221,9 +221,11 @@ def test_invalid_prompts_and_settings_are_refused(make: Make, tokenizer: Any) ->
 def test_example_trains_with_a_harness(
     one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_example: Any
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    file = own_harness(tmp_path)
+    folder = tmp_path / "folder"  # `run_example` puts temporary files into `tmp_path`
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    file = own_harness(folder)
     options = ["--tiny", "--steps", "1", "--group", "2", "--max-tokens", "16"]
     output = run_example("train_trl.py", *options, "--harness", file)
     assert "'harness/trained': '1'" in "".join(output)
-    assert list(tmp_path.iterdir()) == [Path(file)]
+    assert list(folder.iterdir()) == [Path(file)]
