@@ -140,6 +140,7 @@ def test_swe_bench_formats() -> None:
         ("pytest_options", "PASSED a.py::b[/x/y/z.py]", {"a.py::b[/z.py]"}),
         ("pytest_v2", "\x1b[32mPASSED\x1b[0m a.py::b\na.py::c PASSED", {"a.py::b", "a.py::c"}),
         ("matplotlib", "PASSED a.py::b[MouseButton.LEFT]", {"a.py::b[1]"}),
+        ("seaborn", "a.py::b PASSED [ 5%]\nPASSED a.py::c", {"a.py::b", "a.py::c"}),
         ("sympy", "test_a ok\ntest_b F\n____ x/test_y.py:test_c ____", {"test_a"}),
         ("django", "test_a (x.Y) ... noise\nok\ntest_b (x.Y) ... skipped 'z'", {"test_a (x.Y)"}),
         ("gotest", "--- PASS: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)", {"TestA"}),

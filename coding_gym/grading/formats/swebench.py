@@ -87,6 +87,23 @@ def log_spellings(node_id: str) -> set[str]:
     return {test for read in readers for test in read(f"{PASSED} {node_id}")} - {node_id}
 
 
+def read_seaborn(log: str) -> dict[str, str]:
+    """Reads failures from the summary, and passes from there or from ``pytest -v``."""
+    statuses = {}
+    for line in log.split("\n"):
+        words = line.split()
+        if len(words) < 2:
+            continue
+        if line.startswith(FAILED):
+            statuses[words[1]] = FAILED
+        elif f" {PASSED} " in line:
+            if words[1] == PASSED:
+                statuses[words[0]] = PASSED
+        elif line.startswith(PASSED):
+            statuses[words[1]] = PASSED
+    return statuses
+
+
 def read_sympy(log: str) -> dict[str, str]:
     """Reads the output of SymPy's test runner: titles of failures, and a line for each test."""
     lines = log.split("\n")
@@ -227,6 +244,7 @@ FORMATS: dict[str, Read] = {
     "pytest": read_pytest,
     "pytest_options": read_pytest_options,
     "pytest_v2": read_pytest_v2,
+    "seaborn": read_seaborn,
     "sympy": read_sympy,
     "ant": _lines(r"\[junit\]\s+\[(?P<how>PASS|FAIL|ERR)\]\s+(?P<test>.*)$", "PASS", "FAIL|ERR"),
     "cargo": _lines(r"test\s+(?P<test>\S+)\s+\.{3}\s+(?P<how>\w+)$", "ok", "FAILED"),
@@ -273,13 +291,14 @@ _PROJECTS = {
     "micropython": "micropython/micropython",
     "phpunit": "briannesbitt/carbon laravel/framework php-cs-fixer/php-cs-fixer "
     "phpoffice/phpspreadsheet",
-    "pytest": "marshmallow-code/marshmallow mwaskom/seaborn pallets/flask pvlib/pvlib-python "
-    "pydata/xarray pylint-dev/astroid pytest-dev/pytest pyvista/pyvista sqlfluff/sqlfluff",
+    "pytest": "marshmallow-code/marshmallow pallets/flask pvlib/pvlib-python pydata/xarray "
+    "pylint-dev/astroid pytest-dev/pytest pyvista/pyvista sqlfluff/sqlfluff",
     "pytest_options": "psf/requests pydicom/pydicom pylint-dev/pylint",
     "pytest_v2": "astropy/astropy scikit-learn/scikit-learn sphinx-doc/sphinx",
     "redis": "redis/redis valkey-io/valkey",
     "rspec": "fastlane/fastlane jordansissel/fpm rubocop/rubocop",
     "ruby_unit": "faker-ruby/faker fluent/fluentd",
+    "seaborn": "mwaskom/seaborn",
     "sympy": "sympy/sympy",
     "tap": "axios/axios mrdoob/three.js",
     "vitest": "vuejs/core",
