@@ -28,12 +28,7 @@ def test_closing_ends_running_episodes_and_all_threads(started: MakeVec) -> None
     assert threads() == []
     assert all(env.unwrapped.episode.template is None for env in vec.envs)  # no sandbox is open
     vec.close()
-
-
-def test_a_closed_vector_env_raises(started: MakeVec) -> None:
-    vec = started(2)
-    vec.close()
-    for late in (vec.reset, vec.recv, lambda: vec.step([TRUE] * 2)):
+    for late in (vec.reset, vec.recv, lambda: vec.step([TRUE] * 3)):
         with pytest.raises(EpisodeError):
             late()
 

@@ -9,8 +9,7 @@ import pytest
 from episodes import SHELF, Closing, Env, in_another_process, play, raising
 from shelf_menu import RUN_TESTS, TRY, make, menu, play_seeded, solve
 
-import coding_gym
-from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxError
+from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.repair import program
 from coding_gym.repair.localisation import localise
 from coding_gym.repair.search import try_candidate
@@ -141,19 +140,3 @@ def test_an_infrastructure_failure_masks_the_episode(
     assert (info["stop_reason"], info["error"]) == ("sandbox_error", "no room left")
     env.reset()
     assert env.action_masks()[TRY]
-
-
-def test_snapshot_of_a_menu_of_another_size_is_refused(closing: Closing) -> None:
-    env, other = closing(make(8)), closing(make(5))
-    with pytest.raises(EpisodeError):
-        coding_gym.snapshot(env)
-    env.reset()
-    other.reset()
-    env.step(RUN_TESTS)
-    without_menu = coding_gym.snapshot(env.unwrapped)
-    for snapshot in (coding_gym.snapshot(env), without_menu):
-        with pytest.raises(InvalidArgumentError, match="MenuActions"):
-            coding_gym.restore(other, snapshot)
-    with pytest.raises(InvalidArgumentError, match="coding_gym"):
-        other.reset(options={"snapshot": 3})
-    other.step(RUN_TESTS)  # nothing was dropped
