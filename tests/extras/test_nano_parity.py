@@ -1,7 +1,6 @@
-"""The toolset `nano`, its warnings and its measures, against nano-agent 5.0.0 on the same calls.
+"""The toolset `nano` and its measures, against nano-agent 5.0.0 on the same calls.
 
-nano-agent's own loop runs on its local backend, with a script in place of the model. Both sides
-count tokens alike: litellm's counter is replaced by one that uses our tokenizer.
+nano-agent's own loop runs on its local backend, with a script in place of the model.
 """
 
 import functools
@@ -29,8 +28,6 @@ from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.metrics import MONITORED_COMMANDS, tool_usage
 from coding_gym.patch import Patch
 from coding_gym.rewards import patch_similarity
-from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.tools import get_toolset
 from coding_gym.trajectory import Turn
 
 pytestmark = pytest.mark.trainer
@@ -104,56 +101,41 @@ def said(calls: Sequence[dict[str, Any]]) -> str:
     return json.dumps(said_by(calls))
 
 
-def num_tokens(messages: Sequence[dict[str, Any]]) -> int:
-    return sum(len(get_tokenizer().encode(message["content"])) for message in messages)
-
-
 def play_nano(
     replies: Sequence[Sequence[dict[str, Any]]],
     root: Path,
     monkeypatch: pytest.MonkeyPatch,
-    *,
-    files: dict[str, str],
-    problem: str = "Play.",
-    **limits: int,
 ) -> list[dict[str, Any]]:
     """Returns the chat of nano-agent's own loop, with the calls of each reply."""
-    commit(root, {name: text.encode() for name, text in files.items()})
+    commit(root, FILES)
     left = iter(replies)
 
     def completion(**_: Any) -> dict[str, Any]:
         calls = next(left, ())
-        message = {"role": "assistant", "content": said(calls)}  # as long as our reply
-        message |= {"tool_calls": calls} if calls else {}
+        message = said_by(calls) if calls else {"role": "assistant", "content": ""}
         return {"choices": [{"message": SimpleNamespace(model_dump=lambda: message)}]}
 
-    def token_counter(_: str, *, messages: list[dict[str, Any]], **__: Any) -> int:
-        return num_tokens(messages)
-
-    functions = SimpleNamespace(completion=completion, token_counter=token_counter)
+    functions = SimpleNamespace(completion=completion, token_counter=lambda *_, **__: 0)
     monkeypatch.setattr("nano.agent._litellm", functions)
-    monkeypatch.setattr(nano_agent, "SYSTEM_PROMPT", get_toolset("nano").system_prompt)
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.setattr(nano_agent, "shell", functools.partial(nano_agent.shell, timeout=120))
-    agent = nano_agent.Agent(log=False, **limits)
-    agent.run(problem, root)
+    agent = nano_agent.Agent(log=False, token_limit=10**9, tool_limit=10**3)
+    agent.run("Play.", root)
     return list(agent.messages)
 
 
 def play_ours(
-    replies: Sequence[Sequence[dict[str, Any]]], row: dict[str, Any], limits: dict[str, Any]
-) -> tuple[list[dict[str, Any]], str]:
-    """Returns the chat of an episode with the calls of each reply, and why it ended."""
-    env = CodingRepairEnv([row], max_turns=500, limits=limits)
+    replies: Sequence[Sequence[dict[str, Any]]], row: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Returns the chat of an episode with the calls of each reply."""
+    env = CodingRepairEnv([row], max_turns=500)
     _, info = env.reset()
     messages = list(info["messages"])
     for calls in replies:
-        *_, terminated, truncated, info = env.step(said(calls))
+        *_, info = env.step(said(calls))
         messages += info["messages"]
-        if terminated or truncated:
-            break
     env.close()
-    return messages, info["stop_reason"]
+    return messages
 
 
 def contents(messages: Sequence[dict[str, Any]]) -> list[str]:
@@ -164,9 +146,8 @@ def test_calls_get_the_replies_of_nano_agent(
     tiny_row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = [[one] for one in [*CALLS, *(one for one, *_ in DIFFERENCES)]]
-    limits = {"token_limit": 10**9, "tool_limit": 10**3}
-    theirs = contents(play_nano(calls, tmp_path / "tree", monkeypatch, files=FILES, **limits))
-    ours = contents(play_ours(calls, tiny_row | {"files": FILES}, {})[0])
+    theirs = contents(play_nano(calls, tmp_path / "tree", monkeypatch))
+    ours = contents(play_ours(calls, tiny_row | {"files": FILES}))
     num_same = len(CALLS)
     assert ours[:num_same] == theirs[:num_same]
     assert len(set(theirs[:num_same])) >= 25
@@ -175,27 +156,6 @@ def test_calls_get_the_replies_of_nano_agent(
         assert in_theirs in their, one
         assert in_ours in our, one
         assert their != our, one
-
-
-def test_a_limit_of_calls_warns_and_ends_as_in_nano_agent(
-    tiny_row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    long, unknown = call("shell", cmd="seq 1 200"), call("sing", song="la")
-    replies = [[long], [unknown], *[[long], [written("shell", "{")]] * 12]
-    limits = {"max_tool_calls": 6, "warn_tool_calls": True}
-    ours, reason = play_ours(replies, tiny_row, limits)
-    theirs = play_nano(
-        replies,
-        tmp_path,
-        monkeypatch,
-        files=tiny_row["files"],
-        problem=tiny_row["problem_statement"],
-        token_limit=10**9,
-        tool_limit=6,
-    )
-    assert reason == "max_tool_calls"
-    assert contents(ours) == contents(theirs)[: len(contents(ours))]
-    assert len(contents(ours)) >= 6
 
 
 def similarity() -> Callable[[str, str], float]:

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from sandbox_fixtures import write_files
 from workspace_scene import make_repository, make_task
 
 from coding_gym.errors import SandboxUnavailableError, TemplateError
@@ -120,9 +121,7 @@ def test_rows_with_different_trees_share_no_environment(
     store: TemplateStore, repository: tuple[str, list[str]], tmp_path: Path, is_marked: bool
 ) -> None:
     source, (_, setup, last) = repository
-    for path, text in {"good/code.py": "NUMBER = 2\n", "evil/evil.pth": EVIL["evil.pth"]}.items():
-        (tmp_path / path).parent.mkdir()
-        (tmp_path / path).write_text(text)
+    write_files(tmp_path, {"good/code.py": "NUMBER = 2\n", "evil/evil.pth": EVIL["evil.pth"]})
     marks = {"environment_setup_commit": setup if is_marked else ""}
     fields = CLAIM | marks | {"base_commit": last, "install_commands": ("cp *.* /opt/env",)}
     for evil in (
