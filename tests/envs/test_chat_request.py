@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from episodes import MakeEnv, shell
+from episodes import shell
 
 from coding_gym import chat_request
 from coding_gym.envs.coding_repair import CodingRepairEnv
@@ -64,12 +64,6 @@ def test_text_requests_alternate_between_roles(env: CodingRepairEnv) -> None:
         {"role": "assistant", "content": action},
         {"role": "user", "content": "1\n2"},
     ]
-
-
-def test_explained_tools_are_not_part_of_requests(make_env: MakeEnv) -> None:
-    env = make_env(tool_format="hermes")
-    env.reset()
-    assert [*chat_request(env)] == ["messages"]
 
 
 @pytest.mark.parametrize("api", ["chat", "transformers"])

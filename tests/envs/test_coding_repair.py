@@ -94,14 +94,6 @@ def test_render_shows_issue_calls_results_and_verdict(env: CodingRepairEnv) -> N
         assert part in text
 
 
-def test_a_new_reset_starts_from_a_clean_tree(env: CodingRepairEnv) -> None:
-    env.reset()
-    env.step(shell("echo x > new; rm -rf shapes.py .git"))
-    env.reset()
-    info = env.step(shell("git status --porcelain; ls"))[4]
-    assert info["text"].split() == ["shapes.py", "test_shapes.py"]
-
-
 def test_a_command_ends_after_the_envs_timeout(make_env: MakeEnv) -> None:
     env = make_env(command_timeout_s=0.3)
     env.reset()

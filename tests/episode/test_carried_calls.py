@@ -10,7 +10,6 @@ from coding_gym.action import Completion
 from coding_gym.calls import ToolCall
 from coding_gym.episode import Episode, Limits
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.trajectory import Trajectory
 from coding_gym.vector import make_vec
 
 Make = Callable[..., Episode]
@@ -92,17 +91,6 @@ def test_tokens_of_carried_calls_are_counted(make: Make) -> None:
     (turn,) = episode.trajectory().turns
     assert not turn.exact
     assert len(turn.token_ids) > 500
-
-
-def test_turns_keep_the_weight_version_in_files_and_snapshots(episode: Episode) -> None:
-    episode.step(carrying(LOOK, token_ids=[5, 6], weight_version="step-3"))
-    (turn,) = episode.snapshot().turns
-    assert (turn.carries_calls, turn.weight_version) == (True, "step-3")
-    parsed = Trajectory.from_json(episode.trajectory().to_json())
-    assert (parsed.turns[0].carries_calls, parsed.turns[0].weight_version) == (True, "step-3")
-    assert parsed.turns[0].token_ids == (5, 6)
-    assert parsed.turns[0].exact
-    assert parsed.to_training_example()["weight_versions"] == ["step-3"]
 
 
 def test_vector_envs_pass_carried_calls_on(tiny_row: dict[str, Any]) -> None:

@@ -13,7 +13,6 @@ from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import Episode, EpisodeConfig, transcript
 from coding_gym.errors import (
     EpisodeError,
-    InvalidArgumentError,
     InvalidTaskError,
     SandboxError,
     TemplateError,
@@ -58,11 +57,6 @@ def test_an_episode_closed_while_it_starts_leaves_no_sandbox(
     with pytest.raises(EpisodeError, match="closed while it started"):
         episode.start()
     assert [sandbox.close.call_count for sandbox in sandboxes] == [1]
-
-
-def test_an_unknown_argument_of_a_config_is_named() -> None:
-    with pytest.raises(InvalidArgumentError, match="max_turns"):
-        EpisodeConfig.from_config(max_truns=3)
 
 
 def test_a_source_is_shared_until_it_changes(rows: Path, tiny_row: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from episodes import FIX, SUBMIT, TRUE, Closing, assert_same, raising, shell
 pytest.importorskip("ray")
 
 import coding_gym
-from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxError
+from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.vector import RayVectorEnv, make_vec
@@ -103,19 +103,6 @@ def test_an_episode_begins_after_a_wrapper_failed_at_the_end(make: Make) -> None
     with pytest.raises(SandboxError):
         env.step([SUBMIT])
     assert [env.step([TRUE])[4]["turn"].tolist() for _ in range(2)] == [[0], [1]]
-
-
-def test_a_mistake_raises_while_another_env_works(make: Make) -> None:
-    env = make(2)
-    env.reset(seed=0)
-    env.send([LATE, 7])
-    with pytest.raises(InvalidArgumentError):
-        env.recv()
-    env.send([SUBMIT], [1])
-    assert env.recv()[2].tolist() == [True]
-    env.close()
-    with pytest.raises(EpisodeError):
-        env.reset()
 
 
 def test_a_snapshot_continues_on_any_node_and_here(

@@ -16,7 +16,6 @@ grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 
 import datasets  # noqa: E402 - after the skip
 import torch  # noqa: E402
-import transformers  # noqa: E402
 from grpo_step import settings, task_tokenizer  # noqa: E402
 from tiny_qwen import build_model  # noqa: E402
 
@@ -24,7 +23,6 @@ from coding_gym import load_tasks  # noqa: E402
 from coding_gym.adapters.trl import environment_factory, prompt_rows  # noqa: E402
 from coding_gym.errors import GradingError  # noqa: E402
 from coding_gym.grading import grade  # noqa: E402
-from coding_gym.tools import get_toolset  # noqa: E402
 
 # Warnings of the packages are ignored.
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore")]
@@ -100,14 +98,6 @@ def trainer(tokenizer: Any, model: Any, tmp_path: Path) -> Any:
         train_dataset=datasets.Dataset.from_list(prompt_rows(task_ids=TASK) * GROUP),
         environment_factory=environment_factory(processing_class=tokenizer),
     )
-
-
-def test_the_model_gets_the_schemas_of_the_toolset(trainer: Any) -> None:
-    schemas = [transformers.utils.get_json_schema(tool) for tool in trainer.tools]
-    for schema in schemas:
-        schema["function"]["parameters"].setdefault("required", [])
-    assert sorted(schemas, key=str) == sorted(get_toolset("nano").schemas, key=str)
-    assert trainer.reward_func_names == [COLUMN]
 
 
 def test_a_step_plays_tool_calls_and_learns_from_grades(trainer: Any) -> None:

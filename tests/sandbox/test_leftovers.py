@@ -15,7 +15,7 @@ from subprocess import PIPE
 from typing import Any
 
 import pytest
-from sandbox_fixtures import MakeLayer
+from sandbox_fixtures import MakeLayer, write_files
 
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
@@ -27,9 +27,8 @@ pytestmark = pytest.mark.slow
 def test_removal_continues_after_a_file_that_cannot_be_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("a/stays", "a/x", "b/stays", "b/x", "c/stays", "c/d/x"):
-        (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "tree" / name).touch()
+    files = ("a/stays", "a/x", "b/stays", "b/x", "c/stays", "c/d/x")
+    write_files(tmp_path / "tree", dict.fromkeys(files, ""))
 
     def refuse(name: str, *, dir_fd: int) -> None:
         if name == "stays":

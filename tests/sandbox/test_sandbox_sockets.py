@@ -79,11 +79,9 @@ def test_forwarded_port_reaches_a_server_of_the_host(serve: Callable[[str], Path
         assert python_output(sandbox, _GET) == "one /name\n"
 
 
-@pytest.mark.parametrize("kind", ["namespace", "docker"])
 def test_mounted_socket_reaches_a_server_of_the_host(
-    kind: str, serve: Callable[[str], Path], request: pytest.FixtureRequest
+    backend: DockerBackend, serve: Callable[[str], Path]
 ) -> None:
-    backend = request.getfixturevalue("backend") if kind == "docker" else BACKEND
     script = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('/opt/model.sock')\n"
     script += "s.send(b'/name\\n'); print(s.makefile().read(), end='')"
     with backend.open(

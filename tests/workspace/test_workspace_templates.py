@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sandbox_fixtures import write_files
 from workspace_scene import building, inside, make_task
 
 from coding_gym.patch import Patch
@@ -43,15 +44,11 @@ def test_the_key_depends_only_on_tree_and_interpreter(
 
 def test_a_folder_is_copied_without_ignored_files(tmp_path: Path, store: TemplateStore) -> None:
     source = tmp_path / "source"
-    (source / "pkg" / "__pycache__").mkdir(parents=True)
-    (source / "pkg" / "__pycache__" / "code.pyc").write_bytes(b"x")
-    (source / "pkg" / ".git").mkdir()
-    (source / "pkg" / "code.py").write_text("x = 1\n")
-    (source / "run.sh").write_text("#!/bin/sh\n")
+    files = {"pkg/code.py": "x = 1\n", "run.sh": "#!/bin/sh\n", ".gitignore": "*.log\n"}
+    ignored = ("pkg/__pycache__/code.pyc", "pkg/.git/config", "local.log")
+    write_files(source, files | dict.fromkeys(ignored, "x"))
     (source / "run.sh").chmod(0o700)
     (source / "link").symlink_to("pkg/code.py")
-    (source / "local.log").write_text("x")
-    (source / ".gitignore").write_text("*.log\n")
     template = store.get(make_task(tree=FolderTree(str(source))))
     (source / "pkg" / "code.py").write_text("x = 2\n")
     assert store.get(make_task(tree=FolderTree(str(source)))).key != template.key
@@ -64,10 +61,7 @@ def test_a_folder_is_copied_without_ignored_files(tmp_path: Path, store: Templat
 def test_a_reverse_patch_is_applied_in_reverse(tmp_path: Path, store: TemplateStore) -> None:
     base = {"a.py": "x = 1\n", "gone.py": "y = 1", "crlf.py": "z = 1\r\nz = 2\r\n"}
     fixed = {"a.py": "x = 2\n", "new/b.py": "w = 1\n", "crlf.py": "z = 1\r\nz = 3\r\n"}
-    for name, text in fixed.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(text.encode())
-    tree = FolderTree(str(tmp_path), Patch.between(base, fixed).text)
+    tree = FolderTree(str(write_files(tmp_path, fixed)), Patch.between(base, fixed).text)
     template = store.get(make_task(tree=tree))
     with open_sandbox(template.spec) as sandbox:
         assert {name: sandbox.read_file(name).decode() for name in base} == base

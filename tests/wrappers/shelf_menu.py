@@ -18,20 +18,6 @@ def make(num_candidates: int = 8, **arguments: Any) -> MenuActions:
     return MenuActions(gym.make("CodingRepair-v0", **defaults | arguments), num_candidates)
 
 
-def solve(env: MenuActions, **reset: Any) -> list[tuple[Any, ...]]:
-    """Applies and tests candidates in order until all tests pass; returns the results."""
-    env.reset(**reset)
-    outcomes: list[tuple[Any, ...]] = []
-    number = 0
-    while env.action_masks()[TRY + number]:
-        outcomes += [env.step(TRY + number), env.step(RUN_TESTS)]
-        number += 1
-        if menu_feature(outcomes[-1][0], "passed_all") or any(outcomes[-1][2:4]):
-            break
-    outcomes.append(env.step(SUBMIT))
-    return outcomes
-
-
 def menu_feature(observation: dict[str, Any], name: str) -> float:
     return float(observation["menu"][MENU_FEATURES.index(name)])
 

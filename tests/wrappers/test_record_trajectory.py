@@ -13,6 +13,7 @@ import coding_gym
 from coding_gym import Completion, Stop, StopReason
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import (
+    EpisodeError,
     InfrastructureError,
     InvalidArgumentError,
     InvalidTaskError,
@@ -91,12 +92,17 @@ def test_a_record_that_cannot_be_written_raises(core: CodingRepairEnv, folder: P
 def test_a_refused_reset_does_not_change_the_record(tmp_path: Path, closing: Closing) -> None:
     folder = tmp_path / "episodes"
     other = closing(make_menu(5))
+    with pytest.raises(EpisodeError):
+        coding_gym.snapshot(other)
     other.reset()
     env = closing(RecordTrajectory(make_menu(8), folder))
     env.reset()
     env.step(RUN_TESTS)
-    with pytest.raises(InvalidArgumentError, match="num_candidates"):
-        env.reset(options={"snapshot": coding_gym.snapshot(other)})
+    for snapshot in (coding_gym.snapshot(other), coding_gym.snapshot(env.unwrapped)):
+        with pytest.raises(InvalidArgumentError, match="num_candidates"):
+            env.reset(options={"snapshot": snapshot})
+    with pytest.raises(InvalidArgumentError, match=r"coding_gym\.snapshot"):
+        env.reset(options={"snapshot": 3})
     with pytest.raises(UnknownTaskError):
         env.reset(options={"task_id": "nowhere"})
     assert not any(folder.iterdir())

@@ -50,14 +50,6 @@ def test_the_images_user_runs_its_commands(make_image: MakeImage) -> None:
         assert "CapPrm:\t0000000000000000" in caps
 
 
-@pytest.mark.parametrize("path", ["/data/full", "/deep/er/place"])
-def test_the_workspace_has_a_second_path(image: str, make_layer: MakeLayer, path: str) -> None:
-    layers = (make_layer({"file": "base"}),)
-    with make_sandbox(image=image, layers=layers, workspace_alias=path) as sandbox:
-        assert output(sandbox, f"ls {path}; echo new > {path}/added; cat added") == "file\nnew"
-        assert output(sandbox, f"[ {path}/file -ef /workspace/file ] && echo same") == "same"
-
-
 def test_mounts_and_private_folders_hide_the_image(image: str, make_layer: MakeLayer) -> None:
     mount = Mount(source=make_layer({"inner": "mounted"}), target="/data/full/mount")
     with make_sandbox(image=image, mounts=(mount,)) as sandbox:
