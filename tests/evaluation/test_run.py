@@ -193,18 +193,6 @@ def test_token_ids_are_kept_and_prefix_breaks_counted(
     assert record.num_prefix_breaks == 1
 
 
-def test_text_format_uses_no_native_tool_calls(tmp_path: Path) -> None:
-    call = '<tool_call>\n{"name": "submit", "arguments": {}}\n</tool_call>'
-
-    with ChatServer(by_turn(message("Hm."), message(call))) as server:
-        episode = {"tool_format": "hermes"}
-        evaluate(tmp_path / "run", chat(server), tasks=TASKS[:1], episode=episode)
-    _, last = server.requests
-    assert "tools" not in last
-    roles = [entry["role"] for entry in last["messages"]]
-    assert roles == ["system", "user", "assistant", "user"]
-
-
 def test_errors_are_played_again_and_verdicts_kept(tmp_path: Path) -> None:
     first = TASKS[0].problem_statement
 
