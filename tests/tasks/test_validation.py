@@ -6,8 +6,10 @@ from unittest import mock
 
 import git
 import pytest
+from episodes import raising
 from grading_fixtures import BASE, FIXED, HIDDEN, TASK
 
+from coding_gym.errors import SandboxError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade, new_plan, plan_key
 from coding_gym.patch import NO_REPAIR, Patch
@@ -202,6 +204,15 @@ def test_file_that_contains_the_repair_is_named(store):
     assert (report.ok, report.leaks) == (False, ("old/cart.py",))
     assert "old/cart.py" in report.detail
     assert validate_task(task, store, Checks(repeats=1, looks_for_leaks=False)).ok
+
+
+@pytest.mark.slow
+def test_a_failed_search_for_leaks_is_an_error(store, monkeypatch):
+    error = SandboxError("cannot search for the gold patch in /workspace: git: command not found")
+    monkeypatch.setattr("coding_gym.tasks.validation.find_leaks", raising(error))
+    report = validate_task(TASK, store, ONCE)
+    assert not report.ok
+    assert "git: command not found" in report.error
 
 
 RESOLVED = Grade(resolved=True, reason=GradeReason.RESOLVED)
