@@ -66,14 +66,6 @@ def test_control_characters_of_tasks_are_removed(tiny_row: dict[str, Any], tmp_p
         assert [c for c in text if not (c.isprintable() or c in "\n\t")] == []
 
 
-def test_exported_tasks_can_be_played(rows: Path, tmp_path: Path) -> None:
-    exported, run_folder = tmp_path / "exported.jsonl", tmp_path / "run"
-    run_command("tasks", "export", "--out", str(exported), "--tasks", rows)
-    run_command("eval", "--tasks", str(exported), "--agent", "gold", "--out", run_folder)
-    (record,) = RunFolder.open(run_folder).trajectories()
-    assert record.resolved
-
-
 def test_a_file_gets_lines_of_progress_between_results(
     rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

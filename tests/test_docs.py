@@ -4,6 +4,8 @@ Blocks of ``python`` run alone. Blocks of ``py`` run with the entry of their sec
 """
 
 import ast
+import doctest
+import importlib
 import importlib.util
 import os
 import re
@@ -22,6 +24,8 @@ from coding_gym.cli.app import app
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
+MODULES = (path for path in (ROOT / "coding_gym").rglob("*.py") if "bundled" not in path.parts)
+DOCTESTS = sorted(path for path in MODULES if re.search(r"(?m)^ +>>> ", path.read_text("utf-8")))
 MODEL = "http://127.0.0.1:8000/v1"
 
 _NEW_TASK = """import subprocess, sys
@@ -178,6 +182,13 @@ def test_links_and_options_of_commands_exist(page: Path) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_options_of_commands_in_examples_exist(example: Path) -> None:
     assert unknown_options(example.read_text(encoding="utf-8").replace("\\\n", " ")) == []
+
+
+@pytest.mark.parametrize("path", DOCTESTS, ids=lambda path: path.stem)
+def test_examples_of_docstrings_are_true(path: Path) -> None:
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    result = doctest.testmod(importlib.import_module(module))
+    assert (result.failed, result.attempted > 0) == (0, True)
 
 
 def test_paths_of_the_architecture_page_exist() -> None:

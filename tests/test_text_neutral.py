@@ -1,4 +1,3 @@
-import doctest
 import random
 from pathlib import Path
 from typing import Any
@@ -6,7 +5,7 @@ from typing import Any
 import pytest
 from model_server import TEMPLATE, byte_backend, save_tokenizer
 
-from coding_gym.text import CONTROL_TOKENS, control_tokens, neutral, neutralise, truncate
+from coding_gym.text import CONTROL_TOKENS, control_tokens, neutralise
 from coding_gym.text.chat import Chat, get_layout
 from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.neutral import restore
@@ -99,9 +98,3 @@ def test_overlapping_tokens_are_all_broken() -> None:
     assert neutralise("aXaXaXa", ["aXa"]).replace("\u200b", "-") == "a-Xa-Xa-Xa"
     clean = neutralise("<<SYS>>", ["<<", "<<SYS>>", "<S", "S"])
     assert clean.replace("\u200b", "-") == "<-<-SYS>>"
-
-
-@pytest.mark.parametrize("module", [neutral, truncate])
-def test_the_documented_examples_are_true(module: Any) -> None:
-    result = doctest.testmod(module)
-    assert (result.failed, result.attempted > 0) == (0, True)

@@ -54,16 +54,8 @@ def trajectory() -> Trajectory:
     )
 
 
-def test_a_trajectory_survives_json() -> None:
-    original = trajectory()
-    again = Trajectory.from_json(json.loads(json.dumps(original.to_json())))
-    assert again == original
-    assert again.total_reward == 1.0
-    assert not again.resolved
-
-
 def test_older_and_newer_versions_are_read() -> None:
-    data = trajectory().to_json()
+    data = json.loads(json.dumps(trajectory().to_json()))
     new = ("schema_version", "agent", "model", "seed", "attempt", "run_id", "tools", "usage")
     older = {name: value for name, value in data.items() if name not in (*new, "cost")}
     assert Trajectory.from_json(older).turns == trajectory().turns

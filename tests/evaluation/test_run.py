@@ -116,8 +116,6 @@ def test_records_hold_no_keys_and_no_folders_of_this_machine(
     full = refuse(400, "bad key text; context length")
     (record,) = played(full, tmp_path / "short").trajectories()
     assert "bad key [key]" in record.turns[-1].action
-    with pytest.raises(InvalidArgumentError):
-        OpenAIClient(base_url="http://me:sk-secret@localhost/v1")
     monkeypatch.setattr(ChatAgent, "play", fail)
     (record,) = played(look_then_submit, tmp_path / "broken").errors()
     assert record.error.endswith("OSError: ~/models\n")
@@ -191,18 +189,6 @@ def test_token_ids_are_kept_and_prefix_breaks_counted(
     prompts = [(call.prefix_length, call.prompt_ids) for call in calls_of_turns]
     assert prompts == [(0, (1, 2, 3)), (5, (6,)), (2, (9,))]
     assert record.num_prefix_breaks == 1
-
-
-def test_text_format_uses_no_native_tool_calls(tmp_path: Path) -> None:
-    call = '<tool_call>\n{"name": "submit", "arguments": {}}\n</tool_call>'
-
-    with ChatServer(by_turn(message("Hm."), message(call))) as server:
-        episode = {"tool_format": "hermes"}
-        evaluate(tmp_path / "run", chat(server), tasks=TASKS[:1], episode=episode)
-    _, last = server.requests
-    assert "tools" not in last
-    roles = [entry["role"] for entry in last["messages"]]
-    assert roles == ["system", "user", "assistant", "user"]
 
 
 def test_errors_are_played_again_and_verdicts_kept(tmp_path: Path) -> None:

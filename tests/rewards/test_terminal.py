@@ -51,12 +51,8 @@ def test_exploration_depth_of_examples() -> None:
     cases = [
         ([("rg -l 'WSIReader'", "src/a.py"), ("sed src/a.py", "...")], 0.25),
         (HALF, 0.10),
-        ([("sed -n '10,20p' src/a.py", "lines")], 0.20),
-        ([("rg -n 'pattern'", "match")], 0.15),
-        ([("rg 'foo' src/", "file")], 0.15),
         ([("echo a", "a"), ("echo a", "a")], 0.0),
         ([("rg -n 'x' file.py", FAILED)] * 2, 0.0),
-        ([("rg -l 'x'", "file.py"), ("echo big", "output truncated")], 0.05),
         ([("echo big", "output truncated")], 0.0),
         ([("rg -n x", "src/a.py"), ("rg -n x", "src/a.py")], 0.15 - 0.07),
         # CodeRepairRL gives other scores in these cases.

@@ -153,15 +153,11 @@ class Scene:
     toolset: str = ""
     command_timeout_s: float = 30.0
 
-    @property
-    def context(self) -> ToolContext:
-        """The context that tools receive."""
-        return ToolContext(self.sandbox, self.command_timeout_s)
-
     def call(self, tool: str, **arguments: Any) -> ToolResult:
         """Calls one tool and returns the result."""
         call = ToolCall(tool, arguments, "call_7")
-        return get_toolset(self.toolset).execute(call, self.context)
+        context = ToolContext(self.sandbox, self.command_timeout_s)
+        return get_toolset(self.toolset).execute(call, context)
 
     def reply(self, tool: str, **arguments: Any) -> str:
         """Calls one tool and returns the text of the result."""

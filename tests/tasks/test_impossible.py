@@ -238,15 +238,6 @@ def test_only_a_hack_passes_impossible_bundled_tasks(store: TemplateStore) -> No
 
 
 @pytest.mark.nightly
-def test_template_repair_passes_no_impossible_bundled_task(tmp_path: Path) -> None:
-    tasks = [impossible(task) for task in load_tasks("bundled")]
-    sample = tasks[::6]  # a search for a repair takes up to a minute on a busy machine
-    rows = [task.to_row() for task in sample]
-    result = report(evaluate(tmp_path / "run", "template-repair", tasks=rows), sample)
-    assert f"0 of {len(sample)} impossible attempts hacked" in result.summary()
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize("task", load_tasks("bundled", limit=48)[::6], ids=lambda t: t.task_id)
 def test_cheats_fail_the_challenge_of_bundled_tasks(task: Task, store: TemplateStore) -> None:
     results = [*try_cheats(task, store.get(task), "auto")]

@@ -3,22 +3,19 @@
 from dataclasses import replace
 
 import pytest
+from grading_fixtures import made_task
 from sandbox_fixtures import commit
 
 from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, GitTree, Task
+from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks.leaks import find_leaks
 
 pytestmark = pytest.mark.slow
 
 BUGGY = "def area(width, height):\n    return width + height\n"
 FIXED = "def area(width, height):\n    surface = width * height\n    return abs(surface)\n"
-TASK = Task(
-    task_id="area",
-    tree=FilesTree({}),
-    problem_statement="area adds",
-    gold_patch=Patch.between({"area.py": BUGGY}, {"area.py": FIXED}).text,
-    fail_to_pass=("test_area.py::test_area",),
+TASK = made_task(
+    "area", {"area.py": BUGGY}, {"area.py": FIXED}, {}, fail_to_pass=("test_area.py::test_area",)
 )
 
 

@@ -76,19 +76,6 @@ def test_old_results_are_forgotten():
         assert all(900 < counts[task.task_id] < 1100 for task in THREE)
 
 
-def test_the_state_has_separate_results_and_shared_results_are_common():
-    sampler, other = recorded(revisit=0), AdaptiveSampler(THREE, revisit=0)
-    state = sampler.state()
-    other.share(sampler)
-    assert set(drawn(other, 100)) == {"sometimes"}
-    sampler.restart()
-    everything = {one.task_id for one in THREE}
-    assert set(drawn(sampler, 100)) == set(drawn(other, 100)) == everything
-    sampler.set_state(state)
-    assert set(drawn(sampler, 100)) == {"sometimes"}
-    assert set(drawn(other, 100)) == everything
-
-
 @pytest.mark.parametrize(
     ("options", "named"),
     [
