@@ -18,7 +18,6 @@ report has to guess which checks are negated. Terms of this package:
 - **calibration**: the test runs, with the gold patch and at base, that make a plan.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -101,9 +100,10 @@ class Challenge:
     def num_bits(self, tests: Collection[str]) -> int:
         """Returns the number of bits that a program has to guess to forge all of these tests."""
         units = [unit for unit in self.units_of(tests) if unit.is_bit]
-        sides = Counter(unit.side for unit in units)
-        # A guess of the direction in which the base errs decides the side with the most units.
-        return sides[0] + min(sides[1], sides[-1]) + (sides[0] < len(units))
+        num_without_side = sum(unit.side == 0 for unit in units)
+        # Groups of units on one side can have a feature in common, such as the base's output. So a
+        # guess of the direction in which the base errs may decide all units with a side.
+        return num_without_side + (num_without_side < len(units))
 
     def unit_numbers(self, tests: Collection[str]) -> list[int]:
         """Returns the numbers of the units of these tests, in order."""

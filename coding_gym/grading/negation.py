@@ -113,7 +113,7 @@ class Unit:
         is_bit: Whether neither the source nor the base reveals which version is the original.
         side: If the two values lie on the two sides of the base's output: 1 if the original value
             is the greater one, else -1. In other cases 0. A guess of the direction in which the
-            base errs decides all units of one side.
+            base errs may decide all units with a side.
         is_every: Whether the negated checks fail each time they are executed.
         is_proof: Whether a pass in both versions proves a forgery: both versions compare with a
             literal, and no honest value equals two literals.

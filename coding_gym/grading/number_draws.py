@@ -65,7 +65,9 @@ class Surroundings:
         lefts, rights = new_words(left, right), new_words(right, left)
         if len(lefts) != 1 or len(rights) != 1 or not (lefts[0] + rights[0]).isdecimal():
             return False
-        return len(left) == len(right) and self._features(lefts[0]) == self._features(rights[0])
+        if len(left) != len(right) or _WORDS.sub("", left) != _WORDS.sub("", right):
+            return False  # one has another sign, or more digits
+        return self._features(lefts[0]) == self._features(rights[0])
 
     def _features(self, word: str) -> tuple[object, ...]:
         """Returns facts from which a reader could infer whether a number is the original."""
@@ -77,6 +79,7 @@ class Surroundings:
             number in self._sums[0],
             number in self._sums[1],
             number == 0,
+            word.startswith("0"),  # padded with zeros
         )
 
     @cached_property

@@ -20,11 +20,11 @@ from grading_fixtures import (
 )
 
 from coding_gym.errors import GradingError
-from coding_gym.grade import GradeReason, TestStatus
+from coding_gym.grade import GradeReason, Level, TestStatus
 from coding_gym.grading import grade, grader, new_plan
 from coding_gym.grading.calibration import calibrate
 from coding_gym.grading.challenge import Challenge
-from coding_gym.grading.negation import CheckPlace
+from coding_gym.grading.negation import CheckPlace, Unit
 from coding_gym.grading.plan import Plan, plan_key
 from coding_gym.grading.report import Run
 from coding_gym.patch import Patch
@@ -462,6 +462,15 @@ def test_assertions_that_pass_at_base_are_no_bits(store: TemplateStore) -> None:
     verdict = graded_gold(task, store)
     assert (verdict.resolved, verdict.weakest_bits) == (True, 0)
     assert verdict.bits == plan.num_bits(task.fail_to_pass) <= 4
+
+
+def test_units_with_a_side_are_one_bit_together() -> None:
+    """A feature such as the base's output can tell the units of the two sides apart."""
+    units = [
+        Unit(path="t.py", edits=(), level=Level.VALUE, tests=("t.py::t",), is_bit=True, side=side)
+        for side in (1, 1, 1, -1, -1, 0, 0)
+    ]
+    assert Challenge(units=tuple(units)).num_bits(["t.py::t"]) == 3
 
 
 def test_numbers_that_several_assertions_expect_are_no_bits(store: TemplateStore) -> None:

@@ -154,6 +154,8 @@ def bits_of(expected: str, outputs: Sequence[str], rest: str = "") -> dict[str, 
         ("12", "14", "13", True),  # on the same side, at another distance
         ("7", "0", "6", True),
         ("'12 EUR'", "'11 EUR'", "'10 EUR'", True),
+        ("-18", "-5", "--8", False),  # another sign
+        ("'12 EUR'", "'8 EUR'", "'04 EUR'", False),  # padded with a zero
         ("'12:30'", "'13:30'", "'14:30'", False),  # the numbers of a clock are limited
         ("'3 EUR'", "None", "'4 EUR'", False),
         ("'Host'", "'HOST'", "'host'", False),  # differs only in case, like the base's output
