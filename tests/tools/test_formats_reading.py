@@ -127,6 +127,8 @@ UNREADABLE = (
     ("auto", "bash<arg_key>command</arg_key><arg_value>ls</arg_value></tool_call>"),
     ("auto", f"I must not reply with {LS_JSON}"),
     ("auto", "[bash('ls')]"),
+    ("auto", "[bash(command='ls'), {'arguments': 2}]"),
+    ("lfm2", "<|tool_call_start|>[{'name': 3, 'arguments': {}}]<|tool_call_end|>"),
     ("hermes", LS_JSON),
     (
         "qwen3_coder",
