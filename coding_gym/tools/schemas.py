@@ -91,26 +91,30 @@ def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
     return [error.message for error in validator.iter_errors(dict(arguments))]
 
 
-def kinds_of(schema: Schema) -> set[str]:
-    """Returns the JSON types that a schema allows; empty if it has no type."""
-    kind = schema.get("type", ())
-    kinds = {kind} if isinstance(kind, str) else set(kind)
-    for choice in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        kinds |= kinds_of(choice)
-    return kinds
+def kinds_of(schema: Any) -> set[str]:
+    """Returns the JSON types that a schema allows; empty if it has no type or is not an object."""
+    if not isinstance(schema, Mapping):  # JSON Schema has boolean schemas
+        return set()
+    kind = schema.get("type")
+    kinds = {name for name in (kind, *_list(kind)) if isinstance(name, str)}
+    return kinds.union(*map(kinds_of, (*_list(schema.get("anyOf")), *_list(schema.get("oneOf")))))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 class KnownTools:
     """Finds the tools of a policy by the names that models write.
 
     Args:
-        schemas: OpenAI function schemas.
+        schemas: OpenAI function schemas; those of a harness can have malformed parameters.
     """
 
     def __init__(self, schemas: Sequence[Schema] = ()) -> None:
         functions = [schema["function"] for schema in schemas]
         self._parameters: dict[str, Schema] = {
-            function["name"]: function.get("parameters", {}) for function in functions
+            function["name"]: function.get("parameters") or {} for function in functions
         }
         self.names = tuple(self._parameters)
 
@@ -134,8 +138,8 @@ class KnownTools:
 
     def properties(self, tool: str) -> Mapping[str, Schema]:
         """Returns the schemas of a tool's arguments by name; empty for unknown tools."""
-        properties: Mapping[str, Schema] = self._parameters.get(tool, {}).get("properties", {})
-        return properties
+        properties = self._parameters.get(tool, {}).get("properties")
+        return properties if isinstance(properties, Mapping) else {}
 
     def shell(self) -> tuple[str, str] | None:
         """Returns the names of the shell tool and its argument; None if there is no shell tool."""

@@ -139,7 +139,7 @@ def test_a_tokenizer_reads_calls_by_its_response_template(
         parsed = read(f"I look. {whole[:end]}")
         assert (parsed.calls, bool(parsed.error)) == ((), True), whole[:end]
     assert read("All tests pass.").text == "All tests pass."
-    assert bool(read(f"<fn bash>{'[' * 100_000}</fn>").error) == (fields == {})
+    assert bool(read(f"<fn bash>{'[' * 10_000}</fn>").error) == (fields == {})
 
 
 # -- Written calls --------------------------------------------------------------------------------
