@@ -1,4 +1,4 @@
-"""OpenAI function schemas of tools, and checks of arguments."""
+"""OpenAI function schemas of tools."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -61,34 +61,19 @@ def function(
     }
 
 
-def integer(description: str, **keywords: Any) -> dict[str, Any]:
+def integer(description: str) -> dict[str, Any]:
     """Returns the JSON schema of an integer."""
-    return {"type": "integer", "description": description, **keywords}
+    return {"type": "integer", "description": description}
 
 
-def boolean(description: str, **keywords: Any) -> dict[str, Any]:
+def boolean(description: str) -> dict[str, Any]:
     """Returns the JSON schema of a boolean."""
-    return {"type": "boolean", "description": description, **keywords}
+    return {"type": "boolean", "description": description}
 
 
-def array(description: str, items: str, **keywords: Any) -> dict[str, Any]:
+def array(description: str, items: str) -> dict[str, Any]:
     """Returns the JSON schema of a list of one item type."""
-    return {"type": "array", "description": description, "items": {"type": items}, **keywords}
-
-
-def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
-    """Returns the errors of arguments under an OpenAI function schema; an empty list if valid.
-
-    Arguments that are not in the schema are errors.
-
-    >>> argument_errors(function("cd", "Change the folder.", path="Where to"), {"path": 3})
-    ["3 is not of type 'string'"]
-    """
-    from jsonschema import Draft202012Validator  # takes long to import
-
-    parameters = schema["function"]["parameters"]
-    validator = Draft202012Validator({"additionalProperties": False, "type": "object"} | parameters)
-    return [error.message for error in validator.iter_errors(dict(arguments))]
+    return {"type": "array", "description": description, "items": {"type": items}}
 
 
 def kinds_of(schema: Any) -> set[str]:
