@@ -69,6 +69,7 @@ def call_entry(name: str, arguments: Any, **extra: Any) -> dict[str, Any]:
         f"<think>a <tool_call>x</tool_call></think>\nNow:\n<tool_call>{LS_JSON}</tool_call> ok?",
         f"[sic] <tool_call>{LS_JSON}</tool_call>",
         f"That is it:\n{PYTHON}",
+        f"<|tool_call_start|>[{LS_JSON}]<|tool_call_end|>",
         message(content=f"<tool_call>{LS_JSON}</tool_call>"),
     ],
 )
