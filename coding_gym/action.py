@@ -26,7 +26,9 @@ class Completion(str):
 
     Raises:
         InvalidArgumentError: The numbers of ids and log-probabilities differ, a log-probability is
-            not finite, or a call is not a `ToolCall` with a name and JSON arguments.
+            not finite, or a call is not a `ToolCall` whose arguments Python's ``json`` can write.
+            An empty name, NaN and infinity are format errors in ``step``, because models write
+            them.
     """
 
     __slots__ = ("calls", "is_cut", "logprobs", "reasoning", "token_ids", "weight_version")
@@ -98,8 +100,8 @@ def _valid_call(call: ToolCall) -> ToolCall:
             f"calls must be ToolCalls with a name and arguments, got {call!r:.80}"
         )
     try:
-        json.dumps(dict(call.arguments))
-    except (TypeError, RecursionError) as problem:
+        json.dumps(dict(call.arguments), sort_keys=True)  # as `Usage.note_call` does
+    except (TypeError, ValueError, RecursionError) as problem:
         raise InvalidArgumentError(
             f"the arguments of {call.name!r:.80} must be JSON values: {problem}"
         ) from None

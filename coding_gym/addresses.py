@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://|[^/:]+@[^/:]+:", re.IGNORECASE)
-_PASSWORD = re.compile(r"(?<=://)[^/@]*@")
+_PASSWORD = re.compile(r"(?<=://)[^/\s]*@")
 
 
 def is_url(repository: str, *, base: Path | None = None) -> bool:
@@ -39,6 +39,6 @@ def find_repository(path: str | Path, *, base: Path | None = None) -> Path | Non
         return None
 
 
-def without_password(url: str) -> str:
-    """Returns a URL without its user and password, for messages."""
-    return _PASSWORD.sub("", url)
+def without_password(text: str) -> str:
+    """Returns a text without the users and passwords of the URLs in it, for messages."""
+    return _PASSWORD.sub("", text)

@@ -14,6 +14,7 @@ from model_server import TEMPLATE, message, save_tokenizer
 
 from coding_gym.action import Completion
 from coding_gym.agents.capture import CapturedRequests
+from coding_gym.agents.capture_request import model_request
 from coding_gym.agents.live_episode import LiveEpisode, RequestRefusedError
 from coding_gym.agents.local_chat import LocalChat, LocalModel
 from coding_gym.agents.model_reply import Reply, read_reply
@@ -184,6 +185,33 @@ def test_a_copied_control_token_is_joined_again(rendered: list[Any], tools: Any)
     assert "<|im_end|>" in str(reply.message)
     complete(chat, [reply.message, *START], tools)  # a rewritten history is rendered as sampled
     assert "<|im_end|>" not in str(rendered[-1])
+
+
+TAGS = "<tool_call><function=shell><parameter=n>1</parameter></function></tool_call>"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        *(None, {"properties": None}, {"properties": 3}, {"properties": ["n"]}),
+        *({"properties": {"n": n}} for n in (True, 3, {"type": 3}, {"anyOf": 3})),
+        *({"properties": {"n": n}} for n in ({"type": [[]]}, {"oneOf": [True, 3]})),
+    ],
+)
+def test_schemas_of_a_harness_need_not_be_valid(parameters: Any) -> None:
+    tools = [{"type": "function", "function": {"name": "shell", "parameters": parameters}}]
+    request = model_request({"messages": START, "tools": tools})
+    reply = complete(LocalChat(Written(TAGS)), **request)
+    assert [call.arguments for call in reply.action.calls or ()] == [{"n": "1"}]
+
+
+def test_deep_schemas_of_a_harness_are_refused() -> None:
+    schema: Any = {}
+    for _ in range(200):
+        schema = {"not": schema}
+    function = {"name": "shell", "parameters": schema}
+    with pytest.raises(InvalidArgumentError, match="64 levels"):
+        model_request({"messages": START, "tools": [{"type": "function", "function": function}]})
 
 
 def test_local_model_refuses_unsupported_fields() -> None:

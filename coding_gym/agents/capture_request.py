@@ -5,12 +5,16 @@ address or key (``api_base`` of LiteLLM), or make the server fetch a page.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import first_problem
+from coding_gym.tools.formats.json_text import checked
+
+_Object = Annotated[dict[str, Any], AfterValidator(checked)]
+"""A JSON object of limited depth."""
 
 
 class _Fields(BaseModel):
@@ -46,10 +50,10 @@ class _Message(_Fields):
 
 
 class _Function(_Fields):
-    model_config = ConfigDict(extra="allow")  # keeps the description
-
     name: str
-    parameters: dict[str, Any] | None = None
+    description: str | None = None
+    parameters: _Object | None = None
+    strict: bool | None = None
 
 
 class _Tool(_Fields):
@@ -60,7 +64,7 @@ class _Tool(_Fields):
 class _Request(_Fields):
     messages: list[_Message] = Field(min_length=1)
     tools: list[_Tool] | None = None
-    tool_choice: str | dict[str, Any] | None = None
+    tool_choice: str | _Object | None = None
     parallel_tool_calls: bool | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -72,7 +76,7 @@ class _Request(_Fields):
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)
     stop: str | list[str] | None = None
-    response_format: dict[str, Any] | None = None
+    response_format: _Object | None = None
     reasoning_effort: str | None = None
     n: Literal[1] | None = Field(None, exclude=True)
 

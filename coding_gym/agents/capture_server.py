@@ -61,7 +61,7 @@ class CaptureEndpoint:
         self._remove = weakref.finalize(self, remove_folder, folder)
         self.path = folder / "socket"
         self._reading = asyncio.Semaphore(_MAX_READS)
-        self._connections: set[asyncio.Task[None]] = set()  # the forwarder limits the number
+        self._connections: set[asyncio.Task[None]] = set()  # limited by the sandbox's forwarder
 
     async def start(self) -> None:
         """Opens the socket."""

@@ -105,7 +105,7 @@ class ChatAgent(ModelAgent):
         api = "text" if explains_format(live.episode.tool_format) else "chat"
         while not live.ended:
             num_tokens = live.episode.info()["budget"]["tokens"]
-            limit = {} if num_tokens is None else {"max_tokens": num_tokens}
+            limit = {} if num_tokens is None else {"max_tokens": max(1, num_tokens)}
             reply = await complete({**chat_request(live.episode, api), **limit})
             await live.step(reply.action, reply.call, reply.prompt_ids)
 

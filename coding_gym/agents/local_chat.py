@@ -12,6 +12,7 @@ from coding_gym.agents.chat import Complete, ModelAgent
 from coding_gym.agents.live_episode import LiveEpisode, ModelError, RequestRefusedError
 from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.past_chats import PastChats, message_key, plain_message
+from coding_gym.calls import ToolCall
 from coding_gym.envs.chat_request import normalised_for_templates
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
@@ -202,15 +203,7 @@ class LocalChat:
         parsed = ReplyParser("auto", tools).read(reply, call_ids)
         if not (tools and parsed.calls) or any(call.error for call in parsed.calls):
             return reply
-        return Completion(
-            parsed.text,
-            reply.token_ids,
-            reply.logprobs,
-            parsed.calls,
-            reply.weight_version,
-            parsed.reasoning,
-            reply.is_cut,
-        )
+        return _with_parts(reply, parsed.text, parsed.calls, parsed.reasoning)
 
     def _restored(self, reply: Completion) -> Completion:
         """Returns a reply with the control tokens that `_neutral` has split restored."""
@@ -218,12 +211,13 @@ class LocalChat:
             replace(call, arguments=restore(call.arguments, self._control))
             for call in reply.calls or ()
         ]
-        return Completion(
-            restore(str(reply), self._control),
-            reply.token_ids,
-            reply.logprobs,
-            calls or None,
-            reply.weight_version,
-            reply.reasoning,
-            reply.is_cut,
-        )
+        text = restore(str(reply), self._control)
+        return _with_parts(reply, text, calls or None, reply.reasoning)
+
+
+def _with_parts(
+    reply: Completion, text: str, calls: Sequence[ToolCall] | None, reasoning: str
+) -> Completion:
+    """Returns a reply with another text, other calls and another reasoning."""
+    sampled = reply.token_ids, reply.logprobs
+    return Completion(text, *sampled, calls, reply.weight_version, reasoning, reply.is_cut)

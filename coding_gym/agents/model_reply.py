@@ -34,7 +34,7 @@ class Reply:
 
     @property
     def message(self) -> Message:
-        """The reply as a message of chat completions."""
+        """The reply as a message in OpenAI's form."""
         action = self.action
         parsed = ParsedAction(action.calls or (), action.strip(), reasoning=action.reasoning)
         return transcript.assistant_message(str(action), parsed)

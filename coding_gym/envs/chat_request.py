@@ -66,16 +66,19 @@ def _make_valid(messages: list[Message]) -> None:
         if message["role"] == "assistant" and not message["content"]:
             message["content"] = None if calls else _EMPTY
         for call in calls:
-            arguments = call["function"]["arguments"]
-            if not _is_object(arguments):
-                call["function"]["arguments"] = json.dumps({"unreadable": arguments})
+            text = call["function"]["arguments"]
+            arguments = _arguments(text)
+            if arguments == {"unreadable": text}:
+                call["function"]["arguments"] = json.dumps(arguments)
 
 
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
+def _arguments(text: str) -> dict[str, Any]:
+    """Returns arguments as an object; a text that is not one is the value of ``"unreadable"``."""
+    with suppress(ValueError, RecursionError):
+        arguments = json.loads(text)
+        if isinstance(arguments, dict):
+            return arguments
+    return {"unreadable": text}
 
 
 def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:
@@ -101,7 +104,6 @@ def normalised_for_templates(messages: list[Message]) -> list[Message]:
             normalised[-1]["content"] += f"\n{message['content']}"
             continue
         for call in message.get("tool_calls", ()):
-            with suppress(ValueError, RecursionError):  # unreadable strings are not changed
-                call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+            call["function"]["arguments"] = _arguments(call["function"]["arguments"])
         normalised.append(message)
     return normalised

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from coding_gym.tools.schemas import Schema, argument_errors
+from coding_gym.tools.schemas import Schema
 from coding_gym.trajectory import Turn
 
 
@@ -32,15 +32,22 @@ def tool_call_validity(turns: Sequence[Turn], schemas: Sequence[Schema]) -> floa
     >>> tool_call_validity([Turn(action="Let me see."), good, Turn(action="Done.")], [run])
     0.5
     """
-    schema_of = {schema["function"]["name"]: schema for schema in schemas}
+    from jsonschema import Draft202012Validator  # takes long to import
+
+    validators = {
+        schema["function"]["name"]: Draft202012Validator(
+            {"additionalProperties": False, **schema["function"]["parameters"]}
+        )
+        for schema in schemas
+    }
     calls = [call for turn in turns for call in turn.calls]
     num_without_calls = sum(not turn.calls for turn in turns[:-1])
     if not calls:
         return 0.0
-    valid = [
+    valid: list[bool] = [
         not call.error
-        and call.name in schema_of
-        and not argument_errors(schema_of[call.name], call.arguments)
+        and call.name in validators
+        and validators[call.name].is_valid(dict(call.arguments))
         for call in calls
     ]
     return sum(valid) / (len(calls) + num_without_calls)

@@ -78,7 +78,9 @@ def _git_form(diff: str) -> str:
 class _Change:
     """Consecutive lines of an update, each with the prefix ``" "``, ``"-"`` or ``"+"``.
 
-    ``anchors`` are lines of the file above the change; ``is_at_end`` puts it at the file's end.
+    Attributes:
+        anchors: Lines of the file above the change.
+        is_at_end: Whether the change is at the end of the file.
     """
 
     anchors: list[str] = field(default_factory=list)

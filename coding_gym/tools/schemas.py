@@ -1,4 +1,4 @@
-"""OpenAI function schemas of tools, and checks of arguments."""
+"""OpenAI function schemas of tools."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -61,56 +61,45 @@ def function(
     }
 
 
-def integer(description: str, **keywords: Any) -> dict[str, Any]:
+def integer(description: str) -> dict[str, Any]:
     """Returns the JSON schema of an integer."""
-    return {"type": "integer", "description": description, **keywords}
+    return {"type": "integer", "description": description}
 
 
-def boolean(description: str, **keywords: Any) -> dict[str, Any]:
+def boolean(description: str) -> dict[str, Any]:
     """Returns the JSON schema of a boolean."""
-    return {"type": "boolean", "description": description, **keywords}
+    return {"type": "boolean", "description": description}
 
 
-def array(description: str, items: str, **keywords: Any) -> dict[str, Any]:
+def array(description: str, items: str) -> dict[str, Any]:
     """Returns the JSON schema of a list of one item type."""
-    return {"type": "array", "description": description, "items": {"type": items}, **keywords}
+    return {"type": "array", "description": description, "items": {"type": items}}
 
 
-def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
-    """Returns the errors of arguments under an OpenAI function schema; an empty list if valid.
-
-    Arguments that are not in the schema are errors.
-
-    >>> argument_errors(function("cd", "Change the folder.", path="Where to"), {"path": 3})
-    ["3 is not of type 'string'"]
-    """
-    from jsonschema import Draft202012Validator  # takes long to import
-
-    parameters = schema["function"]["parameters"]
-    validator = Draft202012Validator({"additionalProperties": False, "type": "object"} | parameters)
-    return [error.message for error in validator.iter_errors(dict(arguments))]
+def kinds_of(schema: Any) -> set[str]:
+    """Returns the JSON types that a schema allows; empty if it has no type or is not an object."""
+    if not isinstance(schema, Mapping):  # JSON Schema has boolean schemas
+        return set()
+    kind = schema.get("type")
+    kinds = {name for name in (kind, *_list(kind)) if isinstance(name, str)}
+    return kinds.union(*map(kinds_of, (*_list(schema.get("anyOf")), *_list(schema.get("oneOf")))))
 
 
-def kinds_of(schema: Schema) -> set[str]:
-    """Returns the JSON types that a schema allows; empty if it has no type."""
-    kind = schema.get("type", ())
-    kinds = {kind} if isinstance(kind, str) else set(kind)
-    for choice in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        kinds |= kinds_of(choice)
-    return kinds
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 class KnownTools:
     """Finds the tools of a policy by the names that models write.
 
     Args:
-        schemas: OpenAI function schemas.
+        schemas: OpenAI function schemas; those of a harness can have malformed parameters.
     """
 
     def __init__(self, schemas: Sequence[Schema] = ()) -> None:
         functions = [schema["function"] for schema in schemas]
         self._parameters: dict[str, Schema] = {
-            function["name"]: function.get("parameters", {}) for function in functions
+            function["name"]: function.get("parameters") or {} for function in functions
         }
         self.names = tuple(self._parameters)
 
@@ -134,8 +123,8 @@ class KnownTools:
 
     def properties(self, tool: str) -> Mapping[str, Schema]:
         """Returns the schemas of a tool's arguments by name; empty for unknown tools."""
-        properties: Mapping[str, Schema] = self._parameters.get(tool, {}).get("properties", {})
-        return properties
+        properties = self._parameters.get(tool, {}).get("properties")
+        return properties if isinstance(properties, Mapping) else {}
 
     def shell(self) -> tuple[str, str] | None:
         """Returns the names of the shell tool and its argument; None if there is no shell tool."""

@@ -117,6 +117,7 @@ def fetch_failure(task: Task, tree: GitTree, field: str, error: HostGitError) ->
     elif "index-pack" in str(error) or "early EOF" in str(error):
         remedy = "; the repository lacks objects of its history: run git fetch --refetch there"
     return TemplateError(
-        f"task {task.task_id}: cannot fetch {commit} from {without_password(tree.repository)}: "
-        f"{error}{remedy}"
+        without_password(
+            f"task {task.task_id}: cannot fetch {commit} from {tree.repository}: {error}{remedy}"
+        )
     )

@@ -47,6 +47,8 @@ def test_unreadable_arguments_become_an_object_in_requests(
     assistant, answer = chat_request(env)["messages"][2:]
     arguments_sent = json.loads(assistant["tool_calls"][0]["function"]["arguments"])
     assert (arguments_sent, answer["tool_call_id"]) == ({"unreadable": arguments}, "a")
+    assistant = chat_request(env, "transformers")["conversation"][2]
+    assert assistant["tool_calls"][0]["function"]["arguments"] == {"unreadable": arguments}
     assert env.episode.messages[2]["tool_calls"][0]["function"]["arguments"] == arguments
 
 

@@ -17,6 +17,8 @@ Make = Callable[..., Episode]
 LOOK = ToolCall("shell", {"cmd": "echo looked"}, "call_a")
 FIX = ToolCall("shell", {"cmd": "sed -i s/+/*/ shapes.py"})
 SUBMIT = ToolCall("submit")
+CIRCULAR: dict[str, Any] = {}
+CIRCULAR["cmd"] = CIRCULAR
 
 
 def carrying(*calls: ToolCall, text: str = "", **arguments: Any) -> Completion:
@@ -38,8 +40,10 @@ def nested_call(depth: int) -> ToolCall:
         ToolCall(3, {}),  # type: ignore[arg-type]
         ("shell", {}),
         nested_call(100_000),
+        ToolCall("shell", CIRCULAR),
+        ToolCall("shell", {"cmd": "ls", 1: 2}),  # type: ignore[dict-item]
     ],
-    ids=range(5),
+    ids=range(7),
 )
 def test_only_tool_calls_with_json_arguments_are_carried(call: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=r"calls|arguments"):
@@ -75,11 +79,12 @@ def test_unknown_names_and_wrong_arguments_have_error_results(episode: Episode) 
 def test_carried_calls_have_the_limits_of_parsed_calls(episode: Episode) -> None:
     surrogate = ToolCall("shell", {"cmd": "echo \ud800"})
     nameless = ToolCall("", error="no name")
-    for calls in ([LOOK] * 10_000, [nested_call(400)], [surrogate], [LOOK, nameless]):
+    infinite = ToolCall("shell", {"cmd": "ls", "n": float("inf")})
+    for calls in ([LOOK] * 10_000, [nested_call(400)], [surrogate], [LOOK, nameless], [infinite]):
         turn = episode.step(carrying(*calls))
         assert [message["role"] for message in turn.messages] == ["assistant", "user"]
         assert turn.calls == ()
-    assert episode.usage.format_errors == 4
+    assert episode.usage.format_errors == 5
 
 
 def test_tokens_of_carried_calls_are_counted(make: Make) -> None:

@@ -78,6 +78,18 @@ def test_busy_servers_and_malformed_calls_do_not_end_the_episode(tmp_path: Path)
     assert record.turns[0].calls[0].error
 
 
+def test_a_prompt_that_spends_the_token_limit_asks_for_one_token(tmp_path: Path) -> None:
+    requests: list[dict[str, Any]] = []
+
+    def answer(body: dict[str, Any]) -> Answer:
+        requests.append(body)
+        return Answer(LOOK)
+
+    limits = {"max_tokens": 100}
+    (record,) = played(answer, tmp_path / "run", episode={"limits": limits}).trajectories()
+    assert ([body["max_tokens"] for body in requests], record.stop_reason) == ([1], "max_tokens")
+
+
 @pytest.mark.parametrize(
     ("answer", "error_class"),
     [

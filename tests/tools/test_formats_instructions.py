@@ -43,6 +43,12 @@ MARKS = (
     *("functools[", "[bash(command='", "<｜tool▁call▁begin｜>", "<|START_ACTION|>"),
     '{"name": "bash", "arguments": {"command": "ls"}}',
 )
+LISTS = (("[", "]"), ("<|tool_call_start|>[", "]<|tool_call_end|>"), ('{"tool_calls": [', "]}"))
+ITEMS = (
+    *("bash(command='ls')", '{"arguments": 2}', '{"name": 3, "arguments": 2}', "{}", "[]", "2"),
+    *('{"name": "bash", "arguments": 2}', '{"id": {}, "function": {"name": "bash"}}', "None"),
+    *('{"function": 2}', '{"function": [{}], "name": []}', "call:bash{}", '"name"', "(2, {})"),
+)
 SUBMITS = (
     *('<tool_call>{"name": "submit", "arguments": {}}</tool_call>', "[TOOL_CALLS]submit[ARGS]{}"),
     *("<function=submit>\n</function>", "\n```bash\nsubmit\n```\n"),
@@ -133,6 +139,7 @@ def test_a_tokenizer_reads_calls_by_its_response_template(
         parsed = read(f"I look. {whole[:end]}")
         assert (parsed.calls, bool(parsed.error)) == ((), True), whole[:end]
     assert read("All tests pass.").text == "All tests pass."
+    assert bool(read(f"<fn bash>{'[' * 10_000}</fn>").error) == (fields == {})
 
 
 # -- Written calls --------------------------------------------------------------------------------
@@ -181,11 +188,14 @@ def test_a_call_inside_a_cut_off_call_never_runs(submit: str) -> None:
 
 
 def random_reply(rng: random.Random) -> str:
-    """Returns marks in random order, a repeated mark, or a call with random changes."""
+    """Returns random marks, a repeated mark, a list of mixed items, or a call with changes."""
     if rng.random() < 0.4:
         return "".join(rng.choices(MARKS, k=rng.randrange(25)))
     if rng.random() < 0.1:
         return rng.choice(MARKS) + rng.choice(MARKS) * rng.randrange(5000)
+    if rng.random() < 0.2:
+        opening, closing = rng.choice(LISTS)
+        return opening + ", ".join(rng.choices(ITEMS, k=rng.randrange(1, 4))) + closing
     text = write_call(ToolCall("bash", {"command": "ls -la"}), rng.choice(WRITTEN))
     for _ in range(rng.randrange(1, 4)):
         start = rng.randrange(len(text) + 1)
@@ -203,7 +213,8 @@ def test_no_reply_makes_the_parser_raise(num_replies: int) -> None:
         text, name = random_reply(rng), rng.choice(["auto", rng.choice([*WRITTEN, "bash_block"])])
         parsed = ReplyParser(name, SCHEMAS, text_formats=("bash_block",)).read(text)
         assert len(parsed.error.splitlines()) <= 1, (name, text)
-        json.dumps([call.to_json() for call in parsed.calls], allow_nan=False)
+        json.dumps([dict(call.arguments) for call in parsed.calls], allow_nan=False)
+        assert all(call.name for call in parsed.calls)
         (parsed.text + parsed.error).encode()
         num_read += bool(parsed.calls)
     assert num_read > num_replies / 100

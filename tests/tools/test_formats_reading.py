@@ -69,6 +69,7 @@ def call_entry(name: str, arguments: Any, **extra: Any) -> dict[str, Any]:
         f"<think>a <tool_call>x</tool_call></think>\nNow:\n<tool_call>{LS_JSON}</tool_call> ok?",
         f"[sic] <tool_call>{LS_JSON}</tool_call>",
         f"That is it:\n{PYTHON}",
+        f"<|tool_call_start|>[{LS_JSON}]<|tool_call_end|>",
         message(content=f"<tool_call>{LS_JSON}</tool_call>"),
     ],
 )
@@ -127,6 +128,8 @@ UNREADABLE = (
     ("auto", "bash<arg_key>command</arg_key><arg_value>ls</arg_value></tool_call>"),
     ("auto", f"I must not reply with {LS_JSON}"),
     ("auto", "[bash('ls')]"),
+    ("auto", "[bash(command='ls'), {'arguments': 2}]"),
+    ("lfm2", "<|tool_call_start|>[{'name': 3, 'arguments': {}}]<|tool_call_end|>"),
     ("hermes", LS_JSON),
     (
         "qwen3_coder",

@@ -6,7 +6,7 @@ import pytest
 
 from coding_gym.calls import ToolCall
 from coding_gym.tools.functions import method_from_schema
-from coding_gym.tools.schemas import argument_errors, array, function, integer
+from coding_gym.tools.schemas import function
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "text": {"type": "string", "description": "A text: with a colon,\n  and a line end"},
@@ -44,13 +44,3 @@ def test_transformers_reads_every_kind_of_parameter() -> None:
     del parameters["count"]["default"]
     parameters["text"]["description"] = "A text: with a colon, and a line end"
     assert schema == expected
-
-
-def test_arguments_are_checked_against_a_schema() -> None:
-    optional = {"depth": integer("How deep", minimum=1), "names": array("Which", "string")}
-    schema = function("look", "Looks.", optional=tuple(optional), path="Where", **optional)
-    arguments = {"path": "src", "depth": 1, "names": ["a"]}
-    assert argument_errors(schema, arguments) == []
-    for change in ({"path": 3}, {"depth": 0}, {"depth": True}, {"names": ["a", 2]}, {"size": 1}):
-        assert len(argument_errors(schema, arguments | change)) == 1, change
-    assert len(argument_errors(schema, {})) == 1

@@ -45,8 +45,9 @@ _ABSENT = "0" * 39 + "1"
 
 
 def test_a_password_in_a_url_is_not_in_the_error(refused: Refused) -> None:
-    url = "https://me:secret@127.0.0.1:1/none.git"
+    url = "https://me:hidden@secret@127.0.0.1:1/none.git"
     message = refused(make_task(tree=GitTree(url), base_commit=_ABSENT), TemplateError)
+    assert "hidden" not in message
     assert "secret" not in message
     assert "https://127.0.0.1:1/none.git" in message
 

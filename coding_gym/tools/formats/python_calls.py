@@ -11,12 +11,8 @@ from typing import Any
 from coding_gym.calls import ToolCall
 from coding_gym.syntax import literal_eval
 from coding_gym.tools.formats.format import Format, Piece, match_at
-from coding_gym.tools.formats.json_text import (
-    FormatError,
-    bad_escape,
-    decode_whole,
-    to_json,
-)
+from coding_gym.tools.formats.json_calls import read_call
+from coding_gym.tools.formats.json_text import FormatError, bad_escape, decode_whole, to_json
 from coding_gym.tools.schemas import KnownTools
 
 _QUOTE = '<|"|>'  # Gemma's quotation mark
@@ -51,7 +47,10 @@ def _tokens(*, is_gemma: bool) -> re.Pattern[str]:
 
 
 def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[list[ToolCall], int]:
-    """Returns the calls of a list, or a single call as a list, and the position after them."""
+    """Returns the calls of a list, or a single call as a list, and the position after them.
+
+    A call in a list can also be an object, as models of LFM2 write it on request.
+    """
     parts: list[str] = []  # pieces of the calls' JSON text
     closers: list[tuple[str, str]] = []
     while not parts or closers:
@@ -78,9 +77,7 @@ def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[li
             parts.append(_json_token(token, mark))
     value = decode_whole("".join(parts))
     items = value if isinstance(value, list) else [value]
-    if not all(isinstance(item, dict) and "arguments" in item for item in items):
-        raise FormatError("a list of calls is needed")
-    return [ToolCall(item["name"], item["arguments"]) for item in items], position
+    return [read_call(item) for item in items], position
 
 
 def _json_token(token: re.Match[str], mark: str | None) -> str:

@@ -55,7 +55,7 @@ def read_template(
     try:
         parser.feed(text)
         message, events = parser.finalize()
-    except (ValueError, KeyError, TypeError) as error:  # the exceptions of transformers' parsers
+    except (ValueError, KeyError, TypeError, RecursionError) as error:  # of transformers' parsers
         raise FormatError(str(error)) from error
     fields = tokenizer.backend.response_template["fields"] if tokenizer else {}
     body = fields.get("tool_calls", {}).get("content", "text")
