@@ -143,14 +143,15 @@ def test_later_releases_that_break_old_projects_are_ruled_out(
 @pytest.mark.parametrize(
     "packages",
     [
-        {"packages": "numpy=2.1 pandas", "pip_packages": ["importlib_metadata==6", "pytest>=6"]},
+        {"packages": "numpy=2.1 pandas", "pip_packages": ["importlib_metadata>4,<7", "pytest>=6"]},
         {"packages": "requirements.txt"},
     ],
 )
 def test_packages_that_the_project_pins_are_not_constrained(
     tree: Path, tmp_path: Path, packages: dict[str, Any]
 ) -> None:
-    (tree / "all.txt").write_text("NumPy==2.1\nimportlib_metadata[x] ~=6.0\npytest>=6\npandas\n")
+    lines = "NumPy==2.1\nimportlib_metadata[x] >4, ~=6.0\npytest>=6; python_version<'4'\npandas\n"
+    (tree / "all.txt").write_text(lines)
     found = constraints(tree, tmp_path, "2019-01-01", **packages)
     assert not {line for line in found if line.startswith(("numpy", "importlib"))}
     assert {"pandas<2", "pytest<8"} <= found
