@@ -63,7 +63,7 @@ def load_tasks(
     opened = open_shared(source, split)
     selected_tasks = select(opened.tasks, task_ids, split)
     if min_challenge is not None:
-        selected_tasks = select_challenged(_all_read(selected_tasks), min_challenge)
+        selected_tasks = select_challenged(selected_tasks, min_challenge)
     if limit is not None:
         selected_tasks = selected_tasks[: at_least_one("limit", limit)]
     tasks = _all_read(selected_tasks)
