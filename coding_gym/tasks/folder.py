@@ -50,8 +50,8 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task | InvalidTaskError]]:
                 yield where, error
     if not has_task:
         raise InvalidTaskError(
-            f"no {MANIFEST} in {folder} or its subfolders; `coding-gym tasks new FOLDER` writes an "
-            "example"
+            f"{folder} has no {MANIFEST}, .jsonl or .parquet file; name a .json file itself; "
+            "`coding-gym tasks new FOLDER` writes an example"
         )
 
 

@@ -34,9 +34,9 @@ def load_tasks(
     Args:
         source: ``"bundled"`` (Python) or ``"polyglot"`` (other languages); a task folder, or a
             folder with task folders at any depth; a folder of Harbor's tasks; a ``.jsonl``,
-            ``.json`` or ``.parquet`` file of rows, or a folder of such files; a dataset of the
-            Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of rows. The
-            format is recognised; see `coding_gym.tasks.sources`.
+            ``.parquet`` or ``.json`` file of rows, or a folder of files of the first two kinds; a
+            dataset of the Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of
+            rows. The format is recognised; see `coding_gym.tasks.sources`.
         task_ids: Ids of the tasks; each must exist. Here and below, a string is a list of one item.
         split: Splits of the tasks. For a dataset of the hub, only these splits are
             downloaded; the default is ``test``, or the only split.

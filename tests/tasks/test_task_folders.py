@@ -163,4 +163,7 @@ def test_plan_that_is_not_utf_8_refuses_only_its_task(tmp_path):
 
 
 def test_folder_without_tasks_is_refused(tmp_path):
-    assert "coding-gym tasks new" in refusal(tmp_path)
+    (tmp_path / "rows.json").write_text("[]")
+    message = refusal(tmp_path)
+    assert "coding-gym tasks new" in message
+    assert "name a .json file itself" in message
