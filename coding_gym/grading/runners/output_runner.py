@@ -15,7 +15,7 @@ from coding_gym.errors import GradingError, last_line
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.junit_xml import read_junit
 from coding_gym.grading.report import Run
-from coding_gym.grading.runners.patterns import named_patterns, started_patterns
+from coding_gym.grading.runners.patterns import named_patterns, started_paths, started_patterns
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
@@ -85,8 +85,8 @@ class OutputRunner:
 
     def files(self, task: Task) -> tuple[str, ...]:
         """Returns the test files that ids name, and the programs that the command starts."""
-        started = {pattern.lstrip("/") for pattern in started_patterns(self._command(task))}
-        return tuple(sorted(_test_files(task) | started - Patch(task.gold_patch).paths))
+        started = started_paths(self._command(task)) - Patch(task.gold_patch).paths
+        return tuple(sorted(_test_files(task) | started))
 
     def patterns(self, task: Task) -> tuple[str, ...]:
         """Returns `selection.path_matcher` patterns of further test and configuration files."""
@@ -122,7 +122,8 @@ class OutputRunner:
         Args:
             sandbox: The sandbox that holds the tree.
             task: The task.
-            paths: The test files, from `files`; missing files are skipped.
+            paths: The test files, from `files`. A command with ``{file}`` runs for each of them
+                that expected tests name, even if the file is missing.
             timeout_s: Time limit in seconds, after which the run is killed.
             only: Has no effect: the command runs all tests.
             num_checks: Has no effect: these runners have no checks.
