@@ -54,15 +54,8 @@ class OutputRunner:
     records: bool = False
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
-        """Returns the report of a command that was not killed, here from its output.
-
-        A run is incomplete if all tests passed but the exit code is not 0: code outside of the
-        tests failed, or the code under test ended the program.
-        """
-        run = self.parse(result.output)
-        if result.exit_code and run.statuses:
-            run.ended &= not {*run.statuses.values()} <= {TestStatus.PASSED, TestStatus.SKIPPED}
-        return run
+        """Returns the report of a command that was not killed, here from its output."""
+        return _with_exit_code(self.parse(result.output), result)
 
     def _prepare(self, sandbox: Sandbox, task: Task) -> None:
         """Prepares a run, for example by removing old reports; does nothing by default."""
@@ -255,7 +248,17 @@ class JunitRunner(OutputRunner):
                 reports.append(sandbox.read_file(path, max_bytes=max_bytes))
             except OSError:  # a folder, a pipe or a file that is too large
                 return Run()
-        return read_junit(reports)
+        return _with_exit_code(read_junit(reports), result)
+
+
+def _with_exit_code(run: Run, result: ExecResult) -> Run:
+    """Marks a run as incomplete if all its tests passed but the exit code is not 0.
+
+    In this case code outside of the tests failed, or the code under test ended the program.
+    """
+    if result.exit_code and run.statuses:
+        run.ended &= not {*run.statuses.values()} <= {TestStatus.PASSED, TestStatus.SKIPPED}
+    return run
 
 
 def _listing(task: Task) -> str:
