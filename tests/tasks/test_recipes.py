@@ -132,9 +132,9 @@ def constraints(tree: Path, tmp_path: Path, day: str = "", **parts: Any) -> set[
 def test_later_releases_that_break_old_projects_are_ruled_out(
     tree: Path, tmp_path: Path, day: str, ruled_out: set[str], allowed: set[str]
 ) -> None:
-    found = constraints(tree, tmp_path, day)
-    assert ruled_out <= found
-    assert not allowed & found
+    rules = constraints(tree, tmp_path, day)
+    assert ruled_out <= rules
+    assert not allowed & rules
     place = tmp_path / "constraints.txt"
     settings = f"[global]\nconstraint = {place}\nbuild-constraint = {place}\n"
     assert (tmp_path / "pip.conf").read_text() == settings
@@ -152,6 +152,6 @@ def test_packages_that_the_project_pins_are_not_constrained(
 ) -> None:
     lines = "NumPy==2.1\nimportlib_metadata[x] >4, ~=6.0\npytest>=6; python_version<'4'\npandas\n"
     (tree / "all.txt").write_text(lines)
-    found = constraints(tree, tmp_path, "2019-01-01", **packages)
-    assert not {line for line in found if line.startswith(("numpy", "importlib"))}
-    assert {"pandas<2", "pytest<8"} <= found
+    rules = constraints(tree, tmp_path, "2019-01-01", **packages)
+    assert not {rule for rule in rules if rule.startswith(("numpy", "importlib"))}
+    assert {"pandas<2", "pytest<8"} <= rules

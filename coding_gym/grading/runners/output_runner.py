@@ -43,7 +43,6 @@ class OutputRunner:
         parse: Returns the statuses in the output of a command.
         default_command: The command of tasks without ``test_command``; "" if they must have one.
         is_by_file: Whether ids are ``FILE::NAME`` even without ``{file}``.
-        records: Whether assertions record their outcomes; only the pytest runner records them.
     """
 
     name: str
@@ -51,7 +50,7 @@ class OutputRunner:
     parse: Callable[[str], Run] = lambda _: Run()
     default_command: str = ""
     is_by_file: bool = False
-    records: bool = False
+    records = False  # the outcomes of single assertions; only the pytest runner records them
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
         """Returns the report of a command that was not killed, here from its output."""
