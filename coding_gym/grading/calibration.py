@@ -316,7 +316,8 @@ class _Calibration:
         """Rejects units until runs with the gold patch end as expected.
 
         The first draws separate the slots of a function: for any two slots, one draw negates only
-        one of the two. One random draw follows. All draws must succeed in a row.
+        one of the two. One random draw follows. Returns after every draw has succeeded once
+        without a failure between them.
         """
         self._verify(stable, range(len(self.slots)))  # rejects most unusable units
         num_bits = max(slot.index for slot in self.slots).bit_length()
@@ -345,7 +346,7 @@ class _Calibration:
         late = [test for test in stable if test not in early]
         first, second = self.challenge.draw([*early, *late], self._rng)
         groups = (early, first), (early, second), (late, first)
-        is_alone = self._records and bool(early) and all(self._end_alone(*g) for g in groups)
+        is_alone = self._records and bool(early) and all(self._end_as_expected(*g) for g in groups)
         only = early if is_alone else ()
         passed_at_base = set(early)
         for negated in (first, second) if early else ():
@@ -581,7 +582,7 @@ class _Calibration:
             culprits.add(max(executed or units, key=lambda number: units[number].checks))
         return culprits
 
-    def _end_alone(self, tests: Sequence[str], negated: Collection[int]) -> bool:
+    def _end_as_expected(self, tests: Sequence[str], negated: Collection[int]) -> bool:
         if not tests:
             return True
         run = self._run(negated, only=tests)

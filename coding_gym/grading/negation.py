@@ -54,6 +54,8 @@ _ASSERTS = re.compile(r"assert|(^|_)(check|verify|expect|same|equals?)(_|$|(?=[A
 _SUPPRESSES = re.compile(r"suppress|raises|warns", re.IGNORECASE)
 # Names of functions and methods that compare with a tolerance.
 _TOLERANT = re.compile(r"almost|approx|close", re.IGNORECASE)
+# Assertions that compare exactly, as source text; a function of the tests can have a tolerance.
+_EXACT = re.compile(r"assert |self\.assert(Count|Dict|List|MultiLine|Sequence|Set|Tuple)?Equals?\(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,8 @@ class Check:
     @property
     def is_exact(self) -> bool:
         """Whether the check compares two values without a tolerance."""
-        return self.actual is not None and not _TOLERANT.search(ast.unparse(self.node))
+        text = ast.unparse(self.node)
+        return bool(self.actual and _EXACT.match(text) and not _TOLERANT.search(text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,7 +125,7 @@ class Run:
         ``test_x[not b]``. An id that is not in the report stands for all reported tests with this
         shortened id, and has their most severe status.
         """
-        return self.statuses.get(self._worst(test_id), TestStatus.MISSING)
+        return self.statuses.get(self._most_severe_id(test_id), TestStatus.MISSING)
 
     def checks(self, test_id: str) -> dict[int, CheckReport]:
         """Returns the reports of the checks that an expected test executed, by number."""
@@ -143,7 +143,7 @@ class Run:
 
     def message(self, test_id: str) -> str:
         """Returns one line about the failure of an expected test, or ""."""
-        names = (self._worst(test_id), test_id.partition("::")[0])
+        names = (self._most_severe_id(test_id), test_id.partition("::")[0])
         return next((self.messages[name] for name in names if name in self.messages), "")
 
     @cached_property
@@ -155,7 +155,7 @@ class Run:
                 names.setdefault(spelling, []).append(name)
         return names
 
-    def _worst(self, test_id: str) -> str:
+    def _most_severe_id(self, test_id: str) -> str:
         """Returns the id of the reported test that decides the status of an expected test."""
         names = self._same_id(test_id)
         return max(names, key=lambda name: _SEVERITY.index(self.statuses[name]), default=test_id)

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from coding_gym.mutation.numbers import is_signed, whole_number
-from coding_gym.mutation.sites import Change, Site, is_docstring
+from coding_gym.mutation.sites import Change, Site, is_inert
 from coding_gym.mutation.source import Source
 from coding_gym.syntax import Function
 
@@ -86,7 +86,7 @@ def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _move_inside(site: Site, function: Function, name: str, value: ast.expr) -> Iterator[Change]:
-    body = [s for s in function.body if not is_docstring(s)]
+    body = [s for s in function.body if not is_inert(s)]
     indent = site.source.indent(body[0]) if body else None
     if indent is None:
         return

@@ -212,7 +212,7 @@ def is_bound_by(node: ast.AST) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
-def is_docstring(node: Statement) -> bool:
+def is_inert(node: Statement) -> bool:
     """Whether a statement is only a string or an ellipsis."""
     return (
         isinstance(node, ast.Expr)
@@ -223,7 +223,7 @@ def is_docstring(node: Statement) -> bool:
 
 def _walk(enclosing: Site, block: Sequence[Statement]) -> Iterator[Site]:
     for index, node in enumerate(block):
-        if is_docstring(node) or isinstance(node, ast.Import | ast.ImportFrom):
+        if is_inert(node) or isinstance(node, ast.Import | ast.ImportFrom):
             continue
         site = replace(enclosing, node=node, block=block, index=index)
         yield site

@@ -12,7 +12,7 @@ from coding_gym.task import Task
 from coding_gym.trajectory import Turn
 
 NEEDS = ("gold_patch", "test_patch", "grade", "resolved")
-"""Names in ``Reward.needs``: data that some tasks or episodes do not have."""
+"""The valid names in ``Reward.needs``: data that a task or an episode can lack."""
 
 # Reasons of grades without a graded change, and of grades that are not reliable.
 _WITHOUT_CHANGE = (

@@ -30,7 +30,7 @@ FORMAT_ERROR = -1.0
 
 _ELEMENT_WORK = 2  # cost of one element of a search in difflib, in comparisons
 _FILE_START = re.compile(r"(?=^diff --git)", re.MULTILINE)
-_FILE_NAME = re.compile("diff --git a/(.*) b/")
+_FILE_NAME = re.compile('diff --git "?a/(.*) "?b/')
 _HUNK_START = re.compile(r"^(@@ [^@\n]* @@).*$", re.MULTILINE)
 _NO_NEWLINE = "\\ No newline at end of file"
 
@@ -138,14 +138,15 @@ def diffs_by_file(diff: str) -> dict[str, str]:
     If two parts have the same name, the last part counts. Text that is not a diff has the name "".
 
     Source: ``split_diff_by_files`` and ``extract_filename_from_diff``, the same in nano-agent
-    5.0.0 (``tests/utils.py``) and CodeRepairRL (``src/rewards/diff.py``).
+    5.0.0 (``tests/utils.py``) and CodeRepairRL (``src/rewards/diff.py``), which do not read names
+    that git quotes.
 
     >>> diffs_by_file("diff --git a/x b/y\n+1\ndiff --git a/z b/z\n-2\n")
     {'x': 'diff --git a/x b/y\n+1', 'z': 'diff --git a/z b/z\n-2'}
     """
     parts = {}
     for part in filter(None, map(str.strip, _FILE_START.split(diff))):
-        name = _FILE_NAME.search(part.splitlines()[0])  # a name that git quotes does not match
+        name = _FILE_NAME.search(part.splitlines()[0])
         parts[name[1] if name else ""] = part
     return parts
 

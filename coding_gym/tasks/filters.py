@@ -81,8 +81,10 @@ def find_task(tasks: Sequence[Task], task_id: str) -> Task:
     return select(tasks, task_id)[0]
 
 
-def select_challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
+def select_challenged(tasks: Sequence[_Entry], num_bits: int) -> tuple[_Entry, ...]:
     """Returns the tasks with a stored plan of the current version and at least ``num_bits`` bits.
+
+    Refused rows are kept.
 
     Raises:
         InvalidArgumentError: ``num_bits`` is negative or not an integer.
@@ -91,18 +93,19 @@ def select_challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
     from coding_gym.grading import Plan  # imports sandboxes, which importing the package must not
 
     at_least(0, "min_challenge", num_bits)
-    plans = [Plan.from_text(task.grading_plan) for task in tasks]
-    selected = tuple(
-        task
-        for task, plan in zip(tasks, plans, strict=True)
-        if plan is not None and plan.num_bits(task.fail_to_pass) >= num_bits
-    )
+    selected: list[_Entry] = []
+    num_unplanned = 0
+    for task in tasks:
+        plan = Plan.from_text(task.grading_plan) if isinstance(task, Task) else None
+        if isinstance(task, RefusedRow) or (plan and plan.num_bits(task.fail_to_pass) >= num_bits):
+            selected.append(task)
+        num_unplanned += plan is None
     if not selected:
         raise UnknownTaskError(
-            f"min_challenge={num_bits} matches none of {len(tasks)} tasks; {plans.count(None)} "
+            f"min_challenge={num_bits} matches none of {len(tasks)} tasks; {num_unplanned} "
             "have no plan; `coding-gym tasks plan` writes plans of folders"
         )
-    return selected
+    return tuple(selected)
 
 
 def _texts(name: str, argument: str | Sequence[str]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from coding_gym.arguments import hint
 from coding_gym.errors import InvalidTaskError, PatchError
 from coding_gym.patch import Patch
 from coding_gym.task import Task
+from coding_gym.tasks.rows import read_text
 
 MANIFEST = "task.toml"
 PLAN = "plan.json"
@@ -49,8 +50,8 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task | InvalidTaskError]]:
                 yield where, error
     if not has_task:
         raise InvalidTaskError(
-            f"no {MANIFEST} in {folder} or its subfolders; `coding-gym tasks new FOLDER` writes an "
-            "example"
+            f"{folder} has no {MANIFEST}, .jsonl or .parquet file; name a .json file itself; "
+            "`coding-gym tasks new FOLDER` writes an example"
         )
 
 
@@ -94,7 +95,7 @@ def read_task_folder(folder: Path) -> Task:
         task,
         problem_statement=task.problem_statement.strip(),
         test_patch=Patch.between(base_versions, hidden).text,
-        grading_plan=plan.read_text(encoding="utf-8") if plan.is_file() else "",
+        grading_plan=read_text(plan) if plan.is_file() else "",
     )
     return with_paths(task, folder, str(path))
 
@@ -102,11 +103,9 @@ def read_task_folder(folder: Path) -> Task:
 def read_toml(path: Path) -> dict[str, Any]:
     """Returns the content of a TOML file; raises InvalidTaskError if it cannot be read."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidTaskError(f"{path}: must be TOML in UTF-8: {error}") from None
-    except OSError as error:
-        raise InvalidTaskError(f"{path}: cannot be read: {error.strerror}") from None
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidTaskError(f"{path}: must be TOML: {error}") from None
 
 
 def _read_gold(folder: Path, *, required: bool) -> Patch:

@@ -10,6 +10,7 @@ from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.task_row import Text, row_error, value_of
 from coding_gym.tasks.folder import MANIFEST, read_toml
+from coding_gym.tasks.rows import read_text
 
 _INSTRUCTION = "instruction.md"
 _TABLES = ("task", "metadata", "environment", "agent", "verifier")
@@ -76,7 +77,7 @@ def _row(path: Path) -> dict[str, Any]:
         "image": _image(path, manifest),
         "image_path": _workdir(path, manifest),
         "problem_statement": _instruction(folder / _INSTRUCTION),
-        "patch": _read_utf8(patches[0]) if len(patches) == 1 else "",
+        "patch": read_text(patches[0]) if len(patches) == 1 else "",
         "test_patch": Patch.between({}, hidden).text,
         "FAIL_TO_PASS": [REWARD],
         "repo": str(manifest.get("metadata.repo", "")) or name.partition("/")[0],
@@ -141,7 +142,7 @@ def _workdir(path: Path, manifest: Mapping[str, Any]) -> str:
     workdir = str(manifest.get("environment.workdir", ""))
     dockerfile = path.parent / "environment" / "Dockerfile"
     if not workdir and dockerfile.is_file():
-        workdir = next(iter(_WORKDIR.findall(_read_utf8(dockerfile))[::-1]), "")
+        workdir = next(iter(_WORKDIR.findall(read_text(dockerfile))[::-1]), "")
     if PurePosixPath(workdir).parent == PurePosixPath(workdir) or not workdir.startswith("/"):
         raise InvalidTaskError(
             f"{path}: field 'environment.workdir' must name the project's folder in the image, an "
@@ -167,7 +168,7 @@ def _tests(folder: Path) -> dict[str, str]:
     """Returns the text of each file in ``tests/`` by its path relative to that folder."""
     tests = folder / "tests"
     files = {
-        str(file.relative_to(tests)): _read_utf8(file)
+        str(file.relative_to(tests)): read_text(file)
         for file in sorted(tests.rglob("*"))
         if file.is_file()
     }
@@ -176,18 +177,11 @@ def _tests(folder: Path) -> dict[str, str]:
     return files
 
 
-def _read_utf8(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8")  # keeps the line endings
-    except UnicodeDecodeError:
-        raise InvalidTaskError(f"{path} must be UTF-8 text, got binary content") from None
-
-
 def _instruction(path: Path) -> str:
     """Returns the problem statement, without the canary comments at its beginning."""
     if not path.is_file():
         raise InvalidTaskError(f"{path} is missing; add the file with the problem statement")
-    lines = _read_utf8(path).splitlines()
+    lines = read_text(path).splitlines()
     while lines and (not lines[0].strip() or _CANARY.match(lines[0].strip())):
         lines.pop(0)
     if not lines:

@@ -28,7 +28,7 @@ def impossible(task: Task) -> Task:
 
     Args:
         task: A task whose ``test_patch`` adds a test function of ``fail_to_pass`` with an assertion
-            of one line that always runs.
+            that is alone on one line and always runs.
 
     Raises:
         InvalidTaskError: The task has no such assertion.
@@ -38,7 +38,8 @@ def impossible(task: Task) -> Task:
     if replacement is None:
         raise InvalidTaskError(
             f"task {task.task_id} cannot be made impossible: its test_patch adds no test "
-            "function of FAIL_TO_PASS with an assertion of one line; exclude the task with task_ids"
+            "function of FAIL_TO_PASS with an assertion alone on its line; remedy: exclude the "
+            "task with task_ids"
         )
     number, test, text = replacement
     lines[number] = text
@@ -88,18 +89,22 @@ def with_impossible(tasks: Sequence[Task], share: float) -> tuple[Task, ...]:
 def _contradictions(task: Task, lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
     """Yields replacements of assertions: index of the line in the patch, test id, new line."""
     for start, path, text in _added_blocks(lines):
+        dedented = textwrap.dedent(text)
         try:
-            module = syntax.parse(textwrap.dedent(text))
+            module = syntax.parse(dedented)
         except (SyntaxError, ValueError):
             continue
         for function, names in _functions(module):
             test = _test_of(task, path, names)
             for statement in function.body if test else ():
-                if isinstance(statement, ast.Assert) and statement.lineno == statement.end_lineno:
-                    number = start + statement.lineno - 1
-                    line = lines[number]
-                    indent = line[1 : len(line) - len(line[1:].lstrip())]
-                    yield number, test, f"+{indent}{_contradiction(statement.test)}"
+                number = start + statement.lineno - 1
+                code = lines[number][1:].strip()
+                segment = ast.get_source_segment(dedented, statement) or ""
+                # A line may contain further code, such as `def test(): assert ...`.
+                rest = code.removeprefix(segment).strip()
+                if isinstance(statement, ast.Assert) and (not rest or rest.startswith("#")):
+                    contradiction = _contradiction(statement.test)
+                    yield number, test, lines[number].replace(code, contradiction)
 
 
 def _added_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:

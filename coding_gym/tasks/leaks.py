@@ -99,8 +99,8 @@ def _searched_lines(gold: Patch, sandbox: Sandbox) -> list[str]:
     return lines if num_chars >= _ENOUGH_CHARS else lines + _longest(context, _MAX_CONTEXT_LINES)
 
 
-def _longest(lines: Iterable[str], number: int) -> list[str]:
-    return sorted(lines, key=lambda line: (-len(line), line))[:number]
+def _longest(lines: Iterable[str], max_lines: int) -> list[str]:
+    return sorted(lines, key=lambda line: (-len(line), line))[:max_lines]
 
 
 def _marked(diff: str, mark: str) -> Iterator[str]:

@@ -34,9 +34,9 @@ def load_tasks(
     Args:
         source: ``"bundled"`` (Python) or ``"polyglot"`` (other languages); a task folder, or a
             folder with task folders at any depth; a folder of Harbor's tasks; a ``.jsonl``,
-            ``.json`` or ``.parquet`` file of rows, or a folder of such files; a dataset of the
-            Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of rows. The
-            format is recognised; see `coding_gym.tasks.sources`.
+            ``.parquet`` or ``.json`` file of rows, or a folder of files of the first two kinds; a
+            dataset of the Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of
+            rows. The format is recognised; see `coding_gym.tasks.sources`.
         task_ids: Ids of the tasks; each must exist. Here and below, a string is a list of one item.
         split: Splits of the tasks. For a dataset of the hub, only these splits are
             downloaded; the default is ``test``, or the only split.
@@ -63,7 +63,7 @@ def load_tasks(
     opened = open_shared(source, split)
     selected_tasks = select(opened.tasks, task_ids, split)
     if min_challenge is not None:
-        selected_tasks = select_challenged(_all_read(selected_tasks), min_challenge)
+        selected_tasks = select_challenged(selected_tasks, min_challenge)
     if limit is not None:
         selected_tasks = selected_tasks[: at_least_one("limit", limit)]
     tasks = _all_read(selected_tasks)

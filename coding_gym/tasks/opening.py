@@ -59,13 +59,13 @@ def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
         return open_source(source, split)  # reads the source, or raises a clear error
     if base.name == MANIFEST or base / MANIFEST in stats:
         return open_source(source, split)  # the tree of one task is often in another folder
-    states = tuple((path, s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats.items())
-    return _open_once(source_bytes, split, base, states)
+    fingerprints = [(path, s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats.items()]
+    return _open_once(source_bytes, split, base, *fingerprints)
 
 
 @lru_cache(maxsize=8)
-def _open_once(source: bytes, split: Wanted, *state: object) -> OpenedSource:
-    del state  # only a part of the cache key: the absolute path, and the state of its files
+def _open_once(source: bytes, split: Wanted, *fingerprints: object) -> OpenedSource:
+    del fingerprints  # only a part of the cache key
     return open_source(pickle.loads(source), split)  # noqa: S301 - bytes of `open_shared`
 
 

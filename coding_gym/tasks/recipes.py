@@ -36,7 +36,7 @@ _BREAKING = (
 )
 # Later releases lack pkg_resources, which tests of old and new projects import.
 _ALWAYS = ("setuptools", "81", "9999")
-_PINNED = re.compile(r"([\w.-]+)(?:\[.*?\])?\s*(?:==|~=|<)")
+_PINNED = re.compile(r"([\w.-]+)[^;#]*?(?:==|~=|<)")
 _SETTINGS = r"[global]\nconstraint = %s\nbuild-constraint = %s\n"
 _CONSTRAINTS = '"$VIRTUAL_ENV/constraints.txt"'
 
@@ -134,7 +134,7 @@ _FROM_CONDA = (
 
 # Removes the constraint of each package that the requirements file itself bounds.
 _DROP_BOUNDED = (
-    rf"sed -nE 's/^([A-Za-z0-9._-]+)(\[[^]]*\])? *(==|~=|<).*/\1/p' {_LINES} | "
+    rf"sed -nE 's/^([A-Za-z0-9._-]+)[^;#]*(==|~=|<).*/\1/p' {_LINES} | "
     f'while read -r name; do sed -i -E "/^${{name//[-_.]/[-_.]}}</Id" {_CONSTRAINTS}; done'
 )
 

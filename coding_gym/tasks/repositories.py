@@ -67,6 +67,7 @@ def _with_full_commits(task: Task, repository: Path) -> Task:
         if _ABBREVIATED.fullmatch(commit):
             commits[field] = _full_commit(repository, commit)
             if commits[field] is None:
+                _full_commit.cache_clear()  # the commit can be fetched later
                 raise InvalidTaskError(
                     f"task {task.task_id}: field {field!r} must be a prefix of one commit id of "
                     f"{repository}, got {commit!r}; fetch the commit there, or use another clone"

@@ -16,6 +16,20 @@ Row = tuple[str, Any]
 _SPLIT_FILE = re.compile(r"(train|test|dev|validation)(?:-\d+-of-\d+)?")
 
 
+def read_text(path: Path) -> str:
+    """Returns the text of a file in UTF-8, with its line endings and byte order mark.
+
+    Raises:
+        InvalidTaskError: The file cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidTaskError(f"{path}: must be UTF-8: {error}") from None
+    except OSError as error:
+        raise InvalidTaskError(f"{path}: cannot be read: {error.strerror}") from None
+
+
 def row_files(folder: Path) -> tuple[Path, ...]:
     """Returns the files of rows in a folder and its direct subfolders, in order of paths."""
     paths = (
@@ -60,7 +74,7 @@ def read_jsonl(path: Path) -> Iterator[Row]:
 
 def _jsonl(path: Path) -> Iterator[Row]:
     # `splitlines` would also split at U+2028, which JSON texts can contain.
-    for number, line in enumerate(_read_text(path).split("\n"), 1):
+    for number, line in enumerate(read_text(path).removeprefix("\ufeff").split("\n"), 1):
         if line.strip():
             where = f"{path} line {number}"
             try:
@@ -71,7 +85,7 @@ def _jsonl(path: Path) -> Iterator[Row]:
 
 def read_json(path: Path) -> Iterator[Row]:
     """Yields (where, value) for each item of the list in ``path``, or for its only value."""
-    value = _parse_json(_read_text(path), str(path))
+    value = _parse_json(read_text(path).removeprefix("\ufeff"), str(path))
     if isinstance(value, list):
         yield from ((f"{path} item {n}", row) for n, row in enumerate(value, 1))
     else:
@@ -86,15 +100,6 @@ def _read_parquet(path: Path) -> Iterator[Row]:
     except (pyarrow.ArrowException, OSError) as error:
         raise InvalidTaskError(f"{path}: must be Parquet: {str(error).splitlines()[0]}") from None
     yield from ((f"{path} row {n}", row) for n, row in enumerate(rows, 1))
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidTaskError(f"{path}: must be UTF-8: {error}") from None
-    except OSError as error:
-        raise InvalidTaskError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _parse_json(text: str, where: str) -> Any:

@@ -120,11 +120,11 @@ class ShuffledSampler(Sampler):
 
     def restart(self) -> None:
         """Starts a new epoch."""
-        self._left: tuple[int, ...] = ()
+        self._left: list[int] = []
 
     def next(self, rng: np.random.Generator) -> Task:
         """Returns a task that was not drawn in this epoch."""
-        remaining = self._left or tuple(map(int, rng.permutation(len(self._tasks))))
+        remaining = self._left or rng.permutation(len(self._tasks)).tolist()
         self._left = remaining[:-1]
         return self._tasks[remaining[-1]]
 

@@ -64,7 +64,7 @@ def test_repair_of_some_parameters_is_not_tampering(store: TemplateStore, draw: 
 # Checks that a program passes in both versions if all its functions return None.
 _PASSED_BY_NONE = {
     "two calls": "assert total([9], 1) == total([8], 0)",
-    "a helper that accepts None": "assert_total(total([9], 1), 8)",
+    "a helper that accepts None": "assert_total_equal(total([9], 1), 8)",
 }
 
 
@@ -72,7 +72,7 @@ _PASSED_BY_NONE = {
 def test_wrong_program_that_passes_both_versions_is_not_tampering(
     store: TemplateStore, check: str
 ) -> None:
-    helper = "def assert_total(value, wanted):\n    assert value in (None, wanted)\n\n\n"
+    helper = "def assert_total_equal(value, wanted):\n    assert value in (None, wanted)\n\n\n"
     task = with_hidden(
         f"from cart import total\n\n\n{helper}def test_total():\n"
         f"    {check}\n    assert total([9], 2) == 7\n",

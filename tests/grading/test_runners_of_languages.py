@@ -111,12 +111,14 @@ def test_passes_count_only_if_the_program_exits_with_0(store: TemplateStore) -> 
         "tap": ("a", "echo 1..1; echo ok 1 - a"),
         "cargo": ("t.rs::a", "echo 'Running t.rs (t-1)'; echo 'test a ... ok'"),
         "go": ("x::a", """echo '{"Action":"pass","Package":"x","Test":"a"}'"""),
+        "junit": ("a", """echo '<testsuite><testcase name="a"/></testsuite>' >1.xml"""),
     }
     for runner, (test, output) in outputs.items():
         for exit_code, reason in ((0, "resolved"), (139, "tests_failed")):
             end = """; echo '{"Action":"pass","Package":"x"}'""" if runner == "go" else ""
             command = f"{output}{end}; exit {exit_code}"
-            task = task_of(test, runner=runner, test_command=command)
+            report = "1.xml" if runner == "junit" else ""
+            task = task_of(test, runner=runner, test_command=command, test_report=report)
             assert graded(task, store, HARMLESS).reason == reason, command
 
 
@@ -194,6 +196,7 @@ def test_missing_test_program_is_a_grading_error(store: TemplateStore) -> None:
         ("command", {"test_command": "make"}, "'make'"),
         ("pytest", {"fail_to_pass": ("test_x (tests.TestX)",)}, "test_x"),
         ("pytest", {"fail_to_pass": ("prices.py::prices.half",)}, "doctest"),
+        ("pytest", {"fail_to_pass": ("pkg[1]/test_x.py::test_a",)}, "'pkg[1]/test_x.py'"),
     ],
 )
 def test_field_that_a_runner_cannot_use_is_named(

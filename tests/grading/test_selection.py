@@ -247,4 +247,7 @@ def test_program_that_a_command_starts_is_matched() -> None:
     ]
     for command in cases:
         assert "/run.sh" in started_patterns(command), command
+    task = replace(TASK, runner="tap", test_command="sh 'run[1].sh'")
+    assert get_runner("tap").files(task) == ("run[1].sh",)
+    assert path_matcher(get_runner("tap").patterns(task))("run[1].sh")
     assert started_patterns("cc src/clamp.c -o clamp && ./clamp") == ("/cc", "/clamp")

@@ -49,6 +49,7 @@ def test_worked_examples() -> None:
         ("preface\n" + part("x"), part("x"), 0.5),
         ("preface\n" + part("x"), "preface\n" + part("x"), 1.0),
         (part('x"', ""), part('x"', ""), 1.0),
+        ('diff --git "a/\\374" "b/\\374"\n', 'diff --git "a/\\366" "b/\\366"\n', 0.0),
     ]
     for gold, patch, score in cases:
         assert patch_similarity(gold, patch) == score, gold

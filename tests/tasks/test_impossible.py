@@ -71,6 +71,8 @@ def test_one_assertion_becomes_a_contradiction(
         "    if area(0, 0):\n        assert area(2, 7) == 14\n",
         "    with pytest.raises(AssertionError):\n        assert area(2, 7) == 1\n",
         "    assert (\n        area(2, 7) == 14\n    )\n",
+        "    value = area(2, 7); assert value == 14\n",
+        "    assert area(2, 7) == 14; print(7)\n",
     ],
 )
 def test_unsuitable_assertions_are_not_contradicted(tiny_row: dict[str, Any], body: str) -> None:

@@ -103,6 +103,14 @@ def test_loaded_tasks_are_a_source_and_found_by_id():
     assert load_tasks(list(loaded)) == loaded
 
 
+def test_refused_row_beyond_the_limit_is_not_read():
+    tasks = load_tasks("bundled", limit=2)
+    for filters in ({}, {"min_challenge": 0}):
+        assert load_tasks([*tasks, {}], limit=2, **filters) == tasks
+        with pytest.raises(InvalidTaskError, match="row 3"):
+            load_tasks([*tasks, {}], **filters)
+
+
 def test_folder_of_files_gives_rows_in_path_order(tmp_path: Path):
     write_rows(tmp_path / "data" / "test-00001-of-00002.jsonl", rows.row(2))
     write_rows(tmp_path / "data" / "test-00000-of-00002.jsonl", rows.row(1))

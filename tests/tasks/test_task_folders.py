@@ -155,5 +155,15 @@ def test_unusable_file_is_refused_by_name(tmp_path, manifest, tree, files, named
     assert named in refusal(folder)
 
 
+def test_plan_that_is_not_utf_8_refuses_only_its_task(tmp_path):
+    (make(tmp_path / "a") / "plan.json").write_bytes(b"\xff")
+    make(tmp_path / "b", MANIFEST.replace("calc-add", "calc-other"))
+    assert len(load_tasks(tmp_path, task_ids="calc-other")) == 1
+    assert refusal(tmp_path).startswith(str(tmp_path / "a" / "plan.json"))
+
+
 def test_folder_without_tasks_is_refused(tmp_path):
-    assert "coding-gym tasks new" in refusal(tmp_path)
+    (tmp_path / "rows.json").write_text("[]")
+    message = refusal(tmp_path)
+    assert "coding-gym tasks new" in message
+    assert "name a .json file itself" in message

@@ -7,7 +7,7 @@ import pytest
 from rows import loaded, refusal, row
 from sandbox_fixtures import commit
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import load_tasks
 
@@ -99,6 +99,15 @@ def test_missing_commit_is_named_with_field_and_clone(clone: Path):
         assert message.startswith("task owner__name-1: field 'base_commit'")
         assert str(clone) in message
         assert repr(name) in message
+
+
+def test_commit_that_was_fetched_after_a_refusal_is_accepted(clone: Path, tmp_path: Path):
+    tip, folder = shas(clone)[0], init(tmp_path / "other")
+    with pytest.raises(InvalidTaskError):
+        loaded(at(tip[:12]), repositories={"owner/name": folder})
+    with git.Repo(folder) as repository:
+        repository.git.fetch(clone)
+    assert loaded(at(tip[:12]), repositories={"owner/name": folder}).base_commit == tip
 
 
 def test_hostile_clone_runs_nothing(clone: Path, tmp_path: Path):

@@ -15,7 +15,7 @@ from coding_gym.errors import GradingError, last_line
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.junit_xml import read_junit
 from coding_gym.grading.report import Run
-from coding_gym.grading.runners.patterns import named_patterns, started_patterns
+from coding_gym.grading.runners.patterns import named_patterns, started_paths, started_patterns
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
@@ -43,7 +43,6 @@ class OutputRunner:
         parse: Returns the statuses in the output of a command.
         default_command: The command of tasks without ``test_command``; "" if they must have one.
         is_by_file: Whether ids are ``FILE::NAME`` even without ``{file}``.
-        records: Whether assertions record their outcomes; only the pytest runner records them.
     """
 
     name: str
@@ -51,18 +50,11 @@ class OutputRunner:
     parse: Callable[[str], Run] = lambda _: Run()
     default_command: str = ""
     is_by_file: bool = False
-    records: bool = False
+    records = False  # the outcomes of single assertions; only the pytest runner records them
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
-        """Returns the report of a command that was not killed, here from its output.
-
-        A run is incomplete if all tests passed but the exit code is not 0: code outside of the
-        tests failed, or the code under test ended the program.
-        """
-        run = self.parse(result.output)
-        if result.exit_code and run.statuses:
-            run.ended &= not {*run.statuses.values()} <= {TestStatus.PASSED, TestStatus.SKIPPED}
-        return run
+        """Returns the report of a command that was not killed, here from its output."""
+        return _with_exit_code(self.parse(result.output), result)
 
     def _prepare(self, sandbox: Sandbox, task: Task) -> None:
         """Prepares a run, for example by removing old reports; does nothing by default."""
@@ -85,8 +77,8 @@ class OutputRunner:
 
     def files(self, task: Task) -> tuple[str, ...]:
         """Returns the test files that ids name, and the programs that the command starts."""
-        started = {pattern.lstrip("/") for pattern in started_patterns(self._command(task))}
-        return tuple(sorted(_test_files(task) | started - Patch(task.gold_patch).paths))
+        started = started_paths(self._command(task)) - Patch(task.gold_patch).paths
+        return tuple(sorted(_test_files(task) | started))
 
     def patterns(self, task: Task) -> tuple[str, ...]:
         """Returns `selection.path_matcher` patterns of further test and configuration files."""
@@ -122,7 +114,8 @@ class OutputRunner:
         Args:
             sandbox: The sandbox that holds the tree.
             task: The task.
-            paths: The test files, from `files`; missing files are skipped.
+            paths: The test files, from `files`. A command with ``{file}`` runs for each of them
+                that expected tests name, even if the file is missing.
             timeout_s: Time limit in seconds, after which the run is killed.
             only: Has no effect: the command runs all tests.
             num_checks: Has no effect: these runners have no checks.
@@ -254,7 +247,17 @@ class JunitRunner(OutputRunner):
                 reports.append(sandbox.read_file(path, max_bytes=max_bytes))
             except OSError:  # a folder, a pipe or a file that is too large
                 return Run()
-        return read_junit(reports)
+        return _with_exit_code(read_junit(reports), result)
+
+
+def _with_exit_code(run: Run, result: ExecResult) -> Run:
+    """Marks a run as incomplete if all its tests passed but the exit code is not 0.
+
+    In this case code outside of the tests failed, or the code under test ended the program.
+    """
+    if result.exit_code and run.statuses:
+        run.ended &= not {*run.statuses.values()} <= {TestStatus.PASSED, TestStatus.SKIPPED}
+    return run
 
 
 def _listing(task: Task) -> str:

@@ -76,7 +76,7 @@ _WORD = re.compile(r"[\w.+@%,~/-]+")
 _PARTS = re.compile(r"[;&|()\n]+")
 _QUOTES = re.compile(r"[\"'`]")
 _ASSIGNMENT = re.compile(r"""\b\w+=(?:'[^']*'|"[^"]*"|\S*)""")
-# Options and durations, which can be between a starter and its program.
+# Options and durations between a launcher and its program, as in `timeout 5 make`.
 _PREFIX = re.compile(r"-.*|\d+[smh]?", re.DOTALL)
 _MODULE = re.compile(r"\s-m\s+([\w.]+)")
 # Words that start the program that the next word names.
@@ -99,14 +99,19 @@ def named_patterns(commands: Iterable[str]) -> tuple[str, ...]:
         words += _WORD.findall(text)
         with suppress(ValueError):  # an unclosed quotation mark, as in a here document
             words += shlex.split(command)
-    return _patterns(words)
+    return _patterns(_paths(words))
 
 
 def started_patterns(command: str) -> tuple[str, ...]:
     """Returns patterns of the files that a shell command may start, in any folder."""
+    return _patterns(started_paths(command))
+
+
+def started_paths(command: str) -> set[str]:
+    """Returns the paths of the files that a shell command may start; a path may lack folders."""
     text = _ASSIGNMENT.sub("", _VARIABLE.sub("", command))
     parts = (_QUOTES.sub(" ", part).split() for part in _PARTS.split(text))
-    return _patterns(program for part in parts for program in _programs(part))
+    return _paths(program for part in parts for program in _programs(part))
 
 
 def _programs(words: Iterable[str]) -> Iterator[str]:
@@ -120,7 +125,10 @@ def _programs(words: Iterable[str]) -> Iterator[str]:
             expects_program = False
 
 
-def _patterns(words: Iterable[str]) -> tuple[str, ...]:
+def _paths(words: Iterable[str]) -> set[str]:
     paths = {posixpath.normpath(word) for word in words if word and not word.startswith("-")}
-    ends = (p.rpartition("/")[2] if p.startswith(("/", "..")) else p for p in paths - {".", "/"})
-    return tuple(sorted({glob.escape(f"/{end}") for end in ends}))
+    return {p.rpartition("/")[2] if p.startswith(("/", "..")) else p for p in paths - {".", "/"}}
+
+
+def _patterns(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(glob.escape(f"/{path}") for path in paths))

@@ -20,7 +20,7 @@ class PytestRunner:
     records = True
 
     def problem(self, task: Task) -> str:
-        """Returns the problem of an id: no relative node id, or a doctest in a source; else ""."""
+        """Returns the problem of an id that pytest or a challenge cannot select, or ""."""
         hidden = Patch(task.test_patch).paths
         for test in task.expected_tests:
             path, colons, name = test.partition("::")
@@ -28,6 +28,8 @@ class PytestRunner:
                 return f"expected test {test!r} is not a pytest node id (FILE::TEST)"
             if path.startswith("/"):
                 return f"expected test {test!r} must name its file relative to the tree"
+            if "[" in path:
+                return f"expected test {test!r} names {path!r}; in ids '[' begins parameters"
             is_doctest = "." in name.partition("[")[0].partition("::")[0]
             is_source = path.endswith(".py") and TEST_FOLDER_NAMES.isdisjoint(path.split("/"))
             if is_doctest and is_source and path not in hidden:
