@@ -428,7 +428,7 @@ class Episode:
                 context.sandbox.close()
             else:
                 grade, excluded = self._grade(context.sandbox, template), self._patch.excluded
-                if excluded:
+                if excluded and self._messages:  # a Stop has no message to respond to
                     self._add(transcript.user_message(transcript.excluded_note(excluded)))
                 self.grade = replace(grade, dropped_paths=grade.dropped_paths + excluded)
         except GradingError as failure:
