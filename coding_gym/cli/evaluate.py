@@ -183,5 +183,5 @@ class _RunProgress(LineProgress):
 
     def _status(self) -> str:
         cost = f"  cost {self.runner.usage.cost:.2f}" if self.runner.usage.cost else ""
-        turns = f"  {self.num_turns} turns" if self.num_turns else ""  # unknown on a Ray cluster
-        return f"resolved {self.num_resolved}/{self.num_graded}{turns}{cost}"
+        rate = f"resolved {self.num_resolved}/{self.num_graded}"
+        return f"{rate}  {self.num_turns} turns{cost}"
