@@ -91,9 +91,9 @@ def absolute_source(source: str) -> str:
 
 
 def absolute(name: str | Path, reserved: Collection[str] = ()) -> str:
-    """Returns the absolute path if ``name`` is an existing file and not reserved, else ``name``."""
-    is_file = str(name) not in reserved and Path(name).exists()
-    return str(Path(name).absolute() if is_file else name)
+    """Returns the absolute path if ``name`` is not reserved and exists, else ``name``."""
+    is_path = str(name) not in reserved and Path(name).exists()
+    return str(Path(name).absolute() if is_path else name)
 
 
 def parse_sandbox(text: str) -> str | dict[str, Any]:
