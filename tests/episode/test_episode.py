@@ -10,7 +10,7 @@ import pytest
 from episodes import SUBMIT, shells
 
 from coding_gym.action import Stop
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ToolCall
 from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
 from coding_gym.errors import (
     EpisodeError,
@@ -110,7 +110,7 @@ def test_long_replies_are_searched_for_content_in_linear_time() -> None:
 
 
 def test_rendering_escapes_control_characters() -> None:
-    rendered = transcript.render([transcript.tool_message(ToolResult("\x1b[31mred\x07\ta\n"))])
+    rendered = transcript.render([{"role": "tool", "content": "\x1b[31mred\x07\ta\n"}])
     assert rendered == "  \\x1b[31mred\\x07\ta\n"
     call = ToolCall("\x1b[2J", {"\x1b[2J": 1}, "call_0")
     reply = transcript.assistant_message("", ParsedAction((call,)))
