@@ -20,7 +20,7 @@ from coding_gym.trajectory import Trajectory, Turn
 
 def eval_(
     context: typer.Context,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the new or continued run.")],
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --out with its recorded settings.")
     ] = False,
