@@ -183,5 +183,4 @@ class _RunProgress(LineProgress):
 
     def _status(self) -> str:
         cost = f"  cost {self.runner.usage.cost:.2f}" if self.runner.usage.cost else ""
-        rate = f"resolved {self.num_resolved}/{self.num_graded}"
-        return f"{rate}  {self.num_turns} turns{cost}"
+        return f"resolved {self.num_resolved}/{self.num_graded}  {self.num_turns} turns{cost}"
