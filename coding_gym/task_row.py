@@ -236,7 +236,7 @@ def row_error(row: Row, where: str, key: str, problem: str) -> InvalidTaskError:
 
 def row_label(row: Row, where: str) -> str:
     """Returns the name of a row for errors: its position and its id."""
-    name = row.get("instance_id")
+    name = row.get("instance_id") or row.get("id")
     with suppress(ValueError):
         where = f"{where} ({_printable_name(name)})".lstrip() if isinstance(name, str) else where
     return where or "task row"

@@ -4,6 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -408,18 +409,24 @@ def write_trajectory(folder: str | Path, trajectory: Trajectory) -> Path:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a text to a hidden file and renames it, so that readers see only complete files.
+    """Writes a text to a file by `whole_file`."""
+    with whole_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yields a hidden file that is then renamed, so that readers see only complete files.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: The file cannot be renamed.
     """
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
     try:
-        partial.write_text(text, encoding="utf-8")
+        yield partial
         partial.replace(path)
-    except OSError:
+    finally:
         partial.unlink(missing_ok=True)
-        raise
 
 
 def read_trajectories(folder: str | Path) -> Iterator[Trajectory]:

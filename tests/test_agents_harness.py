@@ -24,7 +24,7 @@ from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.metrics import episode_metrics
 from coding_gym.rollout import Runner
 from coding_gym.sandbox import SandboxSpec
-from coding_gym.trajectory import Trajectory, segments
+from coding_gym.trajectory import Trajectory, Turn, segments
 from coding_gym.viewer.turns import with_thoughts
 from coding_gym.workspace.cache import clear_cache
 
@@ -195,6 +195,17 @@ def test_output_of_a_harness_is_recorded_and_shown(tiny_row: Any, tmp_path: Path
     assert "x no idea" in run_command("show", tmp_path / "run", tiny_row["instance_id"], "0")
 
 
+def test_progress_of_a_harness_counts_each_turn(tiny_row: Any, tmp_path: Path) -> None:
+    turns: list[Turn] = []
+
+    def count(runner: Runner, *_: Any) -> None:
+        runner.on_turn = turns.append
+
+    code, server = "chat(CHAT)\nchat(CHAT)", scripted(message("Done."))
+    (record,) = play(code, server, tiny_row, tmp_path / "run", on_start=count)
+    assert [turn.action for turn in turns] == [turn.action for turn in record.turns]
+
+
 def test_temporary_folder_may_have_a_long_path(
     tiny_row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,7 +330,7 @@ for address in (("127.0.0.1", HOST_PORT), ("192.0.2.1", 80), ("127.0.0.1", 22)):
         continue
     sys.exit(f"reached {address}")
 assert ask("/chat/completions", {"messages": CHAT}, key=KEY[:-1])[0] == 401
-assert ask("/embeddings", {"input": "x"})[0] == 404
+assert ask("/embeddings", {"input": "x" * 3_000_000})[0] == 404
 assert ask("/chat/completions", {"messages": []})[0] == 400
 assert ask("/chat/completions", {"messages": CHAT, "n": 2})[0] == 400
 assert ask("/responses", {"input": [{"type": "computer_call"}]})[0] == 400

@@ -106,6 +106,7 @@ class CapturedRequests:
         self._messages += [*messages[length:], reply.message]
         self._chats.add([*messages, reply.message], len(self.replies))
         self.replies.append(reply.action)
+        self._live.on_turn(self._turn(reply.action, ()))
 
     def _count(self, reply: Reply) -> None:
         """Adds a reply's turn, tool calls, tokens and cost to the usage of the episode."""

@@ -105,18 +105,18 @@ class CaptureEndpoint:
         """Returns the content type and the text of the response to a request."""
         request_line, _, header_lines = head.partition(b"\r\n")
         headers = http.client.parse_headers(BytesIO(header_lines))
-        token = headers.get("Authorization", "").partition(" ")[2]
-        if not hmac.compare_digest(token.encode(), self.api_key.encode()):
-            raise _HTTPError(401, "the API key must be the key of this episode")
-        method, target, *_ = [*request_line.decode("latin-1").split(" "), ""]
-        route = target.partition("?")[0]
-        if method != "POST" or route not in (_CHAT, _RESPONSES):
-            raise _HTTPError(404, f"only POST to {_CHAT} and {_RESPONSES} is supported")
-        length = headers.get("Content-Length", "")
+        length = headers.get("Content-Length", "0")
         if not (length.isdecimal() and len(length) < 10 and int(length) <= _MAX_BODY_BYTES):
             raise _HTTPError(413, f"Content-Length must be up to {_MAX_BODY_BYTES}, got {length!r}")
+        token = headers.get("Authorization", "").partition(" ")[2]
+        method, target, *_ = [*request_line.decode("latin-1").split(" "), ""]
+        route = target.partition("?")[0]
         async with self._reading:
-            data = await reader.readexactly(int(length))
+            data = await reader.readexactly(int(length))  # clients send all before they read
+            if not hmac.compare_digest(token.encode(), self.api_key.encode()):
+                raise _HTTPError(401, "the API key must be the key of this episode")
+            if method != "POST" or route not in (_CHAT, _RESPONSES):
+                raise _HTTPError(404, f"only POST to {_CHAT} and {_RESPONSES} is supported")
             try:
                 body = await asyncio.to_thread(json.loads, data)
                 request = model_request(body if route == _CHAT else chat_body(body))

@@ -70,13 +70,13 @@ class LiveEpisode:
         seed: Seed of this attempt, different for every task and attempt.
         attempt: Number of the attempt at the task, from 0.
         on_call: Called with every request to the model.
-        on_turn: Called with every turn.
+        on_turn: Called with every turn; a turn of a harness has no results yet.
 
     Attributes:
         model_calls: The model request of each turn so far; None for a turn without a request.
         num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
             None until the ids of a prompt are known.
-        on_call: Called with every request to the model.
+        on_call, on_turn: As the arguments.
         chat: Fields of the record that replace the episode's fields.
     """
 
@@ -95,7 +95,7 @@ class LiveEpisode:
         self.num_prefix_breaks: int | None = None
         self.chat: dict[str, Any] = {}
         self._threads = threads
-        self.on_call, self._on_turn = on_call, on_turn
+        self.on_call, self.on_turn = on_call, on_turn
         self._history: tuple[int, ...] = ()  # ids of the last prompt and its reply
 
     @property
@@ -132,7 +132,7 @@ class LiveEpisode:
         """
         self.count(action, call, prompt_ids)
         turn = await self.in_thread(self.episode.step, action)
-        self._on_turn(turn)
+        self.on_turn(turn)
         return turn
 
     def count(

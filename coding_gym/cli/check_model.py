@@ -109,7 +109,8 @@ class _Probe:
         for seed, issue in enumerate(_ISSUES):
             chat = [{"role": "system", "content": system}, {"role": "user", "content": issue}]
             try:
-                if isinstance(agent, HuggingFaceAgent):  # raises if the template does not fit
+                # Raises InvalidArgumentError if the template omits tools or rewrites messages.
+                if isinstance(agent, HuggingFaceAgent):
                     get_chat(get_tokenizer(agent.tokenizer), schemas, self.tool_format)
                 reply = await agent.chat(seed)({"messages": chat, **tools})
             except CodingGymError as problem:

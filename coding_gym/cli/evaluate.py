@@ -20,7 +20,7 @@ from coding_gym.trajectory import Trajectory, Turn
 
 def eval_(
     context: typer.Context,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the new or continued run.")],
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --out with its recorded settings.")
     ] = False,
@@ -183,5 +183,4 @@ class _RunProgress(LineProgress):
 
     def _status(self) -> str:
         cost = f"  cost {self.runner.usage.cost:.2f}" if self.runner.usage.cost else ""
-        turns = f"  {self.num_turns} turns" if self.num_turns else ""  # unknown on a Ray cluster
-        return f"resolved {self.num_resolved}/{self.num_graded}{turns}{cost}"
+        return f"resolved {self.num_resolved}/{self.num_graded}  {self.num_turns} turns{cost}"

@@ -21,7 +21,7 @@ def grade(
     environments: options.Environments = None,
     concurrency: options.TasksPerCore = options.NUM_CORES,
     sandbox: options.Sandbox = "auto",
-    out: options.Folder = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder.")] = None,
 ) -> None:
     """Grade a predictions file with hidden tests; the same command continues a stopped run.
 

@@ -10,6 +10,8 @@ import typer
 
 from coding_gym.errors import InvalidArgumentError, last_line
 from coding_gym.sandbox.options import SandboxOptions
+from coding_gym.tools import toolset_names
+from coding_gym.tools.formats import TOOL_FORMATS
 from coding_gym.trajectory import Trajectory
 
 NUM_CORES = os.cpu_count() or 1
@@ -19,7 +21,7 @@ Source = Annotated[
     str, typer.Option("--tasks", help="'bundled', 'polyglot', a path, or a dataset's owner/name.")
 ]
 Sandbox = Annotated[
-    str, typer.Option(help="Sandbox backend, or its options in JSON; see docs/sandboxes.md.")
+    str, typer.Option(help="'auto', 'namespace', 'landlock', 'docker', or options in JSON.")
 ]
 Model = Annotated[str, typer.Option("--model", "-m", help="Name of the model on the server.")]
 BaseUrl = Annotated[
@@ -28,10 +30,10 @@ BaseUrl = Annotated[
 ]
 Sampling = Annotated[
     str | None,
-    typer.Option(help="Settings, such as temperature=0.7 or JSON; see docs/evaluation.md."),
+    typer.Option(help="Settings of requests, such as temperature=0.7, or JSON."),
 ]
-Toolset = Annotated[str, typer.Option(help="Tools of the agent; see docs/tools.md.")]
-ToolFormat = Annotated[str, typer.Option(help="Format of tool calls; see docs/tools.md.")]
+Toolset = Annotated[str, typer.Option(help=f"Toolset: {', '.join(toolset_names())}.")]
+ToolFormat = Annotated[str, typer.Option(help=f"Tool calls: {', '.join(TOOL_FORMATS)}.")]
 MaxTurns = Annotated[int, typer.Option(min=1, help="Maximum number of actions per episode.")]
 TasksPerCore = Annotated[
     int,
@@ -43,7 +45,6 @@ TasksPerCore = Annotated[
         help="Number of tasks to run at the same time.",
     ),
 ]
-Folder = Annotated[Path | None, typer.Option("--out", "-o", help="Run folder.")]
 Split = Annotated[str | None, typer.Option(help="Only tasks of this split, such as test.")]
 TaskIds = Annotated[
     list[str] | None, typer.Option("--task", "-t", help="Only this task id; may be repeated.")
@@ -57,11 +58,11 @@ Repositories = Annotated[
 ]
 Environments = Annotated[
     Path | None,
-    typer.Option(help="JSONL file, 'swebench' or 'images'; see docs/environments.md."),
+    typer.Option(help="JSONL file of environments, 'swebench', or 'images' for those of rows."),
 ]
 Limits = Annotated[
     str | None,
-    typer.Option(help="Limits, such as max_seconds=900 or JSON; see docs/wrappers.md."),
+    typer.Option(help="Limits of an episode, such as max_seconds=900, or JSON."),
 ]
 
 
@@ -91,9 +92,9 @@ def absolute_source(source: str) -> str:
 
 
 def absolute(name: str | Path, reserved: Collection[str] = ()) -> str:
-    """Returns the absolute path if ``name`` is an existing file and not reserved, else ``name``."""
-    is_file = str(name) not in reserved and Path(name).exists()
-    return str(Path(name).absolute() if is_file else name)
+    """Returns the absolute path if ``name`` is not reserved and exists, else ``name``."""
+    is_path = str(name) not in reserved and Path(name).exists()
+    return str(Path(name).absolute() if is_path else name)
 
 
 def parse_sandbox(text: str) -> str | dict[str, Any]:

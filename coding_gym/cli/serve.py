@@ -26,7 +26,7 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
 ) -> None:
-    """Serve episodes to OpenEnv clients over WebSockets; see docs/serve.md.
+    """Serve episodes to OpenEnv clients over WebSockets.
 
     Requires the extra `openenv`. Ctrl-C ends the server and its sandboxes.
     """

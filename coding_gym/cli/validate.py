@@ -19,6 +19,8 @@ from coding_gym.tasks.cheats import CheatResult
 from coding_gym.tasks.validation import Checks, ValidationReport
 from coding_gym.tasks.validation import validate as validate_tasks
 
+_START = b'{"task_id": '  # of every report
+
 
 def validate(
     source: Annotated[
@@ -94,14 +96,15 @@ def validate(
 def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
     """Returns the reports of earlier calls with the same checks, by task id.
 
-    Creates a missing file. If all other lines are reports, removes an incomplete last line, which
+    Creates a missing file. If all other lines are reports, removes an incomplete last report, which
     a killed process wrote. Raises an InvalidArgumentError if a line is not a report.
     """
     reports: list[ValidationReport] = []
     with path.open("a+b") as file:
         file.seek(0)
         lines = file.readlines()
-        is_truncated = len(lines) > 1 and not lines[-1].endswith(b"\n")
+        last = lines[-1] if lines else b"\n"
+        is_truncated = not last.endswith(b"\n") and _START.startswith(last[: len(_START)])
         for number, line in enumerate(lines[:-1] if is_truncated else lines, 1):
             try:
                 reports += [ValidationReport.from_json(json.loads(line))] if line.strip() else []
@@ -111,7 +114,7 @@ def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
                     "remove the line, or name a new file (--out)"
                 ) from None
         if is_truncated:
-            file.truncate(file.tell() - len(lines[-1]))
+            file.truncate(file.tell() - len(last))
     return {
         report.task_id: report
         for report in reports

@@ -17,6 +17,7 @@ from coding_gym.episode import Episode, EpisodeConfig, transcript
 from coding_gym.episode.limits import MAX_TURNS
 from coding_gym.errors import EpisodeError, InvalidArgumentError, UnknownTaskError
 from coding_gym.grade import Grade, GradeReason
+from coding_gym.sandbox.protocol import DEFAULT_TIMEOUT_S
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
 from coding_gym.tasks.impossible import with_impossible
@@ -112,7 +113,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         max_turns: int | None = MAX_TURNS,
         limits: Mapping[str, Any] | None = None,
         sandbox: str | Mapping[str, Any] = "auto",
-        command_timeout_s: float = 120.0,
+        command_timeout_s: float = DEFAULT_TIMEOUT_S,
         grading: str = "hidden",
         challenge: str = "resolved",
         render_mode: str | None = None,

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.envs.snapshot import EnvSnapshot, check_equal, settings_of
@@ -20,6 +19,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Snapshot
 from coding_gym.sandbox.snapshot import spec_digest
 from coding_gym.tasks import find_task
+from coding_gym.trajectory import whole_file
 
 _FORMAT = 4
 _STATE, _FILES, _DIGEST = "env.json", "data", "sha256"
@@ -67,21 +67,16 @@ def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
 
 
 def _write(path: Path, members: Mapping[str, bytes]) -> None:
-    """Writes a tar file with these members by name, atomically.
+    """Writes a tar file with these members by name.
 
     Raises:
         OSError: The file cannot be written.
     """
-    partial = path.with_name(f"{path.name}.{uuid4().hex[:8]}.partial")
-    try:
-        with tarfile.open(partial, "w") as tar:
-            for name, data in members.items():
-                entry = tarfile.TarInfo(name)
-                entry.size = len(data)
-                tar.addfile(entry, io.BytesIO(data))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(path) as partial, tarfile.open(partial, "w") as tar:
+        for name, data in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
 
 
 def _read(path: Path) -> tuple[dict[str, Any], bytes]:

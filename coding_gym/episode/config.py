@@ -181,6 +181,11 @@ class EpisodeConfig:
         }
 
 
+def has_changed(task: Task, settings: Mapping[str, Any]) -> bool:
+    """Returns whether a task differs from the task of a record with these settings."""
+    return settings.get("task_digest") not in (None, task_digest(task))
+
+
 def task_digest(task: Task) -> str:
     """Returns a digest of a task's problem, patches, tests and environment.
 

@@ -162,7 +162,8 @@ class Episode:
         self._open(partial(self.config.open, self.task, change))
         keeps_shell = self.config.sandbox.keeps_shell
         prompt = system_prompt(self.toolset, self.tool_format, keeps_shell=keeps_shell)
-        self.opening = transcript.opening_messages(prompt, self.task.problem_statement)
+        system = {"role": "system", "content": prompt}
+        self.opening = system, transcript.user_message(self.task.problem_statement)
         if self._chat is not None:
             self._chat.opening(self.opening)
             self.usage.tokens += len(self._chat)
@@ -356,7 +357,7 @@ class Episode:
         for call in calls:
             result = self._execute(context, call)
             self._results.append(result)
-            self._add(transcript.tool_message(result))
+            self._add({"role": "tool", "tool_call_id": result.call_id, "content": result.content})
             self.usage.tool_calls += 1
             reason = StopReason.SUBMITTED if result.submitted else self.usage.spent(self.bounds)
             if reason:
@@ -428,7 +429,7 @@ class Episode:
                 context.sandbox.close()
             else:
                 grade, excluded = self._grade(context.sandbox, template), self._patch.excluded
-                if excluded:
+                if excluded and self._messages:  # a Stop has no message to respond to
                     self._add(transcript.user_message(transcript.excluded_note(excluded)))
                 self.grade = replace(grade, dropped_paths=grade.dropped_paths + excluded)
         except GradingError as failure:

@@ -79,10 +79,11 @@ class Limits(JsonRecord):
 
         Args:
             limits: Fields of this class by name.
-            max_turns: The same as ``limits={"max_turns": ...}``.
+            max_turns: The same as ``limits={"max_turns": ...}``, which replaces the default.
 
         Raises:
-            InvalidArgumentError: A field cannot be used, or ``max_turns`` contradicts ``limits``.
+            InvalidArgumentError: A field cannot be used, or a ``max_turns`` other than the default
+                contradicts ``limits``.
         """
         if not isinstance(limits, Mapping | None):
             raise InvalidArgumentError(

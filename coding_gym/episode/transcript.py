@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Sequence
 from contextlib import suppress
 
-from coding_gym.calls import ToolResult
 from coding_gym.tools.formats import ParsedAction
 from coding_gym.tools.schemas import SHELLS
 from coding_gym.trajectory import Message
@@ -16,12 +15,6 @@ _REASONING = re.compile(  # the channel marks are Gemma's; without \A the search
     r"\A.*(?:</think>|<channel\|>)|(?:<think>|<\|channel>thought).*", re.DOTALL
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # characters that control a terminal
-
-
-def opening_messages(system_prompt: str, problem_statement: str) -> tuple[Message, ...]:
-    """Returns the first messages of an episode."""
-    system = {"role": "system", "content": system_prompt}
-    return system, {"role": "user", "content": problem_statement}
 
 
 def assistant_message(action: str, parsed: ParsedAction) -> Message:
@@ -61,13 +54,8 @@ def has_content(text: str) -> bool:
     return bool(_REASONING.sub("", text).strip())
 
 
-def tool_message(result: ToolResult) -> Message:
-    """Returns the result of a tool call as a message."""
-    return {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
-
-
 def user_message(text: str) -> Message:
-    """Returns a notice to the policy as a user message."""
+    """Returns the task, or a notice to the policy, as a user message."""
     return {"role": "user", "content": text}
 
 

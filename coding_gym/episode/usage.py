@@ -86,15 +86,15 @@ class Usage:
         5.0.0's (``agent.py``, ``Agent._tool_reply``).
         """
         budget, warning = self.left(limits), ""
-        tokens = budget["tokens"] if limits.warn_tokens else None
-        calls = budget["tool_calls"] if limits.warn_tool_calls else None
-        if tokens is not None and tokens < TOKENS_CRITICAL:
+        tokens_left = budget["tokens"] if limits.warn_tokens else None
+        calls_left = budget["tool_calls"] if limits.warn_tool_calls else None
+        if tokens_left is not None and tokens_left < TOKENS_CRITICAL:
             warning = "Token limit critical! Apply your best fix now.\n"
-        elif tokens is not None and tokens < TOKENS_LOW:
+        elif tokens_left is not None and tokens_left < TOKENS_LOW:
             warning = "Tokens low. Focus on the main issue only.\n"
-        elif calls is not None and 1 < calls < CALLS_LOW:
-            warning = f"{calls} tools left. Prioritize essential changes.\n"
-        elif calls == 1:
+        elif calls_left is not None and 1 < calls_left < CALLS_LOW:
+            warning = f"{calls_left} tools left. Prioritize essential changes.\n"
+        elif calls_left == 1:
             warning = "Last tool call! Make it count.\n"
         if self.repeats == limits.max_repeats:
             warning += collapse_warning(call, self.repeats)

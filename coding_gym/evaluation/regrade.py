@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 
 from coding_gym.arguments import at_least_one
-from coding_gym.episode.config import EpisodeConfig, task_digest
+from coding_gym.episode.config import EpisodeConfig, has_changed
 from coding_gym.errors import CodingGymError, SandboxUnavailableError
 from coding_gym.evaluation.report import run_tasks
 from coding_gym.grade import Grade, GradeReason
@@ -102,8 +102,7 @@ def _regrade_attempt(record: Trajectory, task: Task | None, config: EpisodeConfi
     result = Regrade(task_id=record.task_id, attempt=record.attempt, before=before)
     if task is None:
         return replace(result, problem="the task source of the run no longer contains this task")
-    is_changed = record.settings.get("task_digest") not in (None, task_digest(task))
-    result = replace(result, is_changed=is_changed)
+    result = replace(result, is_changed=has_changed(task, record.settings))
     try:
         after = grade(
             task,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coding_gym.episode.config import task_digest
+from coding_gym.episode.config import has_changed
 from coding_gym.errors import CodingGymError, InvalidArgumentError, UnknownTaskError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.health import Symptom, health_counts, symptoms
@@ -214,8 +214,7 @@ def _episodes(
     for record in run.trajectories():
         health.update(health_counts(record))
         task = tasks_by_id.get(record.task_id)
-        recorded = record.settings.get("task_digest")
-        if tasks_by_id and (task is None or recorded not in (None, task_digest(task))):
+        if tasks_by_id and (task is None or has_changed(task, record.settings)):
             changed.add(record.task_id)
             task = None
         ungraded += record.grade is None or record.grade.reason is GradeReason.NOT_GRADED

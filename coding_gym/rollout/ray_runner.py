@@ -72,6 +72,7 @@ class RayRunner(Runner):
                 self._nodes.discard(node, failure)
             else:
                 for turn in record.turns:
+                    self.on_turn(turn)
                     if turn.model_call is not None:
                         self.usage.add(turn.model_call)
                 return record

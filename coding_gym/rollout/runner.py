@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class RunUsage:
-    """Total cost and tokens of a run so far, running episodes included.
+    """Total cost and tokens of a run so far; without Ray, running episodes are included.
 
     Attributes:
         cost: The cost, in the currency of the prices.
@@ -70,7 +70,8 @@ class Runner:
         num_lost: Number of consecutive errors up to the last finished attempt; it stays at
             ``max_lost`` while the running episodes end.
         usage: Cost and tokens so far; a resumed run starts with those of its earlier episodes.
-        on_turn: Called with every turn.
+        on_turn: Called with every turn, on Ray at the end of its episode; without Ray, turns of a
+            harness have no results.
         stopping: If true, no more episodes begin.
 
     Raises:

@@ -26,7 +26,7 @@ class RefusedRow:
     def of(cls, row: Any, error: InvalidTaskError) -> "RefusedRow":
         """Returns the refusal of a row, with the fields that are readable."""
         fields = row if isinstance(row, Mapping) else {}
-        values = (fields.get(key) for key in ("instance_id", "split"))
+        values = fields.get("instance_id") or fields.get("id"), fields.get("split")
         return cls(error, *(value if isinstance(value, str) else "" for value in values))
 
 

@@ -116,8 +116,6 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             InvalidArgumentError: ``actions`` is not a batch of N actions.
             EpisodeError: An env was never reset, or an action is pending: call `recv` first.
         """
-        self._check_open()
-        _check_idle("step", self._slots)
         self.send(actions)
         return to_batch(self.single_observation_space, self._take_all())
 
@@ -139,7 +137,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             raise InvalidArgumentError(
                 f"actions must be a batch of {len(slots)}, one for each env, got {actions!r:.80}"
             )
-        _check_idle("send", slots)
+        _check_idle("an action", slots)
         _check_started(slots)
         for slot, action in zip(slots, batch, strict=True):
             slot.begin_step(action)

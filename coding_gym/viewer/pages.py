@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, validate_call
 
-from coding_gym.episode.config import task_digest
+from coding_gym.episode.config import has_changed
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.comparison import flat, setting_differences
@@ -229,8 +229,8 @@ class Run:
             return ""
         # Environments, which are not loaded here, can exclude tests and so change the digest.
         is_comparable = "tasks.environments" not in self._settings
-        is_changed = record.settings.get("task_digest") not in (None, task_digest(task))
-        return "" if is_comparable and is_changed else task.gold_patch
+        is_changed = is_comparable and has_changed(task, record.settings)
+        return "" if is_changed else task.gold_patch
 
 
 class Runs:

@@ -9,8 +9,9 @@ from unittest import mock
 import pytest
 from episodes import SUBMIT, shells
 
-from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.episode import Episode, EpisodeConfig, transcript
+from coding_gym.action import Stop
+from coding_gym.calls import ToolCall
+from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
 from coding_gym.errors import (
     EpisodeError,
     InvalidTaskError,
@@ -29,6 +30,18 @@ def test_submit_names_excluded_files(episode: Episode) -> None:
     assert "clone/" in turn.observation
     assert episode.grade is not None
     assert episode.grade.dropped_paths == ("clone/",)
+
+
+def test_an_end_without_a_reply_adds_no_message(make: Make) -> None:
+    episode = make(limits=Limits(max_tokens=100_000))
+    episode.start()
+    num_tokens = episode.usage.tokens
+    with episode.access() as context:
+        context.sandbox.run("git init -q clone; echo x > clone/x")
+    episode.step(Stop())
+    assert episode.grade is not None
+    assert episode.grade.dropped_paths == ("clone/",)
+    assert (episode.messages, episode.usage.tokens) == ([*episode.opening], num_tokens)
 
 
 def test_a_failed_template_is_not_tried_twice(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +110,7 @@ def test_long_replies_are_searched_for_content_in_linear_time() -> None:
 
 
 def test_rendering_escapes_control_characters() -> None:
-    rendered = transcript.render([transcript.tool_message(ToolResult("\x1b[31mred\x07\ta\n"))])
+    rendered = transcript.render([{"role": "tool", "content": "\x1b[31mred\x07\ta\n"}])
     assert rendered == "  \\x1b[31mred\\x07\ta\n"
     call = ToolCall("\x1b[2J", {"\x1b[2J": 1}, "call_0")
     reply = transcript.assistant_message("", ParsedAction((call,)))

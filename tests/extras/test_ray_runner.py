@@ -17,10 +17,10 @@ from coding_gym.agents.live_episode import ActionsPlayer
 from coding_gym.agents.players import get_player
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.evaluation import evaluate
-from coding_gym.rollout import RunFolder
+from coding_gym.rollout import RunFolder, Runner
 from coding_gym.rollout.ray_runner import _Player
 from coding_gym.tasks import load_tasks
-from coding_gym.trajectory import Trajectory
+from coding_gym.trajectory import Trajectory, Turn
 
 pytestmark = pytest.mark.trainer
 
@@ -86,8 +86,14 @@ def test_attempts_of_a_lost_node_are_played_elsewhere(cluster: Any, tmp_path: Pa
 
 def test_budget_stops_the_cluster_and_a_resumed_run_completes(cluster: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    with ChatServer(Policy()) as server:
-        first = run(server, out, cluster.address, max_tokens=90)  # 30 for each attempt
+    turns: list[Turn] = []
+
+    def count(runner: Runner, *_: Any) -> None:
+        runner.on_turn = turns.append
+
+    with ChatServer(Policy()) as server:  # each attempt uses 30 tokens
+        first = run(server, out, cluster.address, max_tokens=90, on_start=count)
+        assert len(turns) == sum(len(record.turns) for record in first.trajectories())
         partial = results(first)
         assert 3 <= len(partial) <= 3 + 4
         whole = results(run(server, out, cluster.address, resume=True, max_tokens=10**6))

@@ -221,14 +221,16 @@ def test_rows_are_checked_after_environments_and_filters():
     assert message.startswith("row 2 (odd): field 'runner'")
 
 
-def test_bad_rows_do_not_hide_other_rows(tmp_path: Path):
+@pytest.mark.parametrize("key", ["instance_id", "id"])
+def test_bad_rows_do_not_hide_other_rows(tmp_path: Path, key: str):
     path = tmp_path / "rows.jsonl"
     lines = [
         GOOD | {"instance_id": "bad", "patch": 3},
         GOOD,
         GOOD | {"instance_id": "odd", "repo": 3},
     ]
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines) + "{\n")
+    text = "".join(f"{json.dumps(line)}\n" for line in lines) + "{\n"
+    path.write_text(text.replace("instance_id", key))
     assert ids(path, task_ids=["good"]) == ["good"]
     assert "(bad): field 'patch'" in refusal(path, task_ids=["bad", "good"])
     message = refusal(path)
@@ -242,7 +244,7 @@ def test_bad_folder_does_not_hide_other_folders(tmp_path: Path):
         write_new_task(tmp_path / name)
     (tmp_path / "bad" / "task.toml").write_text('id = "bad"\n')
     assert ids(tmp_path, task_ids=["good"]) == ["good"]
-    assert "bad/task.toml: field" in refusal(tmp_path)
+    assert "bad/task.toml (bad): field" in refusal(tmp_path)
 
 
 def test_tasks_and_folders_are_checked_as_rows_are(tmp_path):

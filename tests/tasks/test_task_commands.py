@@ -98,6 +98,13 @@ def test_stopped_validation_continues_by_task_id(many: Path, tmp_path: Path) -> 
     assert not any("✘" in line for line in validated(many, "--out", report, code=1))
 
 
+def test_validation_killed_in_its_first_report_continues(rows: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.jsonl"
+    report.write_text('{"task_')
+    validated(rows, "--out", report)
+    assert [json.loads(line)["ok"] for line in report.read_text().splitlines()] == [True]
+
+
 def test_task_with_an_error_in_its_report_is_validated_again(rows: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
     validated(rows, "--out", report)
@@ -125,3 +132,10 @@ def test_file_with_a_broken_report_is_not_continued(line: str, many: Path, tmp_p
         (message,) = validated(many, "--out", path, code=2)
         assert "odd.jsonl line 2" in message
         assert path.read_bytes() == content
+
+
+def test_one_line_file_of_another_kind_is_kept(rows: Path, tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("{} notes")
+    validated(rows, "--out", path, code=2)
+    assert path.read_text() == "{} notes"
