@@ -16,7 +16,16 @@ from coding_gym.errors import MissingDependencyError, PatchError, last_line
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.workspace.host_git import git_complaint
-from coding_gym.workspace.scripts import APPLY, DIFF, ENV, NO_PROGRAM, NORMALIZE, RESULT, TOO_LARGE
+from coding_gym.workspace.scripts import (
+    APPLY,
+    CLEAN,
+    DIFF,
+    ENV,
+    NO_PROGRAM,
+    NORMALIZE,
+    RESULT,
+    TOO_LARGE,
+)
 from coding_gym.workspace.template import BASE_GIT, Template
 
 MAX_PATCH_BYTES = 16 << 20
@@ -133,7 +142,7 @@ def _run_indexed(
         stdin=stdin,
     )
     if result.timed_out:  # the script was killed before it could clean up
-        sandbox.run(f"rm -rf {scratch}", cwd="/", env=ENV)
+        sandbox.run(CLEAN, cwd="/", env=ENV | paths)
     if not result.ok:
         failure = _failure(result, problem)
         # In an image, a policy can have removed the program, so it is not missing on this machine.
