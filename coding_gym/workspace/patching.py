@@ -54,7 +54,7 @@ def diff(sandbox: Sandbox, template: Template) -> Patch:
         PatchError: A changed file of the base, or the patch, is larger than `MAX_PATCH_BYTES`; git
             takes too long; the sandbox's disk is full; or the task's image lacks a required
             program, which a policy can remove.
-        MissingDependencyError: git or findutils is not installed on this machine.
+        MissingDependencyError: git, findutils or patch is not installed on this machine.
         SandboxError: The sandbox is closed or died.
     """
     result, names = _run_indexed(sandbox, template, DIFF)
@@ -166,8 +166,8 @@ def _failure(result: ExecResult, problem: str) -> PatchError | MissingDependency
         return PatchError(f"{problem}: the sandbox's disk is full: {complaint}")
     if result.exit_code == NO_PROGRAM:
         return MissingDependencyError(
-            f"{problem}: {complaint}; git and findutils must be installed below /usr; "
-            "run: apt-get install git findutils"
+            f"{problem}: {complaint}; git, findutils and patch must be installed below /usr; "
+            "run: apt-get install git findutils patch"
         )
     if result.exit_code == TOO_LARGE:
         return PatchError(

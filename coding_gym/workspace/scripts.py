@@ -3,7 +3,8 @@
 The scripts read paths and limits from environment variables: ``CG_TREE`` (the working tree),
 ``CG_BASE`` (the second git folder), ``CG_TMP`` (the scratch folder that the script creates; for
 `REFRESH_INDEX`, the copy of the index), ``CG_COMMIT`` (the base commit), ``CG_MAX`` (maximum size
-of a file and of the patch, in bytes). ``PATH`` has only system folders, which are read-only.
+of a file and of the patch, in bytes). ``PATH`` has only system folders, which a policy can change
+only in an image.
 """
 
 from coding_gym.workspace.template import BASE_IGNORES, BASE_PATHS
@@ -188,6 +189,7 @@ _APPLY_TO_INDEX = """\
 apply_to_index() {
     cat > patch
     git apply --cached --whitespace=nowarn patch > log 2>&1 || apply_with_fuzz > fuzz 2>&1 || {
+        [ $? -lt 126 ] || { cat fuzz; exit 127; }  # the program cannot run
         cat log
         ! git apply --cached --check -p0 patch 2> /dev/null ||
             echo "error: its paths lack the prefixes a/ and b/; make it without --no-prefix"
@@ -208,7 +210,7 @@ apply_with_fuzz() (
     cd tree
     export GIT_WORK_TREE=$CG_TMP/tree
     git checkout-index -q -f -z --stdin < ../changed || :
-    patch --batch --forward --fuzz=5 -p1 --no-backup-if-mismatch -i ../patch || exit 1
+    patch --batch --forward --fuzz=5 -p1 --no-backup-if-mismatch -i ../patch || exit
     find . \\( -type f -o -type l \\) -printf '%P\\0' | sort -zu ../changed - |
         git update-index -z --add --remove --stdin
 )
