@@ -169,7 +169,9 @@ def _is_needed(entry: "os.DirEntry[str]") -> bool:
 
 
 class _Copy:
-    """A copy of a host folder or file, removed after the last reference to this object or at exit.
+    """A copy of a host folder or file.
+
+    It is removed when no sandbox and no cache entry uses this object, or at exit.
 
     One group may enter the folder of the copy. Files keep owner and mode, so a file that the user
     may not read stays unreadable.

@@ -35,7 +35,7 @@ class Installation:
         log.write_text("", encoding="utf-8")
 
     def run(self, command: str) -> None:
-        """Runs the next command.
+        """Runs one install command, and appends its output to the log.
 
         Args:
             command: A shell command.

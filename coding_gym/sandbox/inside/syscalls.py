@@ -116,8 +116,8 @@ class SetupError(Exception):
         step: The attempted step, such as ``"mount the overlay"``.
         errno: The system's error number; 0 for other errors.
         reason: The system's message, one line.
-        kind: The cause of failures of the step, such as ``"request"``; "" for this machine.
-            `coding_gym.sandbox.setup_errors` decides by it which error to raise.
+        kind: "request", "target", "namespaces", "users", "overlay", "landlock", "modules" or
+            "bash"; "" for other steps. It selects error and remedy in `setup_errors`.
     """
 
     def __init__(self, step: str, errno: int, reason: str, kind: str = "") -> None:
