@@ -23,8 +23,8 @@ GRACE_S = 0.05
 _READ_BYTES = 1 << 16
 _CHILD_ENDED = (1 << (signal.SIGCHLD - 1)).to_bytes(8, sys.byteorder)  # a set of signals
 _SIGNAL_INFO_BYTES = 128
-_TIMEOUT_EXIT_CODE = 124  # that of `timeout`
-_OUT_OF_MEMORY_EXIT_CODE = 137
+TIMEOUT_EXIT_CODE = 124  # that of `timeout`
+KILLED_EXIT_CODE = 128 + signal.SIGKILL  # also if the memory limit was exceeded
 
 # A header and a body.
 Reply = tuple[dict[str, Any], bytes]
@@ -250,9 +250,9 @@ class Command:
     def _exit_code(self) -> int:
         """Returns the exit code as a shell reports it."""
         if self.outcome is Outcome.OUT_OF_MEMORY:
-            return _OUT_OF_MEMORY_EXIT_CODE
+            return KILLED_EXIT_CODE
         if self.outcome is Outcome.TIMED_OUT:
-            return _TIMEOUT_EXIT_CODE
+            return TIMEOUT_EXIT_CODE
         code = os.waitstatus_to_exitcode(self._status)
         return code if code >= 0 else 128 - code
 
