@@ -134,5 +134,5 @@ def test_a_test_that_needs_root_is_named_with_its_remedy(
     report = validate_task(Task.from_row(row), store, checks)
     assert not report.ok
     assert "chown" in report.detail, report.error
-    assert "remedy: name it in excluded_tests" in report.detail
+    assert "remedy: list the test in excluded_tests" in report.detail
     assert "LFS" not in report.detail  # although the image lacks many programs
