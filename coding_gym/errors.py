@@ -21,6 +21,8 @@ with ``RequestRefusedError`` and ``PromptTooLongError``.
 Each exception takes one message, so that Gymnasium can raise it again in another process.
 """
 
+import re
+
 from gymnasium.error import ResetNeeded
 
 _MAX_CHARS = 300  # of a quoted line
@@ -33,9 +35,9 @@ def last_line(output: str, otherwise: str = "it printed nothing") -> str:
     return message if len(message) <= _MAX_CHARS else f"…{message[-_MAX_CHARS:]}"
 
 
-def error_line(output: str, otherwise: str = "no output") -> str:
-    """Returns the last line with ``: error: ``, as argparse writes it, else the last line."""
-    errors = [line for line in output.splitlines() if ": error: " in line]
+def error_line(output: str, otherwise: str = "no output", *, pattern: str = ": error: ") -> str:
+    """Returns the last line with a match of ``pattern``, by default argparse's, else the last."""
+    errors = [line for line in output.splitlines() if re.search(pattern, line)]
     return last_line(errors[-1] if errors else output, otherwise)
 
 

@@ -108,13 +108,19 @@ def _installed(name: str, folders: list[Path]) -> Iterator[Interpreter]:
     for folder in folders:
         if not os.access(folder, os.R_OK | os.X_OK):  # missing, or private to another user
             continue
-        for path in sorted({*folder.glob(f"*/bin/{name}"), *folder.glob(name)}, reverse=True):
+        paths = {*folder.glob(f"*/bin/{name}"), *folder.glob(name)}
+        for path in sorted(paths, key=_numeric_order, reverse=True):
             # A pyenv shim is not an interpreter, but a script that may run one.
             if path.parent.name != "shims":
                 with suppress(*_FAILURES):
                     interpreter, kind = _describe(path.resolve())
                     if kind == _SUPPORTED:
                         yield interpreter
+
+
+def _numeric_order(path: Path) -> list[int | str]:
+    """Returns a key that sorts 3.9.9 before 3.9.18."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
 
 
 @cache

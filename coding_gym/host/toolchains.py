@@ -16,6 +16,8 @@ _LANGUAGES = {
     "javascript": (("node",), "nodejs"),
     "rust": (("cargo", "rustc", "cc"), "cargo gcc"),
 }
+# Folders in a home folder; installations in folders below them, such as uv's, can be mounted.
+_PRIVATE = (".cargo", ".config", ".local", ".ssh")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,7 @@ def home_folder() -> Path:
 def is_private(folder: Path) -> bool:
     """Whether a folder has private files of the user, so that no sandbox may mount it."""
     home = home_folder().resolve()
-    return home.is_relative_to(folder) or folder in {home / ".local", home / ".cargo"}
+    return home.is_relative_to(folder) or folder in {home / name for name in _PRIVATE}
 
 
 def _real_path(program: str, search_path: str | None = None) -> Path | None:

@@ -8,7 +8,7 @@ from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavail
 from coding_gym.host.toolchains import is_private
 from coding_gym.sandbox.protocol import Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import check_env, is_passable
-from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
+from coding_gym.sandbox.spec import SHELLS, WORKDIR, SandboxSpec
 
 _TIMEOUT_S = 10.0
 _PORTS = range(1024, 65536)
@@ -25,7 +25,7 @@ def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None
     except SandboxUnavailableError as error:
         remedy = error.remedy or RUN_AGAIN
         return Probe(available=False, detail=error.problem, remedy=remedy)
-    except SandboxError as error:
+    except (SandboxError, InvalidArgumentError) as error:
         return Probe(available=False, detail=str(error), remedy=RUN_AGAIN)
     return None
 
@@ -41,8 +41,10 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> No
     Raises:
         InvalidArgumentError: A layer, interpreter or mount does not exist, a target or port
             is invalid, the interpreter's folder is private, a variable cannot be passed to a
-            process, or the backend does not support a field.
+            process, ``shell`` is unknown, or the backend does not support a field.
     """
+    if spec.shell not in SHELLS:
+        raise InvalidArgumentError(f"shell must be one of {SHELLS}, got {spec.shell!r}")
     check_env(spec.env)
     check_env({"PATH": ":".join(spec.path)})
     if unsupported := [name for name in lacks if getattr(spec, name)]:

@@ -12,7 +12,6 @@ import os
 import posixpath
 import secrets
 import shlex
-import signal
 import tarfile
 import tempfile
 import time
@@ -33,7 +32,7 @@ from coding_gym.sandbox.docker_engine import (
     connect,
     inspect,
 )
-from coding_gym.sandbox.inside.commands import BoundedOutput
+from coding_gym.sandbox.inside.commands import KILLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BoundedOutput
 from coding_gym.sandbox.ownership import UNPRIVILEGED
 from coding_gym.sandbox.protocol import NO_SNAPSHOTS, Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import Run
@@ -49,7 +48,6 @@ _NUM_OWN_PROCESSES = 2  # process 1 and the runner of loop.sh
 _KILL, _KILLED = b"\n", b" killed\n"
 _SCRIPT_TIMEOUT_S = 120.0
 _SEND_TIMEOUT_S, _SLOWEST_BYTES_PER_S = 20.0, 2 << 20
-_TIMEOUT_EXIT_CODE, _KILLED_EXIT_CODE = 124, 128 + signal.SIGKILL
 _MAX_USER_PROCESSES = 1 << 15  # of a user on the machine; `pids_limit` limits one container
 _IN_MEMORY_BYTES, _READ_BYTES, _CHUNK_BYTES, _MESSAGE_BYTES = 32 << 20, 1 << 18, 1 << 18, 1 << 16
 # A frame starts with type, three zeros, size: https://docs.docker.com/reference/api/engine/,
@@ -274,9 +272,9 @@ class _Container(Channel):
         exit_code, num_leftovers, num_out_of_memory = counts
         is_out_of_memory = num_out_of_memory > self._num_out_of_memory
         self._num_out_of_memory = num_out_of_memory
-        was_killed = exit_code == _KILLED_EXIT_CODE and not timed_out
+        was_killed = exit_code == KILLED_EXIT_CODE and not timed_out
         return ExecResult(
-            exit_code=_TIMEOUT_EXIT_CODE if timed_out else exit_code,
+            exit_code=TIMEOUT_EXIT_CODE if timed_out else exit_code,
             output="",
             timed_out=timed_out,
             duration_s=time.monotonic() - started,

@@ -26,6 +26,7 @@ _START = (
     "docker.io`); for a daemon elsewhere set DOCKER_HOST"
 )
 _JOIN = "run `sudo usermod -aG docker $USER` and log in again"
+_CERTIFICATES = "put them into the folder DOCKER_CERT_PATH, or unset DOCKER_TLS_VERIFY"
 _API_TIMEOUT_S = 60
 
 _engines: ProcessCache["Engine"] = ProcessCache()
@@ -48,7 +49,13 @@ class Engine:
     """
 
     def __init__(self, host: str = "") -> None:
-        settings = docker.utils.kwargs_from_env() | ({"base_url": host} if host else {})
+        try:
+            variables = docker.utils.kwargs_from_env()
+        except docker.errors.DockerException as error:
+            raise SandboxUnavailableError(
+                f"the certificates of the Docker daemon cannot be used: {error}", _CERTIFICATES
+            ) from error
+        settings = variables | ({"base_url": host} if host else {})
         self.url: str = settings.setdefault("base_url", "unix:///var/run/docker.sock")
         try:
             _connect_once(self.url)

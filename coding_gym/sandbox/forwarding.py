@@ -7,7 +7,6 @@ connections: no process inside is involved, so commands cannot end the forwardin
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,25 +28,25 @@ class Forwarder:
     def __init__(self, listener: socket.socket, path: Path) -> None:
         self._lock = threading.Lock()
         self._sockets = {listener}
-        self._is_closed = False
+        self._closed = threading.Event()
         self._free = threading.Semaphore(_MAX_CONNECTIONS)
         self._acceptor = _start_thread(self._accept, listener, path)
 
     def close(self) -> None:
         """Ends all connections and the thread; must be called only once."""
         with self._lock:
-            self._is_closed = True
+            self._closed.set()
             for endpoint in self._sockets:
                 _shut_down(endpoint)
         self._acceptor.join()
 
     def _accept(self, listener: socket.socket, path: Path) -> None:
         with listener:
-            while not self._is_closed:
+            while not self._closed.is_set():
                 try:
                     client, _ = listener.accept()
                 except OSError:  # closed, or no descriptor is free
-                    time.sleep(_RETRY_S)
+                    self._closed.wait(_RETRY_S)
                     continue
                 if not self._free.acquire(blocking=False):
                     client.close()
@@ -64,7 +63,7 @@ class Forwarder:
         with client, suppress(OSError, RuntimeError), socket.socket(socket.AF_UNIX) as server:
             endpoints.add(server)
             with self._lock:
-                if self._is_closed:
+                if self._closed.is_set():
                     return
                 self._sockets |= endpoints
             with short_path(path) as name:

@@ -133,10 +133,10 @@ def _reachable(path: Path, user: User, cleanup: ExitStack) -> Path:
         return path
     # Folders of the cache never change, and listing a large folder takes longer than an open.
     is_fixed = path.is_file() or path.is_relative_to(cache_folder().resolve())
-    return _borrow(path, user, cleanup, () if is_fixed else _version(path))
+    return _borrow(path, user, cleanup, () if is_fixed else _fingerprint(path))
 
 
-def _version(folder: Path) -> tuple[object, ...]:
+def _fingerprint(folder: Path) -> tuple[object, ...]:
     """Returns path, size and change time of every entry of a folder."""
     entries = layer_union.united((folder,)).items()
     infos = ((name, entry.stat(follow_symlinks=False)) for name, entry in entries)
@@ -169,7 +169,9 @@ def _is_needed(entry: "os.DirEntry[str]") -> bool:
 
 
 class _Copy:
-    """A copy of a host folder or file, removed after the last reference to this object or at exit.
+    """A copy of a host folder or file.
+
+    It is removed when no sandbox and no cache entry uses this object, or at exit.
 
     One group may enter the folder of the copy. Files keep owner and mode, so a file that the user
     may not read stays unreadable.
@@ -195,12 +197,12 @@ def _borrow(
     source: Path,
     user: User,
     cleanup: ExitStack,
-    version: tuple[object, ...] = (),
+    fingerprint: tuple[object, ...] = (),
     is_included: IsIncluded = lambda _: True,
 ) -> Path:
     """Returns the path of a copy, shared by sandboxes, that exists until ``cleanup`` closes."""
     info = source.stat()
-    key = (os.getpid(), source, info.st_ino, info.st_mtime_ns, version, user[1], is_included)
+    key = (os.getpid(), source, info.st_ino, info.st_mtime_ns, fingerprint, user[1], is_included)
     copy = _copies.get(key, lambda: _Copy(source, user[1], is_included))
     cleanup.callback(id, copy)  # keeps a reference to the copy
     return copy.path

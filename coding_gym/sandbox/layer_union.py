@@ -19,7 +19,8 @@ def united(
 ) -> dict[str, "os.DirEntry[str]"]:
     """Returns the entries of the union by relative path, each folder before its content.
 
-    An entry of an upper folder hides the lower entry of the same path; two folders are merged.
+    An entry of an upper folder hides lower entries of the same path; folders are merged down to the
+    first entry that is not a folder, as by overlayfs.
 
     Args:
         folders: The topmost first.
@@ -29,6 +30,7 @@ def united(
         OSError: A folder cannot be read.
     """
     union: dict[str, os.DirEntry[str]] = {}
+    complete: set[str] = set()  # lower folders of these names are hidden
     for folder in folders:
         prefixes = [""]
         for prefix in prefixes:  # the loop appends to it
@@ -36,8 +38,10 @@ def united(
                 name = prefix + entry.name
                 if name not in union and not is_included(entry):
                     continue
-                top = union.setdefault(name, entry)
-                if top.is_dir(follow_symlinks=False) and entry.is_dir(follow_symlinks=False):
+                union.setdefault(name, entry)
+                if not entry.is_dir(follow_symlinks=False):
+                    complete.add(name)
+                elif name not in complete:
                     prefixes.append(f"{name}/")
     return union
 
@@ -51,8 +55,8 @@ def copy(
 ) -> None:
     """Copies a union into an empty folder.
 
-    Symbolic links are copied. Times and permissions are kept; devices, pipes and sockets are
-    skipped.
+    Symbolic links are copied. Times and permissions are kept, but not setuid, setgid and sticky
+    bits. Devices, pipes and sockets are skipped.
 
     Args:
         folders: Folders to unite, the topmost first.

@@ -49,7 +49,7 @@ def process_folder(parent: Path, pid: int) -> Path:
 
     Args:
         parent: Holds the folders of all processes of this user.
-        pid: The id of this process; a fork, with another id, gets another folder from the cache.
+        pid: The id of this process; part of the cache key, so a fork gets a separate folder.
     """
     for path in parent.glob(f"{_PREFIX}*"):
         _remove_unlocked(path)

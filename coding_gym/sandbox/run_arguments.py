@@ -33,9 +33,9 @@ _FROM_STDIN = (
 STATE = f"{HOME}/.bash_state"
 
 # One line up to the command, so that line numbers in its errors are right. Only regular files are
-# opened: a FIFO would block. Functions come last: they could replace what runs after them. `cd`
-# sets PWD; the text of the command is too large to save. Restoring a non-zero exit status under
-# errexit would exit the next bash before its command.
+# opened: a FIFO would block. Functions come last: they could replace what runs after them. Aliases
+# in functions are already expanded. `cd` sets PWD; the text of the command is too large to save.
+# Restoring a non-zero exit status under errexit would exit the next bash before its command.
 _SAVE = b"; ".join(
     (
         b"{ [[ -e %(state)b && ! -f %(state)b ]] || { builtin printf 'cd -- %%q\\n' \"${PWD-}\"",
@@ -46,7 +46,9 @@ _SAVE = b"; ".join(
         b"builtin shopt -p",
         b"builtin set +xv",
         b"builtin set +o",
+        b"builtin echo shopt -u expand_aliases",
         b"builtin declare -f",
+        b"! builtin shopt -q expand_aliases || builtin echo builtin shopt -s expand_aliases",
         b"builtin printf '[[ $- == *e* ]] || builtin return %%d\\n' \"$1\"",
         b"} >| %(state)b",
         b"} 2>/dev/null || :",

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import logging
 import os
 import posixpath
 import socket
@@ -23,7 +22,6 @@ from coding_gym.sandbox.run_arguments import Run
 from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 
-_log = logging.getLogger(__name__)
 _READY_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 5.0
 _SNAPSHOT_TIMEOUT_S = 300.0
@@ -203,10 +201,7 @@ class Channel:
         if is_locked:
             self._lock.release()
         self._stream.close()
-        try:
-            self._cleanup.close()
-        except SandboxError as error:  # a Docker daemon does not reply
-            _log.warning("cannot clean up after a closed sandbox: %s", error)
+        self._cleanup.close()
 
 
 @contextlib.contextmanager
@@ -381,7 +376,7 @@ def host_path_of(path: str, host_paths: Mapping[str, str]) -> str:
     pure_path = PurePosixPath(path)
     for target in sorted(host_paths, key=len, reverse=True):
         if pure_path.is_relative_to(target):
-            # As text: the rest of the path can contain `..`, which is resolved at its use.
+            # Joined as text: the kernel must resolve `..` in the rest of the path.
             return host_paths[target] + path[len(target) :] if path.startswith(target) else path
     return path
 

@@ -10,11 +10,11 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from coding_gym.errors import MissingDependencyError, last_line
+from coding_gym.errors import MissingDependencyError, error_line
 from coding_gym.host.network import network_variables
 from coding_gym.sandbox.host_program import run_program
 
-_ERROR_PREFIXES = ("fatal:", "error:", "remote:")
+_ERROR = r"^\s*(?:fatal|error|remote):"
 
 # With these variables, git and ssh find keys and passwords for a fetch over the network.
 _CREDENTIAL_VARIABLES = ("HOME", "SSH_AUTH_SOCK")
@@ -93,8 +93,7 @@ def git_complaint(output: str, otherwise: str = "no output") -> str:
 
     The last line alone can be advice, which git prints after an error.
     """
-    lines = [line for line in output.splitlines() if line.lstrip().startswith(_ERROR_PREFIXES)]
-    return last_line("\n".join(lines) or output, otherwise)
+    return error_line(output, otherwise, pattern=_ERROR)
 
 
 def _decoded(data: bytes) -> str:

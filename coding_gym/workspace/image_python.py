@@ -14,8 +14,8 @@ from coding_gym.workspace.template import IMAGE_BIN
 
 _SCHEMA = 1
 _TIMEOUT_S = 120.0
-# The programs in the scripts for patches.
-_PROGRAMS = "base64 chmod cmp comm cp find git mkdir rm sed sort tr"
+# The programs in the scripts for patches, without `patch`, which few patches need.
+_PROGRAMS = "base64 cat chmod cmp comm cp find git mkdir mv rm sed sort tr"
 _FIND_PROGRAMS = f'for name in {_PROGRAMS}; do command -v "$name" > /dev/null || echo "$name"; done'
 _BIN = "bin"
 _FIND_PYTHON = """\

@@ -1,17 +1,17 @@
 """Runs the install commands of a build within a time limit, and writes their output to a log."""
 
 import logging
-import re
 from pathlib import Path
 from time import monotonic
 
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError, last_line
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError, error_line
 from coding_gym.sandbox.protocol import Sandbox
 
 _log = logging.getLogger(__name__)
 
 BUILD_TIMEOUT_S = 3600.0
-_ERROR = re.compile(r"\s*(?:ERROR|error|[\w.]+Error): (?!subprocess-exited-with-error)")
+# Of a line with an error; pip prints hints below it.
+_ERROR = r"^\s*(?:ERROR|error|[\w.]+Error): (?!subprocess-exited-with-error)"
 _MAX_COMMAND_CHARS = 80  # in an error message; the log has the whole command
 
 
@@ -35,7 +35,7 @@ class Installation:
         log.write_text("", encoding="utf-8")
 
     def run(self, command: str) -> None:
-        """Runs the next command.
+        """Runs one install command, and appends its output to the log.
 
         Args:
             command: A shell command.
@@ -57,21 +57,15 @@ class Installation:
         self._write(f"{result.output}\n[{result.duration_s:.1f} s]\n")
         if not result.ok:
             timeout = f"did not end within {self._timeout_s:g} s (build_timeout_s)"
+            line = error_line(result.output, pattern=_ERROR)
             raise TemplateError(
                 f"task {self._task_id}: install command {_excerpt(command)!r} "
-                f"{timeout if result.timed_out else 'failed'}: {_error_line(result.output)}; "
-                f"the log is {self._log}"
+                f"{timeout if result.timed_out else 'failed'}: {line}; the log is {self._log}"
             )
 
     def _write(self, text: str) -> None:
         with self._log.open("a", encoding="utf-8", errors="replace") as log:
             log.write(text)
-
-
-def _error_line(output: str) -> str:
-    """Returns the last error line, else the last line; pip prints hints below an error."""
-    errors = [line for line in output.splitlines() if _ERROR.match(line)]
-    return last_line(errors[-1] if errors else output)
 
 
 def _excerpt(command: str) -> str:

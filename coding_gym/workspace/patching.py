@@ -16,7 +16,16 @@ from coding_gym.errors import MissingDependencyError, PatchError, last_line
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.workspace.host_git import git_complaint
-from coding_gym.workspace.scripts import APPLY, DIFF, ENV, NO_PROGRAM, NORMALIZE, RESULT, TOO_LARGE
+from coding_gym.workspace.scripts import (
+    APPLY,
+    CLEAN,
+    DIFF,
+    ENV,
+    NO_PROGRAM,
+    NORMALIZE,
+    RESULT,
+    TOO_LARGE,
+)
 from coding_gym.workspace.template import BASE_GIT, Template
 
 MAX_PATCH_BYTES = 16 << 20
@@ -45,7 +54,7 @@ def diff(sandbox: Sandbox, template: Template) -> Patch:
         PatchError: A changed file of the base, or the patch, is larger than `MAX_PATCH_BYTES`; git
             takes too long; the sandbox's disk is full; or the task's image lacks a required
             program, which a policy can remove.
-        MissingDependencyError: git or findutils is not installed on this machine.
+        MissingDependencyError: git, findutils or patch is not installed on this machine.
         SandboxError: The sandbox is closed or died.
     """
     result, names = _run_indexed(sandbox, template, DIFF)
@@ -133,7 +142,7 @@ def _run_indexed(
         stdin=stdin,
     )
     if result.timed_out:  # the script was killed before it could clean up
-        sandbox.run(f"rm -rf {scratch}", cwd="/", env=ENV)
+        sandbox.run(CLEAN, cwd="/", env=ENV | paths)
     if not result.ok:
         failure = _failure(result, problem)
         # In an image, a policy can have removed the program, so it is not missing on this machine.
@@ -157,8 +166,8 @@ def _failure(result: ExecResult, problem: str) -> PatchError | MissingDependency
         return PatchError(f"{problem}: the sandbox's disk is full: {complaint}")
     if result.exit_code == NO_PROGRAM:
         return MissingDependencyError(
-            f"{problem}: {complaint}; git and findutils must be installed below /usr; "
-            "run: apt-get install git findutils"
+            f"{problem}: {complaint}; git, findutils and patch must be installed below /usr; "
+            "run: apt-get install git findutils patch"
         )
     if result.exit_code == TOO_LARGE:
         return PatchError(

@@ -107,8 +107,8 @@ class PytestLayers:
         if not interpreter.version.startswith(minor_version):
             raise TemplateError(
                 f"pytest is installed for Python {minor_version}x, and the task's Python is "
-                f"{interpreter.version}; use the sandbox 'namespace', and add install commands to "
-                "the task that install pytest (any command if the tests do not use pytest)"
+                f"{interpreter.version}; use the sandbox 'namespace', and add an install command "
+                "to the task: `pip install pytest`, or `true` if its tests do not use pytest"
             )
         dists = pytest_distributions()
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))

@@ -3,7 +3,8 @@
 The scripts read paths and limits from environment variables: ``CG_TREE`` (the working tree),
 ``CG_BASE`` (the second git folder), ``CG_TMP`` (the scratch folder that the script creates; for
 `REFRESH_INDEX`, the copy of the index), ``CG_COMMIT`` (the base commit), ``CG_MAX`` (maximum size
-of a file and of the patch, in bytes). ``PATH`` has only system folders, which are read-only.
+of a file and of the patch, in bytes). ``PATH`` has only system folders, which a policy can change
+only in an image.
 """
 
 from coding_gym.workspace.template import BASE_IGNORES, BASE_PATHS
@@ -26,9 +27,17 @@ ENV = {
     "GIT_PAGER": "cat",
 }
 
-# The trap removes the scratch folder and restores modes, children first. It prints nothing, because
-# its output would become part of the result.
-_BEGIN = """\
+# Restores modes, children first, and removes the scratch folder.
+CLEAN = """\
+[ ! -s "$CG_TMP/modes" ] || sort -zrk2 "$CG_TMP/modes" |
+    while IFS= read -rd '' entry; do chmod "${entry%% *}" "${entry#* }"; done
+rm -rf "$CG_TMP"
+"""
+
+# The trap prints nothing, because its output would become part of the result.
+_BEGIN = (
+    f"clean() {{\n{CLEAN}}}\n"
+    + """\
 exec 2>&1
 set -eu -o pipefail
 mkdir -m 700 "$CG_TMP"
@@ -36,9 +45,7 @@ finish() {
     status=$?
     set +e
     exec > /dev/null 2>&1
-    [ ! -s "$CG_TMP/modes" ] || sort -zrk2 "$CG_TMP/modes" |
-        while IFS= read -rd '' entry; do chmod "${entry%% *}" "${entry#* }"; done
-    rm -rf "$CG_TMP"
+    clean
     exit $status
 }
 trap finish EXIT
@@ -55,22 +62,25 @@ copy_index() {
     export GIT_ALTERNATE_OBJECT_DIRECTORIES="$CG_BASE/objects"
 }
 """
+)
 
 # Lists the files of the tree, as NUL-terminated paths in byte order. `git ls-files` would obey the
 # policy's ignore files and stop at repositories that the policy made. With `./`, git does not read
-# a name that starts with a colon as a pattern. `find` writes into the scratch folder: `present`,
-# all paths; `links`, symbolic links; `marks`, repositories and virtual environments; `cores`, files
-# with names of core dumps; `large`, files above the size limit that are younger than the template.
-# New large files are excluded without hashing; a changed large base file is an error. `paths` is
-# `present` without new paths that are ignored or excluded.
+# a name that starts with a colon as a pattern. `find` writes into the scratch folder: `modes`, each
+# mode before it is changed, so that `CLEAN` can restore it after a kill; `found`, all paths;
+# `links`, symbolic links; `marks`, repositories and virtual environments; `cores`, files with names
+# of core dumps; `large`, files above the size limit that are younger than the template. New large
+# files are excluded without hashing; a changed large base file is an error. `present` is `found` in
+# order; `paths` is `present` without new paths that are ignored or excluded.
 _LIST = f"""\
-find "$CG_TREE" \\( -type d ! -perm -500 -fprintf modes '%m %p\\0' -exec chmod u+rx {{}} \\; \\) , \
+find "$CG_TREE" \\( -type d ! -perm -500 -printf '%m %p\\0' -exec chmod u+rx {{}} \\; \\) , \
     \\( -path "$CG_TREE/.git" -prune -o -name .git -fprintf marks '%P\\0' -prune -o \
-    \\( -type f -o -type l -fprintf links '%P\\0' \\) -printf '%P\\0' \
+    \\( -type f -o -type l -fprintf links '%P\\0' \\) -fprintf found '%P\\0' \
     -type f \\( -name pyvenv.cfg -fprintf marks '%P\\0' , \
     \\( -name core -o -name 'core.[0-9]*' \\) -fprintf cores '%P\\0' , \
     -size "+${{CG_MAX}}c" -newercc "$CG_BASE/index" -fprintf large '%P\\0' \\) \\) \
-    | sort -z > present
+    > modes
+sort -z found > present
 paths=present is_same=yes
 if ! cmp -s "$CG_BASE/{BASE_PATHS}" present; then
     comm -z -13 "$CG_BASE/{BASE_PATHS}" present | sed -z 's,^,./,' > others
@@ -112,15 +122,17 @@ exclude() {{
         folder=${{path%/*}}
         [ "$folder" != "$path" ] || continue
         [ -n "$(cd "$CG_TREE"; git --literal-pathspecs ls-files -- "$folder")" ] ||
-            printf '%s\\0' "$folder" >> folders
+            printf '%s/\\0' "$folder" >> folders
     done < marks
-    cp dropped names
-    while IFS= read -rd '' folder; do
-        printf '%s/\\0' "$folder" >> names
-        while IFS= read -rd '' path; do
-            [[ $path != "$folder"/* ]] || printf '%s\\0' "$path" >> dropped
-        done < new
-    done < folders
+    cat dropped folders > names
+    sort -z new folders > merged  # the paths in a folder follow the folder
+    folder=/
+    while IFS= read -rd '' path; do
+        case $path in
+            "$folder"*) printf '%s\\0' "$path" ;;
+            */) folder=$path ;;
+        esac
+    done < merged >> dropped
     sort -zu dropped | comm -z -23 paths - > rest
     mv rest paths
 }}
@@ -177,6 +189,7 @@ _APPLY_TO_INDEX = """\
 apply_to_index() {
     cat > patch
     git apply --cached --whitespace=nowarn patch > log 2>&1 || apply_with_fuzz > fuzz 2>&1 || {
+        [ $? -lt 126 ] || { cat fuzz; exit 127; }  # the program cannot run
         cat log
         ! git apply --cached --check -p0 patch 2> /dev/null ||
             echo "error: its paths lack the prefixes a/ and b/; make it without --no-prefix"
@@ -197,7 +210,7 @@ apply_with_fuzz() (
     cd tree
     export GIT_WORK_TREE=$CG_TMP/tree
     git checkout-index -q -f -z --stdin < ../changed || :
-    patch --batch --forward --fuzz=5 -p1 --no-backup-if-mismatch -i ../patch || exit 1
+    patch --batch --forward --fuzz=5 -p1 --no-backup-if-mismatch -i ../patch || exit
     find . \\( -type f -o -type l \\) -printf '%P\\0' | sort -zu ../changed - |
         git update-index -z --add --remove --stdin
 )

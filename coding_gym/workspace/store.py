@@ -82,7 +82,8 @@ class TemplateStore:
     def get(self, task: Task) -> Template:
         """Returns the task's template; the first call builds it.
 
-        The templates of recent task objects are kept in memory.
+        The templates of recent task objects are kept in memory; `clear_cache` can remove their
+        folders, and then the call builds these again.
 
         Raises:
             InvalidTaskError: A field of the task cannot be used; the message names it.
@@ -91,7 +92,7 @@ class TemplateStore:
             SandboxError: No sandbox could be opened.
         """
         entry = self._recent.get(id(task))
-        if entry is None or entry[0] is not task:
+        if entry is None or entry[0] is not task or not _exists(entry[1].spec):
             if len(self._recent) >= _MAX_RECENT:
                 self._recent.clear()
             entry = self._recent[id(task)] = (task, self._look_up(task))
@@ -191,6 +192,11 @@ class TemplateStore:
                     f"{last_line(result.output)}"
                 )
             return sandbox.read_file(copy, max_bytes=1 << 30)
+
+
+def _exists(spec: SandboxSpec) -> bool:
+    folders = (*spec.layers, *(mount.source for mount in spec.mounts))
+    return all(folder.exists() for folder in folders)
 
 
 def _interpreter(task: Task) -> Interpreter:

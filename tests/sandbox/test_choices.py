@@ -166,6 +166,17 @@ def test_a_temporary_failure_of_an_interpreter_is_not_cached(
     assert find_interpreter("9.8").version == "9.8.7"
 
 
+def test_the_newest_patch_release_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for version in ("9.8.9", "9.8.18", "9.8.2"):
+        binary = tmp_path / "versions" / version / "bin" / "python9.8"
+        binary.parent.mkdir(parents=True)
+        reply = json.dumps([str(binary), str(tmp_path), version, str(tmp_path), "cpython"])
+        binary.write_text(f"#!/bin/sh\necho '{reply}'\n", encoding="ascii")
+        binary.chmod(0o755)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    assert find_interpreter("9.8").version == "9.8.18"
+
+
 def test_every_installed_python_runs_in_a_sandbox() -> None:
     pythons = {}
     for minor in range(8, 15):
@@ -184,11 +195,11 @@ def test_every_installed_python_runs_in_a_sandbox() -> None:
 def test_programs_of_the_home_folder_do_not_mount_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / ".local").mkdir()
+    folders = [tmp_path, *(tmp_path / name for name in (".local", ".config", ".ssh"))]
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(toolchains, "SYSTEM_PATH", str(tmp_path / "none"))
-    for folder in (tmp_path, tmp_path / ".local"):
-        (folder / "bin").mkdir()
+    for folder in folders:
+        (folder / "bin").mkdir(parents=True)
         shutil.copy("/bin/true", folder / "bin" / "node")
         monkeypatch.setenv("PATH", str(folder / "bin"))
         assert find_toolchain("javascript").missing

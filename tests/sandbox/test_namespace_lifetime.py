@@ -3,12 +3,10 @@
 import multiprocessing
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -28,7 +26,6 @@ from sandbox_fixtures import (
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Mount, Sandbox
 from coding_gym.sandbox.inside import wire
-from coding_gym.sandbox.served_sandbox import Channel
 from coding_gym.sandbox.zygotes import stop_zygotes
 
 _CROWDED = """
@@ -231,12 +228,3 @@ def test_a_late_reply_to_an_open_harms_no_other_sandbox(monkeypatch: pytest.Monk
         assert sandbox.run("echo unharmed").output == "unharmed\n"
         with make_sandbox() as another:
             assert another.run("echo opened").output == "opened\n"
-
-
-def test_close_does_not_raise_if_the_clean_up_fails() -> None:
-    ours, theirs = socket.socketpair()
-    theirs.close()
-    with ExitStack() as cleanup:
-        cleanup.callback(raising(SandboxError("the daemon does not reply")))
-        channel = Channel(ours, cleanup)
-    channel.close()

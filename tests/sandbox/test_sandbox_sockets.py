@@ -13,7 +13,13 @@ import pytest
 from sandbox_fixtures import BACKEND, num_descriptors, python_output, wait_until
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox import Mount, SandboxBackend, SandboxSpec, default_interpreter
+from coding_gym.sandbox import (
+    Mount,
+    SandboxBackend,
+    SandboxSpec,
+    default_interpreter,
+    forwarding,
+)
 from coding_gym.sandbox.docker_backend import DockerBackend
 from coding_gym.sandbox.landlock import LandlockBackend
 
@@ -145,6 +151,17 @@ print(num_answered)
         wait_until(lambda: num_descriptors() <= before)  # its connections have ended
         assert python_output(sandbox, _GET) == "one /name\n"
     wait_until(lambda: num_descriptors() < before)
+
+
+def test_closing_does_not_wait_for_the_next_retry(
+    serve: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forwarding, "_RETRY_S", 30.0)
+    sandbox = BACKEND.open(replace(_SPEC, forwards={_PORT: serve("one")}))
+    closing = threading.Thread(target=sandbox.close)
+    closing.start()
+    closing.join(20)
+    assert not closing.is_alive()
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,11 @@ def test_commands_print_what_a_fresh_bash_prints(shell: Sandbox, command: str, o
         ("export TEXT=$'a\\n\\x01\\'\"$'", "env -0 | grep -zc TEXT=a", "1\n"),
         ("readonly fixed=1", "fixed=2; echo $fixed", None),
         ("alias hi='echo hello'; shopt -s expand_aliases", "hi", "hello\n"),
+        (
+            "shopt -s expand_aliases; alias echo='echo a'\nf() { echo b; }",
+            "f; echo c",
+            "a b\na c\n",
+        ),
         ("cd() { echo mine; }; printf() { :; }; declare() { :; }", "cd; pwd", "mine\n/workspace\n"),
         ("set -o pipefail -o noclobber", "false | true; echo $?; echo x > f; echo y > f", None),
         ("set -e; false; echo no", "echo on; false; echo no", "on\n"),

@@ -1,13 +1,15 @@
 """Forms of a patch's text: applied as by SWE-bench's three commands, or refused."""
 
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from workspace_scene import FILES
 
-from coding_gym.errors import PatchError
+from coding_gym.errors import MissingDependencyError, PatchError
 from coding_gym.patch import Patch
-from coding_gym.sandbox import Sandbox
+from coding_gym.sandbox import Mount, Sandbox, open_sandbox
 from coding_gym.workspace import Template, normalize
 
 pytestmark = pytest.mark.slow
@@ -60,6 +62,17 @@ def test_text_that_does_not_apply_is_refused(
     with pytest.raises(PatchError, match=r"^[^\n]+$"):
         normalize(sandbox, template, Patch(REFUSED[form]))
     assert sandbox.run("git status --porcelain; ls -A /tmp").output == ""
+
+
+def test_a_missing_patch_program_is_named(template: Template, tmp_path: Path) -> None:
+    (tmp_path / "patch").touch()  # not executable
+    mount = Mount(source=tmp_path / "patch", target="/usr/bin/patch")
+    spec = replace(template.spec, mounts=(*template.spec.mounts, mount))
+    with (
+        open_sandbox(spec) as sandbox,
+        pytest.raises(MissingDependencyError, match=r"git findutils patch$"),
+    ):
+        normalize(sandbox, template, Patch(APPLIED["context that drifted"]))
 
 
 def test_a_binary_file_without_data_is_skipped(sandbox: Sandbox, template: Template) -> None:

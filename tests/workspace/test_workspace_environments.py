@@ -168,5 +168,5 @@ def test_other_interpreters_need_install_commands(store: TemplateStore, other: s
         find_interpreter(other)
     except SandboxUnavailableError as error:
         pytest.skip(str(error))
-    with pytest.raises(TemplateError, match="install commands"):
+    with pytest.raises(TemplateError, match="add an install command"):
         store.get(make_task(interpreter=other))

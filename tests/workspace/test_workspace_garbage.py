@@ -1,15 +1,17 @@
 """Lists of the cache's entries, and removal of old entries."""
 
 import os
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
-from workspace_scene import building
+from workspace_scene import building, inside, make_task
 
 from coding_gym.cli import cache as cache_command
 from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.workspace import TemplateStore
 from coding_gym.workspace.cache import clear_cache, list_cache
 
 pytestmark = pytest.mark.slow
@@ -51,6 +53,14 @@ def test_old_entries_are_listed_first_and_removed(root: Path) -> None:
     assert cache("clear", "--older-than", "1", "--yes").output == "0 entries\n"
     assert cache("clear", answer="y\n").exit_code == 0
     assert list_cache(root) == list_cache(root / "nowhere") == ()
+
+
+def test_a_store_builds_removed_entries_again(fresh_folder: Path) -> None:
+    store, task = TemplateStore(folder=fresh_folder), make_task()
+    for kind in ("templates", "pytest"):
+        assert store.get(task) is store.get(task)
+        shutil.rmtree(fresh_folder / kind)
+        assert inside(store.get(task), "cat README.md; python -m pytest --version")
 
 
 def test_clearing_keeps_builds_in_progress_and_removes_leftovers(tmp_path: Path) -> None:

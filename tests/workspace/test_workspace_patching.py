@@ -95,12 +95,15 @@ def test_a_patch_makes_the_same_tree_elsewhere(
         assert clean.run(unlock + listing).output == sandbox.run(unlock + listing).output
 
 
+STATE = "find /workspace /tmp /dev/shm ~ -mindepth 1 -printf '%p %m %s %T@\\n'"
+LOCK = f"{EDIT}; chmod 000 pkg/sub; chmod 000 README.md; mkdir -m 0 'x '; git status"
+
+
 def test_a_diff_does_not_change_the_sandbox(sandbox: Sandbox, template: Template) -> None:
-    state = "find /workspace /tmp /dev/shm ~ -mindepth 1 -printf '%p %m %s %T@\\n'"
-    sandbox.run(f"{EDIT}; chmod 000 pkg/sub; chmod 000 README.md; mkdir -m 0 'x '; git status")
-    before = sandbox.run(state).output
+    sandbox.run(LOCK)
+    before = sandbox.run(STATE).output
     diff(sandbox, template)
-    assert sandbox.run(state).output == before
+    assert sandbox.run(STATE).output == before
 
 
 EXCLUDED = {
@@ -125,6 +128,16 @@ def test_new_files_that_cannot_be_a_repair_are_excluded(
     patch = diff(sandbox, template)
     assert patch.paths == {"added.py", "pkg/core.py", "pkg/core"}
     assert patch.excluded == excluded
+
+
+def test_many_cloned_repositories_are_excluded_in_time(
+    sandbox: Sandbox, template: Template
+) -> None:
+    clones = "for n in {1..400}; do mkdir -p c$n/.git c$n/src; touch c$n/src/f{1..50}.c; done"
+    assert sandbox.run(f"{EDIT}; {clones}; mkdir c1.d; touch c1.d/kept c1kept").ok
+    patch = diff(sandbox, template)
+    assert patch.paths == {"added.py", "pkg/core.py", "c1.d/kept", "c1kept"}
+    assert len(patch.excluded) == 400
 
 
 def test_a_patch_that_is_too_large_is_refused(
@@ -154,14 +167,15 @@ def test_a_full_disk_is_an_error(sandbox: Sandbox, template: Template) -> None:
         diff(sandbox, template)
 
 
-def test_a_timeout_is_an_error_that_leaves_nothing(
+def test_a_timeout_is_an_error_that_changes_nothing(
     sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patching, "TIMEOUT_S", 1e-6)
-    with pytest.raises(PatchError):
+    sandbox.run(f"for n in {{1..400}}; do truncate -s 16M $n; done; {LOCK}")  # git reads them all
+    before = sandbox.run(STATE).output
+    monkeypatch.setattr(patching, "TIMEOUT_S", 3.0)
+    with pytest.raises(PatchError, match="took more than 3 s"):
         diff(sandbox, template)
-    monkeypatch.undo()
-    assert sandbox.run("ls -A /tmp").output == ""
+    assert sandbox.run(STATE).output == before
 
 
 BAD_PATCHES = {

@@ -66,9 +66,7 @@ def full_name(image: str) -> str:
         InvalidArgumentError: ``image`` is not a valid name.
     """
     if not _NAME.fullmatch(image) or not image.isascii() or ".." in PurePosixPath(image).parts:
-        raise InvalidArgumentError(
-            f"the name of an image must be [HOST/]NAME[:TAG] in lower case, got {image!r}"
-        )
+        raise InvalidArgumentError(f"the name of an image must be [HOST/]NAME[:TAG], got {image!r}")
     has_tag = ":" in image.rpartition("/")[2] or "@" in image
     return image if has_tag else f"{image}:latest"
 
@@ -125,7 +123,9 @@ def read_manifest(layout: Path) -> Manifest:
     except _MALFORMED as error:
         if isinstance(error, InvalidArgumentError):
             raise
-        raise InvalidArgumentError(f"{layout} is malformed: {error!r}") from error
+        raise InvalidArgumentError(
+            f"{layout} is not a valid OCI layout ({error!r}); remove it, and pull the image again"
+        ) from error
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
         raise InvalidArgumentError(
             f"{layout} is an incomplete OCI layout: {error}; remove it, and pull the image again"

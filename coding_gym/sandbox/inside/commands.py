@@ -4,12 +4,14 @@ import os
 import select
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
 from coding_gym.sandbox.inside import processes
+from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.processes import MemoryWatch
 
 BASH = "/bin/bash"
@@ -19,9 +21,10 @@ NAME = b"bash"
 # keeps the output open for longer is a background process.
 GRACE_S = 0.05
 _READ_BYTES = 1 << 16
-_REAP_INTERVAL_S = 1.0
-_TIMEOUT_EXIT_CODE = 124  # that of `timeout`
-_OUT_OF_MEMORY_EXIT_CODE = 137
+_CHILD_ENDED = (1 << (signal.SIGCHLD - 1)).to_bytes(8, sys.byteorder)  # a set of signals
+_SIGNAL_INFO_BYTES = 128
+TIMEOUT_EXIT_CODE = 124  # that of `timeout`
+KILLED_EXIT_CODE = 128 + signal.SIGKILL  # also if the memory limit was exceeded
 
 # A header and a body.
 Reply = tuple[dict[str, Any], bytes]
@@ -150,12 +153,15 @@ class Command:
         """Collects output until the shell ends or reaches a limit.
 
         The time limit counts from the command's start. This process ends if the owner's channel
-        closes.
+        closes. It reaps processes when they end, because until then they count as processes.
         """
         deadline = self._started + timeout_s
         process, owner = os.pidfd_open(self._pid), channel.fileno()
+        # A descriptor in place of a handler, which a command could call recursively by signals.
+        ends = sc.call("signalfd4", -1, _CHILD_ENDED, len(_CHILD_ENDED), os.O_CLOEXEC)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         poll = select.poll()
-        for descriptor in (process, self._reader):
+        for descriptor in (process, ends, self._reader):
             poll.register(descriptor, select.POLLIN)
         poll.register(owner, select.POLLRDHUP)
         try:
@@ -166,15 +172,21 @@ class Command:
                 elif now >= memory.next_check and memory.is_exceeded(now):
                     self.outcome = Outcome.OUT_OF_MEMORY
                 else:
-                    wait_s = min(deadline, memory.next_check, now + _REAP_INTERVAL_S) - now
-                    self._handle({ready for ready, _ in poll.poll(wait_s * 1000)}, process, owner)
+                    wait_s = min(deadline, memory.next_check) - now
+                    ready = {descriptor for descriptor, _ in poll.poll(wait_s * 1000)}
+                    if ends in ready:
+                        os.read(ends, _SIGNAL_INFO_BYTES)
+                        self.reap()
+                    self._handle(ready, process, owner)
         finally:
+            os.close(ends)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
             os.close(process)
             self._let_output_end()
         return self.outcome
 
     def _handle(self, ready: set[int], process: int, owner: int) -> None:
-        """Handles the descriptors that are ready; reaps processes if there are none."""
+        """Handles the descriptors that are ready."""
         if owner in ready:  # the channel closes after all processes of the sandbox have ended
             self.kill_all()
             os._exit(0)
@@ -182,8 +194,6 @@ class Command:
             self.outcome = Outcome.ENDED
         if self._reader in ready:
             self.read()
-        if not ready:
-            self.reap()
 
     def _let_output_end(self) -> None:
         """Closes this process's write end; the output ends with its last writer. Idempotent."""
@@ -240,9 +250,9 @@ class Command:
     def _exit_code(self) -> int:
         """Returns the exit code as a shell reports it."""
         if self.outcome is Outcome.OUT_OF_MEMORY:
-            return _OUT_OF_MEMORY_EXIT_CODE
+            return KILLED_EXIT_CODE
         if self.outcome is Outcome.TIMED_OUT:
-            return _TIMEOUT_EXIT_CODE
+            return TIMEOUT_EXIT_CODE
         code = os.waitstatus_to_exitcode(self._status)
         return code if code >= 0 else 128 - code
 

@@ -21,7 +21,12 @@ def read(path: str, max_bytes: int, opener: Opener = os.open) -> bytes:
             ``max_bytes``.
     """
     # Non-blocking, so that a FIFO is refused rather than waited for.
-    descriptor = opener(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0)
+    try:
+        descriptor = opener(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0)
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # that of a socket
+            raise
+        raise OSError(errno.EINVAL, "not a regular file", path) from error
     try:
         _require_regular(descriptor, path)
         data = bytearray()

@@ -75,10 +75,10 @@ def make_tmpfs(request: SandboxRequest, mount_names: MountNames) -> dict[str, st
     for name, _, mode in _WRITABLE:
         os.mkdir(f"{EPISODE}/{name}")
         os.chmod(f"{EPISODE}/{name}", mode)
-        _date(f"{EPISODE}/{name}", _DATE_NS)
+        _set_time(f"{EPISODE}/{name}", _DATE_NS)
     upper = f"{upper_folder(request, mount_names)}/upper"
     top_layers = [f"{MOUNTED}/{mount_names[layer]}" for layer in request.layers[:1]]
-    _date(upper, os.stat(top_layers[0]).st_mtime_ns if top_layers else _DATE_NS)
+    _set_time(upper, os.stat(top_layers[0]).st_mtime_ns if top_layers else _DATE_NS)
     return {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in _WRITABLE}}
 
 
@@ -268,7 +268,7 @@ def make_links(links: Mapping[str, str]) -> None:
     for path, target in links.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.symlink(target, path)
-        _date(path, _DATE_NS)
+        _set_time(path, _DATE_NS)
 
 
 def limit_counts() -> None:
@@ -328,5 +328,5 @@ def overlay_works_on_tmpfs() -> bool:
     return True
 
 
-def _date(path: str, time_ns: int) -> None:
+def _set_time(path: str, time_ns: int) -> None:
     os.utime(path, ns=(time_ns, time_ns), follow_symlinks=False)

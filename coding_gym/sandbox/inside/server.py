@@ -5,6 +5,7 @@ opens sandboxes on request. The server is pid 1 of the new pid namespace, so all
 the server.
 """
 
+import errno
 import gc
 import os
 import select
@@ -105,7 +106,7 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
     with step("map the users", "users"):
         _, status = os.waitpid(helper, 0)
         if status:
-            raise OSError(1, f"uid 0 and {uid} could not be mapped")
+            raise OSError(errno.EPERM, f"uid 0 and {uid} could not be mapped")
 
 
 def _serve(control: socket.socket, owner_pidfd: int, config: dict[str, Any]) -> None:

@@ -37,10 +37,10 @@ _TABLE = """
     removexattrat 466 466, request_key 249 218, seccomp 317 277, semget 64 190,
     set_mempolicy 238 237, setdomainname 171 162, sethostname 170 161, setns 308 268,
     setrlimit 160 164, setsockopt 54 208, settimeofday 164 170, setxattr 188 5, setxattrat 463 463,
-    shmget 29 194, socket 41 198, socketpair 53 199, statmount 457 457, swapoff 168 225,
-    swapon 167 224, sync 162 81, syncfs 306 267, sysfs 139 -, syslog 103 116, truncate 76 45,
-    umount2 166 39, unshare 272 97, uselib 134 -, userfaultfd 323 282, ustat 136 -, vhangup 153 58,
-    vmsplice 278 75
+    shmget 29 194, signalfd4 289 74, socket 41 198, socketpair 53 199, statmount 457 457,
+    swapoff 168 225, swapon 167 224, sync 162 81, syncfs 306 267, sysfs 139 -, syslog 103 116,
+    truncate 76 45, umount2 166 39, unshare 272 97, uselib 134 -, userfaultfd 323 282, ustat 136 -,
+    vhangup 153 58, vmsplice 278 75
 """
 _MACHINES = ("x86_64", "aarch64")
 
@@ -116,8 +116,8 @@ class SetupError(Exception):
         step: The attempted step, such as ``"mount the overlay"``.
         errno: The system's error number; 0 for other errors.
         reason: The system's message, one line.
-        kind: The cause of failures of the step, such as ``"request"``; "" for this machine.
-            `coding_gym.sandbox.setup_errors` decides by it which error to raise.
+        kind: "request", "target", "namespaces", "users", "overlay", "landlock", "modules" or
+            "bash"; "" for other steps. It selects error and remedy in `setup_errors`.
     """
 
     def __init__(self, step: str, errno: int, reason: str, kind: str = "") -> None:

@@ -1,5 +1,6 @@
 """Layers are united and never written; mounts are read-only unless writable."""
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,14 @@ def test_layers_are_united_and_the_first_wins(backend: SandboxBackend) -> None:
         spec = SandboxSpec(layers=(top, bottom))
         with backend.open(spec) as sandbox:
             assert output(sandbox, "cat both folder/u folder/l") == "upperul"
+
+
+def test_a_file_between_two_folders_hides_the_lower(backend: SandboxBackend) -> None:
+    trees = ({"a/top": ""}, {"a": "file"}, {"a/low": ""})
+    with ExitStack() as stack:
+        layers = tuple(stack.enter_context(tree(backend, files)) for files in trees)
+        with backend.open(SandboxSpec(layers=layers)) as sandbox:
+            assert output(sandbox, "ls a") == "top\n"
 
 
 def test_layers_are_never_written(backend: SandboxBackend) -> None:
@@ -100,6 +109,7 @@ def test_invalid_specs_are_refused(backend: SandboxBackend) -> None:
         {"path": ("a\0b",)},
         *({"mounts": (replace(mount, source=usr, target=t),)} for t in ("/", "x", "/a/..", "/a\0")),
         {"workspace_alias": "/"},
+        {"shell": "persistant"},
     ]
     if backend.name != "docker":  # all its sandboxes have an image
         rows.append({"workspace_alias": "/testbed"})

@@ -72,6 +72,13 @@ def test_the_number_of_processes_is_bounded(backend: SandboxBackend) -> None:
         assert output(sandbox, "echo next | cat") == "next\n"
 
 
+def test_orphans_that_ended_do_not_count_as_processes(backend: SandboxBackend) -> None:
+    with opened(backend, limits=SandboxLimits(num_processes=200)) as sandbox:
+        loop = "for i in {1..600}; do (true &); done 2> errors"
+        sandbox.run(f"yes & {loop}; kill $!", timeout_s=300)
+        assert output(sandbox, "cat errors") == ""
+
+
 @pytest.mark.promise(Promise.MEMORY_LIMIT)
 def test_exceeded_memory_ends_the_command_not_the_sandbox(backend: SandboxBackend) -> None:
     script = "import time\ntaken = b'x' * (300 << 20)\ntime.sleep(9)\nprint('kept')\n"
