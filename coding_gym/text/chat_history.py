@@ -60,7 +60,9 @@ class ChatIds:
             replies: The ids of each reply of the policy among them.
         """
         for turn, ids in turns_of(messages, replies):
-            if ids is None:
+            if ids is None and self.num_replies:  # a notice after the last reply
+                self.answer(*turn)
+            elif ids is None:
                 self.opening(turn)
             else:
                 self.reply(ids)
