@@ -110,8 +110,8 @@ class Grade(JsonRecord):
     def num_unverified(self) -> int:
         """Number of fail-to-pass tests whose results the code under test can forge.
 
-        0 unless ``is_verified`` is False. Then it is the number of tests that cannot be negated; if
-        there is none, the number of all fail-to-pass tests.
+        0 unless ``is_verified`` is False. Then it is the number of tests at level ``structure``, or
+        of all fail-to-pass tests if `levels` has no such tests.
         """
         if self.is_verified is not False:
             return 0

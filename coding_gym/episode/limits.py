@@ -45,7 +45,7 @@ class Limits(JsonRecord):
         max_format_errors: Number of consecutive unreadable replies that ends the episode.
 
     Raises:
-        InvalidArgumentError: Two fields contradict each other. `parse` checks each field.
+        InvalidArgumentError: Two fields conflict. `parse` checks each field.
     """
 
     max_turns: Count | None = MAX_TURNS
@@ -62,7 +62,7 @@ class Limits(JsonRecord):
     max_format_errors: Count | None = None
 
     def __post_init__(self) -> None:
-        """Raises InvalidArgumentError for fields that contradict each other."""
+        """Raises InvalidArgumentError for fields that conflict."""
         if self.max_cost is not None and not (self.input_price or self.output_price):
             raise InvalidArgumentError("max_cost needs input_price or output_price above 0, got 0")
         if self.max_tokens is not None and self.max_tokens <= self.reserve_tokens:

@@ -117,7 +117,7 @@ def evaluate(
     with ExitStack() as stack:
         if resume:
             stack.enter_context(RunFolder.open(out).writer())
-            folder = RunFolder.open(out)  # again, since the last writer may have saved new settings
+            folder = RunFolder.open(out)  # again: the last writer can have saved new settings
             agent, episode_config = _reopen(folder, player, tasks, attempts, bounds)
         else:
             source = {"source": BUNDLED} if tasks is None else tasks

@@ -55,7 +55,7 @@ def find_toolchain(language: str) -> Toolchain:
         path = _real_path(program)
         if path is None or path.parent.name != "bin" or is_private(path.parent.parent):
             return Toolchain(
-                missing=f"{language} needs {program!r}, and there is none in /usr or PATH "
+                missing=f"{language} needs {program!r}, which is not in /usr or PATH "
                 "(private home folders are not used); "
                 f"install it, for example with `apt-get install {packages}`"
             )

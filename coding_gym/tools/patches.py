@@ -92,8 +92,8 @@ def _envelope_as_diff(context: ToolContext, patch: str) -> str:
     """Returns the diff between the files before and after all sections of an envelope."""
     text = _BEGIN.split(patch.replace("\r\n", "\n"), maxsplit=1)[1]
     text = "\n".join(line for line in text.split("\n") if not _BEGIN.match(line))
-    *bodies, _ = _END.split(text) if _END.search(text) else (text, "")
-    preamble, *parts = _SECTION.split("\n".join(bodies))  # kind, path, body, kind, path, body …
+    *envelopes, _ = _END.split(text) if _END.search(text) else (text, "")
+    preamble, *parts = _SECTION.split("\n".join(envelopes))  # kind, path, body, kind, path, body …
     if preamble.strip() or not parts:
         raise Refusal(
             f"{preamble.strip()!r:.80} is not a header; each file of this patch begins with "

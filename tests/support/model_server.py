@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {"content-type": "application/json", **answer.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        with suppress(ConnectionError):  # the client may have disconnected
+        with suppress(ConnectionError):  # the client can have disconnected
             self.wfile.write(data)
 
     do_GET = do_POST  # noqa: N815 - a name of the base class
