@@ -39,7 +39,6 @@ class Report(JsonRecord):
         resolved: The resolved rate, pass@1; None without a verdict.
         pass_at_k: pass@k by k, for powers of two and for the number of attempts per task.
         pass_hat_k: pass^k by k.
-        bootstrap: Percentile bootstrap interval of the resolved rate over tasks.
         metrics: Means over tasks of each measure of `METRICS` and of `tool_usage`, by name.
         stop_reasons: Number of attempts with a verdict by stop reason.
         grade_reasons: Number of attempts with a verdict by reason of the grade.
@@ -57,7 +56,6 @@ class Report(JsonRecord):
     resolved: Estimate | None
     pass_at_k: Mapping[str, Estimate]
     pass_hat_k: Mapping[str, Estimate]
-    bootstrap: tuple[float, ...]
     metrics: Mapping[str, Estimate]
     stop_reasons: Mapping[str, int]
     error_classes: Mapping[str, int]
@@ -161,7 +159,6 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     max_attempts = max(map(len, outcomes.values()), default=0)
     powers = (2**power for power in range(max_attempts.bit_length()))
     ks = sorted({*powers, max_attempts} - {0})
-    rates = task_rates(outcomes)
     return Report(
         config=run.config,
         num_attempts=sum("resolved" in episode for episode in episodes),
@@ -170,7 +167,6 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         resolved=resolved_rate(outcomes) if outcomes else None,
         pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in ks},
         pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in ks},
-        bootstrap=statistics.bootstrap_interval(rates) if len(rates) > 1 else (),
         metrics=_means(episodes),
         stop_reasons=_counts(episodes, "stop_reason"),
         grade_reasons=_counts(episodes, "grade_reason"),
@@ -348,8 +344,6 @@ def _listed(settings: Mapping[str, object]) -> str:
 def _rates(report: Report) -> Iterator[tuple[object, ...]]:
     tasks = len(report.values("resolved"))
     yield "resolved (pass@1)", *cells(report.resolved, percent), tasks
-    if report.bootstrap:
-        yield "resolved, bootstrap", "-", " to ".join(map(percent, report.bootstrap)), tasks
     rates = {f"pass@{k}": rate for k, rate in report.pass_at_k.items() if k != "1"}
     rates |= {f"pass^{k}": rate for k, rate in report.pass_hat_k.items() if k != "1"}
     rates |= {name: report.metrics[name] for name in RATES[1:] if name in report.metrics}

@@ -31,7 +31,6 @@ CONFIDENCE = 0.95
 Values = Sequence[float] | NDArray[np.float64]
 
 _ROUNDING = 1e-12
-_NUM_RESAMPLES, _BATCH = 10_000, 1000  # batches bound memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,27 +167,6 @@ def _draw_estimate(outcomes: Outcomes, k: int, value: Callable[[int, int], float
     if not counts:
         raise InvalidArgumentError(f"no task has {k} attempts")
     return rate_estimate([value(n, c) for n, c in counts], sum(n for n, _ in counts))
-
-
-def bootstrap_interval(values: Values) -> tuple[float, float]:
-    """Returns the percentile bootstrap interval of a mean, resampling whole tasks 10,000 times.
-
-    Args:
-        values: One value per task, shape (num_tasks,), for two or more tasks.
-    """
-    from scipy.stats import bootstrap
-
-    result = bootstrap(
-        (values,),
-        np.mean,
-        n_resamples=_NUM_RESAMPLES,
-        batch=_BATCH,
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        random_state=np.random.default_rng(0),
-    )
-    low, high = result.confidence_interval
-    return float(low), float(high)
 
 
 def cohens_d(a: Values, b: Values) -> float | None:

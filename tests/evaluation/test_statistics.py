@@ -36,10 +36,6 @@ def test_intervals_and_tests_agree_with_scipy(seed: int) -> None:
     assert (mean.low, mean.high) == close_to((interval.low, interval.high))
     assert statistics.resolved_rate(outcomes).std_error == close_to(stats.sem(rates))
 
-    drawn = np.random.default_rng(0).choice(rates, (10_000, len(rates))).mean(axis=1)
-    ends = np.percentile(drawn, [2.5, 97.5])
-    assert statistics.bootstrap_interval(rates) == close_to(tuple(ends))
-
     first = [scores[0] for scores in outcomes.values()]
     wilson = stats.binomtest(int(sum(first)), len(first)).proportion_ci(method="wilson")
     ends = statistics.wilson_interval(sum(first) / len(first), len(first), stats.norm.ppf(0.975))
