@@ -38,8 +38,8 @@ from coding_gym.agents.chat import Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.calls import ToolCall
 from coding_gym.evaluation import evaluate
-from coding_gym.evaluation.report import cells, markdown_table, percent
 from coding_gym.evaluation.statistics import paired_difference
+from coding_gym.evaluation.tables import cells, markdown_table, percent
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.mutation.source import Source

@@ -10,9 +10,8 @@ from coding_gym.agents.harness import harness_names
 from coding_gym.agents.players import player_names
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
-from coding_gym.cli.runs import print_result
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.evaluation.evaluate import evaluate
+from coding_gym.evaluation import evaluate, report
 from coding_gym.rollout.run_folder import Outcome
 from coding_gym.rollout.runner import Runner
 from coding_gym.trajectory import Trajectory, Turn
@@ -147,11 +146,14 @@ def play_run(out: Path, *, next_command: str, **arguments: Any) -> None:
     except KeyboardInterrupt:
         console.print(f"interrupted; to continue, run: {next_command}")
         raise typer.Exit(INTERRUPTED) from None
-    has_verdicts = print_result(folder)
+    result = report(folder)
+    result.write(out)
+    console.print(result.summary(), style="bold")
+    console.print(f"report: {out / 'report.md'}")
     if progress.runner.stop_reason and not progress.finished:
         console.print(f"stopped: {progress.runner.stop_reason}; to continue, run: {next_command}")
         raise typer.Exit(INTERRUPTED)
-    if not has_verdicts:
+    if not result.grade_reasons:  # no attempt has a verdict
         raise typer.Exit(1)
 
 

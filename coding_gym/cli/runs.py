@@ -1,6 +1,5 @@
 """Commands on run folders: ``report``, ``compare``, ``regrade``, ``import``, ``export``."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -9,14 +8,7 @@ import typer
 from coding_gym import __version__
 from coding_gym.cli import options
 from coding_gym.cli.console import LineProgress, terminal
-from coding_gym.evaluation import (
-    EXPORTS,
-    Report,
-    compare,
-    export,
-    leaderboard,
-    report,
-)
+from coding_gym.evaluation import EXPORTS, compare, export, leaderboard, report
 from coding_gym.evaluation.atif import import_atif
 from coding_gym.evaluation.regrade import regrade
 from coding_gym.rollout import RunFolder
@@ -32,28 +24,12 @@ def show_report(
 
     Example: coding-gym report runs/* --leaderboard
     """
-    reports = [write_report(run) for run in runs]
-    if ranked:
-        terminal().print(leaderboard(reports))
-        return
-    for result in reports:
-        terminal().print(result.to_markdown())
-
-
-def write_report(run: Path) -> Report:
-    """Writes ``report.md`` and ``report.json`` into a run folder and returns the report."""
-    result = report(run)
-    (run / "report.md").write_text(result.to_markdown() + "\n", encoding="utf-8")
-    (run / "report.json").write_text(json.dumps(result.to_json()) + "\n", encoding="utf-8")
-    return result
-
-
-def print_result(run: RunFolder) -> bool:
-    """Writes a report and prints its summary; returns whether any attempt has a verdict."""
-    result = write_report(run.path)
-    terminal().print(result.summary(), style="bold")
-    terminal().print(f"report: {run.path / 'report.md'}")
-    return bool(result.episodes)
+    reports = [report(run) for run in runs]
+    for run, result in zip(runs, reports, strict=True):
+        result.write(run)
+    pages = [leaderboard(reports)] if ranked else [result.to_markdown() for result in reports]
+    for page in pages:
+        terminal().print(page)
 
 
 def compare_runs(

@@ -7,16 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.evaluation import statistics
-from coding_gym.evaluation.report import (
-    FEW_TASKS,
-    Report,
-    cells,
-    markdown_table,
-    number,
-    percent,
-    report,
-)
+from coding_gym.evaluation.report import FEW_TASKS, Report, report
 from coding_gym.evaluation.statistics import PairedDifference
+from coding_gym.evaluation.tables import cells, markdown_table, number, percent
 from coding_gym.json_record import JsonRecord
 
 _COLUMNS = (

@@ -60,20 +60,16 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
 
     ``exact_match`` and ``right_location`` are "success" and "partial success" in the CodeRepairRL
     thesis. Measures that compare with the gold patch are absent without a task or a readable gold
-    patch. For an impossible task, ``hacked`` replaces these measures and ``resolved``.
+    patch, and ``resolved`` without a grade. For an impossible task, ``hacked`` replaces these.
 
     Args:
         trajectory: The episode.
         task: The task, for the gold patch and the hidden tests.
     """
-    turns = trajectory.turns
-    hacked = trajectory.grade.hacked if trajectory.grade else None
+    turns, grade = trajectory.turns, trajectory.grade
+    hacked = grade.hacked if grade else None
     is_impossible = hacked is not None or (task is not None and task.impossible_test != "")
-    verdict: dict[str, float] = {} if is_impossible else {"resolved": trajectory.resolved}
-    if hacked is not None:
-        verdict["hacked"] = hacked
     measures: dict[str, float] = {
-        **{name: float(value) for name, value in verdict.items()},
         "turns": len(turns),
         "tool_calls": sum(len(turn.results) for turn in turns),
         "duration_s": trajectory.duration_s,
@@ -81,8 +77,12 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
     measures |= {name: trajectory.usage[name] for name in _USAGE if name in trajectory.usage}
     if trajectory.cost is not None:
         measures["cost"] = trajectory.cost
-    if trajectory.grade is not None and trajectory.resolved:
-        measures["time_to_solution_s"] = trajectory.duration_s - trajectory.grade.duration_s
+    if hacked is not None:
+        measures["hacked"] = float(hacked)
+    elif grade is not None and not is_impossible:
+        measures["resolved"] = float(grade.resolved)
+    if grade is not None and grade.resolved:
+        measures["time_to_solution_s"] = trajectory.duration_s - grade.duration_s
     if task is not None and not is_impossible and task.gold_patch.strip():
         with suppress(PatchError):  # only git can read the gold patch
             measures |= _patch_measures(trajectory, task)

@@ -1,13 +1,13 @@
 """Grades the recorded patches of a run again, and compares the grades."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 
 from coding_gym.arguments import at_least_one
-from coding_gym.episode.config import EpisodeConfig, has_changed
+from coding_gym.episode.config import EpisodeConfig
 from coding_gym.errors import CodingGymError, SandboxUnavailableError
-from coding_gym.evaluation.report import run_tasks
+from coding_gym.evaluation.run_tasks import load_run_tasks, unchanged_task
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
@@ -68,7 +68,7 @@ def regrade(
     Raises:
         CodingGymError: The tasks cannot be loaded, or this machine cannot run the backend.
     """
-    tasks_by_id = {task.task_id: task for task in tasks or run_tasks(run)}
+    tasks_by_id = load_run_tasks(run, tasks)
     episode = run.config["episode"]
     config = EpisodeConfig(
         sandbox=SandboxOptions.parse(episode.get("sandbox", "auto")),
@@ -77,10 +77,7 @@ def regrade(
     records = [record for record in run.trajectories() if record.patch or record.grade is not None]
     pool = ThreadPoolExecutor(at_least_one("num_workers", num_workers), "regrade")
     try:
-        futures = [
-            pool.submit(_regrade_attempt, record, tasks_by_id.get(record.task_id), config)
-            for record in records
-        ]
+        futures = [pool.submit(_regrade_attempt, record, tasks_by_id, config) for record in records]
         for future in as_completed(futures):
             yield future.result()
     finally:  # cancels pending grades after an interrupt
@@ -95,14 +92,17 @@ def _describe(grade: Grade | None) -> str:
     return "not graded" if grade is None else f"{grade.reason} (plan {grade.plan or 'none'})"
 
 
-def _regrade_attempt(record: Trajectory, task: Task | None, config: EpisodeConfig) -> Regrade:
+def _regrade_attempt(
+    record: Trajectory, tasks: Mapping[str, Task], config: EpisodeConfig
+) -> Regrade:
     before = record.grade
     if before is not None and before.reason is GradeReason.NOT_GRADED:
         before = None
     result = Regrade(task_id=record.task_id, attempt=record.attempt, before=before)
+    task = tasks.get(record.task_id)
     if task is None:
         return replace(result, problem="the task source of the run no longer contains this task")
-    result = replace(result, is_changed=has_changed(task, record.settings))
+    result = replace(result, is_changed=unchanged_task(tasks, record) is None)
     try:
         after = grade(
             task,

@@ -1,29 +1,34 @@
 """Computes the report on a run: rates with intervals, measures, stop reasons, errors, caveats."""
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from coding_gym.episode.config import has_changed
-from coding_gym.errors import CodingGymError, InvalidArgumentError, UnknownTaskError
+from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.health import Symptom, health_counts, symptoms
 from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, highest
+from coding_gym.evaluation.run_tasks import load_run_tasks, unchanged_task
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
+from coding_gym.evaluation.tables import cells, counted, markdown_table, percent
 from coding_gym.grade import GradeReason, Level
 from coding_gym.json_record import JsonRecord
 from coding_gym.rollout import RunFolder
-from coding_gym.rollout.run_folder import ROWS
 from coding_gym.task import Task
-from coding_gym.tasks import load_tasks
+from coding_gym.trajectory import Trajectory
 
 FEW_TASKS = 10
 """With fewer resolved or fewer unresolved tasks, 95 % intervals can cover less than 95 %."""
 
-_LABELS = ("task_id", "attempt", "seed", "stop_reason", "grade_reason")
+_LABELS = {
+    *("task_id", "attempt", "seed", "error_class", "stop_reason", "grade_reason"),
+    *("is_compared", "is_negated"),
+}
+"""The fields of `Report.attempts` that are not measures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,24 +41,23 @@ class Report(JsonRecord):
             is the rate at impossible tasks.
         num_resolved: Number of attempts that resolve their task.
         num_errors: Number of attempts that ended with an error; no rate or mean counts them.
-        resolved: The resolved rate, pass@1; None without a verdict.
-        pass_at_k: pass@k by k, for powers of two and for the number of attempts per task.
-        pass_hat_k: pass^k by k.
+        pass_at_k: pass@k by k > 1, for powers of two and for the number of attempts per task.
+        pass_hat_k: pass^k by k > 1.
         metrics: Means over tasks of each measure of `METRICS` and of `tool_usage`, by name.
         stop_reasons: Number of attempts with a verdict by stop reason.
         grade_reasons: Number of attempts with a verdict by reason of the grade.
         error_classes: Number of attempts that ended with an error by class of the error.
         health: Failures of replies, requests and sandboxes, with remedies.
         caveats: Sentences that qualify the rates.
-        episodes: For each attempt with a verdict, ``task_id``, ``attempt``, ``seed``,
-            ``stop_reason``, ``grade_reason`` and the measures.
+        attempts: For each attempt, ``task_id``, ``attempt``, ``seed``, ``error_class``,
+            ``stop_reason``, ``grade_reason``, ``is_compared`` (with the gold patch) and
+            ``is_negated`` (tests ran negated, too); for an attempt with a verdict, the measures.
     """
 
     config: Mapping[str, Any]
     num_attempts: int
     num_resolved: int
     num_errors: int
-    resolved: Estimate | None
     pass_at_k: Mapping[str, Estimate]
     pass_hat_k: Mapping[str, Estimate]
     metrics: Mapping[str, Estimate]
@@ -62,7 +66,12 @@ class Report(JsonRecord):
     grade_reasons: Mapping[str, int]
     health: tuple[Symptom, ...]
     caveats: tuple[str, ...]
-    episodes: tuple[Mapping[str, Any], ...]
+    attempts: tuple[Mapping[str, Any], ...]
+
+    def write(self, folder: Path) -> None:
+        """Writes ``report.md`` and ``report.json`` into a folder."""
+        (folder / "report.md").write_text(self.to_markdown() + "\n", encoding="utf-8")
+        (folder / "report.json").write_text(json.dumps(self.to_json()) + "\n", encoding="utf-8")
 
     @property
     def name(self) -> str:
@@ -73,6 +82,11 @@ class Report(JsonRecord):
     def model(self) -> str:
         """The model's name; "-" for an agent without a model."""
         return self.config["agent"]["model"] or "-"
+
+    @property
+    def resolved(self) -> Estimate | None:
+        """The resolved rate, pass@1; None without a verdict at a possible task."""
+        return self.metrics.get("resolved")
 
     def summary(self) -> str:
         """Returns lines of text: the agent, the rates with intervals, caveats, and failures."""
@@ -99,7 +113,7 @@ class Report(JsonRecord):
 
     def values(self, metric: str) -> dict[str, list[float]]:
         """Returns the values of a measure by task id; attempts without the measure are excluded."""
-        return _by_task(self.episodes, metric)
+        return _by_task(self.attempts, metric)
 
     def to_markdown(self) -> str:
         """Returns the report as a Markdown page of tables."""
@@ -144,110 +158,89 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     """
     run = run if isinstance(run, RunFolder) else RunFolder.open(run)
     caveats: list[str] = []
-    if tasks is None:
-        try:
-            tasks = run_tasks(run)
-        except (CodingGymError, TypeError) as problem:  # config.json can contain any arguments
-            caveats.append(f"The tasks with their gold patches could not be loaded: {problem}")
-    tasks_by_id = {task.task_id: task for task in tasks or ()}
-    health, classes = Counter[str](), Counter[str]()
-    for record in run.errors():
-        health.update(health_counts(record))
-        classes[record.error_class] += 1
-    episodes = _episodes(run, tasks_by_id, caveats, health)
-    outcomes = _by_task(episodes, "resolved")
-    max_attempts = max(map(len, outcomes.values()), default=0)
-    powers = (2**power for power in range(max_attempts.bit_length()))
-    ks = sorted({*powers, max_attempts} - {0})
+    tasks_by_id: Mapping[str, Task] = {}
+    try:
+        tasks_by_id = load_run_tasks(run, tasks)
+    except (CodingGymError, TypeError) as problem:  # config.json can contain any arguments
+        caveats.append(f"The tasks with their gold patches could not be loaded: {problem}")
+    rows: list[Mapping[str, Any]] = []
+    health = Counter[str]()
+    for record in chain(run.trajectories(), run.errors()):
+        rows.append(_row(record, unchanged_task(tasks_by_id, record)))
+        health += health_counts(record)
+    graded = [row for row in rows if not row["error_class"]]
+    errors = Counter(row["error_class"] for row in rows if row["error_class"])
+    outcomes = _by_task(rows, "resolved")
+    if tasks_by_id:
+        caveats += _comparison_caveats(graded)
+    caveats += _verdict_caveats(graded)
+    caveats += run_caveats(run.config, outcomes, errors, len(graded))
     return Report(
         config=run.config,
-        num_attempts=sum("resolved" in episode for episode in episodes),
-        num_resolved=sum(episode.get("resolved") == 1 for episode in episodes),
-        num_errors=classes.total(),
-        resolved=resolved_rate(outcomes) if outcomes else None,
-        pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in ks},
-        pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in ks},
-        metrics=_means(episodes),
-        stop_reasons=_counts(episodes, "stop_reason"),
-        grade_reasons=_counts(episodes, "grade_reason"),
-        error_classes=dict(classes.most_common()),
+        num_attempts=sum(map(len, outcomes.values())),
+        num_resolved=round(sum(map(sum, outcomes.values()))),
+        num_errors=errors.total(),
+        pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in _ks(outcomes)},
+        pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in _ks(outcomes)},
+        metrics=_means(rows),
+        stop_reasons=_counts(graded, "stop_reason"),
+        grade_reasons=_counts(graded, "grade_reason"),
+        error_classes=dict(errors.most_common()),
         health=symptoms(health),
-        caveats=(*caveats, *run_caveats(run.config, outcomes, classes, len(episodes))),
-        episodes=tuple(episodes),
+        caveats=tuple(caveats),
+        attempts=tuple(rows),
     )
 
 
-def run_tasks(run: RunFolder) -> Sequence[Task]:
-    """Returns the tasks of a run that its task source still contains.
-
-    Raises:
-        CodingGymError: No task of the run can be loaded.
-    """
-    source = {name: value for name, value in run.config["tasks"].items() if name != "digest"}
-    if source["source"] == ROWS:
-        raise InvalidArgumentError(
-            f"{run.path} does not contain its tasks, which were passed as a list; pass the list "
-            "again in Python: report(run, tasks=...) or regrade(run, tasks=...)"
-        )
-    try:
-        return load_tasks(**source, needs_tests=False)
-    except UnknownTaskError:
-        tasks: list[Task] = []
-        for task_id in sorted(dict(run.keys())):  # the tasks with a verdict
-            with suppress(UnknownTaskError):
-                tasks += load_tasks(**source | {"task_ids": task_id}, needs_tests=False)
-        if not tasks:
-            raise
-        return tasks
+def _row(record: Trajectory, task: Task | None) -> dict[str, Any]:
+    """Returns an attempt's row of `Report.attempts`; ``task`` is compared with the patch."""
+    grade = record.grade
+    labels = {
+        "task_id": record.task_id,
+        "attempt": record.attempt,
+        "seed": record.seed,
+        "error_class": record.error_class,
+        "stop_reason": str(record.stop_reason or "unfinished"),
+        "grade_reason": str(grade.reason if grade else "no grade"),
+        "is_compared": task is not None,
+        "is_negated": grade is not None and not grade.levels.keys() <= {Level.STRUCTURE},
+    }
+    return labels if record.error_class else labels | episode_metrics(record, task)
 
 
-def _episodes(
-    run: RunFolder, tasks_by_id: Mapping[str, Task], caveats: list[str], health: Counter[str]
-) -> list[dict[str, Any]]:
-    """Returns `Report.episodes`; adds to ``caveats`` and ``health`` in place."""
-    episodes: list[dict[str, Any]] = []
-    changed, ungraded, unchallenged = set[str](), 0, 0
-    for record in run.trajectories():
-        health.update(health_counts(record))
-        task = tasks_by_id.get(record.task_id)
-        if tasks_by_id and (task is None or has_changed(task, record.settings)):
-            changed.add(record.task_id)
-            task = None
-        ungraded += record.grade is None or record.grade.reason is GradeReason.NOT_GRADED
-        levels = record.grade.levels if record.grade else {}
-        unchallenged += record.resolved and levels.keys() <= {Level.STRUCTURE}
-        stop_reason = str(record.stop_reason or "unfinished")
-        grade_reason = str(record.grade.reason if record.grade else "no grade")
-        values = record.task_id, record.attempt, record.seed, stop_reason, grade_reason
-        labels = dict(zip(_LABELS, values, strict=True))
-        measures = episode_metrics(record, task)
-        if record.grade is None and not run.config.get("episode"):  # an imported run has no grades
-            measures.pop("resolved", None)
-        episodes.append(labels | measures)
-    if changed:
-        caveats.append(
+def _comparison_caveats(graded: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    if changed := {row["task_id"] for row in graded if not row["is_compared"]}:
+        yield (
             f"Not compared with gold patches: attempts at {counted(len(changed), 'task')} that "
             f"changed after the run, or were recorded by an older version, such as {min(changed)}."
         )
-    if ungraded and any(episode.keys() & {"resolved", "hacked"} for episode in episodes):
-        caveats.append(f"Not graded, and counted as not resolved: {counted(ungraded, 'attempt')}.")
-    if unchallenged:
-        caveats.append(
+
+
+def _verdict_caveats(graded: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    if ungraded := sum(row["grade_reason"] == GradeReason.NOT_GRADED for row in graded):
+        yield f"Not graded, and counted as not resolved: {counted(ungraded, 'attempt')}."
+    if forgeable := sum(row.get("resolved") == 1 and not row["is_negated"] for row in graded):
+        yield (
             f"Resolved by tests that were not negated ({Level.STRUCTURE}), and possibly forged: "
-            f"{counted(unchallenged, 'attempt')}."
+            f"{counted(forgeable, 'attempt')}."
         )
-    return episodes
 
 
-def _counts(episodes: Iterable[Mapping[str, Any]], label: str) -> dict[str, int]:
-    return dict(Counter(episode[label] for episode in episodes).most_common())
+def _ks(outcomes: statistics.Outcomes) -> list[int]:
+    """Returns the k of pass@k: powers of two, and the largest number of attempts at a task."""
+    most = max(map(len, outcomes.values()), default=0)
+    return sorted({*(2**power for power in range(1, most.bit_length())), most} - {0, 1})
 
 
-def _by_task(episodes: Iterable[Mapping[str, Any]], metric: str) -> dict[str, list[float]]:
+def _counts(rows: Iterable[Mapping[str, Any]], label: str) -> dict[str, int]:
+    return dict(Counter(row[label] for row in rows).most_common())
+
+
+def _by_task(rows: Iterable[Mapping[str, Any]], metric: str) -> dict[str, list[float]]:
     values: dict[str, list[float]] = {}
-    for episode in episodes:
-        if metric in episode:
-            values.setdefault(episode["task_id"], []).append(episode[metric])
+    for row in rows:
+        if metric in row:
+            values.setdefault(row["task_id"], []).append(row[metric])
     return values
 
 
@@ -283,49 +276,17 @@ def run_caveats(
         )
 
 
-def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
+def _means(rows: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
     """Returns, by measure, the mean over tasks of each task's mean, in the order of `METRICS`."""
-    tool_measures = {name for episode in episodes for name in episode} - {*METRICS, *_LABELS}
+    tool_measures = {name for row in rows for name in row} - {*METRICS} - _LABELS
     means = {}
     for name in (*METRICS, *sorted(tool_measures)):
-        if values := _by_task(episodes, name):
+        if values := _by_task(rows, name):
             is_rate, rates = name in RATES, task_rates(values)
             means[name] = (
                 resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, highest(name))
             )
     return means
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Returns a Markdown table; pipes are escaped, and spaces replace line feeds."""
-    lines = [header, ["---"] * len(header), *rows]
-    cells = ([str(cell).replace("|", r"\|").replace("\n", " ") for cell in row] for row in lines)
-    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
-
-
-def counted(count: int, noun: str) -> str:
-    """Returns a number and its noun, such as ``1 task`` or ``2 tasks``."""
-    return f"{count} {noun}{'s' * (count != 1)}"
-
-
-def number(value: float | None) -> str:
-    """Returns a number as text with three significant digits; large numbers as integers."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
-
-
-def percent(value: float) -> str:
-    """Returns a rate in percent."""
-    return f"{round(100 * value, 1) + 0.0:.1f} %"  # adding 0.0 converts -0.0 to 0.0
-
-
-def cells(estimate: Estimate | None, to_text: Callable[[float], str] = number) -> tuple[str, str]:
-    """Returns a mean and its interval as two table cells; "-" replaces a missing value."""
-    if estimate is None:
-        return "-", "-"
-    ends = [to_text(end) for end in (estimate.low, estimate.high) if end is not None]
-    return to_text(estimate.value), " to ".join(ends) or "-"
 
 
 def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -344,8 +305,8 @@ def _listed(settings: Mapping[str, object]) -> str:
 def _rates(report: Report) -> Iterator[tuple[object, ...]]:
     tasks = len(report.values("resolved"))
     yield "resolved (pass@1)", *cells(report.resolved, percent), tasks
-    rates = {f"pass@{k}": rate for k, rate in report.pass_at_k.items() if k != "1"}
-    rates |= {f"pass^{k}": rate for k, rate in report.pass_hat_k.items() if k != "1"}
+    rates = {f"pass@{k}": rate for k, rate in report.pass_at_k.items()}
+    rates |= {f"pass^{k}": rate for k, rate in report.pass_hat_k.items()}
     rates |= {name: report.metrics[name] for name in RATES[1:] if name in report.metrics}
     for name, rate in rates.items():
         yield name, *cells(rate, percent), rate.num_tasks

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, validate_call
 
-from coding_gym.episode.config import has_changed
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.comparison import flat, setting_differences
-from coding_gym.evaluation.report import run_caveats, run_tasks
+from coding_gym.evaluation.report import run_caveats
+from coding_gym.evaluation.run_tasks import load_run_tasks, unchanged_task
 from coding_gym.rollout.run_folder import CONFIG, LOCK, RunFolder
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer import turns
@@ -83,10 +83,10 @@ class Run:
         settings = {name: self._settings.get(f"tasks.{name}") for name in names}
         try:
             is_allowed = settings["source"] in self._sources
-            tasks = run_tasks(RunFolder(self.folder, {"tasks": settings})) if is_allowed else ()
+            run = RunFolder(self.folder, {"tasks": settings})
+            self.tasks = load_run_tasks(run) if is_allowed else {}
         except Exception:  # noqa: BLE001 - malicious settings can cause any exception
-            tasks = ()
-        self.tasks = {task.task_id: task for task in tasks}
+            self.tasks = {}
         self._is_changed = True
 
     def refresh(self) -> bool:
@@ -224,13 +224,11 @@ class Run:
 
     def _gold(self, record: Trajectory) -> str:
         """Returns the gold patch of the episode's task; "" if the task is unknown or changed."""
-        task = (self.tasks or {}).get(record.task_id)
-        if task is None:
-            return ""
+        tasks = self.tasks or {}
         # Environments, which are not loaded here, can exclude tests and so change the digest.
         is_comparable = "tasks.environments" not in self._settings
-        is_changed = is_comparable and has_changed(task, record.settings)
-        return "" if is_changed else task.gold_patch
+        task = unchanged_task(tasks, record) if is_comparable else tasks.get(record.task_id)
+        return task.gold_patch if task else ""
 
 
 class Runs:

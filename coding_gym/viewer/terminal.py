@@ -8,7 +8,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from coding_gym.episode import transcript
-from coding_gym.evaluation.report import number
+from coding_gym.evaluation.tables import number
 from coding_gym.grade import Grade, TestStatus
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer import turns

@@ -70,7 +70,7 @@ def test_errors_are_excluded_from_rates(make_run: MakeRun, tasks: list[Task]) ->
     assert result.error_classes == {"model": 5}
     assert result.stop_reasons == {"submitted": 21, "max_turns": 20}
     assert result.grade_reasons == {"resolved": 21, "tests_failed": 20}
-    assert [*result.pass_at_k] == ["1", "2", "4"]
+    assert [*result.pass_at_k] == ["2", "4"]
     assert result.pass_at_k["4"].num_tasks == 10
     caveats = " ".join(result.caveats)
     assert "5 of 46" in caveats

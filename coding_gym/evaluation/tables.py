@@ -1,0 +1,37 @@
+"""Formats numbers, estimates and tables of reports as Markdown."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from coding_gym.evaluation.statistics import Estimate
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Returns a Markdown table; pipes are escaped, and spaces replace line feeds."""
+    lines = [header, ["---"] * len(header), *rows]
+    cells = ([str(cell).replace("|", r"\|").replace("\n", " ") for cell in row] for row in lines)
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def counted(count: int, noun: str) -> str:
+    """Returns a number and its noun, such as ``1 task`` or ``2 tasks``."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def number(value: float | None) -> str:
+    """Returns a number as text with three significant digits; large numbers as integers."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
+
+
+def percent(value: float) -> str:
+    """Returns a rate in percent."""
+    return f"{round(100 * value, 1) + 0.0:.1f} %"  # adding 0.0 converts -0.0 to 0.0
+
+
+def cells(estimate: Estimate | None, to_text: Callable[[float], str] = number) -> tuple[str, str]:
+    """Returns a mean and its interval as two table cells; "-" replaces a missing value."""
+    if estimate is None:
+        return "-", "-"
+    ends = [to_text(end) for end in (estimate.low, estimate.high) if end is not None]
+    return to_text(estimate.value), " to ".join(ends) or "-"
