@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 import platform
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from coding_gym.agents.players import get_player
 from coding_gym.arguments import at_least_one, check_arguments, is_integer, is_number
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
-from coding_gym.errors import InvalidArgumentError, last_line
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout.image_windows import ImageWindows
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import CONFIG, ROWS, Outcome, RunFolder
@@ -29,16 +28,7 @@ from coding_gym.tasks import load_tasks
 from coding_gym.tasks.bundled_tasks import BUNDLED
 from coding_gym.trajectory import Trajectory
 
-_log = logging.getLogger(__name__)
-
 _PACKAGES = ("coding-gym", "openai", "transformers", "torch", "gymnasium", "tiktoken")
-
-
-def _log_error(trajectory: Trajectory) -> None:
-    if trajectory.error_class:
-        problem = last_line(trajectory.error)
-        values = trajectory.task_id, trajectory.attempt, trajectory.error_class, problem
-        _log.warning("task %s, attempt %d: %s error: %s", *values)
 
 
 def evaluate(
@@ -57,7 +47,7 @@ def evaluate(
     images_window: int | None = None,
     resume: bool = False,
     on_start: Callable[[Runner, int, Sequence[Outcome]], None] = lambda *_: None,
-    on_done: Callable[[Trajectory], None] = _log_error,
+    on_done: Callable[[Trajectory], None] = lambda _: None,
 ) -> RunFolder:
     """Plays each task one or more times and returns the run folder, which records every attempt.
 
@@ -94,26 +84,30 @@ def evaluate(
         resume: Whether to continue the run in ``out``.
         on_start: Called before the first episode with the runner, the number of attempts of the
             whole run, and the outcomes in the folder.
-        on_done: Called with each record after it is written; by default, logs errors.
+        on_done: Called with each record after it is written.
 
     Raises:
         InvalidArgumentError: An argument is invalid, the folder contains another run, or an
             argument would change a setting of the resumed run.
     """
-    numbers = _bounds(attempts=attempts, images_window=images_window)
-    attempts, images_window = numbers.get("attempts"), numbers.get("images_window")
+    bounds = _checked(
+        attempts=attempts,
+        images_window=images_window,
+        concurrency=concurrency,
+        max_cost=max_cost,
+        max_tokens=max_tokens,
+        max_lost=max_lost,
+    )
+    attempts, images_window = bounds.pop("attempts", None), bounds.pop("images_window", None)
     if seed is not None and not is_integer(seed):
         raise InvalidArgumentError(f"seed must be an integer, got {seed!r}")
-    bounds = _bounds(
-        concurrency=concurrency, max_cost=max_cost, max_tokens=max_tokens, max_lost=max_lost
-    )
     if images_window is not None and ray:
         raise InvalidArgumentError("images_window and ray cannot be combined; remove one of them")
+    if resume and (episode is not None or seed is not None):
+        raise InvalidArgumentError("resume takes episode and seed from config.json; omit both")
     tasks = {"source": tasks} if isinstance(tasks, str) else tasks
     if isinstance(tasks, Mapping):
         tasks = {"source": BUNDLED, **tasks}
-    if resume and (episode is not None or seed is not None):
-        raise InvalidArgumentError("resume takes episode and seed from config.json; omit both")
     with ExitStack() as stack:
         if resume:
             stack.enter_context(RunFolder.open(out).writer())
@@ -121,21 +115,26 @@ def evaluate(
             agent, episode_config = _reopen(folder, player, tasks, attempts, bounds)
         else:
             source = {"source": BUNDLED} if tasks is None else tasks
-            folder, agent, episode_config = _create(
-                out, player, source, episode, attempts, seed, bounds
-            )
+            config, agent, episode_config = _new(player, source, episode, bounds)
+            numbers = {"attempts": attempts or 1, "seed": int(seed or 0)}
+            folder = RunFolder.create(out, numbers | config)
             stack.enter_context(folder.writer())
-        config = folder.config
-        runner = (partial(RayRunner, address=ray) if ray else Runner)(
-            config=episode_config,
-            player=agent,
-            seed=config["seed"],
-            run_id=config["run_id"],
-            **config["bounds"],
-        )
+        runner = _runner(folder.config, agent, episode_config, ray)
         folder.save_config()  # a resumed run can change attempts, bounds and versions
         _play(folder, runner, images_window, on_start, on_done)
     return folder
+
+
+def _runner(
+    config: Mapping[str, Any], player: Player, episode_config: EpisodeConfig, ray: str | None
+) -> Runner:
+    return (partial(RayRunner, address=ray) if ray else Runner)(
+        config=episode_config,
+        player=player,
+        seed=config["seed"],
+        run_id=config["run_id"],
+        **config["bounds"],
+    )
 
 
 def _play(
@@ -165,7 +164,7 @@ def _play(
         run_in_thread(runner.run(windows or pending, record), on_interrupt=runner.interrupt)
 
 
-def _bounds(**bounds: float | None) -> dict[str, Any]:
+def _checked(**bounds: float | None) -> dict[str, Any]:
     """Returns the bounds that are not None.
 
     Raises:
@@ -180,15 +179,13 @@ def _bounds(**bounds: float | None) -> dict[str, Any]:
     return checked
 
 
-def _create(
-    out: str | Path,
+def _new(
     player: Player | str | Mapping[str, Any] | None,
     source: Mapping[str, Any] | Sequence[Any],
     episode: Mapping[str, Any] | None,
-    attempts: int | None,
-    seed: int | None,
     bounds: Mapping[str, Any],
-) -> tuple[RunFolder, Player, EpisodeConfig]:
+) -> tuple[dict[str, Any], Player, EpisodeConfig]:
+    """Returns the settings of a new run, its agent and the settings of its episodes."""
     if player is None:
         raise InvalidArgumentError("a new run needs a player, such as player='gold'")
     arguments, agent = _player(player)
@@ -203,13 +200,11 @@ def _create(
             "task_ids": [task.task_id for task in episode_config.tasks],
             "digest": _tasks_digest(episode_config.tasks),
         },
-        "attempts": attempts or 1,
-        "seed": int(seed or 0),
         "episode": dict(episode),
         "bounds": {"concurrency": 8, "max_lost": 25, **bounds},
         "versions": _versions(),
     }
-    return RunFolder.create(out, config), agent, episode_config
+    return config, agent, episode_config
 
 
 def _reopen(
