@@ -116,7 +116,7 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     def interrupt(*_: object, **__: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("coding_gym.cli.validate.validate_tasks", interrupt)
+    monkeypatch.setattr("coding_gym.cli.validate.validate_into", interrupt)
     out = tmp_path / "reports.jsonl"
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as for "command &" in a shell script
     try:

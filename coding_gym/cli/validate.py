@@ -1,6 +1,5 @@
 """``coding-gym validate``: checks that tasks grade patches correctly."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,15 +10,11 @@ from rich.table import Table
 
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import levels_text
-from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.cheats import CheatResult
 from coding_gym.tasks.validation import Checks, ValidationReport
-from coding_gym.tasks.validation import validate as validate_tasks
-
-_START = b'{"task_id": '  # of every report
+from coding_gym.tasks.validation_file import validate_into, write_exclusions
 
 
 def validate(
@@ -58,8 +53,9 @@ def validate(
 
     Example: coding-gym validate rows.jsonl --environments swebench --out report.jsonl
     """
-    arguments = options.task_source(source, repositories, environments, split, task, num_tasks)
-    tasks = load_tasks(**arguments)
+    tasks = load_tasks(
+        **options.task_source(source, repositories, environments, split, task, num_tasks)
+    )
     if exclude is not None:
         exclude.touch()  # an unwritable path raises before the validation
     checks = Checks(
@@ -69,69 +65,23 @@ def validate(
         tries_cheats=cheats,
         min_challenge=min_challenge,
     )
-    reports = _read_reports(out, checks) if out else {}
-    console = terminal()
-    pending = [item for item in tasks if item.task_id not in reports]
-    with LineProgress(console, len(tasks), len(tasks) - len(pending)) as progress:
-        try:
-            for result in validate_tasks(pending, checks=checks, num_workers=concurrency):
-                progress.count(line_of(result))
-                reports[result.task_id] = result
-                if out:
-                    with out.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(result.to_json()) + "\n")
-        except KeyboardInterrupt:
-            saved = f"{len(reports)} reports are in {out}" if out else "no report is saved"
-            remedy = "run the same command" if out else "run with --out FILE"
-            console.print(f"interrupted; {saved}; to continue, {remedy}")
-            raise typer.Exit(INTERRUPTED) from None
-    results = [reports[item.task_id] for item in tasks]
+    reports: dict[str, ValidationReport] = {}
+    try:
+        with LineProgress(terminal(), len(tasks)) as progress:
+            for report in validate_into(out, tasks, checks=checks, num_workers=concurrency):
+                reports[report.task_id] = report
+                progress.count(line_of(report))
+    except KeyboardInterrupt:
+        saved = f"{len(reports)} reports are in {out}" if out else "no report is saved"
+        remedy = "run the same command" if out else "run with --out FILE"
+        terminal().print(f"interrupted; {saved}; to continue, {remedy}")
+        raise typer.Exit(INTERRUPTED) from None
     if exclude is not None:
-        _write_exclusions(exclude, tasks, results)
+        write_exclusions(exclude, tasks, reports.values())
+    results = [reports[item.task_id] for item in tasks]
     summarise(results)
     if not all(report.ok or report.skipped for report in results):
         raise typer.Exit(1)
-
-
-def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
-    """Returns the reports of earlier calls with the same checks, by task id.
-
-    Creates a missing file. If all other lines are reports, removes an incomplete last report, which
-    a killed process wrote. Raises an InvalidArgumentError if a line is not a report.
-    """
-    reports: list[ValidationReport] = []
-    with path.open("a+b") as file:
-        file.seek(0)
-        lines = file.readlines()
-        last = lines[-1] if lines else b"\n"
-        is_truncated = not last.endswith(b"\n") and _START.startswith(last[: len(_START)])
-        for number, line in enumerate(lines[:-1] if is_truncated else lines, 1):
-            try:
-                reports += [ValidationReport.from_json(json.loads(line))] if line.strip() else []
-            except (ValueError, RecursionError) as problem:
-                raise InvalidArgumentError(
-                    f"{path} line {number} must be a report of this command ({problem}); fix or "
-                    "remove the line, or name a new file (--out)"
-                ) from None
-        if is_truncated:
-            file.truncate(file.tell() - len(last))
-    return {
-        report.task_id: report
-        for report in reports
-        if report.checks == checks.to_json() and not (report.error or report.skipped)
-    }
-
-
-def _write_exclusions(
-    path: Path, tasks: Iterable[Task], reports: Iterable[ValidationReport]
-) -> None:
-    unfit = {report.task_id: set(report.unfit_tests) for report in reports}
-    entries = [
-        {"instance_id": task.task_id, "excluded_tests": sorted(unfit[task.task_id])}
-        for task in tasks
-        if set(task.fail_to_pass) - unfit[task.task_id]  # else the task could not be loaded
-    ]
-    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 
 
 def summarise(reports: Iterable[ValidationReport]) -> None:
