@@ -10,6 +10,7 @@ import typer
 
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
+from coding_gym.optional import import_extra
 
 
 def serve(
@@ -55,8 +56,7 @@ def serve(
 
 def run_server(app: Any, listener: socket.socket) -> None:
     """Serves an ASGI application until Ctrl-C or SIGTERM; then ends the process and sandboxes."""
-    import uvicorn
-
+    uvicorn = import_extra("uvicorn", "serve")
     # uvicorn's pings close the connection of a vanished client within 40 seconds.
     config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
     with suppress(KeyboardInterrupt):  # uvicorn raises the signal again after its shutdown

@@ -1,6 +1,7 @@
 """``coding-gym view`` and ``show``: display runs in a browser, an HTML file or the terminal."""
 
 import os
+import socket
 import webbrowser
 from contextlib import nullcontext
 from pathlib import Path
@@ -8,12 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from coding_gym.arguments import hint
 from coding_gym.cli.console import terminal
-from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.rollout.run_folder import ATTEMPTS, list_attempts
-from coding_gym.viewer.index import read_attempt
-from coding_gym.viewer.terminal import episode_parts
+from coding_gym.cli.serve import run_server
+from coding_gym.viewer.terminal import episode_parts, read_episode
 
 
 def view(
@@ -41,23 +39,22 @@ def view(
     """
     from coding_gym.viewer.one_file import write_static_report  # takes long to import
     from coding_gym.viewer.pages import Runs
-    from coding_gym.viewer.server import serve
+    from coding_gym.viewer.server import make_app
 
+    folders = runs or [Path("runs")]
     if static is not None:
-        num_episodes = write_static_report(runs or [Path("runs")], static, tasks or ())
+        num_episodes = write_static_report(folders, static, tasks or ())
         terminal().print(f"wrote {num_episodes} episodes to {static}")
         return
-    all_runs = Runs(runs or [Path("runs")], tasks or ())
-    address = f"http://127.0.0.1:{port}/"
-
-    def on_start() -> None:
+    all_runs = Runs(folders, tasks or ())
+    app, address = make_app(all_runs), f"http://127.0.0.1:{port}/"
+    with socket.create_server(("127.0.0.1", port)) as listener:
         for folder, problem in all_runs.problems.items():
             terminal(stderr=True).print(f"{folder} is skipped: {problem}")
         terminal().print(f"{len(all_runs.by_id)} runs at {address} (Ctrl-C to end)")
         if open_:
             webbrowser.open(address)
-
-    serve(all_runs, port=port, on_start=on_start)
+        run_server(app, listener)
 
 
 def show(
@@ -71,19 +68,7 @@ def show(
 
     Example: coding-gym show runs/a ledgerline-month-overlap
     """
-    files = list_attempts(run / ATTEMPTS)
-    first = dict(sorted(files, reverse=True))  # the lowest attempt of each task
-    if not first:
-        raise InvalidArgumentError(f"{run} has no attempts; name a run of coding-gym eval or grade")
-    if not task and len(first) > 1:
-        example = f"coding-gym show {run} {min(first)}"
-        raise InvalidArgumentError(f"{run} has {len(first)} tasks; name a task: {example}")
-    task = task or min(first)
-    if task not in first:
-        suggestion = hint(task, first)
-        raise UnknownNameError(f"{run} has {len(first)} tasks, not {task!r}; {suggestion}")
-    key = task, first[task] if attempt is None else attempt
-    record = read_attempt(run / ATTEMPTS, files.get(key), key)
+    record = read_episode(run, task, attempt)
     os.environ.setdefault("LESS", "-FRX")  # keeps colours; no pager if the text fits on the screen
     console = terminal()
     pager: Any = console.pager(styles=True) if console.is_terminal else nullcontext()

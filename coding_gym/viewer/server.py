@@ -1,15 +1,14 @@
-"""Serves the viewer's pages over HTTP.
+"""An HTTP application with the viewer's pages.
 
 A trajectory is untrusted text of a model, and other pages in the browser can be malicious. The
-server listens on a loopback address and accepts only requests to a loopback name, which prevents
-DNS rebinding. A Content-Security-Policy allows only the scripts of the viewer.
+application accepts only requests to a loopback name, which prevents DNS rebinding; `coding-gym
+view` listens on a loopback address. A Content-Security-Policy allows only the viewer's scripts.
 """
 
-import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from importlib import resources
 from typing import Any
 
@@ -44,7 +43,7 @@ def _refresh(runs: Runs) -> None:
 
 
 def make_app(runs: Runs) -> Any:
-    """Returns an ASGI application that serves the viewer.
+    """Returns an ASGI application that serves the viewer, and updates the runs while it is served.
 
     Raises:
         MissingDependencyError: FastAPI is not installed.
@@ -69,7 +68,12 @@ def make_app(runs: Runs) -> Any:
             raise UnknownNameError(f"the viewer has no run {run_id!r:.100}")
         return runs.by_id[run_id]
 
-    app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    @asynccontextmanager
+    async def updated(_: Any) -> AsyncIterator[None]:
+        threading.Thread(target=_refresh, args=(runs,), daemon=True).start()
+        yield
+
+    app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=updated)
     app.add_route("/", lambda _: fastapi.responses.FileResponse(assets / "index.html"))
     app.mount("/assets", staticfiles.StaticFiles(directory=str(assets)))
     app.add_route("/api/runs", lambda _: _reply(runs.page()))
@@ -99,19 +103,3 @@ async def _guard(request: Any, call_next: Callable[[Any], Awaitable[Any]]) -> An
 def _reply(content: Json, status: int = 200) -> Any:
     fastapi = import_extra("fastapi", "serve")
     return fastapi.Response(dumps(content), status, media_type="application/json")
-
-
-def serve(runs: Runs, *, port: int, on_start: Callable[[], None]) -> None:
-    """Serves the viewer until Ctrl-C; calls ``on_start`` when the port is open.
-
-    Raises:
-        MissingDependencyError: FastAPI or uvicorn is not installed.
-        OSError: The port is in use.
-    """
-    uvicorn = import_extra("uvicorn", "serve")
-    app = make_app(runs)
-    with socket.create_server(("127.0.0.1", port)) as listener:
-        threading.Thread(target=_refresh, args=(runs,), daemon=True).start()
-        on_start()
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
-        uvicorn.Server(config).run(sockets=[listener])

@@ -1,19 +1,51 @@
-"""Converts an episode to text for a terminal."""
+"""Finds an episode in a run, and converts it to text for a terminal."""
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 from rich.console import RenderableType
 from rich.syntax import Syntax
 from rich.text import Text
 
+from coding_gym.arguments import unknown_name
 from coding_gym.episode import transcript
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.tables import number
 from coding_gym.grade import Grade, TestStatus
+from coding_gym.rollout.run_folder import ATTEMPTS, list_attempts
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer import turns
+from coding_gym.viewer.index import read_attempt
 
 _NOT_FAILED = (TestStatus.PASSED, TestStatus.UNDECIDED)
+
+
+def read_episode(run: Path, task: str = "", attempt: int | None = None) -> Trajectory:
+    """Returns an episode of a run.
+
+    Args:
+        run: The run's folder.
+        task: Id of the task; it can be omitted if the run has one task.
+        attempt: Number of the attempt; by default the lowest.
+
+    Raises:
+        UnknownNameError: The run does not have this episode.
+        InvalidArgumentError: The run has no episode, several tasks and none is named, or the record
+            cannot be read.
+    """
+    files = list_attempts(run / ATTEMPTS)
+    first = dict(sorted(files, reverse=True))  # the lowest attempt of each task
+    if not first:
+        raise InvalidArgumentError(f"{run} has no attempts; name a run of coding-gym eval or grade")
+    if not task and len(first) > 1:
+        example = f"coding-gym show {run} {min(first)}"
+        raise InvalidArgumentError(f"{run} has {len(first)} tasks; name a task: {example}")
+    task = task or min(first)
+    if task not in first:
+        raise unknown_name(f"task of {run}", task, first)
+    key = task, first[task] if attempt is None else attempt
+    return read_attempt(run / ATTEMPTS, files.get(key), key)
 
 
 def episode_parts(record: Trajectory) -> Iterator[RenderableType]:

@@ -11,14 +11,15 @@ import pytest
 
 pytest.importorskip("httpx")
 pytest.importorskip("fastapi")
+from episodes import run_command
 from fastapi.testclient import TestClient
 from filelock import FileLock
 from runs import GOLD, HOSTILE_TASK, TASK, make_hostile_run, make_run, write_run
+from sandbox_fixtures import wait_until
 
 from coding_gym.evaluation import statistics
 from coding_gym.rollout.run_folder import LOCK
 from coding_gym.trajectory import Trajectory
-from coding_gym.viewer import server
 from coding_gym.viewer.pages import Run, Runs
 from coding_gym.viewer.server import make_app
 
@@ -210,13 +211,22 @@ def test_every_response_has_security_headers(client: Any) -> None:
 
 
 def test_the_server_listens_on_a_loopback_address_only(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosts: list[str] = []
-
-    def run(_: object, sockets: list[socket.socket]) -> None:
-        hosts.extend(listener.getsockname()[0] for listener in sockets)
-
-    monkeypatch.setattr("uvicorn.Server.run", run)
-    server.serve(runs, port=0, on_start=lambda: None)
+    monkeypatch.setattr(
+        "coding_gym.cli.view.run_server",
+        lambda _, listener: hosts.append(listener.getsockname()[0]),
+    )
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    printed = run_command("view", folder, "--no-open", "--port", port)
+    assert f"3 runs at http://127.0.0.1:{port}/" in printed
     assert hosts == ["127.0.0.1"]
+
+
+def test_runs_are_read_while_the_application_is_served(tmp_path: Path) -> None:
+    make_run(tmp_path / "run", num_tasks=1)
+    runs = Runs([tmp_path])
+    with TestClient(make_app(runs), base_url=HERE):
+        wait_until(lambda: runs.by_id["run"].latest["indexed"] == 1)
