@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,7 +11,7 @@ from coding_gym.agents.players import get_player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.episode import EpisodeConfig, transcript
-from coding_gym.errors import InfrastructureError, InvalidArgumentError, PatchError
+from coding_gym.errors import InfrastructureError, InvalidArgumentError
 from coding_gym.rollout import Runner
 from coding_gym.task import GitTree, Task
 from coding_gym.trajectory import Trajectory
@@ -31,35 +31,22 @@ def fix(
     tool_format: options.ToolFormat = "auto",
     limits: options.Limits = None,
     sandbox: options.Sandbox = "auto",
-    apply: Annotated[
-        bool, typer.Option("--apply", help="Apply the diff; the working tree must be clean.")
-    ] = False,
 ) -> None:
     """Let a model repair a copy of your repository in a sandbox, and print the diff.
 
     The copy contains the last commit; the sandbox has no network. The model's server receives
-    contents of files. Your repository changes only with --apply.
+    contents of files. Your repository does not change; `git apply` applies the diff.
 
     Example: coding-gym fix "add() subtracts" --base-url http://localhost:8000/v1 --model NAME
-    """
-    import git  # takes long to import
 
-    try:
-        repository = git.Repo(repo, search_parent_directories=True)
-        commit = repository.head.commit.hexsha
-    except (git.InvalidGitRepositoryError, ValueError):
-        raise InvalidArgumentError(
-            f"{repo.absolute()} has no git repository with a commit; run git init, git commit"
-        ) from None
-    if apply and repository.git.status("--porcelain"):
-        raise InvalidArgumentError(
-            f"{repository.working_dir} has changes; commit the changes, or omit --apply"
-        )
+    Example: coding-gym fix "add() subtracts" --model NAME | git apply
+    """
+    folder, commit = _last_commit(repo)
     settings = _SAMPLING | options.parse_object("--sampling", sampling)
     player = get_player("chat", model=model, base_url=base_url, sampling=settings)
     task = Task(
-        task_id=f"{Path(repository.working_dir).name}-{commit[:8]}",
-        tree=GitTree(str(repository.working_dir)),
+        task_id=f"{folder.name}-{commit[:8]}",
+        tree=GitTree(str(folder)),
         problem_statement=problem,
         base_commit=commit,
     )
@@ -78,22 +65,29 @@ def fix(
         on_turn=lambda turn: terminal(stderr=True).print(transcript.render(turn.messages)),
     )
     asyncio.run(runner.run([(task, 0)], records.append))
-    _finish(repository, records[0], apply=apply)
+    _finish(records[0])
 
 
-def _finish(repository: Any, record: Trajectory, *, apply: bool) -> None:
+def _last_commit(folder: Path) -> tuple[Path, str]:
+    """Returns the root of the git repository that contains a folder, and its last commit."""
+    import git  # takes long to import
+
+    try:
+        repository = git.Repo(folder, search_parent_directories=True)
+        return Path(repository.working_dir), repository.head.commit.hexsha
+    except (git.InvalidGitRepositoryError, ValueError):
+        raise InvalidArgumentError(
+            f"{folder.absolute()} has no git repository with a commit; run git init, git commit"
+        ) from None
+
+
+def _finish(record: Trajectory) -> None:
     if record.error:
         raise InfrastructureError(f"{record.error_class or 'sandbox'}: {record.error}")
     terminal(stderr=True).print(f"ended: {record.stop_reason} after {len(record.turns)} turns")
     if not record.patch:
         raise typer.Exit(1)
-    patch = record.patch.encode("utf-8", "surrogateescape")
     if sys.stdout.isatty():  # control characters could hide lines of the patch
         terminal().print(record.patch, end="")
     else:
-        typer.echo(patch, nl=False)
-    if apply:
-        process = repository.git.apply("--whitespace=nowarn", "-", as_process=True, istream=-1)
-        _, errors = process.proc.communicate(patch)
-        if process.proc.returncode:
-            raise PatchError(f"the diff does not apply to the working tree: {errors.decode()}")
+        typer.echo(record.patch.encode("utf-8", "surrogateescape"), nl=False)
