@@ -3,7 +3,6 @@
 import json
 import shlex
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -12,15 +11,10 @@ from rich.table import Column, Table
 
 from coding_gym.cli import options, synthesize
 from coding_gym.cli.console import terminal
-from coding_gym.errors import InvalidTaskError
-from coding_gym.grade import levels_text
-from coding_gym.grading import new_plan, plan_key
-from coding_gym.grading.runners import missing_runtime
-from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
-from coding_gym.tasks.folder import PLAN, read_folder
 from coding_gym.tasks.impossible import with_impossible
 from coding_gym.tasks.new_folder import write_new_task
+from coding_gym.tasks.planning import write_plans
 from coding_gym.workspace import TemplateStore
 
 app = typer.Typer(
@@ -107,27 +101,8 @@ def plan_tasks(
     concurrency: options.TasksPerCore = options.NUM_CORES,
 ) -> None:
     """Run gold patches to plan the negation of hidden tests; write each task's plan.json."""
-    store = TemplateStore()
-    console = terminal()
-
-    def write(manifest: str, task: Task | InvalidTaskError) -> None:
-        if isinstance(task, InvalidTaskError):
-            raise task
-        outcome = missing_runtime(task)
-        if not outcome:
-            template = store.get(task)
-            plan = new_plan(task, template)
-            outcome = "the gold patch does not pass"
-            if plan.is_calibrated:
-                text = plan.to_text(plan_key(task, template))
-                Path(manifest).with_name(PLAN).write_text(text, encoding="utf-8")
-                num_bits = plan.num_bits(task.fail_to_pass)
-                outcome = f"{levels_text(plan.counts(task.fail_to_pass))} · bits {num_bits}"
-        console.print(f"{task.task_id:<36} {outcome}")
-
-    with ThreadPoolExecutor(concurrency) as pool:
-        for future in [pool.submit(write, *entry) for entry in read_folder(folder)]:
-            future.result()
+    for task_id, outcome in write_plans(folder, num_workers=concurrency):
+        terminal().print(f"{task_id:<36} {outcome}")
 
 
 @app.command("new")
