@@ -2,12 +2,12 @@
 
 import asyncio
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from coding_gym.agents.chat import ChatAgent, ModelAgent, Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
@@ -53,42 +53,25 @@ def check_model(
 
     Example: coding-gym check-model --base-url http://localhost:8000/v1 --model NAME
     """
-    tools, console = get_toolset(toolset), terminal()
+    tools = get_toolset(toolset)
     probes = [_Probe(name) for name in tool_format or _FORMATS]
     for probe in probes:
         check_format(probe.tool_format, tools.schemas)
-
-    async def run_probes() -> None:
-        sampling = Sampling(max_tokens=max_tokens)
-        agent: ModelAgent
-        if hf:
-            agent = HuggingFaceAgent(model, sampling)
-        else:
-            agent = ChatAgent(get_client(base_url), model, sampling)
-        try:
-            for probe in probes:
-                await probe.ask(agent, tools)
-                console.print(f"{probe.tool_format}: {probe.row()[1]} calls readable", style="dim")
-        finally:
-            await agent.close()
-
-    asyncio.run(run_probes())
-    table = Table("format", "readable calls", "token ids", "truncated", "tokens/s", box=None)
-    for probe in probes:
-        table.add_row(*probe.row())
-    console.print(table)
-    console.print(f"maximum per reply: {max_tokens} tokens (--max-tokens)")
-    for probe in probes:
-        if probe.problem:
-            console.print(Text(f"{probe.tool_format}: {probe.problem[:200]!r}"))
-    best = max(probes, key=lambda probe: probe.num_parsed)
+    sampling = Sampling(max_tokens=max_tokens)
+    if hf:
+        agent: ModelAgent = HuggingFaceAgent(model, sampling)
+    else:
+        agent = ChatAgent(get_client(base_url), model, sampling)
+    asyncio.run(_ask(agent, probes, tools))
+    best = _print_best(probes)
+    terminal().print(f"maximum per reply: {max_tokens} tokens (--max-tokens)")
     if not best.num_parsed:
-        console.print("no readable call; remedy: fine-tune the model on demonstrations")
+        terminal().print("no readable call; remedy: fine-tune the model on demonstrations")
         raise typer.Exit(1)
     source = ["--agent", "hf"] if hf else ["--base-url", base_url] if base_url else []
     command = ["coding-gym", "eval", *source, "--model", model, "--toolset", toolset]
     command += ["--tool-format", best.tool_format, "--sampling", f"max_tokens={max_tokens}"]
-    console.print(Text(f"{shlex.join(command)} --out runs/mine"), soft_wrap=True)
+    terminal().print(f"{shlex.join(command)} --out runs/mine")
 
 
 @dataclass(slots=True)
@@ -132,3 +115,24 @@ class _Probe:
         rate = num_tokens / (sum(call.duration_s for call in calls) or 1.0)
         shares = (f"{n}/{len(calls)}" for n in (self.num_parsed, num_with_ids, num_truncated))
         return [self.tool_format, *shares, f"{rate:.1f}"]
+
+
+async def _ask(agent: ModelAgent, probes: Sequence[_Probe], toolset: Toolset) -> None:
+    try:
+        for probe in probes:
+            await probe.ask(agent, toolset)
+            terminal().print(f"{probe.tool_format}: {probe.row()[1]} calls readable", style="dim")
+    finally:
+        await agent.close()
+
+
+def _print_best(probes: Sequence[_Probe]) -> _Probe:
+    """Prints the results and the problem of each probe; returns the best probe."""
+    table = Table("format", "readable calls", "token ids", "truncated", "tokens/s", box=None)
+    for probe in probes:
+        table.add_row(*probe.row())
+    terminal().print(table)
+    for probe in probes:
+        if probe.problem:
+            terminal().print(f"{probe.tool_format}: {probe.problem[:200]!r}")
+    return max(probes, key=lambda probe: probe.num_parsed)
