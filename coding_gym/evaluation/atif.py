@@ -4,12 +4,11 @@ Source of the format: ``harbor/models/trajectories`` in Harbor 0.25.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from coding_gym import __version__
-from coding_gym.calls import ToolCall
 from coding_gym.trajectory import Message, Trajectory, Turn
 
 SCHEMA_VERSION = "ATIF-v1.7"
@@ -66,15 +65,7 @@ def _without_none(**fields: Any) -> dict[str, Any]:
 
 def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
     """Returns the fields of an agent's step; ``turn`` is None if the episode recorded no turn."""
-    calls = [
-        _without_none(
-            tool_call_id=call.call_id,
-            function_name=call.name,
-            arguments=call.arguments,
-            extra={"arguments_text": call.arguments_text} if call.error else None,
-        )
-        for call in _read_calls(message, turn)
-    ]
+    calls = [_call(entry) for entry in message.get("tool_calls") or ()]
     reasoning = message.get("reasoning_content")
     fields = _without_none(source="agent", reasoning_content=reasoning, tool_calls=calls or None)
     if turn is None:
@@ -88,22 +79,18 @@ def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
     return _without_none(**fields, metrics=_without_none(**metrics) or None)
 
 
-def _read_calls(message: Message, turn: Turn | None) -> Iterator[ToolCall]:
-    """Yields the calls of a reply, with the ids of the chat and the model's text of the arguments.
-
-    The arguments are those that the episode parsed; without a turn, they are read as JSON.
-    """
-    parsed = turn.calls if turn else ()
-    for index, entry in enumerate(message.get("tool_calls") or ()):
-        name, text = entry["function"]["name"], entry["function"]["arguments"]
-        call = ToolCall(name, error="not a JSON object")
-        if index < len(parsed):
-            call = parsed[index]
-        else:
-            with suppress(ValueError, RecursionError):
-                arguments = json.loads(text)
-                call = ToolCall(name, arguments) if isinstance(arguments, dict) else call
-        yield ToolCall(name, dict(call.arguments), entry["id"], call.error, text)
+def _call(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a tool call of a reply; arguments that are not a JSON object become its ``extra``."""
+    text, arguments = entry["function"]["arguments"], None
+    with suppress(ValueError, RecursionError):
+        arguments = json.loads(text, parse_constant=str)  # JSON has no NaN
+    is_object = isinstance(arguments, dict)
+    return _without_none(
+        tool_call_id=entry["id"],
+        function_name=entry["function"]["name"],
+        arguments=arguments if is_object else {},
+        extra=None if is_object else {"arguments_text": text},
+    )
 
 
 def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
