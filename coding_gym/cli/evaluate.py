@@ -102,8 +102,6 @@ def eval_(
     }
     episode = options.parse_limits(limits) | {"sandbox": options.parse_sandbox(sandbox)}
     episode |= {"toolset": toolset, "tool_format": tool_format, "max_turns": max_turns}
-    if agent == "hf":
-        episode["tokenizer"] = f"hf:{model}"
     play_run(
         out,
         next_command=next_command,

@@ -68,15 +68,15 @@ Limits = Annotated[
 
 def task_source(
     source: str,
-    repositories: Path | None,
-    environments: Path | None,
+    repositories: Path | None = None,
+    environments: Path | None = None,
     split: str | None = None,
     task_ids: list[str] | None = None,
     num_tasks: int | None = None,
 ) -> dict[str, Any]:
     """Returns the arguments of `load_tasks` that are not None, with absolute paths."""
     arguments = {
-        "source": absolute_source(source),
+        "source": absolute(source, reserved=("bundled", "polyglot")),
         "repositories": repositories and absolute(repositories),
         "environments": environments and absolute(environments, reserved=("swebench", "images")),
         "split": split,
@@ -84,11 +84,6 @@ def task_source(
         "limit": num_tasks,
     }
     return {name: value for name, value in arguments.items() if value is not None}
-
-
-def absolute_source(source: str) -> str:
-    """Returns a task source; a path becomes absolute, a name does not change."""
-    return absolute(source, reserved=("bundled", "polyglot"))
 
 
 def absolute(name: str | Path, reserved: Collection[str] = ()) -> str:

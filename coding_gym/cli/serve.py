@@ -35,7 +35,7 @@ def serve(
 
     app = make_app(
         max_concurrent_envs=max_sessions,
-        tasks=options.absolute_source(tasks),
+        tasks=options.task_source(tasks)["source"],
         sandbox=options.parse_sandbox(sandbox),
         toolset=toolset,
         tool_format=tool_format,

@@ -13,6 +13,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import Player
 from coding_gym.agents.players import get_player
 from coding_gym.arguments import at_least_one, check_arguments, is_integer, is_number
@@ -67,7 +68,8 @@ def evaluate(
         tasks: The task source, the arguments of `coding_gym.load_tasks` as JSON values, or a list
             of tasks or rows; by default ``"bundled"``.
         episode: Arguments of `EpisodeConfig.from_config` except ``tasks``, such as ``toolset``.
-            ``challenge`` is ``"passed"`` by default, so that grades name each failing test.
+            ``challenge`` is ``"passed"`` by default, so that grades name each failing test;
+            ``tokenizer`` is that of the agent's model if the model runs in this process.
         attempts: Number of attempts per task; by default 1.
         seed: Seed of the run, by default 0. An attempt's seed is derived from this seed, the task
             and the number of the attempt.
@@ -189,7 +191,8 @@ def _new(
     if player is None:
         raise InvalidArgumentError("a new run needs a player, such as player='gold'")
     arguments, agent = _player(player)
-    episode = {"challenge": "passed", **(episode or {})}  # grades then name failing tests
+    own = {"tokenizer": agent.tokenizer} if isinstance(agent, HuggingFaceAgent) else {}
+    episode = {"challenge": "passed", **own, **(episode or {})}
     episode_config = _episode_config(source, episode)
     agent.check(episode_config.limits)
     config = {

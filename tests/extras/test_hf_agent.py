@@ -52,7 +52,7 @@ def with_template(model: str, template: str, folder: Path) -> str:
 
 
 def played(agent: HuggingFaceAgent, out: Path, **options: Any) -> list[Trajectory]:
-    episode = {"tokenizer": agent.tokenizer, "max_turns": 3, **options.pop("episode", {})}
+    episode = {"max_turns": 3, **options.pop("episode", {})}
     folder = evaluate(out, agent, tasks=TASKS, episode=episode, **options)
     assert list(folder.errors()) == []
     return sorted(folder.trajectories(), key=lambda record: record.task_id)
@@ -138,8 +138,7 @@ def test_issue_longer_than_the_context_is_unresolved(model: str, tmp_path: Path)
     config = json.loads((short / "config.json").read_text())
     (short / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
     agent = HuggingFaceAgent(str(short))
-    episode = {"tokenizer": agent.tokenizer}
-    (record,) = evaluate(tmp_path / "run", agent, tasks=TASKS[:1], episode=episode).trajectories()
+    (record,) = evaluate(tmp_path / "run", agent, tasks=TASKS[:1]).trajectories()
     assert (record.stop_reason, record.resolved) == ("context", False)
     assert record.grade is not None
 
@@ -151,7 +150,8 @@ def test_unusable_models_and_settings_are_refused(
         HuggingFaceAgent("some-org/absent")
     with pytest.raises(InvalidArgumentError, match=r"agent 'chat'"):
         HuggingFaceAgent(model, Sampling(thinking=False))
-    folder = evaluate(tmp_path / "run", HuggingFaceAgent(model), tasks=TASKS[:1])
+    episode = {"tokenizer": "coding_gym_16k"}
+    folder = evaluate(tmp_path / "run", HuggingFaceAgent(model), tasks=TASKS[:1], episode=episode)
     (record,) = folder.errors()
     assert record.error_class == "refused"
     assert f"tokenizer='hf:{model}'" in record.error
