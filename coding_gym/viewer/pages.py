@@ -274,6 +274,12 @@ class Runs:
                 self.problems[folder] = str(problem)
         self.by_id, self._versions = by_id, versions
 
+    def find(self, run_id: str) -> Run:
+        """Returns a run; raises UnknownNameError if no run has this id."""
+        if run_id not in self.by_id:
+            raise UnknownNameError(f"the viewer has no run {run_id!r:.100}")
+        return self.by_id[run_id]
+
     def page(self) -> Json:
         """Returns the summaries of all runs, the newest run first."""
         runs = [run.latest for run in self.by_id.values()]

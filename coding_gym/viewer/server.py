@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from coding_gym.errors import CodingGymError, UnknownNameError
 from coding_gym.optional import import_extra
-from coding_gym.viewer.pages import Json, Run, Runs, compare, dumps
+from coding_gym.viewer.pages import Json, Runs, compare, dumps
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -57,16 +57,11 @@ def make_app(runs: Runs) -> Any:
         name = request.path_params["page"]
         if name not in _PAGES:
             raise UnknownNameError(f"page must be one of {', '.join(_PAGES)}, got {name!r:.100}")
-        return _reply(getattr(find_run(request.path_params["run"]), name)(**request.query_params))
+        return _reply(getattr(runs.find(request.path_params["run"]), name)(**request.query_params))
 
     def comparison(request: Any) -> Any:
-        a, b = (find_run(request.query_params.get(name, "")) for name in ("a", "b"))
+        a, b = (runs.find(request.query_params.get(name, "")) for name in ("a", "b"))
         return _reply(compare(a, b))
-
-    def find_run(run_id: str) -> Run:
-        if run_id not in runs.by_id:
-            raise UnknownNameError(f"the viewer has no run {run_id!r:.100}")
-        return runs.by_id[run_id]
 
     @asynccontextmanager
     async def updated(_: Any) -> AsyncIterator[None]:
