@@ -20,7 +20,7 @@ from coding_gym.synthesis import (
     tasks_from_history,
 )
 from coding_gym.synthesis.mutants import check_operators
-from coding_gym.synthesis.writing import staging, write_staged
+from coding_gym.synthesis.writing import make_into
 from coding_gym.task import Task
 
 _MAX_LISTED = 20  # dropped candidates to list per reason; for more, the number is printed
@@ -97,14 +97,14 @@ def synthesize_tasks(
 def _make_and_write(make: _MakeTasks, out: Path, num_tasks: int) -> Progress:
     """Makes and writes tasks, and returns the final progress.
 
-    After an interrupt or a failure, the file contains the finished tasks.
+    The tasks made before an interrupt are kept.
 
     Raises:
         typer.Exit: No task was made, or Ctrl-C was pressed.
     """
     errors = terminal(stderr=True)
     last, is_interrupted = Progress(), False
-    with staging(out) as trees, LineProgress(errors, num_tasks) as bar:
+    with LineProgress(errors, num_tasks) as bar:
 
         def on_progress(progress: Progress) -> None:
             nonlocal last
@@ -115,12 +115,9 @@ def _make_and_write(make: _MakeTasks, out: Path, num_tasks: int) -> Progress:
             bar.update(bar.bar, description=f"{num_tried}/{last.num_candidates} tried")
 
         try:
-            make(trees, on_progress)
+            make_into(out, make, on_progress)
         except KeyboardInterrupt:
             is_interrupted = True
-        finally:
-            if last.tasks:
-                write_staged(last.tasks, out, trees)
     _print_dropped(errors, last)
     if is_interrupted:
         result = f"{len(last.tasks)} tasks are in {out}" if last.tasks else "nothing was written"

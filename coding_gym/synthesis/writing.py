@@ -3,26 +3,54 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.synthesis.progress import Progress
 from coding_gym.task import FolderTree, Task
 from coding_gym.trajectory import write_whole
 
 
-@contextmanager
-def staging(out: Path) -> Iterator[Path]:
-    """Yields a temporary folder for trees, on the same file system as ``out``.
+def make_into(
+    out: Path,
+    make: Callable[[Path, Callable[[Progress], None]], object],
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Progress:
+    """Makes tasks, writes them to a new file with their trees next to it, and returns the progress.
+
+    After an interrupt or a failure, the file has the tasks that were made before. Without a task,
+    nothing is written.
 
     Args:
-        out: The JSONL file of rows that will be written.
+        out: The JSONL file.
+        make: Makes tasks with their trees in a folder, and reports each `Progress` to a function.
+        on_progress: Called with each `Progress`.
 
     Raises:
         InvalidArgumentError: The file exists already, or cannot be written.
     """
+    last = Progress()
+
+    def record(progress: Progress) -> None:
+        nonlocal last
+        last = progress
+        on_progress(progress)
+
+    with _staging(out) as trees:
+        try:
+            make(trees, record)
+        finally:
+            if last.tasks:
+                _write_staged(last.tasks, out, trees)
+    return last
+
+
+@contextmanager
+def _staging(out: Path) -> Iterator[Path]:
+    """Yields a temporary folder for trees, on the same file system as ``out``."""
     if out.is_dir():
         raise InvalidArgumentError(f"--out must be a file, got the folder {out}")
     if out.exists():
@@ -34,8 +62,8 @@ def staging(out: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def write_staged(tasks: Iterable[Task], out: Path, trees: Path) -> None:
-    """Moves trees from their `staging` folder to ``<name>-trees``; writes the rows to ``out``."""
+def _write_staged(tasks: Iterable[Task], out: Path, trees: Path) -> None:
+    """Moves trees from their temporary folder to ``<name>-trees``; writes the rows to ``out``."""
     folder = out.with_name(f"{out.stem}-trees")
     folder.mkdir(parents=True, exist_ok=True)
     for tree in trees.iterdir():
