@@ -191,8 +191,10 @@ def _new(
     if player is None:
         raise InvalidArgumentError("a new run needs a player, such as player='gold'")
     arguments, agent = _player(player)
-    own = {"tokenizer": agent.tokenizer} if isinstance(agent, HuggingFaceAgent) else {}
-    episode = {"challenge": "passed", **own, **(episode or {})}
+    defaults = {"challenge": "passed"}  # grades then name failing tests
+    if isinstance(agent, HuggingFaceAgent):
+        defaults["tokenizer"] = agent.tokenizer
+    episode = {**defaults, **(episode or {})}
     episode_config = _episode_config(source, episode)
     agent.check(episode_config.limits)
     config = {
@@ -203,7 +205,7 @@ def _new(
             "task_ids": [task.task_id for task in episode_config.tasks],
             "digest": _tasks_digest(episode_config.tasks),
         },
-        "episode": dict(episode),
+        "episode": episode,
         "bounds": {"concurrency": 8, "max_lost": 25, **bounds},
         "versions": _versions(),
     }

@@ -51,7 +51,7 @@ class Report(JsonRecord):
         caveats: Sentences that qualify the rates.
         attempts: For each attempt, ``task_id``, ``attempt``, ``seed``, ``error_class``,
             ``stop_reason``, ``grade_reason``, ``is_compared`` (with the gold patch) and
-            ``is_negated`` (tests ran negated, too); for an attempt with a verdict, the measures.
+            ``is_negated`` (some tests were negated); and the measures, after a verdict.
     """
 
     config: Mapping[str, Any]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from episodes import run_command
 from runs import episode, task_row, write_run
 
 from coding_gym.calls import ToolCall, ToolResult
@@ -90,7 +91,6 @@ def test_errors_are_excluded_from_rates(make_run: MakeRun, tasks: list[Task]) ->
             0,
         ),
         ({"grade": Grade(resolved=False, reason=GradeReason.NOT_GRADED)}, 1),
-        ({"settings": {"task_digest": "another"}}, 1),
     ],
 )
 def test_suspicious_attempts_add_caveats(
@@ -124,6 +124,18 @@ def test_changed_task_is_not_compared(tmp_path: Path, tasks: list[Task]) -> None
     changed = replace(episode("task-00", attempt=1), settings={"task_digest": "another"})
     result = report(write_run(tmp_path / "run", [episode("task-00"), changed]), tasks)
     assert [*result.values("code_similarity").values()] == [[1.0]]
+    assert "1 task that changed" in " ".join(result.caveats)
+
+
+def test_commands_print_the_tables_and_write_the_report(make_run: MakeRun) -> None:
+    a, b = (make_run(name, every(letter)).path for name, letter in (("a", "f"), ("b", "R")))
+    page = run_command("report", a)
+    assert page == (a / "report.md").read_text()
+    assert json.loads((a / "report.json").read_text())["num_attempts"] == 12
+    ranked = run_command("report", a, b, "--leaderboard")
+    assert 0 < ranked.find("| 1 | b |") < ranked.find("| 2 | a |")
+    assert "| task-00 | 0 | 1 |" in run_command("compare", a, b)
+    assert run_command("export", a).split() == [str(a / "swebench" / "predictions-0.jsonl")]
 
 
 def test_comparison_warns_of_settings_and_lists_flips(make_run: MakeRun, tasks: list[Task]) -> None:
