@@ -38,8 +38,6 @@ def fix(
     contents of files. Your repository does not change; `git apply` applies the diff.
 
     Example: coding-gym fix "add() subtracts" --base-url http://localhost:8000/v1 --model NAME
-
-    Example: coding-gym fix "add() subtracts" --model NAME | git apply
     """
     folder, commit = _last_commit(repo)
     settings = _SAMPLING | options.parse_object("--sampling", sampling)

@@ -25,7 +25,7 @@ def serve(
     host: Annotated[
         str, typer.Option(help="Address to listen on; there is no authentication.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
+    port: options.Port = 8000,
 ) -> None:
     """Serve episodes to OpenEnv clients over WebSockets.
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.cli.serve import run_server
 from coding_gym.viewer.terminal import episode_parts, read_episode
@@ -19,7 +20,7 @@ def view(
         list[Path] | None,
         typer.Argument(help="Run folders, or folders that contain them; default: 'runs'."),
     ] = None,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 7575,
+    port: options.Port = 7575,
     open_: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,

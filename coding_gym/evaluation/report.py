@@ -163,17 +163,11 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         tasks_by_id = load_run_tasks(run, tasks)
     except (CodingGymError, TypeError) as problem:  # config.json can contain any arguments
         caveats.append(f"The tasks with their gold patches could not be loaded: {problem}")
-    rows: list[Mapping[str, Any]] = []
-    health = Counter[str]()
-    for record in chain(run.trajectories(), run.errors()):
-        rows.append(_row(record, unchanged_task(tasks_by_id, record)))
-        health += health_counts(record)
+    rows, health = _read(run, tasks_by_id)
     graded = [row for row in rows if not row["error_class"]]
     errors = Counter(row["error_class"] for row in rows if row["error_class"])
     outcomes = _by_task(rows, "resolved")
-    if tasks_by_id:
-        caveats += _comparison_caveats(graded)
-    caveats += _verdict_caveats(graded)
+    caveats += _attempt_caveats(graded, has_tasks=bool(tasks_by_id))
     caveats += run_caveats(run.config, outcomes, errors, len(graded))
     return Report(
         config=run.config,
@@ -192,6 +186,18 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     )
 
 
+def _read(
+    run: RunFolder, tasks: Mapping[str, Task]
+) -> tuple[list[Mapping[str, Any]], Counter[str]]:
+    """Returns the rows of all attempts, and the sum of their `health_counts`."""
+    rows: list[Mapping[str, Any]] = []
+    health = Counter[str]()
+    for record in chain(run.trajectories(), run.errors()):
+        rows.append(_row(record, unchanged_task(tasks, record)))
+        health += health_counts(record)
+    return rows, health
+
+
 def _row(record: Trajectory, task: Task | None) -> dict[str, Any]:
     """Returns an attempt's row of `Report.attempts`; ``task`` is compared with the patch."""
     grade = record.grade
@@ -208,15 +214,13 @@ def _row(record: Trajectory, task: Task | None) -> dict[str, Any]:
     return labels if record.error_class else labels | episode_metrics(record, task)
 
 
-def _comparison_caveats(graded: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    if changed := {row["task_id"] for row in graded if not row["is_compared"]}:
+def _attempt_caveats(graded: Sequence[Mapping[str, Any]], *, has_tasks: bool) -> Iterator[str]:
+    changed = {row["task_id"] for row in graded if has_tasks and not row["is_compared"]}
+    if changed:
         yield (
             f"Not compared with gold patches: attempts at {counted(len(changed), 'task')} that "
             f"changed after the run, or were recorded by an older version, such as {min(changed)}."
         )
-
-
-def _verdict_caveats(graded: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     if ungraded := sum(row["grade_reason"] == GradeReason.NOT_GRADED for row in graded):
         yield f"Not graded, and counted as not resolved: {counted(ungraded, 'attempt')}."
     if forgeable := sum(row.get("resolved") == 1 and not row["is_negated"] for row in graded):
