@@ -1,4 +1,4 @@
-"""Commands on run folders: ``report``, ``compare``, ``regrade``, ``export``."""
+"""Commands on run folders: ``report``, ``compare``, ``regrade``, ``import``, ``export``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +9,7 @@ from coding_gym import __version__
 from coding_gym.cli import options
 from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.evaluation import EXPORTS, compare, export, leaderboard, report
+from coding_gym.evaluation.atif import import_atif
 from coding_gym.evaluation.regrade import regrade
 from coding_gym.rollout import RunFolder
 
@@ -68,6 +69,21 @@ def regrade_run(
     console.print(summary, style="bold")
     if num_flips or any(result.problem for result in results):
         raise typer.Exit(1)
+
+
+def import_run(
+    paths: Annotated[
+        list[Path], typer.Argument(help="ATIF files, or folders with them, such as a Harbor job.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="New run folder.")],
+    source: options.Source = "bundled",
+) -> None:
+    """Convert ATIF trajectories to a run for view, show, regrade and export.
+
+    Example: coding-gym import jobs/mine --tasks rows.jsonl --out runs/theirs
+    """
+    folder = import_atif(paths, out, options.absolute(source, ("bundled", "polyglot")))
+    terminal().print(f"{len(folder.keys())} attempts in {out}")
 
 
 def export_run(

@@ -1,19 +1,27 @@
-"""Converts episodes to ATIF, Harbor's trajectory format.
+"""Converts episodes to and from ATIF, Harbor's trajectory format, and imports ATIF as a run.
 
 Source of the format: ``harbor/models/trajectories`` in Harbor 0.25.
 """
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path, PurePath
 from typing import Any
 
 from coding_gym import __version__
-from coding_gym.trajectory import Message, Trajectory, Turn
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.rollout import RunFolder
+from coding_gym.trajectory import Message, ModelCall, StopReason, Trajectory, Turn
 
 SCHEMA_VERSION = "ATIF-v1.7"
 """The newest version that all readers accept; later versions add only audio."""
 _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens")
+_MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""Exceptions of reading a JSON object whose fields are missing or of another type."""
 
 
 def to_atif(trajectory: Trajectory) -> dict[str, Any]:
@@ -110,3 +118,146 @@ def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
             num_prefix_breaks=trajectory.num_prefix_breaks,
         ),
     )
+
+
+def import_atif(paths: Iterable[Path], out: Path, tasks: str = "bundled") -> RunFolder:
+    """Writes ATIF trajectories as a new run, for view, regrade and export, and returns the run.
+
+    The task of a trajectory is ``extra.task_id``, else the task in the ``config.json`` of its
+    Harbor trial, else the name of the trial's folder. ATIF has no field for the patch;
+    ``coding-gym export`` writes it to ``extra.patch``, and ``coding-gym regrade`` can grade it.
+
+    Args:
+        paths: Files, or folders that contain ``trajectory.json`` at any depth.
+        out: The new run folder.
+        tasks: The task source, as for `coding_gym.load_tasks`.
+
+    Raises:
+        InvalidArgumentError: A file is not an ATIF trajectory, ``paths`` contain no file, or
+            ``out`` is not empty.
+    """
+    num_attempts = Counter[str]()
+    records = []
+    for path in paths:
+        for file in sorted(path.rglob("trajectory.json")) if path.is_dir() else [path]:
+            record = _read(file)
+            records.append(replace(record, attempt=num_attempts[record.task_id]))
+            num_attempts[record.task_id] += 1
+    if not records:
+        raise InvalidArgumentError(
+            "no ATIF trajectory found; name ATIF files, or folders that contain trajectory.json"
+        )
+    config = {
+        "agent": {"name": records[0].agent, "model": records[0].model},
+        "tasks": {"source": tasks, "task_ids": sorted(num_attempts)},
+        "attempts": max(num_attempts.values()),
+        "seed": 0,
+        "episode": {},
+        "versions": {"coding-gym": __version__},
+    }
+    folder = RunFolder.create(out, config)
+    with folder.writer() as writer:
+        for record in records:
+            writer.add(record)
+    return folder
+
+
+def _read(file: Path) -> Trajectory:
+    try:
+        record = from_atif(json.loads(file.read_bytes()))
+        record = Trajectory.from_json(record.to_json())  # invalid values raise here
+    except (OSError, *_MALFORMED) as problem:
+        raise InvalidArgumentError(f"{file} is not an ATIF trajectory: {problem!r}") from None
+    return record if record.task_id else replace(record, task_id=_task_of_trial(file))
+
+
+def _task_of_trial(file: Path) -> str:
+    """Returns the task id of the Harbor trial that contains a trajectory file."""
+    trial = file.parent.parent if file.parent.name == "agent" else file.parent
+    try:
+        task = json.loads((trial / "config.json").read_bytes())["task"]
+        return PurePath(task.get("path") or task["name"]).name
+    except (OSError, *_MALFORMED):
+        return trial.name
+
+
+def from_atif(value: Mapping[str, Any]) -> Trajectory:
+    """Converts an ATIF trajectory, a JSON object, to an episode without a grade.
+
+    Steps of the agent become turns. Token ids, rewards and verdicts are ignored. A malformed
+    object raises one of `_MALFORMED`.
+    """
+    agent, steps = value["agent"], value["steps"]
+    extra = {**(value.get("extra") or {})}
+    metrics = value.get("final_metrics") or {}
+    reason = (metrics.get("extra") or {}).get("stop_reason")
+    messages: list[Message] = []
+    turns = []
+    for step in steps:
+        step_messages = [*_messages(step)]
+        messages += step_messages
+        if step["source"] == "agent":
+            turns.append(_turn(step, *step_messages))
+    return Trajectory(
+        task_id=str(extra.get("task_id", "")),
+        agent=str(agent["name"]),
+        model=str(agent.get("model_name") or ""),
+        messages=tuple(messages),
+        tools=tuple(agent.get("tool_definitions") or ()),
+        turns=tuple(turns),
+        stop_reason=StopReason(reason) if reason in list(StopReason) else None,
+        patch=str(extra.get("patch", "")),
+        started_at=str(steps[0].get("timestamp") or ""),
+    )
+
+
+def _messages(step: Mapping[str, Any]) -> Iterator[Message]:
+    """Yields the chat messages of a step: its text, and the results of its calls."""
+    role = {"agent": "assistant", "system": "system"}.get(step["source"], "user")
+    message: Message = {"role": role, "content": _text(step.get("message"))}
+    if thought := step.get("reasoning_content"):
+        message["reasoning_content"] = str(thought)
+    if calls := step.get("tool_calls"):
+        message["tool_calls"] = [
+            {
+                "id": call["tool_call_id"],
+                "type": "function",
+                "function": {
+                    "name": call["function_name"],
+                    "arguments": json.dumps(call["arguments"]),
+                },
+            }
+            for call in calls
+        ]
+    yield message
+    for result in (step.get("observation") or {}).get("results") or ():
+        call_id = result.get("source_call_id")
+        origin = {"role": "tool", "tool_call_id": call_id} if call_id else {"role": "user"}
+        yield {**origin, "content": _text(result.get("content"))}
+
+
+def _turn(step: Mapping[str, Any], reply: Message, *results: Message) -> Turn:
+    metrics = step.get("metrics") or {}
+    counts: dict[str, Any] = {name: metrics.get(name) for name in _COUNTS}
+    return Turn(
+        action=reply["content"],
+        carries_calls=True,
+        calls=tuple(
+            ToolCall(call["function_name"], call["arguments"], call["tool_call_id"])
+            for call in step.get("tool_calls") or ()
+        ),
+        results=tuple(
+            ToolResult(item["content"], None, item["tool_call_id"])
+            for item in results
+            if item["role"] == "tool"  # results without a call id have the role "user"
+        ),
+        observation="\n".join(item["content"] for item in results),
+        model_call=ModelCall(**counts, cost=metrics.get("cost_usd")),
+    )
+
+
+def _text(content: Any) -> str:
+    """Returns the text of a message's content; a part without text becomes ``[type]``."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or f"[{part['type']}]") for part in content)
+    return "" if content is None else str(content)

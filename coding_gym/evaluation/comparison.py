@@ -14,7 +14,7 @@ from coding_gym.json_record import JsonRecord
 
 _COLUMNS = (
     *("rank", "run", "version", "model", "resolved", "95 % interval", "code similarity"),
-    *("test similarity", "tokens used / limit", "tool calls / limit"),
+    *("test similarity", "tokens used / limit", "tool calls / limit", "shell commands"),
 )
 _COMPARED = ("agent", "tasks", "attempts", "seed", "episode", "versions")
 _NOT_COMPARED = {"agent.model", "agent.base_url", "tasks.task_ids"}  # tasks.digest covers the ids
@@ -47,10 +47,12 @@ class Comparison(JsonRecord):
             (f"second: {self.run_b}", *cells(paired.rate_b, percent)),
             ("change, second - first", *cells(paired.difference, percent)),
         ]
+        bootstrap = " to ".join(map(percent, paired.bootstrap or ())) or "-"
         tests = [
             ("tasks in both", paired.difference.num_tasks),
             ("tasks better, tasks worse in the second", f"{paired.num_better}, {paired.num_worse}"),
             ("p-value, McNemar's exact test over tasks", number(paired.p_value)),
+            ("bootstrap interval of the change", bootstrap),
             ("Cohen's d", number(paired.cohens_d)),
         ]
         flips = [(task, *map(number, rates)) for task, rates in paired.flips.items()]
@@ -132,7 +134,8 @@ def leaderboard(reports: Iterable[Report]) -> str:
     """Returns a Markdown table of runs, ranked by resolved rate, then by code similarity.
 
     Similarity is nano-agent's score (`patch_similarity`). Similarities, tokens of the chat (which
-    ``max_tokens`` limits) and tool calls are means over tasks.
+    ``max_tokens`` limits) and tool calls are means over tasks. The last column lists the shell
+    commands that nano-agent counts, each with its mean number of uses.
 
     Args:
         reports: Reports of runs.
@@ -165,4 +168,12 @@ def _row(report: Report) -> tuple[object, ...]:
         number(_mean(report, "test_similarity")),
         f"{number(_mean(report, 'tokens'))} / {number(limits.get('max_tokens'))}",
         f"{number(_mean(report, 'tool_calls'))} / {number(limits.get('max_tool_calls'))}",
+        _shell_commands(report),
     )
+
+
+def _shell_commands(report: Report) -> str:
+    prefix = "shell_cmd_"
+    means = {name: e.value for name, e in report.metrics.items() if name.startswith(prefix)}
+    ranked = sorted(means.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{n.removeprefix(prefix)} {number(v)}" for n, v in ranked if v) or "-"

@@ -221,7 +221,11 @@ def _reopen(
 ) -> tuple[Player, EpisodeConfig]:
     """Returns the agent and the episode settings of a run; updates the run's settings in memory."""
     config, path = folder.config, folder.path / CONFIG
-    player = player or config.get("player")
+    if "player" not in config:
+        raise InvalidArgumentError(
+            f"the run in {folder.path} is imported and has no player; start a run in a new folder"
+        )
+    player = player or config["player"]
     if player is None:
         raise InvalidArgumentError(
             f"{path} cannot store a Player object; pass the same player, or repeat coding-gym grade"

@@ -164,6 +164,7 @@ def test_a_leaderboard_ranks_by_resolved_then_similarity(
     rows = leaderboard([report(run, tasks) for run in folders]).splitlines()[2:5]
     assert [row.split(" | ")[3] for row in rows] == ["model-strong", "model-weak", "model-broken"]
     assert "| 1 | 0 | 5,000 / 16,384 | 2 / 100 |" in rows[0]
+    assert rows[0].split(" | ")[-1].startswith("cat 1, python 1")
 
 
 def test_rates_have_intervals_within_their_bounds(make_run: MakeRun, tasks: list[Task]) -> None:

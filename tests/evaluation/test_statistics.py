@@ -42,12 +42,14 @@ def test_intervals_and_tests_agree_with_scipy(seed: int) -> None:
     assert ends == close_to((wilson.low, wilson.high))
 
     paired = statistics.paired_difference(outcomes, other)
-    common = [task for task in outcomes if task in other]
+    common = sorted(task for task in outcomes if task in other)
     a, b = (statistics.task_rates({t: run[t] for t in common}) for run in (outcomes, other))
     interval = stats.ttest_rel(b, a).confidence_interval()
     assert (paired.difference.low, paired.difference.high) == close_to(
         (interval.low, interval.high)
     )
+    drawn = np.random.default_rng(0).choice(b - a, (10_000, len(common))).mean(axis=1)
+    assert paired.bootstrap == close_to(tuple(np.percentile(drawn, [2.5, 97.5])))
     sign = stats.binomtest(paired.num_better, paired.num_better + paired.num_worse)
     assert paired.p_value == close_to(sign.pvalue)
 
