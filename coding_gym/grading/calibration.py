@@ -18,8 +18,8 @@ from coding_gym.grading.number_draws import new_words
 from coding_gym.grading.plan import Plan
 from coding_gym.grading.report import CheckReport, Run
 from coding_gym.grading.tree import TestTree
-from coding_gym.grading.wrong_values import Edit, end_of, start_of
 from coding_gym.patch import FileChange, Patch
+from coding_gym.source_text import Edit
 from coding_gym.syntax import Function
 from coding_gym.task import Task
 
@@ -36,7 +36,7 @@ _USUAL_RUNS = 20  # test runs of a typical calibration
 _MAX_DURATIONS = 10 * _USUAL_RUNS
 _MIN_TOTAL_S = 600.0
 _LONG_S = 300.0  # a calibration that is expected to take longer logs a warning
-_NO_UNIT = Unit(path="", edits=(), level=Level.STRUCTURE)
+_NO_UNIT = Unit(edits=(), level=Level.STRUCTURE)
 
 
 @dataclass(slots=True, eq=False)
@@ -226,12 +226,12 @@ class _Calibration:
         """Returns each word that a unit of a fail-to-pass test replaces, with its `subject_of`."""
         if set(self._task.fail_to_pass).isdisjoint(unit.tests):
             return set()
-        source = next(f.file.source for f in self.functions if f.file.path == unit.path)
-        subject = subject_of(self.checks[unit.checks[0]][1].actual)
+        function, check = self.checks[unit.checks[0]]
+        text, subject = function.file.source.text, subject_of(check.actual)
         return {
             (word, subject)
-            for start, end, text in unit.edits
-            for word in new_words(source.text[source.offset(*start) : source.offset(*end)], text)
+            for edit in unit.edits
+            for word in new_words(text[edit.start : edit.end], edit.replacement)
         }
 
     def drop_failing_checks(self) -> list[Run]:
@@ -377,7 +377,7 @@ class _Calibration:
     def _rename_rows(self) -> None:
         """Replaces the ids of table rows by neutral ids, where the ids reveal the values."""
         renamed = [(f, f.table.ids) for f in self.functions if f.table and f.table.ids]
-        self._shape = [(f.file.path, edit) for f, edits in renamed for edit in edits]
+        self._shape = [edit for _, edits in renamed for edit in edits]
         self._names = {
             test: f"{test.partition('[')[0]}[row{row}]"
             for function, _ in renamed
@@ -390,7 +390,7 @@ class _Calibration:
         *,
         only: Collection[str] = (),
         is_base: bool = False,
-        extra_edits: Iterable[tuple[str, Edit]] = (),
+        extra_edits: Iterable[Edit] = (),
     ) -> Run:
         """Runs the tests with some units negated.
 
@@ -437,16 +437,18 @@ class _Calibration:
         """Returns the reports of the checks at base, with the values that these compare."""
         if not self._records:
             return {}
-        extra_edits: list[tuple[str, Edit]] = []
+        all_edits: list[Edit] = []
         for function, checks in self._checks_by_function().items():
+            file = function.file
             edits: list[Edit] = []
             for number, check in checks.items():
                 if check.actual is not None:
-                    start, end = start_of(check.actual), end_of(check.actual)
-                    edits += [(start, start, f"{RECORDER}[{number}].see("), (end, end, ")")]
-            if function.file.is_valid(function.node, edits):
-                extra_edits += [(function.file.path, edit) for edit in edits]
-        return self._reports(self._run((), is_base=True, extra_edits=extra_edits))
+                    start = file.source.span(check.actual)[0]
+                    edits.append(Edit(file.path, start, start, f"{RECORDER}[{number}].see("))
+                    edits.append(file.after(check.actual, ")"))
+            if file.is_valid(function.node, edits):
+                all_edits += edits
+        return self._reports(self._run((), is_base=True, extra_edits=all_edits))
 
     def _checks_by_function(self) -> dict[_TestFunction, dict[int, Check]]:
         """Returns the checks of each function, by number."""
@@ -517,7 +519,7 @@ class _Calibration:
 
     def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
         """Whether neither the policy's tree nor the issue has a line that a unit edits."""
-        lines = (file.source.line(start[0]).strip() for start, _, _ in unit.edits)
+        lines = (file.source.line_at(edit.start).strip() for edit in unit.edits)
         return all((file.path, line) in self._hidden for line in lines)
 
     def _verify(self, tests: Collection[str], negated: Collection[int]) -> bool:
@@ -543,7 +545,8 @@ class _Calibration:
             rejected |= self._culprits(outcome, units, reports)
             if outcome.failed and not units:  # the cause can be a unit of another test
                 path = test.partition("::")[0]
-                rejected |= {n for n in active if challenge.units[n].path == path} or active
+                in_file = {n for n in active if challenge.units[n].edits[0].path == path}
+                rejected |= in_file or active
         for number in rejected:
             del self.slots[number].candidates[0]
         return is_expected and not rejected
