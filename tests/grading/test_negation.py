@@ -192,7 +192,7 @@ def test_number_that_the_test_reveals_is_no_bit(rest: str) -> None:
     assert any(True in results for results in bits.values())
 
 
-@pytest.mark.parametrize(("outputs", "num_bits"), [((), 2_500), (("5",), 1_000)])
+@pytest.mark.parametrize(("outputs", "num_bits"), [((), 2_500), (("0",), 0), (("5",), 1_000)])
 def test_pairs_of_numbers_are_equally_likely_in_both_orders(
     outputs: Sequence[str], num_bits: int
 ) -> None:
@@ -207,7 +207,7 @@ def test_pairs_of_numbers_are_equally_likely_in_both_orders(
             pairs[number, parts[0][1]] += 1
     for (a, b), count in pairs.items():
         assert abs(count - pairs[b, a]) < 5 * (count + pairs[b, a]) ** 0.5
-    assert sum(pairs.values()) > num_bits
+    assert sum(pairs.values()) >= num_bits
 
 
 @pytest.mark.parametrize(
