@@ -2,8 +2,10 @@
 
 A near miss has the type and the format of the right value, and differs from it in a part that is
 also wrong in the base's output. A number lies on the other side of that output at the same
-distance, so the distance does not reveal the right value. An object that equals all values near the
-output passes both versions and is detected; the output itself passes neither.
+distance, or on the same side at a similar distance. So the side does not reveal the right value,
+and the distance reveals it only to a program that knows the size of the error. An object that
+equals all values near the output passes both versions and is detected; the output itself passes
+neither.
 """
 
 import ast
@@ -110,7 +112,7 @@ def near_misses(
     for leaf, output in _leaves(expected, base):
         part = _Part(leaf, source.segment(leaf), output)
         surroundings = _surroundings(source, scope, leaf, outputs)
-        for texts, side in _groups(part):
+        for texts, side in _groups(part, rng):
             text, is_as_probable = surroundings.drawn(part.text, texts, rng)
             is_bit = is_as_probable and part.is_wrong and not is_right
             if _is_wrong_value(part, text):
@@ -135,7 +137,7 @@ def _swaps(source: SourceText, expected: ast.expr, base: Any) -> Iterator[Replac
             yield (left, source.segment(right)), (right, source.segment(left))
 
 
-def _groups(part: _Part) -> Iterator[tuple[list[str], int]]:
+def _groups(part: _Part, rng: Random) -> Iterator[tuple[list[str], int]]:
     """Yields groups of literals that a reader may take for the original, with a `Unit.side`.
 
     If the base's number is unknown, a group holds all numbers that differ in one digit position.
@@ -150,10 +152,25 @@ def _groups(part: _Part) -> Iterator[tuple[list[str], int]]:
         decimals = len(text.partition(".")[2])
         output = part.output
         if type(output) in (int, float) and output != value and abs(output) < _MAX_NUMBER:
-            yield [_formatted(2 * output - value, decimals)], 1 if value > output else -1
+            side = 1 if value > output else -1
+            yield [_formatted(2 * output - value, decimals)], side
+            distance = round(abs(value - output) * 10**decimals)
+            number = output + side * _similar_distance(distance, rng) / 10**decimals
+            if number >= 0:
+                yield [_formatted(number, decimals)], 0
         else:
             places = [n for n in range(len(text)) if text[n] in "123456789" or text == "0"]
             yield from ((_with_other_digits(text, place), 0) for place in places)
+
+
+def _similar_distance(distance: int, rng: Random) -> int:
+    """Returns a distance with the same number of binary digits, one of which differs.
+
+    The relation is symmetric: both distances have each other as partner with equal probability.
+    """
+    if distance < 2:  # the only distance with so few digits
+        return distance
+    return distance ^ 1 << rng.randrange(distance.bit_length() - 1)
 
 
 def _formatted(number: float, decimals: int) -> str:

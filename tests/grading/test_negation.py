@@ -157,7 +157,9 @@ def bits_of(expected: str, outputs: Sequence[str], rest: str = "") -> dict[str, 
         ("0.5", "0.6", "0.7", True),
         ("12", "'x'", "13", True),
         ("100", "None", "200", True),  # also a multiple of 100
-        ("12", "14", "13", False),  # nearer to the base's output
+        ("12", "14", "11", True),  # on the same side, at a similar distance
+        ("7", "0", "6", True),
+        ("7", "1", "3", False),  # at half the distance
         ("'12 EUR'", "'11 EUR'", "'10 EUR'", True),
         ("-18", "-5", "--8", False),  # another sign
         ("'12 EUR'", "'8 EUR'", "'04 EUR'", False),  # padded with a zero
@@ -181,7 +183,7 @@ def test_near_miss_changes_the_part_where_the_base_is_wrong(
 def test_near_miss_of_a_value_right_at_base_is_no_bit() -> None:
     assert {True} not in bits_of("[1, 2]", ["[1, 2]"]).values()
     texts = {text for text, bits in bits_of("(20, 15)", ["(20, 17)"]).items() if True in bits}
-    assert texts == {"(20, 19)"}
+    assert texts == {"(20, 19)", "(20, 14)"}
 
 
 @pytest.mark.parametrize("rest", ["13", "20 7", "130 117"])
@@ -192,7 +194,7 @@ def test_number_that_the_test_reveals_is_no_bit(rest: str) -> None:
     assert any(True in results for results in bits.values())
 
 
-@pytest.mark.parametrize(("outputs", "num_bits"), [((), 2_500), (("0",), 0), (("5",), 1_000)])
+@pytest.mark.parametrize(("outputs", "num_bits"), [((), 2_500), (("0",), 500), (("5",), 1_000)])
 def test_pairs_of_numbers_are_equally_likely_in_both_orders(
     outputs: Sequence[str], num_bits: int
 ) -> None:
