@@ -2,6 +2,7 @@
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -84,6 +85,10 @@ class SourceText:
     def line(self, number: int) -> str:
         """Returns a line, counted from 1, with its end."""
         return self._lines[number - 1]
+
+    def line_at(self, offset: int) -> str:
+        """Returns the line that contains an offset, with its end."""
+        return self._lines[bisect_right(self._starts, offset) - 1]
 
     def line_span(self, first: int, last: int) -> tuple[int, int]:
         """Returns the span of whole lines, the last line's end included."""

@@ -25,10 +25,9 @@ from hashlib import sha256
 from random import Random
 
 from coding_gym.grade import Level, TestStatus
-from coding_gym.grading.negation import CheckPlace, Unit, decoded, edited
+from coding_gym.grading.negation import CheckPlace, Unit, decoded
 from coding_gym.grading.report import CheckReport, Run
-from coding_gym.grading.wrong_values import Edit
-from coding_gym.source_text import SourceText
+from coding_gym.source_text import Edit, apply_edits
 
 RECORDER = "__checks__"
 """Name of the list of checks (context managers) in the test process; its plugin sets it."""
@@ -72,7 +71,7 @@ class Challenge:
         units: The units, by number.
         reached: The checks that each test reaches with a correct program.
         names: Reported ids of parametrised tests whose ids are replaced, by test id.
-        shape: Edits that both versions have, each with the path of its file.
+        shape: Edits that both versions have.
         digests: SHA-256 of the test files, by path; the edits are valid only for this content.
         is_recorded: Whether checks record their outcomes. If not, a failed check ends its test, and
             each function has at most one check and one unit.
@@ -82,7 +81,7 @@ class Challenge:
     units: tuple[Unit, ...] = ()
     reached: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
-    shape: tuple[tuple[str, Edit], ...] = ()
+    shape: tuple[Edit, ...] = ()
     digests: Mapping[str, str] = field(default_factory=dict)
     is_recorded: bool = True
 
@@ -123,25 +122,25 @@ class Challenge:
         self,
         files: Mapping[str, bytes],
         negated: Collection[int],
-        extra_edits: Iterable[tuple[str, Edit]] = (),
+        extra_edits: Iterable[Edit] = (),
     ) -> dict[str, bytes]:
         """Returns the test files with some units negated; omits files that differ from `digests`.
 
         Args:
             files: Content of the test files by path.
             negated: The numbers of the units to negate.
-            extra_edits: Further edits, each with the path of its file.
+            extra_edits: Further edits.
         """
         edits = [*self.shape, *extra_edits]
         for number in negated:
-            edits += [(self.units[number].path, edit) for edit in self.units[number].edits]
+            edits += self.units[number].edits
         for number, check in enumerate(self.checks if self.is_recorded else ()):
             text = f"{RECORDER}[{number}]"
             text = f"{text}, " if check.is_item else f"with {text}: "
-            edits.append((check.path, (check.place, check.place, text)))
+            edits.append(Edit(check.path, check.offset, check.offset, text))
         return {
-            path: edited(
-                SourceText(decoded(data)), [e for file, e in edits if file == path]
+            path: apply_edits(
+                decoded(data), [edit for edit in edits if edit.path == path], keeps_lines=True
             ).encode()
             for path, data in files.items()
             if self.digests.get(path) == sha256(data).hexdigest()

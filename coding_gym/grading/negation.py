@@ -7,24 +7,16 @@ reveal the negation.
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from random import Random
 
-from coding_gym import source_text, syntax
+from coding_gym import syntax
 from coding_gym.grade import Level
-from coding_gym.grading.wrong_values import (
-    Edit,
-    Place,
-    end_of,
-    is_literal,
-    near_misses,
-    start_of,
-    unlikely_value,
-)
-from coding_gym.source_text import SourceText
+from coding_gym.grading.wrong_values import is_literal, near_misses, unlikely_value
+from coding_gym.source_text import Edit, SourceText, apply_edits
 from coding_gym.syntax import Function
 
 _MAX_NEAR_MISSES = 5  # per expected value; each may need a run with the gold patch
@@ -64,13 +56,13 @@ class CheckPlace:
 
     Attributes:
         path: The test file.
-        place: The position at which its wrapper is inserted.
+        offset: The offset in the file's text at which its wrapper is inserted.
         is_item: Whether the wrapper is inserted as the first item of a ``with`` statement.
         is_optional: Whether a correct program may skip the check, because it is on a branch.
     """
 
     path: str
-    place: Place
+    offset: int
     is_item: bool = False
     is_optional: bool = False
 
@@ -108,8 +100,7 @@ class Unit:
     """Edits that negate checks, with one draw.
 
     Attributes:
-        path: The test file.
-        edits: The edits.
+        edits: The edits, all of one test file.
         checks: The numbers of the checks that the edits negate.
         tests: The tests that execute these checks.
         level: The kind of negation; ``STRUCTURE`` if programs can skip all its checks.
@@ -122,7 +113,6 @@ class Unit:
             literal, and no honest value equals two literals.
     """
 
-    path: str
     edits: tuple[Edit, ...]
     checks: tuple[int, ...] = ()
     tests: tuple[str, ...] = ()
@@ -194,10 +184,19 @@ class TestFile:
             owners += [name for name in names if name not in owners]
         return None
 
+    def replaced(self, node: ast.expr, text: str) -> Edit:
+        """Returns the edit that replaces an expression by ``text``."""
+        return Edit(self.path, *self.source.span(node), text)
+
+    def after(self, node: ast.expr | ast.stmt, text: str) -> Edit:
+        """Returns the edit that inserts ``text`` after a node."""
+        end = self.source.span(node)[1]
+        return Edit(self.path, end, end, text)
+
     def is_valid(self, node: Function, edits: Sequence[Edit]) -> bool:
         """Whether a function is valid Python after some edits."""
         span = self.source.line_span(*_scope(node))
-        text = edited(self.source, edits, span)
+        text = apply_edits(self.source.text, edits, span=span, keeps_lines=True)
         try:
             syntax.parse(("if True:\n" if node.col_offset else "") + text)
         except (SyntaxError, ValueError):
@@ -214,7 +213,7 @@ class TestFile:
         checks = list(self._checks(node.body, is_optional=False))
         last = node.body[-1]
         if not checks and isinstance(last, ast.Expr | ast.Assign) and self._begins_line(last):
-            where = CheckPlace(path=self.path, place=start_of(last))
+            where = CheckPlace(path=self.path, offset=self.source.span(last)[0])
             checks = [Check(node=last, where=where, is_ending=True)]
         return checks
 
@@ -230,10 +229,9 @@ class TestFile:
             rng: Source of random choices.
         """
         if check.is_ending:
-            end = end_of(check.node)
             left, right = rng.sample(range(2, 400), 2)
-            edit = (end, end, f"; assert {left} == {right}")
-            yield Unit(path=self.path, level=Level.END, edits=(edit,))
+            edit = self.after(check.node, f"; assert {left} == {right}")
+            yield Unit(level=Level.END, edits=(edit,))
             return
         expected = self._bound_once(node, check.expected) if check.expected else None
         if expected is not None:
@@ -269,8 +267,9 @@ class TestFile:
     ) -> Iterator[Unit]:
         misses = near_misses(self.source, _scope(node), expected, outputs, rng)
         is_proof = is_exact and is_literal(expected)
-        make = partial(Unit, path=self.path, level=Level.VALUE, is_proof=is_proof)
-        for edits, is_bit, side in islice(misses, _MAX_NEAR_MISSES):
+        make = partial(Unit, level=Level.VALUE, is_proof=is_proof)
+        for replacements, is_bit, side in islice(misses, _MAX_NEAR_MISSES):
+            edits = tuple(self.replaced(part, text) for part, text in replacements)
             yield make(edits=edits, is_bit=is_bit, side=side)
 
     def _unlikely(self, value: ast.expr, rng: Random, *, is_exact: bool) -> Unit:
@@ -278,9 +277,9 @@ class TestFile:
 
         An object that equals or contains everything passes this check, but fails a reversed check.
         """
-        edit = (start_of(value), end_of(value), unlikely_value(value, rng))
+        edit = self.replaced(value, unlikely_value(value, rng))
         is_proof = is_exact and is_literal(value)
-        return Unit(path=self.path, level=Level.POLARITY, edits=(edit,), is_proof=is_proof)
+        return Unit(level=Level.POLARITY, edits=(edit,), is_proof=is_proof)
 
     def table(self, node: Function, checks: Sequence[Check]) -> Table | None:
         """Returns the table of a function, if a parameter serves only as an expected value."""
@@ -291,9 +290,8 @@ class TestFile:
             if name in expected_names:
                 ids: tuple[Edit, ...] = ()
                 if not calls[0].keywords and not any(map(_has_id, rows)):
-                    end = end_of(calls[0].args[1])
                     names = [f"row{number}" for number in range(len(column))]
-                    ids = ((end, end, f", ids={names}"),)
+                    ids = (self.after(calls[0].args[1], f", ids={names}"),)
                 return Table(name=name, cells=column, ids=ids)
         return None
 
@@ -304,8 +302,8 @@ class TestFile:
             match statement:
                 case ast.With(items=items) if _raises_items(items):
                     if self._can_begin(items[0].context_expr):
-                        place = start_of(items[0].context_expr)
-                        yield Check(node=statement, where=where(place=place, is_item=True))
+                        offset = self.source.span(items[0].context_expr)[0]
+                        yield Check(node=statement, where=where(offset=offset, is_item=True))
                 case ast.With(body=block) | ast.AsyncWith(body=block) if not _suppresses(statement):
                     yield from inner(block)
                 case ast.Try(body=block, handlers=[], finalbody=final_block):
@@ -315,7 +313,7 @@ class TestFile:
                 case ast.If(body=block, orelse=else_block):
                     yield from self._checks([*block, *else_block], is_optional=True)
                 case ast.Assert() | ast.Expr() if self._begins_line(statement):
-                    yield from _assertion(statement, where(place=start_of(statement)))
+                    yield from _assertion(statement, where(offset=self.source.span(statement)[0]))
 
     def _begins_line(self, node: ast.stmt) -> bool:
         return not self.source.before(self.source.span(node)[0]).strip()
@@ -346,17 +344,17 @@ class TestFile:
                 continue
             expected = call.args[0]
             base = "Warning" if _called(call) in _WARNS else "Exception"
-            edit = (start_of(expected), end_of(expected), f"type('Other', ({base},), {{}})")
-            yield Unit(path=self.path, level=Level.ERROR, edits=(edit,))
+            edit = self.replaced(expected, f"type('Other', ({base},), {{}})")
+            yield Unit(level=Level.ERROR, edits=(edit,))
 
     def _reversals(self, statement: ast.stmt) -> Iterator[Unit]:
         match statement:
             case ast.Assert(test=test):
-                yield Unit(path=self.path, level=Level.POLARITY, edits=(self._reversed(test),))
+                yield Unit(level=Level.POLARITY, edits=(self._reversed(test),))
             case ast.Expr(value=ast.Call() as call) if (name := _called(call)) in _OPPOSITE_OF:
-                line, column = end_of(call.func)
-                edit = ((line, column - len(name)), (line, column), _OPPOSITE_OF[name])
-                yield Unit(path=self.path, level=Level.POLARITY, edits=(edit,))
+                end = self.source.span(call.func)[1]
+                edit = Edit(self.path, end - len(name), end, _OPPOSITE_OF[name])
+                yield Unit(level=Level.POLARITY, edits=(edit,))
 
     def _reversed(self, test: ast.expr) -> Edit:
         match test:
@@ -364,7 +362,7 @@ class TestFile:
                 text = f"({self.source.segment(operand)})"
             case _:
                 text = f"not ({self.source.segment(test)})"
-        return start_of(test), end_of(test), text
+        return self.replaced(test, text)
 
     def _class(self, qualified_name: str) -> ast.Module | ast.ClassDef | None:
         """Returns the class of a qualified name; the module for ""; None if 0 or several match."""
@@ -387,15 +385,6 @@ def decoded(data: bytes) -> str:
     if "\r" in text.replace("\r\n", ""):
         raise ValueError("the file has a carriage return without a line feed")
     return text
-
-
-def edited(source: SourceText, edits: Iterable[Edit], span: tuple[int, int] | None = None) -> str:
-    """Returns the text, or its part ``span``, with edits; later lines keep their numbers."""
-    replacements = [
-        source_text.Edit("", source.offset(*start), source.offset(*end), text)
-        for start, end, text in edits
-    ]
-    return source_text.apply_edits(source.text, replacements, span=span, keeps_lines=True)
 
 
 def names_in(check: Check) -> set[str]:

@@ -19,7 +19,7 @@ from coding_gym.task import Task
 from coding_gym.trajectory import write_whole
 from coding_gym.workspace import Template
 
-_VERSION = 18
+_VERSION = 19
 """Version of the plan format; a new number invalidates all stored plans."""
 
 

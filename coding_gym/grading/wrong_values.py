@@ -2,9 +2,10 @@
 
 A near miss has the type and the format of the right value, and differs from it in a part that is
 also wrong in the base's output. A number lies on the other side of that output at the same
-distance, or on the same side at another distance. So the side does not reveal the right value, and
-the distance reveals it only to a program that knows the size of the error. An object that equals
-all values near the output passes both versions and is detected; the output itself passes neither.
+distance, or on the same side at a similar distance. So the side does not reveal the right value,
+and the distance reveals it only to a program that knows the size of the error. An object that
+equals all values near the output passes both versions and is detected; the output itself passes
+neither.
 """
 
 import ast
@@ -40,12 +41,11 @@ _MAX_NUMBER = 10**15
 _MAX_PLACES = 3  # characters of a value to change, each in a separate near miss
 _UNKNOWN = object()
 
-Place = tuple[int, int]  # the number of a line, and a column in bytes
-Edit = tuple[Place, Place, str]  # the start and the end of the replaced source, and the new source
 Leaf = ast.Constant | ast.JoinedStr
 Lines = tuple[int, int]  # the numbers of the first and the last line
-NearMiss = tuple[tuple[Edit, ...], bool, int]
-"""The edits that write a near miss, whether it is a bit, and its `Unit.side`."""
+Replacements = tuple[tuple[ast.expr, str], ...]  # parts of an expected value, each with new source
+NearMiss = tuple[Replacements, bool, int]
+"""The replacements that make a near miss, whether it is a bit, and its `Unit.side`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +77,6 @@ class _Part:
         """Whether the source is a one-line string literal without prefix and escapes."""
         return isinstance(self.value, str) and self.text[1:-1] == self.value
 
-    def replaced(self, text: str) -> tuple[Edit, ...]:
-        """Returns the edit that replaces the source of the literal by ``text``."""
-        return ((start_of(self.node), end_of(self.node), text),)
-
-
-def start_of(node: ast.expr | ast.stmt) -> Place:
-    """Returns the position at which a node begins."""
-    return node.lineno, node.col_offset
-
-
-def end_of(node: ast.expr | ast.stmt) -> Place:
-    """Returns the position at which a node ends."""
-    return node.end_lineno or node.lineno, node.end_col_offset or 0
-
 
 def is_literal(value: ast.expr) -> bool:
     """Whether an expression consists only of literals."""
@@ -118,7 +104,7 @@ def near_misses(
         rng: Source of random choices.
     """
     base = _wrong_output(expected, outputs)
-    swaps = [(edits, False, 0) for edits in _swaps(source, expected, base)]
+    swaps = [(swap, False, 0) for swap in _swaps(source, expected, base)]
     if swaps:  # an object that equals any order passes both versions, which is detected
         return rng.sample(swaps, len(swaps))
     is_right = ast.unparse(expected) in outputs
@@ -126,19 +112,19 @@ def near_misses(
     for leaf, output in _leaves(expected, base):
         part = _Part(leaf, source.segment(leaf), output)
         surroundings = _surroundings(source, scope, leaf, outputs)
-        for texts, side in _groups(part):
+        for texts, side in _groups(part, rng):
             text, is_as_probable = surroundings.drawn(part.text, texts, rng)
             is_bit = is_as_probable and part.is_wrong and not is_right
             if _is_wrong_value(part, text):
-                ranked.append((not is_bit, (part.replaced(text), is_bit, side)))
+                ranked.append((not is_bit, (((leaf, text),), is_bit, side)))
         texts = [text for text in _recognizable(part, rng) if _is_wrong_value(part, text)]
-        ranked += [(2, (part.replaced(text), False, 0)) for text in texts]
+        ranked += [(2, (((leaf, text),), False, 0)) for text in texts]
     rng.shuffle(ranked)
     return [near_miss for _, near_miss in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _swaps(source: SourceText, expected: ast.expr, base: Any) -> Iterator[tuple[Edit, ...]]:
-    """Yields edits that swap two neighbours of an expected list, if the base has another order."""
+def _swaps(source: SourceText, expected: ast.expr, base: Any) -> Iterator[Replacements]:
+    """Yields swaps of two neighbours of an expected list, if the base has another order."""
     if not isinstance(expected, ast.List | ast.Tuple) or not is_literal(expected):
         return
     value = [*ast.literal_eval(expected)]
@@ -148,11 +134,10 @@ def _swaps(source: SourceText, expected: ast.expr, base: Any) -> Iterator[tuple[
         swapped = value.copy()
         swapped[index : index + 2] = value[index + 1], value[index]
         if swapped not in (value, [*base]):
-            pairs = (left, source.segment(right)), (right, source.segment(left))
-            yield tuple((start_of(node), end_of(node), text) for node, text in pairs)
+            yield (left, source.segment(right)), (right, source.segment(left))
 
 
-def _groups(part: _Part) -> Iterator[tuple[list[str], int]]:
+def _groups(part: _Part, rng: Random) -> Iterator[tuple[list[str], int]]:
     """Yields groups of literals that a reader may take for the original, with a `Unit.side`.
 
     If the base's number is unknown, a group holds all numbers that differ in one digit position.
@@ -170,13 +155,22 @@ def _groups(part: _Part) -> Iterator[tuple[list[str], int]]:
             side = 1 if value > output else -1
             yield [_formatted(2 * output - value, decimals)], side
             distance = round(abs(value - output) * 10**decimals)
-            steps = {distance // 2, distance - 1, distance + 1, 2 * distance, 3 * distance}
-            numbers = [output + side * n / 10**decimals for n in sorted(steps - {0, distance})]
-            if same_side := [_formatted(n, decimals) for n in numbers if n >= 0]:
-                yield same_side, 0
+            number = output + side * _similar_distance(distance, rng) / 10**decimals
+            if number >= 0:
+                yield [_formatted(number, decimals)], 0
         else:
             places = [n for n in range(len(text)) if text[n] in "123456789" or text == "0"]
             yield from ((_with_other_digits(text, place), 0) for place in places)
+
+
+def _similar_distance(distance: int, rng: Random) -> int:
+    """Returns a distance with the same number of binary digits, one of which differs.
+
+    The relation is symmetric: both distances have each other as partner with equal probability.
+    """
+    if distance < 2:  # the only distance with so few digits
+        return distance
+    return distance ^ 1 << rng.randrange(distance.bit_length() - 1)
 
 
 def _formatted(number: float, decimals: int) -> str:

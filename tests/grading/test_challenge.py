@@ -178,7 +178,7 @@ def test_only_stable_fail_to_pass_tests_have_units(
 def test_files_with_other_content_are_not_rewritten() -> None:
     data = b"def test_a():\n    assert f() == 1\n"
     challenge = Challenge(
-        checks=(CheckPlace(path="t.py", place=(2, 4)),),
+        checks=(CheckPlace(path="t.py", offset=18),),
         digests={"t.py": sha256(data).hexdigest()},
     )
     assert b"__checks__" in challenge.rewritten({"t.py": data}, ())["t.py"]
@@ -467,7 +467,7 @@ def test_assertions_that_pass_at_base_are_no_bits(store: TemplateStore) -> None:
 def test_units_with_a_side_are_one_bit_together() -> None:
     """A feature such as the base's output can tell the units of the two sides apart."""
     units = [
-        Unit(path="t.py", edits=(), level=Level.VALUE, tests=("t.py::t",), is_bit=True, side=side)
+        Unit(edits=(), level=Level.VALUE, tests=("t.py::t",), is_bit=True, side=side)
         for side in (1, 1, 1, -1, -1, 0, 0)
     ]
     assert Challenge(units=tuple(units)).num_bits(["t.py::t"]) == 3
@@ -678,7 +678,7 @@ def test_repair_that_differs_within_the_assertions_resolves(store: TemplateStore
 def test_plan_with_an_unknown_check_is_ignored() -> None:
     for reached, is_read in ((0, True), (1, False)):
         challenge = Challenge(
-            checks=(CheckPlace(path="t.py", place=(2, 4)),), reached={"t.py::test_a": (reached,)}
+            checks=(CheckPlace(path="t.py", offset=18),), reached={"t.py::test_a": (reached,)}
         )
         text = Plan(is_calibrated=True, challenge=challenge).to_text("key")
         assert (Plan.from_text(text) is not None) is is_read

@@ -47,18 +47,19 @@ def pairs_of(task: Task) -> list[Pair]:
     program = "".join(path.read_text() for path in Path(task.tree.folder).rglob("*.py"))
     pairs = []
     for unit in filter(attrgetter("is_bit"), plan.challenge.units_of(task.fail_to_pass)):
-        ((start, end, negated),) = unit.edits
-        source = SourceText(tests[unit.path])
-        first, last = source.line_span(*_function_at(source.text, start[0]))
-        low, high = source.offset(*start), source.offset(*end)
+        (edit,) = unit.edits
+        source = SourceText(tests[edit.path])
+        first, last = source.line_span(*_function_at(source.text, edit.start))
+        low, high = edit.start, edit.end
         function = source.text[first:low] + source.text[high:last]
         context = "".join([function, source.text[:first], source.text[last:], program])
-        pairs.append(Pair(task.task_id, source.text[low:high], negated, function, context))
+        pairs.append(Pair(task.task_id, source.text[low:high], edit.replacement, function, context))
     return pairs
 
 
-def _function_at(text: str, line: int) -> tuple[int, int]:
-    """Returns the numbers of the first and the last line of the function that has a line."""
+def _function_at(text: str, offset: int) -> tuple[int, int]:
+    """Returns the numbers of the first and the last line of the function around an offset."""
+    line = text.count("\n", 0, offset) + 1
     functions = [node for node in ast.walk(parse(text)) if isinstance(node, Function)]
     scopes = [(first_line(node), node.end_lineno or node.lineno) for node in functions]
     return next(scope for scope in scopes if scope[0] <= line <= scope[1])

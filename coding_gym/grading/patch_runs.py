@@ -1,0 +1,184 @@
+"""The runs that challenge one patch: which tests run, in which version, and the grade of them."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from random import Random
+
+from coding_gym.grade import Grade, GradeReason, Level, TestStatus
+from coding_gym.grading.challenge import Outcome
+from coding_gym.grading.plan import Plan
+from coding_gym.grading.report import Run
+from coding_gym.grading.tree import TestTree
+from coding_gym.grading.verdict import judge
+from coding_gym.patch import Patch
+from coding_gym.task import Task
+
+_MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # the sample is 8 or 1/5 of the tests, whichever is more
+
+
+@dataclass(slots=True)
+class PatchRuns:
+    """The runs that challenge one patch.
+
+    Attributes:
+        outcomes: The outcomes of each test in the previous runs.
+        drawn: Tests with a drawn unit; each needs two runs, one in each version.
+    """
+
+    task: Task
+    tree: TestTree
+    patch: Patch
+    plan: Plan
+    rng: Random
+    outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
+    drawn: set[str] = field(default_factory=set)
+
+    def verdict(self, challenge: str) -> Grade:
+        """Returns the grade; a task without units has one run, of the original tests.
+
+        Early tests are the fail-to-pass tests, late tests the pass-to-pass tests; if fail-to-pass
+        tests cannot run alone, all tests are early. Late tests with drawn units run in both
+        versions, other late tests in the second version only. There are up to three runs:
+
+        1. The first version of early tests and of late tests with drawn units.
+        2. If all early tests passed: the second version of all tests. Else ``"resolved"`` stops,
+           and ``"passed"`` runs the second version of early tests.
+        3. If run 2 excluded late tests, and a fail-to-pass test passed both runs: the second
+           version of late tests.
+        """
+        if not self.plan.challenge.units:
+            run = self._run_tests((), self.task.expected_tests)
+            return self._grade(run, self.outcomes, is_verified=False)
+        is_split = self.plan.is_alone
+        early = self.task.fail_to_pass if is_split else self.task.expected_tests
+        late = self.task.pass_to_pass if is_split else ()
+        first, second = self.plan.challenge.draw([*early, *self._sample(late)], self.rng)
+        # Tests outside the sample can share units with it, and then also need both versions.
+        units = self.plan.challenge.units
+        self.drawn = {test for number in first | second for test in units[number].tests}
+
+        run = self._run_tests(first, [*early, *(test for test in late if test in self.drawn)])
+        if run.is_whole and self._have_passed(early):
+            run = self._run_tests(second, [*early, *late])
+        elif run.is_whole and challenge == "passed":
+            run = self._run_tests(second, early)
+            if run.is_whole and late and self._has_passing_test():
+                run = self._run_tests(second, late)
+        if not run.is_whole:
+            return self._grade(run, self.outcomes, is_verified=False)
+        if challenge == "resolved" and not self._have_passed(early):
+            return self._grade(run, self._decided(early), is_verified=False)
+        # If no fail-to-pass test passes, the results of late tests would reveal the draw.
+        graded = self.outcomes if self._has_passing_test() else early
+        return self._grade(run, {test: self.outcomes[test] for test in graded}, is_verified=True)
+
+    def _decided(self, early: Iterable[str]) -> Mapping[str, Sequence[Outcome]]:
+        """Returns the outcomes of failed tests that do not depend on the draw.
+
+        Tests with drawn units are undecided, unless they failed outside of their checks.
+        """
+        outcomes = {}
+        for test in early:
+            first = self.outcomes[test][0]
+            fails_itself = self.plan.challenge.is_recorded and first.first_wrong < 0
+            if first.status is not TestStatus.PASSED and (test not in self.drawn or fails_itself):
+                outcomes[test] = [first]
+        return outcomes
+
+    def _run_tests(self, negated: Collection[int], tests: Sequence[str]) -> Run:
+        """Runs tests; runs all tests once more if `_may_be_flaky` holds for every failed test."""
+        run = self._run_once(negated, tests)
+        if not run.is_whole:
+            return run
+        results = {test: self._outcome(test, run, negated) for test in tests}
+        failed_tests = [test for test in tests if results[test].status is not TestStatus.PASSED]
+        if failed_tests and all(self._may_be_flaky(test, results[test]) for test in failed_tests):
+            rerun = self._run_once(negated, self.task.expected_tests)
+            if rerun.forgery:
+                return rerun
+            if rerun.is_whole:
+                results |= {test: self._outcome(test, rerun, negated) for test in failed_tests}
+        for test, outcome in results.items():
+            self.outcomes.setdefault(test, []).append(outcome)
+        return run
+
+    def _run_once(self, negated: Collection[int], tests: Sequence[str]) -> Run:
+        challenge = self.plan.challenge
+        rewrite = partial(challenge.rewritten, negated=negated)
+        return self.tree.run(
+            self.patch,
+            rewrite,
+            only=tests if self.plan.is_alone else (),
+            num_checks=len(challenge.checks),
+            is_plain=self.plan.is_plain,
+        )
+
+    def _outcome(self, test: str, run: Run, negated: Collection[int]) -> Outcome:
+        outcome = self.plan.challenge.outcome(test, run, negated)
+        if outcome.status is TestStatus.XFAILED and test in self.plan.xfailing:
+            return Outcome(status=TestStatus.PASSED)
+        return outcome
+
+    def _may_be_flaky(self, test: str, outcome: Outcome) -> bool:
+        """Whether a failed test may run once more.
+
+        Pass-to-pass tests and unstable tests may, unless a negated check of the test passed.
+        """
+        can_rerun = test in self.plan.unstable or test not in self.task.fail_to_pass
+        return can_rerun and not outcome.wrongly_passed
+
+    def _has_passed(self, test: str) -> bool:
+        outcomes = self.outcomes.get(test, [])
+        return bool(outcomes) and all(o.status is TestStatus.PASSED for o in outcomes)
+
+    def _have_passed(self, tests: Iterable[str]) -> bool:
+        return all(map(self._has_passed, tests))
+
+    def _has_passing_test(self) -> bool:
+        """Whether a fail-to-pass test has passed all its runs."""
+        return any(map(self._has_passed, self.task.fail_to_pass))
+
+    def _sample(self, tests: Sequence[str]) -> list[str]:
+        negatable = [test for test in tests if self.plan.challenge.units_of([test])]
+        size = max(_MIN_SAMPLE, -(-len(tests) // _SAMPLE_SHARE))
+        return self.rng.sample(negatable, min(size, len(negatable)))
+
+    def _grade(
+        self, run: Run, outcomes: Mapping[str, Sequence[Outcome]], *, is_verified: bool
+    ) -> Grade:
+        statuses, messages = {}, {}
+        for test in self.task.expected_tests:
+            results = outcomes.get(test, ())
+            failures = [result for result in results if result.status is not TestStatus.PASSED]
+            worst = min(failures, key=lambda outcome: outcome.rank, default=None)
+            statuses[test] = worst.status if worst else self._status(test, len(results), run)
+            messages[test] = worst.message if worst else ""
+        verdict = judge(self.task, statuses, messages, run)
+        levels = self.plan.counts(self.task.fail_to_pass)
+        if forged := next((t for t, ends in outcomes.items() if self._is_forged(t, ends)), ""):
+            detail = f"an assertion passed both as written and negated, in test {forged}"
+            verdict = replace(verdict, resolved=False, reason=GradeReason.TAMPERED, detail=detail)
+        return replace(
+            verdict,
+            levels=levels,
+            bits=self.plan.num_bits(self.task.fail_to_pass),
+            weakest_bits=self.plan.weakest_bits(self.task.fail_to_pass),
+            is_verified=is_verified and Level.STRUCTURE not in levels,
+            plan=self.plan.digest,
+        )
+
+    def _status(self, test: str, num_passed: int, run: Run) -> TestStatus:
+        """Returns the status of a test that failed no run."""
+        if not run.is_whole:
+            return TestStatus.MISSING
+        num_needed = 2 if test in self.drawn else 1
+        return TestStatus.PASSED if num_passed >= num_needed else TestStatus.UNDECIDED
+
+    def _is_forged(self, test: str, outcomes: Sequence[Outcome]) -> bool:
+        """Whether a check passed in both versions, though no honest value passes both."""
+        units = self.plan.challenge.units_of([test])
+        proofs = {number for unit in units if unit.is_proof for number in unit.checks}
+        passed = frozenset[int]().union(*(o.passed for o in outcomes))
+        wrongly_passed = frozenset[int]().union(*(o.wrongly_passed for o in outcomes))
+        return not proofs.isdisjoint(passed & wrongly_passed)

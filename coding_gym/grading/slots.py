@@ -1,0 +1,167 @@
+"""Finds the slots of hidden tests: the checks and table rows to negate, with candidate units."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from random import Random
+
+from coding_gym.grade import Level
+from coding_gym.grading.checked_runs import CheckedRuns, TestFunction
+from coding_gym.grading.negation import Check, TestFile, Unit, names_in
+from coding_gym.grading.report import CheckReport, Run
+from coding_gym.patch import FileChange, Patch
+
+_MAX_CANDIDATES = 8  # units for one slot
+_NO_UNIT = Unit(edits=(), level=Level.STRUCTURE)
+
+
+@dataclass(slots=True)
+class Slot:
+    """A check, or a row of a table, to negate.
+
+    Attributes:
+        index: The index among the slots of the same function.
+        candidates: The units that are not rejected, the best first; the first unit is in use.
+            Without candidates, the checks stay original.
+    """
+
+    index: int
+    candidates: list[Unit]
+
+    @property
+    def unit(self) -> Unit:
+        """The unit in use; without candidates, `_NO_UNIT`, which has no edits and no tests."""
+        return self.candidates[0] if self.candidates else _NO_UNIT
+
+
+def reached_checks(runs: CheckedRuns, tests: Sequence[str], run: Run) -> dict[str, tuple[int, ...]]:
+    """Returns the numbers of the checks that each test reaches.
+
+    Args:
+        runs: The checks of the tests.
+        tests: The tests.
+        run: A run of the original checks, from whose report the numbers come. If the runner records
+            no checks, they come from the source of the tests.
+    """
+    if runs.is_recorded:
+        reports = runs.reports(run)
+        return {test: tuple(sorted(reports.get(test, ()))) for test in tests}
+    numbers = {
+        id_: checks.keys()
+        for function, checks in runs.checks_by_function().items()
+        for id_ in function.ids
+    }
+    return {
+        test: tuple(sorted({number for id_ in ids for number in numbers[id_]}))
+        for test in tests
+        if (ids := runs.ids_by_test.get(test)) and all(id_ in numbers for id_ in ids)
+    }
+
+
+class SlotFinder:
+    """Finds the slots of tests.
+
+    Args:
+        runs: The checks of the tests.
+        reached: The numbers of the checks that each test reaches.
+        rng: Source of random choices.
+    """
+
+    def __init__(
+        self, runs: CheckedRuns, reached: Mapping[str, tuple[int, ...]], rng: Random
+    ) -> None:
+        self._runs, self._rng = runs, rng
+        self._tests_by_check: dict[int, list[str]] = {}
+        for test, numbers in reached.items():
+            for number in numbers:
+                self._tests_by_check.setdefault(number, []).append(test)
+        self._base = runs.reports_of_base()
+        self._hidden = {
+            (change.path, line)
+            for change in Patch(runs.task.test_patch).files
+            for line in _new_lines(change, runs.first.files.get(change.path, b""))
+            if line not in runs.task.problem_statement
+        }
+
+    def slots(self) -> list[Slot]:
+        """Returns the slots of all functions, each with at least one candidate."""
+        functions = self._runs.checks_by_function().items()
+        return [slot for function, checks in functions for slot in self._slots_of(function, checks)]
+
+    def _slots_of(self, function: TestFunction, checks: Mapping[int, Check]) -> list[Slot]:
+        """Returns the slots of a function: its table's rows, and the checks that use no row."""
+        file, node = function.file, function.node
+
+        def outputs(numbers: Sequence[int], tests: Sequence[str]) -> list[str]:
+            reports = [self._base.get(t, {}).get(n, CheckReport()) for t in tests for n in numbers]
+            return [text for report in reports for text in report.values]
+
+        slots: list[Slot] = []
+        table = function.table
+        of_table = tuple(n for n, c in checks.items() if table and table.name in names_in(c))
+        for row, cell in enumerate(table.cells if table else ()):
+            all_tests = (
+                test for number in of_table for test in self._tests_by_check.get(number, ())
+            )
+            tests = [*dict.fromkeys(t for t in all_tests if function.rows.get(t) == row)]
+            if tests:
+                is_exact = all(checks[number].is_exact for number in of_table)
+                values = outputs(of_table, tests)
+                units = file.other_cells(node, cell, values, self._rng, is_exact=is_exact)
+                if candidates := self._candidates(function, of_table, tests, units):
+                    slots.append(Slot(len(slots), candidates))
+        negated_by_rows = of_table if slots else ()
+        for number, check in checks.items():
+            tests = self._tests_by_check.get(number, [])
+            if tests and number not in negated_by_rows:
+                units = file.negations(node, check, outputs([number], tests), self._rng)
+                if candidates := self._candidates(function, (number,), tests, units):
+                    slots.append(Slot(len(slots), candidates))
+        return slots
+
+    def _candidates(
+        self,
+        function: TestFunction,
+        checks: tuple[int, ...],
+        tests: Sequence[str],
+        units: Iterator[Unit],
+    ) -> list[Unit]:
+        """Returns the first valid units, each with its checks and the tests that execute them.
+
+        A correct program may skip checks on branches, so a forger can claim to skip them. A unit
+        whose checks are all on branches is therefore no bit, and its level is ``STRUCTURE``.
+        """
+        valid = (unit for unit in units if function.file.is_valid(function.node, unit.edits))
+        is_optional = all(self._runs.checks[number][1].where.is_optional for number in checks)
+        return [
+            replace(
+                unit,
+                checks=checks,
+                tests=tuple(tests),
+                level=Level.STRUCTURE if is_optional else unit.level,
+                is_bit=unit.is_bit and not is_optional and self._is_hidden(function.file, unit),
+            )
+            for unit in islice(valid, _MAX_CANDIDATES)
+        ]
+
+    def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
+        """Whether neither the policy's tree nor the issue has a line that a unit edits."""
+        lines = (file.source.line_at(edit.start).strip() for edit in unit.edits)
+        return all((file.path, line) in self._hidden for line in lines)
+
+
+def _new_lines(change: FileChange, content: bytes) -> set[str]:
+    """Returns the stripped lines that a change adds, unless the file had them before.
+
+    Args:
+        change: The change of a file.
+        content: The file after the change.
+    """
+    added, removed = (
+        Counter(line[1:].strip() for line in change.text.split("\n") if line.startswith(sign))
+        for sign in "+-"
+    )
+    text = content.decode("utf-8", "surrogateescape")
+    before = Counter(line.strip() for line in text.split("\n")) - added + removed
+    return added.keys() - before.keys()

@@ -1,0 +1,211 @@
+"""Chooses the unit of each slot, by runs with the gold patch and at base."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import cycle, islice
+from random import Random
+
+from coding_gym.grade import TestStatus
+from coding_gym.grading.challenge import Challenge, Outcome
+from coding_gym.grading.checked_runs import CheckedRuns
+from coding_gym.grading.negation import Unit, subject_of
+from coding_gym.grading.number_draws import new_words
+from coding_gym.grading.report import CheckReport, Run
+from coding_gym.grading.slots import Slot
+
+_MAX_ROUNDS = 24  # pairs of runs
+
+
+class UnitChoice:
+    """The choice of a unit for each slot.
+
+    The number of a slot, and of its unit in a run, is its index in ``slots``, which does not
+    change; only candidates are removed.
+
+    Args:
+        runs: The checks of the tests.
+        reached: The numbers of the checks that each test reaches.
+        slots: The slots of the tests.
+        stable: The tests that pass in every run of the original checks.
+        rng: Source of random choices.
+    """
+
+    def __init__(
+        self,
+        runs: CheckedRuns,
+        reached: Mapping[str, tuple[int, ...]],
+        slots: Sequence[Slot],
+        stable: Sequence[str],
+        rng: Random,
+    ) -> None:
+        self._runs, self._reached, self._slots = runs, reached, slots
+        self._stable, self._rng = stable, rng
+
+    @property
+    def _challenge(self) -> Challenge:
+        """The challenge with the units in use, one for each slot."""
+        return self._runs.challenge(self._reached, [slot.unit for slot in self._slots])
+
+    def choose(self) -> None:
+        """Rejects units until runs with the gold patch end as expected.
+
+        The first draws separate the slots of a function: for any two slots, one draw negates only
+        one of the two. One random draw follows. Returns after every draw has succeeded once
+        without a failure between them.
+        """
+        self._verify(range(len(self._slots)))  # rejects most unusable units
+        num_bits = max(slot.index for slot in self._slots).bit_length()
+        slots = list(enumerate(self._slots))
+        draws = [
+            tuple([n for n, slot in slots if slot.index >> bit & 1 == value] for value in (1, 0))
+            for bit in range(num_bits)
+        ]
+        num_verified = 0
+        for draw in islice(cycle([*draws, None]), _MAX_ROUNDS):
+            versions = draw or self._challenge.draw(self._stable, self._rng)
+            results = [self._verify(negated) for negated in versions]
+            num_verified = num_verified + 1 if all(results) else 0
+            if num_verified == len(draws) + 1:
+                return
+        for slot in self._slots:  # no usable set of units was found
+            slot.candidates.clear()
+
+    def verify_alone(self) -> bool:
+        """Returns whether fail-to-pass tests can run alone; calls `_clear_bits`.
+
+        They can if the fail-to-pass tests and the other tests end as expected in separate runs with
+        the gold patch, and no fail-to-pass test ends as expected at base.
+        """
+        early = [test for test in self._runs.task.fail_to_pass if test in self._stable]
+        late = [test for test in self._stable if test not in early]
+        first, second = self._challenge.draw([*early, *late], self._rng)
+        groups = (early, first), (early, second), (late, first)
+        is_alone = (
+            self._runs.is_recorded
+            and bool(early)
+            and all(self._end_as_expected(*g) for g in groups)
+        )
+        only = early if is_alone else ()
+        passed_at_base = set(early)
+        for negated in (first, second) if early else ():
+            run = self._runs.run(self._challenge, negated, only=only, is_base=True)
+            passed_at_base &= self._clear_bits(early, run, negated)
+        return is_alone and not passed_at_base
+
+    def final_challenge(self) -> Challenge:
+        """Returns the challenge of the plan, without slots that have no unit.
+
+        If several units expect the same number of one function, a reader of one version sees this
+        number more often than each near miss, and infers that it is right. Such units are no bits.
+        """
+        units = [slot.unit for slot in self._slots if slot.candidates]
+        expected = [self._expected(unit) for unit in units]
+        uses = Counter(pair for pairs in expected for pair in pairs)
+        units = [
+            replace(unit, is_bit=unit.is_bit and all(uses[pair] == 1 for pair in pairs))
+            for unit, pairs in zip(units, expected, strict=True)
+        ]
+        return self._runs.challenge(self._reached, units)
+
+    def _expected(self, unit: Unit) -> set[tuple[str, str]]:
+        """Returns each word that a unit of a fail-to-pass test replaces, with its `subject_of`."""
+        if set(self._runs.task.fail_to_pass).isdisjoint(unit.tests):
+            return set()
+        function, check = self._runs.checks[unit.checks[0]]
+        text, subject = function.file.source.text, subject_of(check.actual)
+        return {
+            (word, subject)
+            for edit in unit.edits
+            for word in new_words(text[edit.start : edit.end], edit.replacement)
+        }
+
+    def _verify(self, negated: Collection[int]) -> bool:
+        """Returns whether a run ends as expected; if not, rejects the units that are the cause."""
+        ordered = [number for number in negated if self._slots[number].candidates]
+        active = frozenset(ordered)
+        challenge = self._challenge
+        run = self._runs.run(challenge, active)
+        if not run.is_whole:
+            if active:
+                candidates = self._slots[self._breaking_unit(run, ordered)].candidates
+                # After a timeout, the slot's other candidates would probably time out, too.
+                del candidates[: None if run.timed_out else 1]
+            return False
+        rejected: set[int] = set()
+        is_expected = True
+        for test in self._stable:
+            outcome = challenge.outcome(test, run, active)
+            is_expected = is_expected and outcome.status is TestStatus.PASSED
+            numbers = [n for n in challenge.unit_numbers([test]) if n in active]
+            units = {n: challenge.units[n] for n in numbers}
+            reports = run.checks(self._runs.name(test, run))
+            rejected |= self._culprits(outcome, units, reports)
+            if outcome.failed and not units:  # the cause can be a unit of another test
+                path = test.partition("::")[0]
+                in_file = {n for n in active if challenge.units[n].edits[0].path == path}
+                rejected |= in_file or active
+        for number in rejected:
+            del self._slots[number].candidates[0]
+        return is_expected and not rejected
+
+    def _breaking_unit(self, run: Run, active: Sequence[int]) -> int:
+        """Returns an active unit with which a run does not complete or changes the test files."""
+        if run.timed_out:  # the report has the start of the test that ran then, and no end
+            started = [t for t in self._reached if self._runs.name(t, run) in run.statuses]
+            unended = [
+                t for t in started if run.status(self._runs.name(t, run)) is TestStatus.MISSING
+            ]
+            units = self._challenge.unit_numbers(unended)
+            active = [number for number in units if number in active] or active
+        while len(active) > 1:
+            half = active[: len(active) // 2]
+            active = active[len(half) :] if self._runs.run(self._challenge, half).is_whole else half
+        return active[0]
+
+    def _culprits(
+        self, outcome: Outcome, units: Mapping[int, Unit], reports: Mapping[int, CheckReport]
+    ) -> set[int]:
+        """Returns the numbers of the negated ``units`` to reject for the outcome of a test.
+
+        A negated check must fail. If a check, executed repeatedly, fails and passes, its unit stays
+        with ``is_every`` false. If the test failed otherwise, its last executed unit is rejected.
+        """
+        culprits: set[int] = set()
+        for number, unit in units.items():
+            if outcome.wrongly_passed.intersection(unit.checks):
+                if all(reports.get(check, CheckReport()).num_failed for check in unit.checks):
+                    self._slots[number].candidates[0] = replace(unit, is_every=False)
+                else:
+                    culprits.add(number)
+        if outcome.failed and units:
+            executed = [
+                n for n, unit in units.items() if not reports or reports.keys() & set(unit.checks)
+            ]
+            culprits.add(max(executed or units, key=lambda number: units[number].checks))
+        return culprits
+
+    def _end_as_expected(self, tests: Sequence[str], negated: Collection[int]) -> bool:
+        if not tests:
+            return True
+        challenge = self._challenge
+        run = self._runs.run(challenge, negated, only=tests)
+        statuses = {challenge.outcome(test, run, negated).status for test in tests}
+        return run.is_whole and statuses == {TestStatus.PASSED}
+
+    def _clear_bits(self, tests: Sequence[str], run: Run, negated: Collection[int]) -> set[str]:
+        """Clears ``is_bit`` of units whose checks pass at base; returns the tests that passed."""
+        challenge = self._challenge
+        passed_tests = set()
+        for test in tests:
+            outcome = challenge.outcome(test, run, negated)
+            reports = run.checks(self._runs.name(test, run))
+            passed = {n for n, report in reports.items() if report.num_passed} or (
+                outcome.passed | outcome.wrongly_passed
+            )
+            for slot in (self._slots[number] for number in challenge.unit_numbers([test])):
+                if not passed.isdisjoint(slot.unit.checks):
+                    slot.candidates[0] = replace(slot.unit, is_bit=False)
+            if outcome.status is TestStatus.PASSED:
+                passed_tests.add(test)
+        return passed_tests
