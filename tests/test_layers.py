@@ -10,8 +10,7 @@ PACKAGE = Path(coding_gym.__file__).parent
 
 VALUES = ["task", "patch", "action", "calls", "grade"]
 # Modules that the values import.
-VALUES += ["json_record", "addresses", "arguments", "optional", "task_row", "syntax", "source_text"]
-VALUES += ["process_cache"]
+VALUES += ["json_record", "arguments", "optional", "syntax", "source_text", "process_cache"]
 
 LAYERS: dict[str, float] = {
     "errors": -1,
