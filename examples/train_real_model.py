@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from coding_gym import load_tasks
+from coding_gym.adapters.samples import training_example
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.calls import ToolCall
@@ -168,7 +169,7 @@ def demonstration(report: str, reply: str, tokenizer: str, tool_format: str) -> 
         tokenizer=tokenizer,
         settings={"tool_format": tool_format},
     )
-    return record.to_training_example(include_inexact=True)
+    return training_example(record, include_inexact=True)
 
 
 def load(folder: str | Path, dtype: torch.dtype) -> Any:
@@ -287,7 +288,7 @@ class Recipe:
                 rewards += scores.tolist()
                 if len(set(scores)) > 1:
                     advantages = (scores - scores.mean()) / scores.std() / GROUPS
-                    examples = [record.to_training_example() for record in group]
+                    examples = [training_example(record) for record in group]
                     loss += learn(model, examples, advantages.astype(np.float32))
             repaired = float(np.mean(np.array(rewards) == 1.0))
             return {"reward": float(np.mean(rewards)), "repaired": repaired, "loss": loss}

@@ -19,7 +19,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Snapshot
 from coding_gym.sandbox.snapshot import spec_digest
 from coding_gym.tasks import find_task
-from coding_gym.trajectory import whole_file
+from coding_gym.whole_file import whole_file
 
 _FORMAT = 4
 _STATE, _FILES, _DIGEST = "env.json", "data", "sha256"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import FolderTree, Task
-from coding_gym.trajectory import write_whole
+from coding_gym.whole_file import write_whole
 
 
 @contextmanager

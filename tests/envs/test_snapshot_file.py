@@ -11,9 +11,9 @@ from image_fixtures import entry, members_of, tar_of
 import coding_gym
 from coding_gym import EnvSnapshot
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
-from coding_gym.trajectory import read_trajectories
 from coding_gym.vector.sub_envs import make_envs
 from coding_gym.wrappers import MenuActions
+from coding_gym.wrappers.record_trajectory import read_trajectories
 
 BEFORE = ["?", FIX, shell("echo one > ~/note; touch new.txt; ln -s ~ home")]
 AFTER = [
