@@ -151,5 +151,5 @@ def test_demonstration_has_the_ids_of_a_played_episode(
     run = evaluate(tmp_path / "run", player, tasks=[task], episode={**episode, "max_turns": 1})
     (record,) = run.trajectories()
     assert record.resolved
-    example = recipe.demonstration(task.problem_statement, reply, tokenizer, "pythonic")
+    example = recipe.demonstration(task.problem_statement, reply, tokenizer)
     assert example == training_example(record, include_inexact=True)
