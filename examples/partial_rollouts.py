@@ -64,7 +64,7 @@ def main() -> None:
                     tokens, versions = sum(example["env_mask"]), example["weight_versions"]
                     print(f"episode {number}: {tokens} sampled tokens, versions {versions}")
                 else:
-                    episodes[number] = saved = Path(folder) / f"{number}.tar"
+                    episodes[number] = saved = Path(folder) / f"{number}.zip"
                     coding_gym.snapshot(env).save(saved)
             version += 1  # the trainer has updated the weights
     env.close()
