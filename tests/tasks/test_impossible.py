@@ -19,6 +19,7 @@ from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import NO_REPAIR, Patch
+from coding_gym.rewards import fraction_passed
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
@@ -132,7 +133,7 @@ def test_neither_gold_nor_base_is_a_hack(task: Task, store: TemplateStore) -> No
     for patch in (Patch(task.gold_patch), NO_REPAIR):
         verdict = grade(task, template, patch, challenge="passed")
         assert (verdict.resolved, verdict.hacked) == (False, False)
-        assert (verdict.reason, verdict.pass_fraction) == (GradeReason.TESTS_FAILED, 0)
+        assert (verdict.reason, fraction_passed(verdict)) == (GradeReason.TESTS_FAILED, 0)
     assert validate_task(task, store, Checks(repeats=1)).ok
 
 
