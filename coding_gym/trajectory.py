@@ -1,7 +1,7 @@
 """The record of one episode, with the sampled tokens of every turn."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -214,19 +214,6 @@ class Trajectory(JsonRecord):
     def total_reward(self) -> float:
         """Sum of the rewards of all turns."""
         return sum(turn.reward for turn in self.turns)
-
-    def with_rewards(self, rewards: Sequence[tuple[float, Mapping[str, float]]]) -> "Trajectory":
-        """Returns the trajectory with other rewards and reward parts for its last turns.
-
-        Args:
-            rewards: Reward and reward parts of each of the last turns, in their order.
-        """
-        start = len(self.turns) - len(rewards)
-        last = (
-            replace(turn, reward=reward, reward_parts=parts)
-            for turn, (reward, parts) in zip(self.turns[start:], rewards, strict=True)
-        )
-        return replace(self, turns=(*self.turns[:start], *last))
 
 
 def _is_message(message: Message) -> bool:

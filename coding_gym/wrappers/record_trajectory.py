@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, SupportsFloat
@@ -78,8 +78,20 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         return tuple(self._rewards)
 
     def _record(self) -> None:
-        trajectory = self._core.episode.trajectory().with_rewards(self._rewards)
+        trajectory = with_rewards(self._core.episode.trajectory(), self._rewards)
         write_trajectory(self._folder, replace(trajectory, seed=self._seed))
+
+
+def with_rewards(
+    trajectory: Trajectory, rewards: Sequence[tuple[float, Mapping[str, float]]]
+) -> Trajectory:
+    """Returns a trajectory with the rewards and reward parts of its last turns, in their order."""
+    start = len(trajectory.turns) - len(rewards)
+    last = (
+        replace(turn, reward=reward, reward_parts=parts)
+        for turn, (reward, parts) in zip(trajectory.turns[start:], rewards, strict=True)
+    )
+    return replace(trajectory, turns=(*trajectory.turns[:start], *last))
 
 
 def write_trajectory(folder: str | Path, trajectory: Trajectory) -> Path:
