@@ -56,7 +56,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             `coding_gym.tasks.impossible.impossible`.
         max_obs_tokens: N above, in tokens.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
-        **episode: Arguments of `EpisodeConfig.from_config`, such as ``tasks`` and ``max_turns``.
+        **episode: Arguments of `EpisodeConfig.from_config`: ``tasks``, ``task_ids``, ``toolset``,
+            ``tool_format``, ``tokenizer``, ``max_turns``, ``limits``, ``sandbox``,
+            ``command_timeout_s``, ``grading`` and ``challenge``.
 
     Attributes:
         config: The settings of the episodes, and the tasks.
