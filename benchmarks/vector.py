@@ -17,7 +17,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
-from coding_gym.vector import make_vec
+from coding_gym.vector import CodingRepairVectorEnv
 
 _ACTION = json.dumps({"name": "shell", "arguments": {"cmd": "true"}})
 _ROUNDS = 7
@@ -28,7 +28,7 @@ def _single() -> gym.Env[Any, Any]:
 
 
 KINDS: Mapping[str, Callable[[int], VectorEnv[Any, Any, Any]]] = {
-    "coding_gym": lambda num: make_vec(num, max_turns=10**6),
+    "coding_gym": lambda num: CodingRepairVectorEnv(num, max_turns=10**6),
     "Gymnasium's AsyncVectorEnv": lambda num: AsyncVectorEnv([_single] * num),
     "one env in a loop": lambda _: SyncVectorEnv([_single]),
 }

@@ -92,37 +92,6 @@ class Grade(JsonRecord):
         has_run = bool(self.fail_to_pass or self.pass_to_pass)
         return "not challenged" if has_run and self.is_verified is False else ""
 
-    @property
-    def pass_fraction(self) -> float:
-        """Fraction of expected tests that passed, 0 to 1.
-
-        0 after tampering, and if ``is_verified`` is False and `num_fixed` is 0. The number of
-        passed tests is reduced by `num_unverified`.
-        """
-        statuses = [*self.fail_to_pass.values(), *self.pass_to_pass.values()]
-        has_verified_tests = self.is_verified is not False or self.num_fixed > 0
-        if not statuses or self.reason is GradeReason.TAMPERED or not has_verified_tests:
-            return 0.0
-        num_passed = sum(s is TestStatus.PASSED for s in statuses)
-        return (num_passed - self.num_unverified) / len(statuses)
-
-    @property
-    def num_unverified(self) -> int:
-        """Number of fail-to-pass tests whose results the code under test can forge.
-
-        0 unless ``is_verified`` is False. Then it is the number of tests at level ``structure``, or
-        of all fail-to-pass tests if `levels` has no such tests.
-        """
-        if self.is_verified is not False:
-            return 0
-        return self.levels.get(Level.STRUCTURE, len(self.fail_to_pass))
-
-    @property
-    def num_fixed(self) -> int:
-        """Number of passed fail-to-pass tests minus `num_unverified`, at least 0."""
-        num_passed = sum(status is TestStatus.PASSED for status in self.fail_to_pass.values())
-        return max(0, num_passed - self.num_unverified)
-
 
 def levels_text(levels: Mapping[str, int]) -> str:
     """Returns the number of tests negated at each level, such as ``value 9 · structure 2``."""

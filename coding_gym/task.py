@@ -178,7 +178,7 @@ class Task:
         return None
 
     def to_row(self) -> dict[str, Any]:
-        """Returns the task as a JSON object; `from_row` converts it to an equal task."""
+        """Returns the task as a row; `coding_gym.load_tasks` reads an equal task from it."""
         row: dict[str, Any] = {}
         for spec in fields(self):
             value = getattr(self, spec.name)
@@ -188,26 +188,6 @@ class Task:
                 key = _ROW_KEYS.get(spec.name, spec.name)
                 row[key] = list(value) if isinstance(value, tuple) else value
         return row
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any], *, where: str = "") -> "Task":
-        """Reads a task from a SWE-bench row.
-
-        Args:
-            row: The JSON object. A list can also be text: JSON or a Python literal. The keys are
-                SWE-bench's, those of this class (``interpreter``, ``install_commands`` …), and for
-                the tree one of ``files``, ``folder`` and ``repository`` (the last two with an
-                optional ``reverse_patch``). Without these the tree is in the image if there is an
-                ``image_path``, else at ``https://github.com/<repo>``. Other keys are ignored, but a
-                misspelt key is an error.
-            where: Names the row in errors, such as ``tasks.jsonl line 3``.
-
-        Raises:
-            InvalidTaskError: A field is missing or malformed, or a key is misspelt.
-        """
-        from coding_gym.task_row import read_task  # imports pydantic, which is slow
-
-        return read_task(row, where)
 
 
 def default_url(repo: str) -> str:

@@ -1,22 +1,14 @@
-"""The record of one episode, with the sampled tokens of every turn, and its JSON files."""
+"""The record of one episode, with the sampled tokens of every turn."""
 
-import json
-import logging
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, ClassVar
-from uuid import uuid4
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.errors import InfrastructureError, InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import Grade
 from coding_gym.json_record import JsonRecord
-
-_log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 1
 
@@ -223,102 +215,6 @@ class Trajectory(JsonRecord):
         """Sum of the rewards of all turns."""
         return sum(turn.reward for turn in self.turns)
 
-    def with_rewards(self, rewards: Sequence[tuple[float, Mapping[str, float]]]) -> "Trajectory":
-        """Returns the trajectory with other rewards and reward parts for its last turns.
-
-        Args:
-            rewards: Reward and reward parts of each of the last turns, in their order.
-        """
-        start = len(self.turns) - len(rewards)
-        last = (
-            replace(turn, reward=reward, reward_parts=parts)
-            for turn, (reward, parts) in zip(self.turns[start:], rewards, strict=True)
-        )
-        return replace(self, turns=(*self.turns[:start], *last))
-
-    def to_training_example(self, *, include_inexact: bool = False) -> dict[str, Any]:
-        """Returns the episode as token ids, ready for TRL.
-
-        - ``prompt_ids``: system prompt with tools, task, and the generation prompt.
-        - ``completion_ids``: the replies, and between them the results of tools, in the layout of
-          `TranscriptObservation`; ends with the last reply.
-        - ``env_mask``: the loss mask, by TRL's name: 1 on ids that the policy sampled.
-        - ``logprobs``: one per completion id, 0.0 where the mask is 0; None if a sampled id
-          has none.
-        - ``exact``: for each reply, whether its ids are the sampled ids.
-        - ``weight_versions``: for each reply, the version of the weights that sampled it, or None.
-
-        If the record has the ids of the model's prompts, the example has exactly these ids up to
-        the last recorded reply; other replies have mask 0, also with ``include_inexact``.
-        Otherwise the tokenizer of the record makes the prompts.
-
-        Args:
-            include_inexact: Whether the mask is 1 also on replies whose ids are an encoding of
-                their text, and on the control token after each of them: labels for supervised
-                training.
-
-        Raises:
-            InvalidArgumentError: The recorded prompts are several `segments`; or no prompt is
-                recorded, and the record has no tools, ids that are not in its tokenizer's
-                vocabulary, or a tokenizer without a suitable chat template.
-            TokenizerError, MissingDependencyError: The tokenizer cannot be loaded.
-        """
-        # Imported here, because files of trajectories need no tokenizer.
-        from coding_gym.text.chat import get_chat, turns_of
-        from coding_gym.text.tokenizers import get_tokenizer
-
-        if any(turn.has_prompt_ids for turn in self.turns):
-            return self._recorded_example()
-        if not self.tools:
-            raise InvalidArgumentError(
-                "the trajectory has no tools and no ids of prompts; record it again, with a server "
-                "that returns the ids of prompts (vLLM, SGLang)"
-            )
-        tool_format = self.settings.get("tool_format", "auto")
-        chat = get_chat(get_tokenizer(self.tokenizer), self.tools, tool_format)
-        (opening, _), *rest = turns_of(self.messages, self.turns)
-        turns = [(messages, turn) for messages, turn in rest if turn is not None]
-        chat.check_ids(i for _, turn in turns for i in turn.token_ids)
-        part = chat.opening(opening)
-        prompt_ids = [*part.ids, *part.prompt]
-        ids: list[int] = []
-        mask: list[int] = []
-        logprobs: list[float] = []
-        has_logprobs, end = True, 0  # the end of the last reply
-        for messages, turn in turns:
-            is_label, num_ids = turn.exact or include_inexact, len(turn.token_ids)
-            has_logprobs = has_logprobs and (turn.logprobs is not None or not is_label)
-            part = chat.answers(messages[1:])
-            between = [*chat.join(turn.token_ids, part.ids)[num_ids:], *part.prompt]
-            # The control token that ends an encoded reply is a label too.
-            num_ends = int(is_label and not turn.exact and chat.is_control(between[:1]))
-            end = len(ids) + num_ids + num_ends
-            ids += [*turn.token_ids, *between]
-            mask += [int(is_label)] * num_ids + [1] * num_ends + [0] * (len(between) - num_ends)
-            logprobs += [*(turn.logprobs or [0.0] * num_ids), *[0.0] * len(between)]
-        return {
-            "prompt_ids": prompt_ids,
-            "completion_ids": ids[:end],
-            "env_mask": mask[:end],
-            "logprobs": logprobs[:end] if has_logprobs else None,
-            "exact": [turn.exact for _, turn in turns],
-            "weight_versions": [turn.weight_version for _, turn in turns],
-        }
-
-    def _recorded_example(self) -> dict[str, Any]:
-        samples = segments(self)
-        if len(samples) > 1:
-            raise InvalidArgumentError(
-                f"the prompts of this episode form {len(samples)} segments, because a prompt does "
-                "not continue the previous ids; use coding_gym.trajectory.segments"
-            )
-        turns = [turn for turn in self.turns if turn.model_call is not None]
-        return {
-            **samples[0],
-            "exact": [turn.has_prompt_ids for turn in turns],
-            "weight_versions": [turn.weight_version for turn in turns],
-        }
-
 
 def _is_message(message: Message) -> bool:
     """Whether a message has the form that the transcript writes."""
@@ -341,105 +237,3 @@ def _is_tool(tool: Any) -> bool:
         case {"function": {"name": str()}}:
             return True
     return False
-
-
-def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
-    """Returns an episode as samples of token ids, one per segment; most episodes are one segment.
-
-    A prompt that begins with all ids of a segment continues this segment, and its remaining ids
-    have mask 0. Any other prompt begins a new segment, for example after an agent summarised its
-    history. Replies without ids, or without the ids of their prompt, are skipped.
-
-    Returns:
-        For each segment ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids that were
-        sampled) and ``logprobs`` (0.0 at mask 0; None if a sampled id has no log-probability), as
-        in `Trajectory.to_training_example`.
-    """
-    samples: list[dict[str, Any]] = []
-    history: list[int] = []
-    for turn in trajectory.turns:
-        call = turn.model_call
-        if call is None or not turn.has_prompt_ids:
-            continue
-        prompt = [*history[: call.prefix_length], *call.prompt_ids]
-        history = [*prompt, *turn.token_ids]
-        for sample in reversed(samples):
-            length = len(sample["prompt_ids"]) + len(sample["completion_ids"])
-            if prompt[:length] == [*sample["prompt_ids"], *sample["completion_ids"]]:
-                break
-        else:
-            length = len(prompt)
-            sample = {"prompt_ids": prompt, "completion_ids": [], "env_mask": [], "logprobs": []}
-            samples.append(sample)
-        between, ids = prompt[length:], turn.token_ids
-        sample["completion_ids"] += [*between, *ids]
-        sample["env_mask"] += [0] * len(between) + [1] * len(ids)
-        if turn.logprobs is None or sample["logprobs"] is None:
-            sample["logprobs"] = None
-        else:
-            sample["logprobs"] += [0.0] * len(between) + list(turn.logprobs)
-    if not samples and any(turn.model_call for turn in trajectory.turns):
-        _log.warning(
-            "%s: no training sample, because no turn has the token ids of prompt and reply; use a "
-            "server that returns both (vLLM, SGLang)",
-            trajectory.task_id,
-        )
-    return samples
-
-
-def write_trajectory(folder: str | Path, trajectory: Trajectory) -> Path:
-    """Writes a trajectory as a new file of a folder, which is created if missing.
-
-    Any number of threads and processes may write to a folder. File names sort by the time of
-    writing.
-
-    Raises:
-        InfrastructureError: The file cannot be written; the message has the reason.
-    """
-    path = Path(folder) / f"{time.time_ns()}-{uuid4().hex[:8]}.json"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(trajectory.to_json()))
-    except OSError as error:
-        raise InfrastructureError(
-            f"the trajectory of {trajectory.task_id} cannot be written to {folder}: "
-            f"{error.strerror or error}"
-        ) from error
-    return path
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Writes a text to a file by `whole_file`."""
-    with whole_file(path) as partial:
-        partial.write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Yields a hidden file that is then renamed, so that readers see only complete files.
-
-    Raises:
-        OSError: The file cannot be renamed.
-    """
-    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
-    try:
-        yield partial
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def read_trajectories(folder: str | Path) -> Iterator[Trajectory]:
-    """Yields the trajectories in a folder, also of older versions, in the order of file names.
-
-    Raises:
-        InvalidArgumentError: The folder does not exist, or a file is not a trajectory; the message
-            names the file.
-    """
-    if not Path(folder).is_dir():
-        raise InvalidArgumentError(f"there is no folder {folder}; name a folder of trajectories")
-    for path in sorted(Path(folder).glob("*.json")):
-        try:
-            yield Trajectory.from_json(json.loads(path.read_bytes()))
-        except (ValueError, RecursionError) as problem:
-            raise InvalidArgumentError(f"{path} is not a trajectory: {problem}") from None

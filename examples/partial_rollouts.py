@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium as gym
 
 import coding_gym
+from coding_gym.adapters.samples import training_example
 
 COMMANDS = ["git log --oneline | head -3", "ls", "git status --short", "python -m pytest -q"]
 
@@ -59,11 +60,11 @@ def main() -> None:
                 if play(env, info, arguments.turns_per_round, version):
                     del episodes[number]
                     core: Any = env.unwrapped
-                    example = core.episode.trajectory().to_training_example(include_inexact=True)
+                    example = training_example(core.episode.trajectory(), include_inexact=True)
                     tokens, versions = sum(example["env_mask"]), example["weight_versions"]
                     print(f"episode {number}: {tokens} sampled tokens, versions {versions}")
                 else:
-                    episodes[number] = saved = Path(folder) / f"{number}.tar"
+                    episodes[number] = saved = Path(folder) / f"{number}.zip"
                     coding_gym.snapshot(env).save(saved)
             version += 1  # the trainer has updated the weights
     env.close()

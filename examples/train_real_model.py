@@ -34,9 +34,9 @@ from typing import Any
 import numpy as np
 
 from coding_gym import load_tasks
+from coding_gym.adapters.samples import training_example
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.calls import ToolCall
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.statistics import paired_difference
 from coding_gym.evaluation.tables import cells, markdown_table, percent
@@ -49,7 +49,7 @@ from coding_gym.synthesis.mutants import find_mutants, in_turn
 from coding_gym.tasks.sources.reversal import reversed_patch
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import system_prompt, write_call
+from coding_gym.tools.formats import system_prompt
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.workspace import TemplateStore
 
@@ -66,6 +66,7 @@ MAX_CHARS = 90  # maximum length of a line to repair
 MUTANTS_PER_FILE = 10
 WORD = re.compile(r"\w+|[^\w\s]+|\s")
 NOT_LIBRARY = re.compile("test|site-packages|dist-packages|idlelib|lib2to3|turtledemo")
+TOOL_FORMAT = "pythonic"
 BATCH = 8  # demonstrations in an update of SFT
 GROUPS, ATTEMPTS = 4, 8  # tasks in an update of GRPO, and episodes of each
 SAMPLING = Sampling(temperature=1.0, top_p=1.0, top_k=0, max_tokens=48)
@@ -154,10 +155,10 @@ def demonstrations(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield statement(name, mutant.text, faulty[0], key), edit(name, *faulty)
 
 
-def demonstration(report: str, reply: str, tokenizer: str, tool_format: str) -> dict[str, Any]:
+def demonstration(report: str, reply: str, tokenizer: str) -> dict[str, Any]:
     """Returns the training example of an episode with one reply, as if it had been played."""
     toolset = get_toolset("compact")
-    system = system_prompt(toolset, tool_format)
+    system = system_prompt(toolset, TOOL_FORMAT)
     contents = {"system": system, "user": report, "assistant": reply}
     ids = get_tokenizer(tokenizer).encode(reply)
     record = Trajectory(
@@ -166,9 +167,9 @@ def demonstration(report: str, reply: str, tokenizer: str, tool_format: str) -> 
         tools=tuple(map(dict, toolset.schemas)),
         turns=(Turn(action=reply, token_ids=tuple(ids)),),
         tokenizer=tokenizer,
-        settings={"tool_format": tool_format},
+        settings={"tool_format": TOOL_FORMAT},
     )
-    return record.to_training_example(include_inexact=True)
+    return training_example(record, include_inexact=True)
 
 
 def load(folder: str | Path, dtype: torch.dtype) -> Any:
@@ -222,13 +223,13 @@ class Recipe:
 
     def episode(self, **changes: Any) -> dict[str, Any]:
         """Returns the settings of an episode: the common settings with changes."""
-        settings = {"toolset": "compact", "tool_format": self.args.tool_format, "max_turns": 1}
+        settings = {"toolset": "compact", "tool_format": TOOL_FORMAT, "max_turns": 1}
         settings |= {"tokenizer": f"hf:{self.base}", "grading": "cached", "challenge": "resolved"}
         return {**settings, **changes}
 
     def demos(self) -> None:
         """Writes the tasks, and the token ids of the demonstrations for SFT."""
-        out, tool_format = self.work / "demos.jsonl", self.args.tool_format
+        out = self.work / "demos.jsonl"
         if out.exists():
             print(f"{out} already exists")
             return
@@ -239,8 +240,8 @@ class Recipe:
         bugs = demonstrations(self.args.seed)
         with out.with_suffix(".part").open("w", encoding="utf-8") as file:
             for report, arguments in islice(bugs, self.args.sft_steps * BATCH):
-                reply = write_call(ToolCall("edit", arguments), tool_format)
-                example = demonstration(report, reply, f"hf:{self.base}", tool_format)
+                values = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+                example = demonstration(report, f"[edit({values})]", f"hf:{self.base}")
                 file.write(json.dumps(example) + "\n")
         out.with_suffix(".part").rename(out)
 
@@ -287,7 +288,7 @@ class Recipe:
                 rewards += scores.tolist()
                 if len(set(scores)) > 1:
                     advantages = (scores - scores.mean()) / scores.std() / GROUPS
-                    examples = [record.to_training_example() for record in group]
+                    examples = [training_example(record) for record in group]
                     loss += learn(model, examples, advantages.astype(np.float32))
             repaired = float(np.mean(np.array(rewards) == 1.0))
             return {"reward": float(np.mean(rewards)), "repaired": repaired, "loss": loss}
@@ -400,7 +401,6 @@ def main() -> None:
         "--bench", type=Path, default="bench", help="folder of bugs from benchmarks/learning"
     )
     parser.add_argument("--work", type=Path, default="runs/real-model", help="output folder")
-    parser.add_argument("--tool-format", default="pythonic", help="format of the model's calls")
     parser.add_argument("--sft-steps", type=int, default=140, help="updates of 8 demonstrations")
     parser.add_argument("--sft-learning-rate", type=float, default=4e-4, help="peak rate of SFT")
     parser.add_argument("--grpo-steps", type=int, default=80, help="updates of 32 episodes")

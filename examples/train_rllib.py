@@ -25,7 +25,7 @@ def make_config(arguments: argparse.Namespace, task_ids: list[str]) -> Any:
     env_config = {
         "tasks": arguments.tasks,
         "task_ids": task_ids,
-        "wrappers": [{"name": "MenuActions", "kwargs": {"num_candidates": 48}}],
+        "env_wrappers": [{"name": "MenuActions", "kwargs": {"num_candidates": 48}}],
         "max_turns": 12,
         "grading": "cached",  # many episodes submit the same patch
         "max_obs_tokens": 64,  # MenuModule does not read the text

@@ -12,6 +12,7 @@ from episodes import run_command
 from model_server import Answer, Body, ChatServer, message
 from sandbox_fixtures import BACKEND
 
+from coding_gym.adapters.samples import segments
 from coding_gym.agents.capture_server import CaptureEndpoint
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.harness import Harness, get_harness, harness_names, with_layer
@@ -24,7 +25,7 @@ from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.metrics import episode_metrics
 from coding_gym.rollout import Runner
 from coding_gym.sandbox import SandboxSpec
-from coding_gym.trajectory import Trajectory, Turn, segments
+from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.turns import with_thoughts
 from coding_gym.workspace.cache import clear_cache
 

@@ -23,63 +23,7 @@ from coding_gym.episode import Limits, Usage
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.neutral import ZERO_WIDTH_SPACE, neutralise
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.trajectory import Message, ModelCall, Trajectory, Turn, segments
-
-
-def turn(prompt: list[int], reply: list[int], prefix: int = 0, **fields: Any) -> Turn:
-    call = ModelCall(prefix_length=prefix, prompt_ids=tuple(prompt))
-    defaults = {"exact": True, "logprobs": (-0.5,) * len(reply), "model_call": call}
-    return Turn(action="…", token_ids=tuple(reply), **defaults | fields)
-
-
-@pytest.mark.parametrize(
-    ("turns", "expected"),
-    [
-        ([], []),
-        ([turn([1], [2]), turn([3], [4], 2)], [([1], [2, 3, 4], [1, 0, 1])]),
-        # The history was rewritten from its second id on.
-        ([turn([1, 2], [3]), turn([9], [4], 1)], [([1, 2], [3], [1]), ([1, 9], [4], [1])]),
-        # The same prompt was sent again.
-        ([turn([1], [2]), turn([], [3], 1)], [([1], [2], [1]), ([1], [3], [1])]),
-        # A second agent sends a request between two requests of the first agent.
-        (
-            [turn([1], [2]), turn([7], [8]), turn([1, 2, 3], [4])],
-            [([1], [2, 3, 4], [1, 0, 1]), ([7], [8], [1])],
-        ),
-        # A reply without ids, and a turn without a request.
-        ([turn([1], [2]), turn([], [5], exact=False), Turn(action="")], [([1], [2], [1])]),
-    ],
-)
-def test_segments_are_prompts_that_continue_one_another(turns: list[Turn], expected: Any) -> None:
-    samples = segments(Trajectory(task_id="any", turns=tuple(turns)))
-    names = ("prompt_ids", "completion_ids", "env_mask")
-    assert [tuple(sample[name] for name in names) for sample in samples] == expected
-
-
-def test_segment_with_an_unknown_logprob_has_no_logprobs() -> None:
-    turns = (turn([1], [2], logprobs=None), turn([3], [4], 2))
-    (sample,) = segments(Trajectory(task_id="any", turns=turns))
-    assert sample["logprobs"] is None
-
-
-def test_training_example_has_the_recorded_prompts() -> None:
-    prompts = turn([151_644], [151_645], weight_version="1"), turn([7], [8], 2)
-    record = Trajectory(task_id="any", turns=(*prompts, Turn(action="", exact=True)))
-    assert record.to_training_example() == {
-        **segments(record)[0],
-        "exact": [True, True],
-        "weight_versions": ["1", None],
-    }
-    rewritten = Trajectory(task_id="any", turns=(prompts[0], turn([9], [8], 1)))
-    with pytest.raises(InvalidArgumentError, match="2 segments"):
-        rewritten.to_training_example()
-
-
-def test_an_episode_without_ids_gives_no_sample_and_a_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    assert segments(Trajectory(task_id="any", turns=(turn([], [5], exact=False),))) == []
-    assert "any: no training sample" in caplog.text
+from coding_gym.trajectory import Message, ModelCall
 
 
 def test_items_of_the_responses_api_become_messages() -> None:

@@ -8,17 +8,17 @@ import coding_gym
 
 PACKAGE = Path(coding_gym.__file__).parent
 
-VALUES = ["task", "patch", "action", "calls", "grade"]
-# Modules that the values import.
-VALUES += ["json_record", "addresses", "arguments", "optional", "task_row", "syntax", "source_text"]
-VALUES += ["process_cache"]
+VALUES = ["task", "patch", "action", "calls", "grade", "trajectory"]
+# Modules that values, and several packages, import.
+VALUES += ["json_record", "arguments", "optional", "syntax", "source_text", "process_cache"]
+VALUES += ["whole_file"]
 
 LAYERS: dict[str, float] = {
     "errors": -1,
     **dict.fromkeys(VALUES, 0),
     "host": 0.5,  # reads properties of the machine, which the values must not use
     **dict.fromkeys(["sandbox", "text"], 1),
-    **dict.fromkeys(["workspace", "tools", "trajectory"], 2),
+    **dict.fromkeys(["workspace", "tools"], 2),
     **dict.fromkeys(["grading", "rewards"], 3),
     "mutation": 3,
     **dict.fromkeys(["tasks", "synthesis"], 4),

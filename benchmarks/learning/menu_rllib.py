@@ -35,7 +35,7 @@ class Learner:
     """
 
     def __init__(self, tasks: Path, seed: int) -> None:
-        choice = {"tasks": str(tasks), "sampler": "shuffled", "wrappers": [MENU]}
+        choice = {"tasks": str(tasks), "sampler": "shuffled", "env_wrappers": [MENU]}
         config = (
             PPOConfig()
             .environment(register(), env_config={**choice, **ENV_KWARGS})

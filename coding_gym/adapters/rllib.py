@@ -8,7 +8,7 @@ import numpy as np
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_extra
-from coding_gym.vector import make_vec
+from coding_gym.vector import CodingRepairVectorEnv
 
 
 class GradedReturns(gym.vector.VectorWrapper):
@@ -49,7 +49,7 @@ def make_vector_env(config: Mapping[str, Any]) -> gym.vector.VectorEnv[Any, Any,
     """Returns the vector env of an EnvRunner.
 
     Args:
-        config: ``env_config``: keyword arguments of `coding_gym.vector.make_vec`. RLlib adds
+        config: ``env_config``: keyword arguments of `CodingRepairVectorEnv`. RLlib adds
             ``num_envs``, the value of ``num_envs_per_env_runner``.
 
     Raises:
@@ -62,7 +62,7 @@ def make_vector_env(config: Mapping[str, Any]) -> gym.vector.VectorEnv[Any, Any,
             "RLlib requested a single environment, but this is a vector environment; set "
             "config.env_runners(gym_env_vectorize_mode='vector_entry_point')"
         )
-    return GradedReturns(make_vec(**config))
+    return GradedReturns(CodingRepairVectorEnv(**config))
 
 
 def register(name: str = "CodingRepair") -> str:

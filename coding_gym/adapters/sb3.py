@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import missing_extra
-from coding_gym.vector import CodingRepairVectorEnv, make_vec
+from coding_gym.vector import CodingRepairVectorEnv
 from coding_gym.vector.sub_envs import WrapperEntry
 
 try:
@@ -34,14 +34,15 @@ def make_vec_env(
 
     Args:
         num_envs: The number of envs.
-        wrappers: As for `coding_gym.vector.make_vec`, innermost first:
+        wrappers: ``env_wrappers`` of `CodingRepairVectorEnv`, innermost first:
             ``[{"name": "MenuActions", "kwargs": {"num_candidates": 48}}]``.
-        **env_kwargs: Further arguments of `CodingRepairVectorEnv` and `CodingRepairEnv`.
+        **env_kwargs: Arguments of `CodingRepairEnv`.
 
     Raises:
         InvalidArgumentError, UnknownNameError: An argument cannot be used.
     """
-    return CodingRepairVecEnv(make_vec(num_envs, wrappers=wrappers, **env_kwargs))
+    env = CodingRepairVectorEnv(num_envs, env_wrappers=wrappers, **env_kwargs)
+    return CodingRepairVecEnv(env)
 
 
 class CodingRepairVecEnv(DummyVecEnv):

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from coding_gym.agents.capture import longest_segment
+from coding_gym.adapters.samples import longest_segment
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness
 from coding_gym.agents.harness_player import HarnessPlayer

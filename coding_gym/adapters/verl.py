@@ -18,8 +18,8 @@ from typing import Any
 from uuid import uuid4
 
 from coding_gym.action import Completion
+from coding_gym.adapters.samples import longest_segment
 from coding_gym.adapters.session import outcome_metrics, task_options
-from coding_gym.agents.capture import longest_segment
 from coding_gym.agents.harness import get_harness
 from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.live_episode import ModelError, PromptTooLongError

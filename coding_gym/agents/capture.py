@@ -14,7 +14,7 @@ from coding_gym.agents.past_chats import PastChats, plain_message
 from coding_gym.calls import ToolResult
 from coding_gym.episode import transcript
 from coding_gym.errors import EpisodeError
-from coding_gym.trajectory import Message, StopReason, Trajectory, Turn, segments
+from coding_gym.trajectory import Message, StopReason, Turn
 
 
 class CapturedRequests:
@@ -158,19 +158,3 @@ def _key(message: Message) -> str:
     """Returns role, content and call ids as JSON; harnesses replace malformed arguments."""
     ids = [call.get("id") for call in message.get("tool_calls", ())]
     return json.dumps([message["role"], message["content"], ids])
-
-
-def longest_segment(trajectory: Trajectory, end_id: int) -> dict[str, Any]:
-    """Returns the segment with the most sampled ids, the last such segment on a tie.
-
-    ``trained_part`` is the fraction of the episode's sampled ids that are in this segment. If the
-    episode has no segment or ended with an error, ``trained_part`` is 0.0, and prompt and
-    completion are ``end_id`` with mask 0, because trainers reject an empty completion.
-    """
-    samples = [] if trajectory.error_class else segments(trajectory)
-    if not samples:
-        ids = {"prompt_ids": [end_id], "completion_ids": [end_id], "env_mask": [0]}
-        return {**ids, "logprobs": None, "trained_part": 0.0}
-    counts = [sum(sample["env_mask"]) for sample in samples]
-    best = max(range(len(samples)), key=lambda index: (counts[index], index))
-    return {**samples[best], "trained_part": counts[best] / sum(counts)}

@@ -32,7 +32,7 @@ class LocalModel(ModelAgent, Protocol):
     """An agent whose model samples token ids, for episodes and for harnesses (`LocalChat`).
 
     A prompt consists of the previous prompt, the sampled ids, and the ids of the new messages, as
-    in `TranscriptObservation` and `Trajectory.to_training_example`, so prefixes never change.
+    in `TranscriptObservation`, so prefixes never change.
     Control tokens in issues and results are encoded as plain text.
 
     Attributes:

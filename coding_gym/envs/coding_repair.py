@@ -1,7 +1,6 @@
 """``CodingRepair-v0``: the Gymnasium environment around an `Episode`."""
 
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -9,19 +8,16 @@ from typing import Any
 
 import gymnasium as gym
 
-from coding_gym.arguments import at_least_one, check_arguments
-from coding_gym.envs import ENV_ID
+from coding_gym.arguments import at_least_one
 from coding_gym.envs.snapshot import EnvSnapshot, check_equal, settings_of
 from coding_gym.envs.spaces import ActionText, pad, token_arrays
 from coding_gym.episode import Episode, EpisodeConfig, transcript
-from coding_gym.episode.limits import MAX_TURNS
 from coding_gym.errors import EpisodeError, InvalidArgumentError, UnknownTaskError
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.sandbox.protocol import DEFAULT_TIMEOUT_S
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
 from coding_gym.tasks.impossible import with_impossible
-from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
+from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
 from coding_gym.trajectory import Turn
 
@@ -53,38 +49,16 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     hidden tests: never display it to a policy.
 
     Args:
-        tasks: ``"bundled"``, another source of `load_tasks`, or a list of rows.
-        task_ids: Only these tasks, by id.
         sampler: The choice of tasks: ``"uniform"``, ``"sequential"``, ``"shuffled"``,
             ``"difficulty"`` (easy tasks first) or ``"adaptive"`` (prefers tasks that are sometimes
             resolved). ``{"name": "adaptive", "window": 32}`` sets arguments of the sampler. The key
             ``"impossible": 0.05`` makes this fraction of the tasks impossible, to count hacks: see
             `coding_gym.tasks.impossible.impossible`.
-        toolset: The name of the tools, such as ``"nano"``.
-        tool_format: The format of calls: ``"auto"`` to detect it, or one of
-            `coding_gym.tools.formats`, such as ``"hermes"`` or ``"qwen3_coder"``, which the system
-            prompt then explains.
-        tokenizer: A tokenizer's name; see `coding_gym.text.tokenizers.get_tokenizer`.
         max_obs_tokens: N above, in tokens.
-        max_turns: Maximum number of actions per episode, the same as ``limits={"max_turns": ...}``;
-            None for no limit.
-        limits: Upper bounds of an episode: fields of `coding_gym.episode.Limits` by name, such as
-            ``{"max_tool_calls": 30, "max_seconds": 600}``.
-        sandbox: ``"auto"``, a backend's name, or a mapping with any of ``name``, ``shell``
-            (``"fresh"``, ``"persistent"``), ``image``, and ``limits`` (fields of
-            `coding_gym.sandbox.SandboxLimits` by name).
-        command_timeout_s: Time limit of one command in seconds.
-        grading: ``"hidden"``: the hidden tests grade every episode. ``"cached"``: they grade each
-            patch of a task once per process, and later episodes have the same grade. Use it for
-            policies that choose among few patches, as with `MenuActions`; a policy that writes
-            code could repeat a patch that was resolved by luck. ``"none"``: no tests run at the
-            end, the reward is 0 except for parts of wrappers, and tasks need no tests.
-        challenge: ``"resolved"``: grading stops at the first version of the tests with a wrong
-            result, and the grade omits tests whose result depends on the random draw.
-            ``"passed"``: the grade has every test, as rewards of single tests in `ShapedReward`
-            require. See `coding_gym.grading.grade`.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
-        **unknown: Any other argument; raises an error that suggests the closest name.
+        **episode: Arguments of `EpisodeConfig.from_config`: ``tasks``, ``task_ids``, ``toolset``,
+            ``tool_format``, ``tokenizer``, ``max_turns``, ``limits``, ``sandbox``,
+            ``command_timeout_s``, ``grading`` and ``challenge``.
 
     Attributes:
         config: The settings of the episodes, and the tasks.
@@ -103,51 +77,27 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     def __init__(
         self,
-        tasks: str | Sequence[Mapping[str, Any]] = "bundled",
-        task_ids: Sequence[str] | None = None,
+        *,
         sampler: str | Mapping[str, Any] = "uniform",
-        toolset: str = "nano",
-        tool_format: str = "auto",
-        tokenizer: str = DEFAULT_TOKENIZER,
         max_obs_tokens: int = 4096,
-        max_turns: int | None = MAX_TURNS,
-        limits: Mapping[str, Any] | None = None,
-        sandbox: str | Mapping[str, Any] = "auto",
-        command_timeout_s: float = DEFAULT_TIMEOUT_S,
-        grading: str = "hidden",
-        challenge: str = "resolved",
         render_mode: str | None = None,
-        **unknown: Any,
+        **episode: Any,
     ) -> None:
-        keywords = inspect.signature(CodingRepairEnv).parameters.keys() - {"unknown"}
-        check_arguments(ENV_ID, unknown, sorted(keywords))
         if render_mode not in (None, "ansi"):
             raise InvalidArgumentError(f"render_mode must be None or 'ansi', got {render_mode!r}")
         self.render_mode = render_mode
         self.max_obs_tokens = at_least_one("max_obs_tokens", max_obs_tokens)
-        self.config = EpisodeConfig.from_config(
-            tasks=tasks,
-            task_ids=task_ids,
-            toolset=toolset,
-            tool_format=tool_format,
-            tokenizer=tokenizer,
-            max_turns=max_turns,
-            limits=limits,
-            sandbox=sandbox,
-            command_timeout_s=command_timeout_s,
-            grading=grading,
-            challenge=challenge,
-        )
+        self.config = EpisodeConfig.from_config(**episode)
         if isinstance(sampler, Mapping) and "impossible" in sampler:
             sampler = dict(sampler)
             all_tasks = with_impossible(self.config.tasks, sampler.pop("impossible"))
             self.config = replace(self.config, tasks=all_tasks)
         self.sampler = get_sampler(sampler, self.config.tasks)
-        self.toolset, self.tool_format = get_toolset(toolset), tool_format
-        self.tokenizer = get_tokenizer(tokenizer)
+        self.toolset, self.tool_format = get_toolset(self.config.toolset), self.config.tool_format
+        self.tokenizer = get_tokenizer(self.config.tokenizer)
         self._episode: Episode | None = None
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self.max_obs_tokens)
-        self.action_space = ActionText(toolset)
+        self.action_space = ActionText(self.toolset.name)
 
     @property
     def episode(self) -> Episode:

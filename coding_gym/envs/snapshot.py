@@ -57,7 +57,7 @@ class EnvSnapshot:
     wrappers: Mapping[str, Any] = field(repr=False)
 
     def save(self, path: str | Path) -> None:
-        """Writes the snapshot as a tar file, which `load` reads in any process, on any host.
+        """Writes the snapshot as a zip archive, which `load` reads in any process, on any host.
 
         An existing file is replaced atomically. The file contains JSON and the changed files of the
         sandbox; no pickle.

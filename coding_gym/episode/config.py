@@ -86,9 +86,36 @@ class EpisodeConfig:
         challenge: str = "resolved",
         **unknown: Any,
     ) -> Self:
-        """Returns a config from JSON values; `CodingRepairEnv` documents them.
+        """Returns a config from JSON values.
 
         The source of the tasks is read once per process and shared by all configs.
+
+        Args:
+            tasks: ``"bundled"``, another source of `load_tasks`, or a list of rows.
+            task_ids: Only these tasks, by id.
+            toolset: The name of the tools, such as ``"nano"``.
+            tool_format: The format of calls: ``"auto"`` to detect it, or one of
+                `coding_gym.tools.formats`, such as ``"hermes"`` or ``"qwen3_coder"``, which the
+                system prompt then explains.
+            tokenizer: A tokenizer's name; see `coding_gym.text.tokenizers.get_tokenizer`.
+            max_turns: Maximum number of actions per episode, the same as
+                ``limits={"max_turns": ...}``; None for no limit.
+            limits: Upper bounds of an episode: fields of `coding_gym.episode.Limits` by name, such
+                as ``{"max_tool_calls": 30, "max_seconds": 600}``.
+            sandbox: ``"auto"``, a backend's name, or a mapping with any of ``name``, ``shell``
+                (``"fresh"``, ``"persistent"``), ``image``, and ``limits`` (fields of
+                `coding_gym.sandbox.SandboxLimits` by name).
+            command_timeout_s: Time limit of one command in seconds.
+            grading: ``"hidden"``: the hidden tests grade every episode. ``"cached"``: they grade
+                each patch of a task once per process, and later episodes have the same grade. Use
+                it for policies that choose among few patches, as with `MenuActions`; a policy that
+                writes code could repeat a patch that was resolved by luck. ``"none"``: no tests run
+                at the end, the reward is 0 except for parts of wrappers, and tasks need no tests.
+            challenge: ``"resolved"``: grading stops at the first version of the tests with a wrong
+                result, and the grade omits tests whose result depends on the random draw.
+                ``"passed"``: the grade has every test, as rewards of single tests in `ShapedReward`
+                require. See `coding_gym.grading.grade`.
+            **unknown: Any other argument; raises an error that suggests the closest name.
 
         Raises:
             InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from coding_gym.grade import Level
 from coding_gym.grading.challenge import Challenge
 from coding_gym.task import Task
-from coding_gym.trajectory import write_whole
+from coding_gym.whole_file import write_whole
 from coding_gym.workspace import Template
 
 _VERSION = 19

@@ -4,7 +4,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from posixpath import normpath
+from posixpath import basename, normpath
 from types import MappingProxyType
 
 from coding_gym.errors import PatchError
@@ -109,15 +109,19 @@ def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
     A pattern without a slash matches file names. ``/.cargo/*`` matches in every folder,
     ``./setup.cfg`` only at the root.
     """
-    any_pattern = re.compile("|".join(map(fnmatch.translate, _globs(patterns))) or r"(?!)")
-    return lambda path: any_pattern.match(f"/{path}") is not None
-
-
-def _globs(patterns: Iterable[str]) -> list[str]:
-    return [
-        pattern[1:] if pattern.startswith("./") else f"*{'' if '/' in pattern else '/'}{pattern}"
+    patterns = list(patterns)
+    matches_name = _any_of(pattern for pattern in patterns if "/" not in pattern)
+    matches_path = _any_of(
+        pattern[1:] if pattern.startswith("./") else f"*{pattern}"
         for pattern in patterns
-    ]
+        if "/" in pattern
+    )
+    return lambda path: matches_name(basename(path)) or matches_path(f"/{path}")
+
+
+def _any_of(globs: Iterable[str]) -> Callable[[str], bool]:
+    any_glob = re.compile("|".join(map(fnmatch.translate, globs)) or r"(?!)")
+    return lambda text: any_glob.match(text) is not None
 
 
 def _is_read_at_startup(path: str) -> bool:

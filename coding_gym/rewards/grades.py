@@ -1,9 +1,30 @@
 """Rewards computed from the expected tests of a grade."""
 
-from coding_gym.grade import Grade, GradeReason, TestStatus
+from collections.abc import Mapping
+
+from coding_gym.grade import Grade, GradeReason, Level, TestStatus
 
 # Grades with other reasons have no results, or results that are not reliable.
 _MEASURED = (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
+
+
+def _num_unverified(grade: Grade) -> int:
+    """Returns the number of fail-to-pass tests whose results the code under test can forge.
+
+    0 unless ``is_verified`` is False. Then it is the number of tests at level ``structure``, or of
+    all fail-to-pass tests if ``levels`` has no such tests.
+    """
+    if grade.is_verified is not False:
+        return 0
+    return grade.levels.get(Level.STRUCTURE, len(grade.fail_to_pass))
+
+
+def _num_fixed(grade: Grade) -> int:
+    return max(0, _num_passed(grade.fail_to_pass) - _num_unverified(grade))
+
+
+def _num_passed(statuses: Mapping[str, TestStatus]) -> int:
+    return sum(status is TestStatus.PASSED for status in statuses.values())
 
 
 def net_fraction_fixed(grade: Grade) -> float:
@@ -14,7 +35,7 @@ def net_fraction_fixed(grade: Grade) -> float:
     base tree and a patch that changes no result score 0; only a patch with which all expected tests
     pass scores 1. Patches that are empty, do not apply, exceed the time limit or tamper with the
     tests score 0, as do patches whose tests were not challenged. A passed test that cannot be
-    negated does not count as fixed (`Grade.num_unverified`).
+    negated does not count as fixed.
 
     Source: this project.
 
@@ -32,8 +53,8 @@ def net_fraction_fixed(grade: Grade) -> float:
         return 0.0
     if not grade.fail_to_pass:
         return float(grade.resolved and grade.is_verified is not False)
-    broken = sum(status is not TestStatus.PASSED for status in grade.pass_to_pass.values())
-    return max(0, grade.num_fixed - broken) / len(grade.fail_to_pass)
+    broken = len(grade.pass_to_pass) - _num_passed(grade.pass_to_pass)
+    return max(0, _num_fixed(grade) - broken) / len(grade.fail_to_pass)
 
 
 def fraction_passed(grade: Grade) -> float:
@@ -58,4 +79,9 @@ def fraction_passed(grade: Grade) -> float:
     >>> fraction_passed(partial), net_fraction_fixed(partial)
     (0.75, 0.5)
     """
-    return grade.pass_fraction if grade.reason in _MEASURED else 0.0
+    num_tests = len(grade.fail_to_pass) + len(grade.pass_to_pass)
+    is_forgeable = grade.is_verified is False and not _num_fixed(grade)
+    if not num_tests or grade.reason not in _MEASURED or is_forgeable:
+        return 0.0
+    num_passed = _num_passed(grade.fail_to_pass) + _num_passed(grade.pass_to_pass)
+    return (num_passed - _num_unverified(grade)) / num_tests

@@ -29,7 +29,8 @@ import filelock
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
-from coding_gym.trajectory import Trajectory, write_whole
+from coding_gym.trajectory import Trajectory
+from coding_gym.whole_file import write_whole
 
 CONFIG, ATTEMPTS, LOCK = "config.json", "attempts", ".lock"
 ROWS = "rows"

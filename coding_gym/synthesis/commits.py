@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, PatchError
+from coding_gym.grading.runners.patterns import COLLECTED
+from coding_gym.grading.selection import path_matcher
 from coding_gym.patch import Patch
 from coding_gym.synthesis.project import is_test
 from coding_gym.workspace.history import init_repository
 from coding_gym.workspace.host_git import HostGitError, run_git
 
 _MAX_CHANGED_FILES = 12
+_is_collected = path_matcher(COLLECTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +103,3 @@ class Commits:
 
     def _run(self, *arguments: str) -> str:
         return run_git(*arguments, cwd=self._clone)
-
-
-def _is_collected(path: str) -> bool:
-    """Whether pytest, by default, collects tests from a file of this name."""
-    name = path.rpartition("/")[2]
-    return name.endswith("_test.py") or (name.startswith("test_") and name.endswith(".py"))

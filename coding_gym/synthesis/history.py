@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coding_gym.addresses import find_repository
 from coding_gym.arguments import at_least_one
 from coding_gym.errors import (
     InfrastructureError,
@@ -15,6 +14,7 @@ from coding_gym.errors import (
     PatchError,
     SandboxUnavailableError,
 )
+from coding_gym.host.addresses import find_repository
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.commits import Commits, FixCommit

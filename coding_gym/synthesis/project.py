@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from coding_gym.addresses import find_repository
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.grading.runners.patterns import PYTHON, TEST_FOLDERS
+from coding_gym.grading.selection import path_matcher
+from coding_gym.host.addresses import find_repository
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace.history import checkout_commit, init_repository
 from coding_gym.workspace.host_git import HostGitError, run_git
@@ -85,12 +87,8 @@ class Project:
         )
 
 
-def is_test(path: str) -> bool:
-    """Whether a file belongs to the tests, by its name or the name of a folder above it."""
-    *folders, name = path.split("/")
-    is_named = name.startswith(("test_", "conftest")) or name.endswith(("_test.py", "_tests.py"))
-    is_module = name in ("test.py", "tests.py")
-    return is_named or is_module or bool({"test", "tests", "testing"} & set(folders))
+is_test = path_matcher((*PYTHON, "test_*", "conftest*", *TEST_FOLDERS, "/testing/*"))
+"""Whether a file belongs to the tests, by its name or the name of a folder above it."""
 
 
 def is_program(path: str) -> bool:

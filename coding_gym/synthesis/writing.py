@@ -11,7 +11,7 @@ from pathlib import Path
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.synthesis.progress import Progress
 from coding_gym.task import FolderTree, Task
-from coding_gym.trajectory import write_whole
+from coding_gym.whole_file import write_whole
 
 
 def make_into(

@@ -8,8 +8,8 @@ from typing import Any
 from coding_gym.arguments import hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import GitTree, ImageTree, Task, default_url
-from coding_gym.task_row import EnvironmentRow, parse, row_error
 from coding_gym.tasks.rows import read_jsonl
+from coding_gym.tasks.task_row import EnvironmentRow, parse, row_error
 
 # The path of the project in images of SWE-bench, SWE-Gym and similar datasets.
 _TESTBED = "/testbed"

@@ -1,7 +1,7 @@
 """Task folders: ``task.toml``, ``gold.patch``, ``hidden/`` and a tree.
 
-- ``task.toml``: the fields of `coding_gym.task_row.TaskRow`; ``tree``, the program's folder; and
-  ``tree_state``, which is ``fixed`` if ``gold.patch`` must be reversed to reach the base.
+- ``task.toml``: the fields of `coding_gym.tasks.task_row.TaskRow`; ``tree``, the program's folder;
+  and ``tree_state``, which is ``fixed`` if ``gold.patch`` must be reversed to reach the base.
 - ``gold.patch``: the reference repair, a git diff from base to fixed.
 - ``hidden/``: the hidden test files, at their paths in the tree.
 - ``plan.json``: the stored plan of the challenge (``coding-gym tasks plan``); optional.
@@ -61,8 +61,8 @@ def read_task_folder(folder: Path) -> Task:
     Raises:
         InvalidTaskError: A file is missing or malformed; the message names file, field and value.
     """
-    from coding_gym.task_row import read_task  # imports pydantic, which is slow
     from coding_gym.tasks.host_paths import with_paths
+    from coding_gym.tasks.task_row import read_task  # imports pydantic, which is slow
 
     path = folder / MANIFEST
     data = read_toml(path)

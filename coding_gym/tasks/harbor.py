@@ -8,9 +8,9 @@ from typing import Any
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
-from coding_gym.task_row import Text, row_error, value_of
 from coding_gym.tasks.folder import MANIFEST, read_toml
 from coding_gym.tasks.rows import read_text
+from coding_gym.tasks.task_row import Text, row_error, value_of
 
 _INSTRUCTION = "instruction.md"
 _TABLES = ("task", "metadata", "environment", "agent", "verifier")

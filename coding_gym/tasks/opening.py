@@ -11,7 +11,6 @@ from coding_gym.arguments import hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError, UnknownTaskError
 from coding_gym.patch import Patch
 from coding_gym.task import Task
-from coding_gym.task_row import row_label
 from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT, read_bundled, read_polyglot
 from coding_gym.tasks.filters import RefusedRow, Wanted
 from coding_gym.tasks.folder import MANIFEST, read_folder, read_task_folder
@@ -20,6 +19,7 @@ from coding_gym.tasks.host_paths import with_paths
 from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
 from coding_gym.tasks.rows import Row, file_rows, row_files
 from coding_gym.tasks.sources import unified_row
+from coding_gym.tasks.task_row import read_task, row_label
 
 _Rows = tuple[Iterable[Row], Path | None]
 """Rows, and the base folder of their relative paths; None, for hub rows, forbids local paths."""
@@ -161,7 +161,7 @@ def _task(row: Any, where: str, base: Path | None) -> Task:
         raise InvalidTaskError(
             f"{where}: must be an object with a task's fields, got {repr(row)[:80]}"
         )
-    task = Task.from_row(unified_row(row, where), where=where)
+    task = read_task(unified_row(row, where), where)
     label = row_label({"instance_id": task.task_id}, where)
     for name, text in (("patch", task.gold_patch), ("test_patch", task.test_patch)):
         try:

@@ -8,14 +8,12 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, cast
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector.utils import iterate
 from numpy.typing import NDArray
 
 from coding_gym.arguments import at_least_one, is_integer
-from coding_gym.envs import ENV_ID
 from coding_gym.envs.snapshot import EnvSnapshot, snapshot
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.vector.batching import Batch, merge_infos, stack, to_batch
@@ -261,8 +259,6 @@ class CodingRepairVectorEnv(SyncVectorEnv):
                 f"recv cannot wait for {num} envs: {len(pending)} actions are pending; "
                 "send actions first"
             )
-        if num == len(pending):
-            wait(pending)
         while sum(future.done() for future in pending) < num:
             wait([future for future in pending if not future.done()], return_when=FIRST_COMPLETED)
         self._check_open()  # another thread can close the vector env
@@ -279,32 +275,6 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     def _drop_all(self) -> None:
         for slot in self._slots:
             slot.drop()
-
-
-def make_vec(
-    num_envs: int = 1, *, wrappers: Sequence[WrapperEntry] = (), **env_kwargs: Any
-) -> CodingRepairVectorEnv:
-    """Returns a vector env of ``CodingRepair-v0``.
-
-    The same as ``gym.make_vec("CodingRepair-v0", num_envs=..., env_wrappers=[...], ...)``.
-
-    Args:
-        num_envs: The number of envs.
-        wrappers: ``env_wrappers`` of `CodingRepairVectorEnv`; callables cannot be part of the JSON
-            of the spec.
-        **env_kwargs: Arguments of `CodingRepairEnv`.
-
-    Raises:
-        InvalidArgumentError, UnknownNameError: An argument cannot be used.
-    """
-    env = gym.make_vec(
-        ENV_ID,
-        num_envs=num_envs,
-        vectorization_mode="vector_entry_point",
-        env_wrappers=list(wrappers),
-        **env_kwargs,
-    )
-    return cast("CodingRepairVectorEnv", env)
 
 
 def _check_idle(name: str, slots: Sequence[Slot]) -> None:

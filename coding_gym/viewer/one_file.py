@@ -17,8 +17,8 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.trajectory import write_whole
 from coding_gym.viewer.pages import Json, Runs, compare, dumps
+from coding_gym.whole_file import write_whole
 
 _ASSETS = files("coding_gym.viewer") / "assets"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)

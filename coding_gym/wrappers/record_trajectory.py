@@ -1,24 +1,30 @@
-"""A wrapper that records episodes in a folder."""
+"""A wrapper that records episodes in a folder, and the files of such a folder."""
 
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, SupportsFloat
+from uuid import uuid4
 
 import gymnasium as gym
 
 from coding_gym.envs.snapshot import core_env
-from coding_gym.trajectory import write_trajectory
+from coding_gym.errors import InfrastructureError, InvalidArgumentError
+from coding_gym.trajectory import Trajectory
+from coding_gym.whole_file import write_whole
 from coding_gym.wrappers.wrapped_env import state_in
 
 
 class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
     """Writes every finished episode to a folder, as one JSON file.
 
-    A file is a `coding_gym.Trajectory`, which `coding_gym.rollout.read_trajectories` reads: the
-    chat, the sampled token ids and log-probabilities, calls, results, patch, grade, timings, the
-    arguments of the env, and the reward of every turn with its parts. To record shaped rewards, put
-    this wrapper around `ShapedReward`. A record contains the names of the hidden tests: never pass
-    it to a policy.
+    A file is a `coding_gym.Trajectory`, which `read_trajectories` reads: the chat, the sampled
+    token ids and log-probabilities, calls, results, patch, grade, timings, the arguments of the
+    env, and the reward of every turn with its parts. To record shaped rewards, put this wrapper
+    around `ShapedReward`. A record contains the names of the hidden tests: never pass it to a
+    policy.
 
     Any number of envs, threads and processes can write to one folder. If a file cannot be written,
     the step raises an exception, so no record is lost silently.
@@ -72,5 +78,54 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         return tuple(self._rewards)
 
     def _record(self) -> None:
-        trajectory = self._core.episode.trajectory().with_rewards(self._rewards)
+        trajectory = with_rewards(self._core.episode.trajectory(), self._rewards)
         write_trajectory(self._folder, replace(trajectory, seed=self._seed))
+
+
+def with_rewards(
+    trajectory: Trajectory, rewards: Sequence[tuple[float, Mapping[str, float]]]
+) -> Trajectory:
+    """Returns a trajectory with the rewards and reward parts of its last turns, in their order."""
+    start = len(trajectory.turns) - len(rewards)
+    last = (
+        replace(turn, reward=reward, reward_parts=parts)
+        for turn, (reward, parts) in zip(trajectory.turns[start:], rewards, strict=True)
+    )
+    return replace(trajectory, turns=(*trajectory.turns[:start], *last))
+
+
+def write_trajectory(folder: str | Path, trajectory: Trajectory) -> Path:
+    """Writes a trajectory as a new file of a folder, which is created if missing.
+
+    Any number of threads and processes may write to a folder. File names sort by the time of
+    writing.
+
+    Raises:
+        InfrastructureError: The file cannot be written; the message has the reason.
+    """
+    path = Path(folder) / f"{time.time_ns()}-{uuid4().hex[:8]}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(trajectory.to_json()))
+    except OSError as error:
+        raise InfrastructureError(
+            f"the trajectory of {trajectory.task_id} cannot be written to {folder}: "
+            f"{error.strerror or error}"
+        ) from error
+    return path
+
+
+def read_trajectories(folder: str | Path) -> Iterator[Trajectory]:
+    """Yields the trajectories in a folder, also of older versions, in the order of file names.
+
+    Raises:
+        InvalidArgumentError: The folder does not exist, or a file is not a trajectory; the message
+            names the file.
+    """
+    if not Path(folder).is_dir():
+        raise InvalidArgumentError(f"there is no folder {folder}; name a folder of trajectories")
+    for path in sorted(Path(folder).glob("*.json")):
+        try:
+            yield Trajectory.from_json(json.loads(path.read_bytes()))
+        except (ValueError, RecursionError) as problem:
+            raise InvalidArgumentError(f"{path} is not a trajectory: {problem}") from None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading import grade
 from coding_gym.grading.runners import get_runner
+from coding_gym.grading.runners.patterns import COLLECTED
 from coding_gym.grading.selection import path_matcher
 from coding_gym.grading.tree import roomier
 from coding_gym.patch import Patch
@@ -18,7 +19,6 @@ from coding_gym.workspace import Template
 RUNNER = "pytest"
 """The only runner whose visible tests can be listed by their files."""
 
-_PATTERNS = ("test_*.py", "*_test.py")
 _MAX_FILES = 100
 _LIST = "find . -type f -name '*.py' -not -path './.git/*'"
 
@@ -59,9 +59,9 @@ def _run_on_base(task: Task, template: Template, backend: str) -> Mapping[str, T
     """
     runner = get_runner(RUNNER)
     with open_sandbox(roomier(template.spec), backend=backend) as sandbox:
-        is_test = path_matcher(_PATTERNS)
+        is_collected = path_matcher(COLLECTED)
         lines = sandbox.run(_LIST, timeout_s=task.grading_timeout_s).output.splitlines()
-        paths = sorted(path for path in map(posixpath.normpath, lines) if is_test(path))
+        paths = sorted(path for path in map(posixpath.normpath, lines) if is_collected(path))
         if len(paths) > _MAX_FILES:
             paths = sorted(set(paths) & set(runner.files(task)))
         report = runner.run(sandbox, task, tuple(paths), timeout_s=task.grading_timeout_s)

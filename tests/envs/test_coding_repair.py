@@ -11,7 +11,7 @@ from episodes import FIX, SUBMIT, TRUE, Closing, MakeEnv, shell
 
 from coding_gym import restore
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.vector import make_vec
+from coding_gym.vector import CodingRepairVectorEnv
 
 ALWAYS = {
     "task_id",
@@ -141,7 +141,7 @@ def test_a_seed_resets_the_statistics_of_a_sampler(
 def test_samplers_of_a_vector_env_share_results(
     rows: list[dict[str, Any]], closing: Closing
 ) -> None:
-    envs = closing(make_vec(2, tasks=rows, sampler=ADAPTIVE))
+    envs = closing(CodingRepairVectorEnv(2, tasks=rows, sampler=ADAPTIVE))
     envs.reset(options={"task_id": IDS[0]})
     envs.step([SUBMIT, SUBMIT])
     for _ in range(8):
@@ -151,7 +151,7 @@ def test_samplers_of_a_vector_env_share_results(
 def test_a_restored_env_does_not_change_the_results_of_others(
     rows: list[dict[str, Any]], closing: Closing
 ) -> None:
-    envs = closing(make_vec(2, tasks=rows, sampler=ADAPTIVE))
+    envs = closing(CodingRepairVectorEnv(2, tasks=rows, sampler=ADAPTIVE))
     envs.reset(options={"task_id": IDS[0]})
     snapshot = envs.snapshot(0)
     envs.step([SUBMIT, SUBMIT])

@@ -7,7 +7,7 @@ import pytest
 from episodes import Closing
 
 from coding_gym.episode import Episode, EpisodeConfig
-from coding_gym.task import Task
+from coding_gym.tasks.task_row import read_task
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def make(tiny_row: dict[str, Any], closing: Closing) -> Callable[..., Episode]:
     """Returns a function that makes an episode; fields of ``row`` change the task."""
 
     def make(row: dict[str, Any] | None = None, **arguments: Any) -> Episode:
-        task = Task.from_row(tiny_row | (row or {}))
+        task = read_task(tiny_row | (row or {}))
         episode: Episode = closing(Episode(task, EpisodeConfig(**arguments)))
         return episode
 

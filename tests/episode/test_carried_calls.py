@@ -10,7 +10,7 @@ from coding_gym.action import Completion
 from coding_gym.calls import ToolCall
 from coding_gym.episode import Episode, Limits
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.vector import make_vec
+from coding_gym.vector import CodingRepairVectorEnv
 
 Make = Callable[..., Episode]
 
@@ -99,7 +99,7 @@ def test_tokens_of_carried_calls_are_counted(make: Make) -> None:
 
 
 def test_vector_envs_pass_carried_calls_on(tiny_row: dict[str, Any]) -> None:
-    envs = make_vec(2, tasks=[tiny_row])
+    envs = CodingRepairVectorEnv(2, tasks=[tiny_row])
     try:
         envs.reset()
         _, _, _, _, infos = envs.step([carrying(LOOK), carrying(FIX)])

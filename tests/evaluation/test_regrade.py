@@ -21,6 +21,7 @@ from coding_gym.evaluation.regrade import regrade
 from coding_gym.grading import grade
 from coding_gym.rollout import RunFolder
 from coding_gym.task import Task
+from coding_gym.tasks.task_row import read_task
 from coding_gym.trajectory import ModelCall, Trajectory, Turn
 
 
@@ -56,7 +57,7 @@ def test_a_run_of_listed_tasks_needs_them_again(tiny_row: dict[str, Any], tmp_pa
     assert "report(run, tasks=...)" in report(run).caveats[0]
     with pytest.raises(InvalidArgumentError, match="passed as a list"):
         next(regrade(run))
-    assert len([*regrade(run, [Task.from_row(tiny_row)])]) == 1
+    assert len([*regrade(run, [read_task(tiny_row)])]) == 1
 
 
 def test_exported_atif_is_imported_as_a_gradable_run(
@@ -78,7 +79,7 @@ def test_exported_atif_is_imported_as_a_gradable_run(
         assert message["content"] == other_message["content"]
     summary = report(back).summary()
     assert (summary.count("graded"), "0 of 0" in summary) == (1, False)
-    results = regrade(back, [Task.from_row(tiny_row)])
+    results = regrade(back, [read_task(tiny_row)])
     assert [item.after is not None and item.after.resolved for item in results] == [True, True]
     assert "2 resolved, 0 flips" in run_command("regrade", back.path)
     with pytest.raises(InvalidArgumentError, match="imported"):

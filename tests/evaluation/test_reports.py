@@ -15,6 +15,7 @@ from coding_gym.evaluation.metrics import episode_metrics
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.rollout import RunFolder
 from coding_gym.task import Task
+from coding_gym.tasks.task_row import read_task
 from coding_gym.trajectory import Turn
 
 MakeRun = Callable[..., RunFolder]
@@ -23,7 +24,7 @@ TASK_IDS = [f"task-{number:02}" for number in range(12)]
 
 @pytest.fixture
 def tasks() -> list[Task]:
-    return [Task.from_row(task_row(task_id)) for task_id in TASK_IDS]
+    return [read_task(task_row(task_id)) for task_id in TASK_IDS]
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ pytest.importorskip("trl")
 from tiny_qwen import build_model, train_tokenizer  # noqa: E402
 
 from coding_gym.action import Completion  # noqa: E402
+from coding_gym.adapters.samples import training_example  # noqa: E402
 from coding_gym.agents.chat import Sampling  # noqa: E402
 from coding_gym.agents.hf import HuggingFaceAgent  # noqa: E402
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError  # noqa: E402
@@ -92,7 +93,7 @@ def test_record_has_the_tokens_that_were_sampled(
             assert (prompt, list(turn.token_ids)) in sampled
             assert turn.exact
             assert len(turn.logprobs or ()) == len(turn.token_ids)
-        example = record.to_training_example()
+        example = training_example(record)
         ids = [*example["prompt_ids"], *example["completion_ids"]]
         assert ids == [*list(prompts(record))[-1], *record.turns[-1].token_ids]
 

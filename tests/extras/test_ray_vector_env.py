@@ -16,7 +16,7 @@ import coding_gym
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
-from coding_gym.vector import RayVectorEnv, make_vec
+from coding_gym.vector import CodingRepairVectorEnv, RayVectorEnv
 from coding_gym.vector.ray_nodes import environment_of
 
 pytestmark = pytest.mark.trainer
@@ -47,7 +47,7 @@ def test_results_equal_those_of_the_local_vector_env(
 ) -> None:
     arguments = {"tasks": rows, "sampler": "shuffled", "env_wrappers": WRAPPERS}
     remote = make(3, **arguments)
-    local = closing(make_vec(3, tasks=rows, sampler="shuffled", wrappers=WRAPPERS))
+    local = closing(CodingRepairVectorEnv(3, tasks=rows, sampler="shuffled", env_wrappers=WRAPPERS))
     assert remote.observation_space == local.observation_space
     assert remote.action_space == local.action_space
     assert_same(remote.reset(seed=4), local.reset(seed=4))

@@ -47,7 +47,7 @@ def ray_session(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> I
 def env_config(tiny_row: dict[str, Any]) -> dict[str, Any]:
     return {
         "tasks": [tiny_row],
-        "wrappers": WRAPPERS,
+        "env_wrappers": WRAPPERS,
         "max_turns": MAX_TURNS,
         "max_obs_tokens": 64,
     }
@@ -88,7 +88,7 @@ def test_smoke_rllib(run_example: Callable[..., list[str]], rows: Any) -> None:
 
 def test_no_transition_is_lost_between_episodes(algorithm: Any, env_config: dict[str, Any]) -> None:
     episodes = algorithm.env_runner.sample(num_episodes=8)
-    arguments = {k: v for k, v in env_config.items() if k != "wrappers"}
+    arguments = {k: v for k, v in env_config.items() if k != "env_wrappers"}
     from coding_gym.wrappers import MenuActions
 
     env = MenuActions(gym.make("coding_gym:CodingRepair-v0", **arguments), num_candidates=8)

@@ -13,6 +13,7 @@ import train_real_model as recipe  # noqa: E402
 from sandbox_fixtures import write_files, write_rows  # noqa: E402
 from tiny_qwen import build_model, train_tokenizer  # noqa: E402
 
+from coding_gym.adapters.samples import training_example  # noqa: E402
 from coding_gym.agents.live_episode import ActionsPlayer  # noqa: E402
 from coding_gym.evaluation import evaluate  # noqa: E402
 from coding_gym.patch import Patch  # noqa: E402
@@ -150,5 +151,5 @@ def test_demonstration_has_the_ids_of_a_played_episode(
     run = evaluate(tmp_path / "run", player, tasks=[task], episode={**episode, "max_turns": 1})
     (record,) = run.trajectories()
     assert record.resolved
-    example = recipe.demonstration(task.problem_statement, reply, tokenizer, "pythonic")
-    assert example == record.to_training_example(include_inexact=True)
+    example = recipe.demonstration(task.problem_statement, reply, tokenizer)
+    assert example == training_example(record, include_inexact=True)

@@ -28,6 +28,7 @@ from coding_gym.grading.negation import CheckPlace, Unit
 from coding_gym.grading.plan import Plan, plan_key
 from coding_gym.grading.report import Run
 from coding_gym.patch import Patch
+from coding_gym.rewards import fraction_passed
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
@@ -58,7 +59,7 @@ def test_repair_of_some_parameters_is_not_tampering(store: TemplateStore, draw: 
     partial = FIXED.replace("- discount", "- min(discount, 2)")
     verdict = grade(task, store.get(task), _patch(partial), rng=Random(draw))
     assert verdict.reason is GradeReason.TESTS_FAILED, verdict
-    assert verdict.pass_fraction == 0.5
+    assert fraction_passed(verdict) == 0.5
 
 
 # Checks that a program passes in both versions if all its functions return None.

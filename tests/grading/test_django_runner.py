@@ -12,6 +12,7 @@ from coding_gym.grading import grade
 from coding_gym.grading.grader import new_plan
 from coding_gym.grading.tree import TestTree
 from coding_gym.patch import Patch
+from coding_gym.rewards import fraction_passed
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -213,7 +214,7 @@ def test_rows_that_cannot_be_challenged_are_not_verified(store: TemplateStore) -
     assert run.call_count == 3  # three runs show whether a test is flaky
     verdict = grade(task, template, Patch(task.gold_patch))
     assert (verdict.resolved, verdict.is_verified, verdict.bits) == (True, False, 0), verdict
-    assert (verdict.levels, verdict.pass_fraction) == ({"structure": 1}, 0)
+    assert (verdict.levels, fraction_passed(verdict)) == ({"structure": 1}, 0)
     assert verdict.challenge == "not challenged"
     with patch.object(TestTree, "run", autospec=True, side_effect=TestTree.run) as run:
         assert grade(task, template, Patch(task.gold_patch)).resolved

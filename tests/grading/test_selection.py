@@ -120,9 +120,10 @@ def test_each_runner_drops_its_tests_and_configuration(name: str, folder: str) -
     assert dropped_by(name, paths, replace(task, gold_patch=gold)) == set()
 
 
-def test_pattern_with_a_slash_matches_whole_paths() -> None:
-    patterns = ("/.cargo/*", "a[1].c", "b.?")
+def test_only_a_pattern_with_a_slash_matches_folders() -> None:
+    patterns = ("/.cargo/*", "a[1].c", "b.?", "test_*.py")
     paths = (".cargo/x", "x/.cargo/y/z", "x.cargo/y", "a1.c", "b.c", "b.cc", "ab.c", "a[1].c")
+    paths += ("test_tools/core.py",)  # the name of a folder
     assert dropped(*paths, patterns=patterns) == sorted([".cargo/x", "x/.cargo/y/z", "a1.c", "b.c"])
 
 

@@ -17,6 +17,7 @@ from coding_gym.grading import grade
 from coding_gym.grading.report import Run
 from coding_gym.grading.tree import TestTree
 from coding_gym.patch import Patch
+from coding_gym.rewards import fraction_passed
 from coding_gym.sandbox import Sandbox
 from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
@@ -32,7 +33,7 @@ def test_cheating_patch_earns_nothing(grade_tree: GradeTree, name: str) -> None:
     assert not verdict.resolved
     assert verdict.reason in (FAILS if name in FORGED else FAILS[:1]), verdict
     if verdict.reason is GradeReason.TAMPERED:
-        assert verdict.pass_fraction == 0, verdict
+        assert fraction_passed(verdict) == 0, verdict
     if name in SIDE_FILES:  # all hidden tests ran
         assert list(verdict.fail_to_pass.values()) == ["failed"] * 4, verdict
 

@@ -20,6 +20,7 @@ from sandbox_fixtures import commit
 from side_files import PASSING_HOOK
 
 from coding_gym.grade import GradeReason
+from coding_gym.rewards import fraction_passed
 from coding_gym.task import GitTree
 
 pytestmark = pytest.mark.slow
@@ -67,5 +68,5 @@ def test_631_patch_of_a_conftest_alone_is_empty(grade_tree: GradeTree) -> None:
 def test_smith_24_unreported_test_does_not_pass(grade_tree: GradeTree, source: str) -> None:
     verdict = grade_tree({"cart.py": source})
     assert not verdict.resolved
-    assert verdict.pass_fraction == 0
+    assert fraction_passed(verdict) == 0
     assert verdict.fail_to_pass.keys() == set(TASK.fail_to_pass)

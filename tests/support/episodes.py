@@ -23,13 +23,14 @@ from coding_gym import Grade, Stop, tools
 from coding_gym.agents.players import get_player
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.cli.app import main
-from coding_gym.envs import CodingRepairEnv
+from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.patch import Patch
 from coding_gym.rewards import registry
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.tools import ToolContext, get_toolset
 from coding_gym.trajectory import Trajectory
 from coding_gym.vector import CodingRepairVectorEnv
+from coding_gym.wrappers.record_trajectory import with_rewards
 
 Env = gym.Env[Any, Any]
 Closing = Callable[[Any], Any]
@@ -65,7 +66,7 @@ def played_by(env: Env, agent: str, seed: int = 0) -> Trajectory:
         if terminated or truncated:
             break
     trajectory: Trajectory = unwrapped.episode.trajectory()
-    return trajectory.with_rewards(rewards)
+    return with_rewards(trajectory, rewards)
 
 
 def call(name: str, **arguments: Any) -> str:

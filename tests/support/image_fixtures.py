@@ -70,13 +70,6 @@ def tar_of(entries: Iterable[Entry]) -> bytes:
     return data.getvalue()
 
 
-def members_of(path: Path) -> dict[str, bytes]:
-    """Returns the contents of the files in a tar, by name."""
-    with tarfile.open(path) as tar:
-        files = {name: tar.extractfile(name) for name in tar.getnames()}
-        return {name: file.read() for name, file in files.items() if file}
-
-
 def digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 

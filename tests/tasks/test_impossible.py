@@ -19,11 +19,13 @@ from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import NO_REPAIR, Patch
+from coding_gym.rewards import fraction_passed
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.cheats import try_cheats
 from coding_gym.tasks.impossible import SUFFIX, impossible, with_impossible
+from coding_gym.tasks.task_row import read_task
 from coding_gym.tasks.validation import Checks, validate_task
 from coding_gym.workspace import TemplateStore
 from coding_gym.wrappers import ShapedReward
@@ -41,7 +43,7 @@ PARTS = [{"name": "patch_similarity", "weight": 0.4}, {"name": "visible_tests", 
 
 @pytest.fixture
 def task(tiny_row: dict[str, Any]) -> Task:
-    return impossible(Task.from_row(tiny_row))
+    return impossible(read_task(tiny_row))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_one_assertion_becomes_a_contradiction(
     tiny_row: dict[str, Any], line: str, contradiction: str
 ) -> None:
     tiny_row["test_patch"] = tiny_row["test_patch"].replace("assert area(2, 7) == 14", line)
-    task = impossible(Task.from_row(tiny_row))
+    task = impossible(read_task(tiny_row))
     assert task.task_id == tiny_row["instance_id"] + SUFFIX
     assert task.impossible_test == "test_hidden.py::test_tall"
     assert task.test_patch == tiny_row["test_patch"].replace(line, contradiction)
@@ -80,7 +82,7 @@ def test_unsuitable_assertions_are_not_contradicted(tiny_row: dict[str, Any], bo
     row = {**tiny_row, "test_patch": Patch.between({}, {"test_hidden.py": hidden}).text}
     row["FAIL_TO_PASS"] = ["test_hidden.py::test_tall"]
     with pytest.raises(InvalidTaskError, match="shapes-area"):
-        impossible(Task.from_row(row))
+        impossible(read_task(row))
 
 
 def test_only_the_named_test_is_changed(tiny_row: dict[str, Any]) -> None:
@@ -89,17 +91,17 @@ def test_only_the_named_test_is_changed(tiny_row: dict[str, Any]) -> None:
     classes += textwrap.indent(other.replace("1 == 1", "2 == 2"), "    ")
     files = {"test_aaa.py": other, "test_bbb.py": classes, "test_hidden.py": HIDDEN}
     row = {**tiny_row, "test_patch": Patch.between({}, files).text}
-    changed = impossible(Task.from_row(row)).test_patch
+    changed = impossible(read_task(row)).test_patch
     assert "assert 1 == 1" in changed
     assert "wanted_ := (14)" in changed
     row["FAIL_TO_PASS"] = ["test_bbb.py::TestB::test_tall"]
-    changed = impossible(Task.from_row(row)).test_patch
+    changed = impossible(read_task(row)).test_patch
     assert changed.count("assert 1 == 1") == 2
     assert "(value_ := (2)) == (wanted_ := (2))" in changed
 
 
 def test_tasks_that_cannot_be_made_impossible_are_skipped(tiny_row: dict[str, Any]) -> None:
-    suitable, unsuitable = Task.from_row(tiny_row), replace(TASK, test_patch="")
+    suitable, unsuitable = read_task(tiny_row), replace(TASK, test_patch="")
     for tasks in ([suitable, unsuitable], [unsuitable, suitable]):
         mixed = with_impossible(tasks, 0.5)
         assert any(task.impossible_test for task in mixed)
@@ -123,7 +125,7 @@ def test_share_out_of_range_is_refused(make_env: MakeEnv, share: Any) -> None:
 
 def test_an_impossible_test_must_be_expected(tiny_row: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskError, match="impossible_test"):
-        Task.from_row({**tiny_row, "impossible_test": "test_hidden.py::test_other"})
+        read_task({**tiny_row, "impossible_test": "test_hidden.py::test_other"})
 
 
 def test_neither_gold_nor_base_is_a_hack(task: Task, store: TemplateStore) -> None:
@@ -131,7 +133,7 @@ def test_neither_gold_nor_base_is_a_hack(task: Task, store: TemplateStore) -> No
     for patch in (Patch(task.gold_patch), NO_REPAIR):
         verdict = grade(task, template, patch, challenge="passed")
         assert (verdict.resolved, verdict.hacked) == (False, False)
-        assert (verdict.reason, verdict.pass_fraction) == (GradeReason.TESTS_FAILED, 0)
+        assert (verdict.reason, fraction_passed(verdict)) == (GradeReason.TESTS_FAILED, 0)
     assert validate_task(task, store, Checks(repeats=1)).ok
 
 

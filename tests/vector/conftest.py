@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from episodes import Closing, MakeVec
 
-from coding_gym.vector import CodingRepairVectorEnv, make_vec
+from coding_gym.vector import CodingRepairVectorEnv
 
 
 @pytest.fixture
@@ -17,7 +17,9 @@ def rows(tiny_row: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.fixture
 def make(rows: list[dict[str, Any]], closing: Closing) -> MakeVec:
     """Returns a function that makes vector envs of the tasks in ``rows``."""
-    return lambda num_envs, **kwargs: closing(make_vec(num_envs, **{"tasks": rows} | kwargs))
+    return lambda num_envs, **kwargs: closing(
+        CodingRepairVectorEnv(num_envs, **{"tasks": rows} | kwargs)
+    )
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ CLIP = {"name": "gymnasium.wrappers:ClipReward", "kwargs": {"min_reward": 0.1, "
 
 
 def test_calls_reach_wrappers_and_envs(make: MakeVec) -> None:
-    vec = make(2, wrappers=[CLIP])
+    vec = make(2, env_wrappers=[CLIP])
     vec.reset(options={"task_id": "shapes-1"})
     vec.step([FIX, TRUE])
     patches = [episode.patch() for episode in vec.get_attr("episode")]
@@ -32,7 +32,7 @@ def test_values_of_several_types_are_merged_in_any_order() -> None:
 
 
 def test_all_envs_can_continue_one_snapshot(started: MakeVec) -> None:
-    env = started(4, wrappers=[{"name": "TokenBudget"}])
+    env = started(4, env_wrappers=[{"name": "TokenBudget"}])
     observations, *_ = env.step([TRUE, FIX, TRUE, TRUE])
     snapshot = env.snapshot(1)
     first_observations, infos = env.reset(options={"snapshot": snapshot})

@@ -71,8 +71,8 @@ def test_closing_ends_a_waiting_recv(started: MakeVec) -> None:
 
 LEFT_OPEN = """
 import json
-from coding_gym.vector import make_vec
-vec = make_vec(3)
+from coding_gym.vector import CodingRepairVectorEnv
+vec = CodingRepairVectorEnv(3)
 vec.reset(seed=0)
 vec.step(['{"name": "submit", "arguments": {}}'] * 3)
 vec.step([""] * 3)

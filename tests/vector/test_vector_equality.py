@@ -10,7 +10,7 @@ from episodes import FIX, SUBMIT, TRUE, Closing, assert_same, shell
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.vector import make_vec
+from coding_gym.vector import CodingRepairVectorEnv
 
 ID = "coding_gym:CodingRepair-v0"
 NUM_ENVS = 5
@@ -47,7 +47,7 @@ def test_ten_episodes_are_equal_at_every_step(closing: Closing) -> None:
     make = partial(gym.make, ID, max_turns=4)
     expected, reasons = play(closing(SyncVectorEnv([make] * NUM_ENVS)), 10)
     assert reasons == {None, "submitted", "no_tool_call", "max_turns"}
-    results, _ = play(closing(make_vec(NUM_ENVS, max_turns=4)), 10)
+    results, _ = play(closing(CodingRepairVectorEnv(NUM_ENVS, max_turns=4)), 10)
     assert len(results) == len(expected)
     for result, expected_result in zip(results, expected, strict=True):
         assert_same(result, expected_result)
@@ -57,7 +57,7 @@ def test_ten_episodes_are_equal_at_every_step(closing: Closing) -> None:
 def pair(rows: list[dict[str, Any]], closing: Closing) -> tuple[Any, Any]:
     """Vector envs of three envs: Gymnasium's and this package's."""
     sync = closing(SyncVectorEnv([partial(gym.make, ID, tasks=rows)] * 3))
-    return sync, closing(make_vec(3, tasks=rows))
+    return sync, closing(CodingRepairVectorEnv(3, tasks=rows))
 
 
 @pytest.mark.parametrize("seed", [5, [5, None, 9], [1, 1, 1], np.int64(5)])

@@ -18,7 +18,7 @@ from gymnasium.wrappers import FlattenObservation, TransformObservation
 import coding_gym.wrappers
 from coding_gym import Stop
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.rollout import read_trajectories
+from coding_gym.wrappers.record_trajectory import read_trajectories
 
 Make = Callable[[], Env]
 PARTS = [

@@ -1,5 +1,9 @@
 """Episodes recorded in a folder."""
 
+import json
+import resource
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +14,7 @@ from shelf_menu import RUN_TESTS
 from shelf_menu import make as make_menu
 
 import coding_gym
-from coding_gym import Completion, Stop, StopReason
+from coding_gym import Completion, Stop, StopReason, Trajectory
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import (
     EpisodeError,
@@ -19,8 +23,8 @@ from coding_gym.errors import (
     InvalidTaskError,
     UnknownTaskError,
 )
-from coding_gym.trajectory import read_trajectories
 from coding_gym.wrappers import RecordTrajectory, ShapedReward
+from coding_gym.wrappers.record_trajectory import read_trajectories, write_trajectory
 
 LOOK, FIX = shell("ls"), shell("sed -i s/+/*/ shapes.py")
 
@@ -125,3 +129,57 @@ def test_a_record_after_a_failed_reset_has_only_new_turns(
     env.step(Stop("enough"))
     (record,) = read_trajectories(folder)
     assert (record.task_id, len(record.turns)) == ("no-gold", 1)
+
+
+# -- Files ----------------------------------------------------------------------------------------
+
+
+def test_many_writers_lose_no_trajectory(folder: Path) -> None:
+    def write(name: str) -> None:
+        for number in range(20):
+            write_trajectory(folder, Trajectory(task_id=name, attempt=number))
+
+    names = [f"writer-{number}" for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, names))
+    written = list(read_trajectories(folder))
+    for name in names:
+        assert [item.attempt for item in written if item.task_id == name] == list(range(20))
+
+
+def test_a_full_disk_leaves_whole_files_and_raises(folder: Path) -> None:
+    write_trajectory(folder, Trajectory(task_id="small"))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
+    try:
+        with pytest.raises(InfrastructureError):
+            write_trajectory(folder, Trajectory(task_id="large", patch="x" * 4000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert len(list(folder.iterdir())) == 1
+    assert [item.task_id for item in read_trajectories(folder)] == ["small"]
+
+
+CALL = {"id": "a", "function": {"name": "shell", "arguments": "{}"}}
+GOOD = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+
+
+def test_a_file_of_another_kind_is_named(folder: Path) -> None:
+    with pytest.raises(InvalidArgumentError):
+        list(read_trajectories(folder))
+    folder.mkdir(parents=True)
+    path = folder / "a.json"
+    calls: list[Any] = [5, [{}], [CALL, CALL["function"]], [CALL | {"function": {"name": "shell"}}]]
+    for message in ({}, *(GOOD | {"tool_calls": call} for call in calls)):
+        path.write_text(json.dumps({"task_id": "x", "messages": [GOOD, message]}))
+        with pytest.raises(InvalidArgumentError, match=r"a\.json.*messages\[1\]"):
+            list(read_trajectories(folder))
+    path.write_text(json.dumps({"task_id": "x", "tools": [{"function": {}}]}))
+    with pytest.raises(InvalidArgumentError, match=r"a\.json.*tools\[0\]"):
+        list(read_trajectories(folder))
+    for data in (b"\x1f\x8b\xff\n", b"[]\n", b'{"turns": [{"token_ids": []}]}\n', b'{"task_id'):
+        path.write_bytes(data)
+        with pytest.raises(InvalidArgumentError, match=r"a\.json"):
+            list(read_trajectories(folder))

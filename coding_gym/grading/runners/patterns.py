@@ -16,7 +16,9 @@ from coding_gym.grading.pytest_config import CONFIG_FILES
 # Folders of tests and of test data.
 TEST_FOLDERS = ("/tests/*", "/test/*")
 
-PYTHON = ("test_*.py", "*_test.py", "test.py", "tests.py", "*_tests.py")
+# Files that pytest collects by default.
+COLLECTED = ("test_*.py", "*_test.py")
+PYTHON = (*COLLECTED, "test.py", "tests.py", "*_tests.py")
 _PYTHON_CONFIGS = (*CONFIG_FILES, "conftest.py", ".coveragerc", "runtests.py", "manage.py")
 
 _NODE_NAMES = ("*.test.{}", "*-test.{}", "*_test.{}", "test-*.{}", "test.{}", "*.spec.{}")

@@ -1,14 +1,14 @@
 """Converts rows of datasets to one schema; each module reads one format.
 
 A module has ``reads(row)``, which recognises a row by its keys and values and must not raise, and
-``to_row(row, where)``, which converts it to the schema of `coding_gym.task_row.TaskRow`. The module
-`nemo_gym` extracts a row of another format instead. Add a new format to the list below.
+``to_row(row, where)``, which converts it to the schema of `coding_gym.tasks.task_row.TaskRow`. The
+module `nemo_gym` extracts a row of another format instead. Add a new format to the list below.
 """
 
 from collections.abc import Callable
 
-from coding_gym.task_row import Row
 from coding_gym.tasks.sources import areno, nemo_gym, swe_bench, swe_rebench, swe_smith
+from coding_gym.tasks.task_row import Row
 
 _FORMATS: tuple[tuple[Callable[[Row], bool], Callable[[Row, str], Row]], ...] = (
     (areno.reads, areno.to_row),  # in the order of recognition
@@ -19,7 +19,7 @@ _FORMATS: tuple[tuple[Callable[[Row], bool], Callable[[Row, str], Row]], ...] = 
 
 
 def unified_row(row: Row, where: str) -> Row:
-    """Returns a row in the schema of `coding_gym.task_row.TaskRow`.
+    """Returns a row in the schema of `coding_gym.tasks.task_row.TaskRow`.
 
     Args:
         row: A row in any known schema.

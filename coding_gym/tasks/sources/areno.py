@@ -9,8 +9,8 @@ program to repair, such as ``python calc.py``, therefore needs a ``patch``: only
 patch changes are graded.
 """
 
-from coding_gym.task_row import Row, Texts, row_error, value_of
 from coding_gym.tasks.sources.swe_bench import has_pytest_ids
+from coding_gym.tasks.task_row import Row, Texts, row_error, value_of
 
 
 def reads(row: Row) -> bool:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from coding_gym.task_row import Row, row_error, value_of
+from coding_gym.tasks.task_row import Row, row_error, value_of
 
 _REQUEST = "responses_create_params"
 _INSTANCE = f"{_REQUEST}.metadata.instance_dict"

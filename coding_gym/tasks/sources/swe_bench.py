@@ -12,8 +12,8 @@ from typing import Any
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
-from coding_gym.task_row import Row, Text, Texts, row_error, value_of
 from coding_gym.tasks.sources.languages import language_named, language_of
+from coding_gym.tasks.task_row import Row, Text, Texts, row_error, value_of
 
 # pytest 9 shortens the ids of parameters; the datasets have the ids of older releases.
 INSTALL_PYTEST = "python -m pip install 'pytest<9'"

@@ -8,7 +8,6 @@ import re
 import shlex
 from typing import Any
 
-from coding_gym.task_row import Row, Text, Texts, value_of
 from coding_gym.tasks.root_commands import without_root
 from coding_gym.tasks.sources.swe_bench import (
     fill_in,
@@ -16,6 +15,7 @@ from coding_gym.tasks.sources.swe_bench import (
     how_tests_run,
     with_pytest,
 )
+from coding_gym.tasks.task_row import Row, Text, Texts, value_of
 
 _CONFIG = "install_config"
 _PIN = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?==[^\s;]+")

@@ -11,10 +11,10 @@ from typing import Any
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
-from coding_gym.task_row import Row, Text, row_error, value_of
 from coding_gym.tasks.sources.languages import language_of
 from coding_gym.tasks.sources.reversal import reversed_patch
 from coding_gym.tasks.sources.swe_bench import INSTALL_PYTEST
+from coding_gym.tasks.task_row import Row, Text, row_error, value_of
 
 _REPO = re.compile(r"swesmith/([\w-]+?)__([\w.-]+)\.([0-9a-f]{7,40})")
 _COPIED_FIELDS = (

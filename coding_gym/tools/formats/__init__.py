@@ -19,7 +19,6 @@ from coding_gym.tools.formats.instructions import (
 from coding_gym.tools.formats.json_calls import message_calls
 from coding_gym.tools.formats.parsing import ReplyParser
 from coding_gym.tools.formats.table import TOOL_FORMATS
-from coding_gym.tools.formats.writing import write_call
 
 __all__ = [
     "TOOL_FORMATS",
@@ -29,5 +28,4 @@ __all__ = [
     "explains_format",
     "message_calls",
     "system_prompt",
-    "write_call",
 ]

@@ -18,6 +18,7 @@ from sandbox_fixtures import run_git, write_files
 from workspace_scene import BUILT, PROJECT, SITE, MakeTask
 
 from coding_gym.task import Task
+from coding_gym.tasks.task_row import read_task
 from coding_gym.workspace import Template, TemplateStore
 
 
@@ -57,7 +58,7 @@ def make_image_task(image: str, tiny_row: dict[str, Any]) -> MakeTask:
         row["patch"] = row["patch"].replace("shapes.py", "src/shapes.py")
         row["PASS_TO_PASS"] = ["tests/test_shapes.py::test_square"]
         row |= {"image": image, "image_path": "/testbed"}
-        return Task.from_row({k: v for k, v in (row | fields).items() if v is not None})
+        return read_task({k: v for k, v in (row | fields).items() if v is not None})
 
     return make
 

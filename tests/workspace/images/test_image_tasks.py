@@ -12,7 +12,7 @@ from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
-from coding_gym.task import Task
+from coding_gym.tasks.task_row import read_task
 from coding_gym.tasks.validation import Checks, validate_task
 from coding_gym.workspace import Template, TemplateStore, apply_patch, diff
 
@@ -131,7 +131,7 @@ def test_a_test_that_needs_root_is_named_with_its_remedy(
     row["test_patch"] += Patch.between({}, {path: needs_root}).text
     row["PASS_TO_PASS"] = [f"{path}::test_root"]
     checks = Checks(repeats=1, looks_for_leaks=False)
-    report = validate_task(Task.from_row(row), store, checks)
+    report = validate_task(read_task(row), store, checks)
     assert not report.ok
     assert "chown" in report.detail, report.error
     assert "excluded_tests" in report.detail

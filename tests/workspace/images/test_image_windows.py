@@ -17,6 +17,7 @@ from coding_gym.sandbox.images import fetching
 from coding_gym.sandbox.images.fetching import fetch_image
 from coding_gym.sandbox.images.layout import image_folder, image_names
 from coding_gym.task import Task
+from coding_gym.tasks.task_row import read_task
 from coding_gym.trajectory import Trajectory
 
 pytestmark = pytest.mark.slow
@@ -96,7 +97,7 @@ def test_an_image_that_cannot_be_pulled_fails_only_its_task(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fetching, "_NUM_RETRIES", 0)
-    missing = Task.from_row(tasks[0].to_row() | {"image": f"{registry.host}/none:1"})
+    missing = read_task(tasks[0].to_row() | {"image": f"{registry.host}/none:1"})
     records = _play(tmp_path / "run", [missing, tasks[1]], episode=_UNGRADED)
     classes = {(record.task_id, record.error_class) for record in records}
     assert classes == {("shapes-0", "sandbox"), ("shapes-1", "")}

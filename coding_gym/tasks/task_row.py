@@ -164,16 +164,22 @@ _TREE_FIELDS = {"files", "folder", "repository", "reverse_patch"}
 _Model = TypeVar("_Model", bound=EnvironmentRow)
 
 
-def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
-    """Returns the task of a row.
+def read_task(row: Row, where: str = "", *, is_closed: bool = False) -> Task:
+    """Reads a task from a SWE-bench row.
 
     Args:
-        row: The JSON object.
+        row: The JSON object. A list can also be text: JSON or a Python literal. The keys are
+            SWE-bench's, those of `Task` (``interpreter``, ``install_commands`` …), and for the tree
+            one of ``files``, ``folder`` and ``repository`` (the last two with an optional
+            ``reverse_patch``). Without these the tree is in the image if there is an
+            ``image_path``, else at ``https://github.com/<repo>``. Other keys are ignored, but a
+            misspelt key is an error.
         where: Names the row in errors, such as ``tasks.jsonl line 3``.
         is_closed: As for `parse`.
 
     Raises:
-        InvalidTaskError: A field is missing or malformed; the message has row, field and value.
+        InvalidTaskError: A field is missing or malformed, or a key is misspelt; the message has
+            row, field and value.
     """
     model = parse(TaskRow, row, where, is_closed=is_closed)
     tree = model.tree()

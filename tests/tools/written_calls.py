@@ -1,4 +1,4 @@
-"""Writes tool calls as the text of a reply, for demonstrations."""
+"""Writes tool calls as the text of a reply, for tests of the readers."""
 
 import json
 import re
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.formats.format import Format
 from coding_gym.tools.formats.table import row_of
 
@@ -17,28 +16,11 @@ _QUOTED = {"python": '"VALUE"', "gemma": '<|"|>VALUE<|"|>'}  # a string in the e
 
 
 def write_call(call: ToolCall, tool_format: str) -> str:
-    r"""Returns the text of a call in the form of the format's example in the table.
+    """Returns the text of a call in the form of the format's example in the table.
 
-    The text may be unreadable, because in formats without quotes a value can contain marks.
-
-    Args:
-        call: The call.
-        tool_format: One of `TOOL_FORMATS` except ``template``; ``auto`` is written as ``json``.
-
-    Raises:
-        UnknownNameError: There is no such format.
-        InvalidArgumentError: The format is ``template``, or is ``bash_block`` and the call has
-            several arguments.
-
-    >>> write_call(ToolCall("cd", {"path": "src"}), "pythonic")
-    "[cd(path='src')]"
+    In formats without quotes a value can contain marks, which makes the text unreadable.
     """
     row = row_of(tool_format)
-    if row.body == "template" or (row.body == "block" and len(call.arguments) > 1):
-        raise InvalidArgumentError(
-            f"the format {row.name!r} cannot express the call of {call.name!r} with "
-            f"{len(call.arguments)} arguments; use another format, such as 'hermes'"
-        )
     if row.body == "block":
         (value,) = call.arguments.values() or (call.name,)
         return row.example.replace("VALUE", str(value))
