@@ -16,7 +16,7 @@ from episodes import TINY_ROW, Closing, MakeEnv
 from grading_fixtures import grade_tree, store, suite_of
 from sandbox_fixtures import write_rows
 
-from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.envs import CodingRepairEnv
 from coding_gym.sandbox.zygotes import stop_zygotes
 
 __all__ = ["grade_tree", "store", "suite_of"]

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 from coding_gym.action import Stop
+from coding_gym.envs import CodingRepairEnv
 from coding_gym.envs.chat_request import chat_request
-from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.envs.spaces import ActionText
 from coding_gym.errors import EpisodeError, InfrastructureError, InvalidArgumentError
 from coding_gym.grade import Grade

@@ -1,6 +1,13 @@
 """The Gymnasium environment and its registration, without slow imports."""
 
+from typing import TYPE_CHECKING, Any
+
 from gymnasium.envs.registration import register, registry
+
+if TYPE_CHECKING:
+    from coding_gym.envs.coding_repair import CodingRepairEnv
+
+__all__ = ["CodingRepairEnv"]
 
 ENV_ID = "CodingRepair-v0"
 
@@ -16,3 +23,11 @@ def register_envs() -> None:
             # threads.
             nondeterministic=False,
         )
+
+
+def __getattr__(name: str) -> Any:
+    if name == "CodingRepairEnv":  # imported on first use, because it is slow to import
+        from coding_gym.envs.coding_repair import CodingRepairEnv
+
+        return CodingRepairEnv
+    raise AttributeError(f"module 'coding_gym.envs' has no attribute {name!r}")

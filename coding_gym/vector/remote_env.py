@@ -22,7 +22,7 @@ from coding_gym.vector.ray_nodes import MAX_LOSSES, Node, RayNodes
 from coding_gym.vector.sub_envs import Env, make_envs
 
 if TYPE_CHECKING:
-    from coding_gym.envs.coding_repair import CodingRepairEnv
+    from coding_gym.envs import CodingRepairEnv
 
 Step = tuple[Any, float, bool, bool, dict[str, Any]]
 

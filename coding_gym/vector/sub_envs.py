@@ -8,7 +8,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from coding_gym.arguments import check_arguments
-from coding_gym.envs import ENV_ID
+from coding_gym.envs import ENV_ID, CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
 
 Env = gym.Env[Any, Any]
@@ -44,9 +44,9 @@ def make_envs(
             envs.append(gym.make(spec, disable_env_checker=True))
             for wrap in wraps:
                 envs[-1] = wrap(envs[-1])
-            first_core, core = cast("Any", envs[0].unwrapped), cast("Any", envs[-1].unwrapped)
-            if core is not first_core:
-                core.sampler.share(first_core.sampler)
+            first_env, new_env = (cast("CodingRepairEnv", e.unwrapped) for e in (envs[0], envs[-1]))
+            if new_env is not first_env:
+                new_env.sampler.share(first_env.sampler)
     except BaseException:
         for env in envs:
             env.close()

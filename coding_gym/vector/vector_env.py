@@ -259,6 +259,8 @@ class CodingRepairVectorEnv(SyncVectorEnv):
                 f"recv cannot wait for {num} envs: {len(pending)} actions are pending; "
                 "send actions first"
             )
+        if num == len(pending):
+            wait(pending)
         while sum(future.done() for future in pending) < num:
             wait([future for future in pending if not future.done()], return_when=FIRST_COMPLETED)
         self._check_open()  # another thread can close the vector env

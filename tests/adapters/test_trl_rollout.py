@@ -14,7 +14,7 @@ from sandbox_fixtures import left_by_dropping
 
 from coding_gym import load_tasks
 from coding_gym.adapters.trl import environment_factory, prompt_rows
-from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import (
     EpisodeError,
     InvalidArgumentError,

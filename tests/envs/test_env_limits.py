@@ -7,7 +7,7 @@ import pytest
 from episodes import MakeEnv, replies, shells
 
 from coding_gym import Completion
-from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.envs import CodingRepairEnv
 from coding_gym.tools import get_toolset
 
 BROKEN = "<tool_call>{</tool_call>"

@@ -24,7 +24,7 @@ from coding_gym.agents.harness import get_harness
 from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.envs import CodingRepairEnv
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.metrics import MONITORED_COMMANDS, tool_usage
 from coding_gym.patch import Patch

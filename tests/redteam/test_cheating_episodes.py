@@ -9,7 +9,7 @@ from episodes import SUBMIT, shell
 from grading_fixtures import TASK
 
 from coding_gym import Grade
-from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.envs import CodingRepairEnv
 
 Play = Callable[..., Grade]
 REPAIR = "sed -i 's/+ discount/- discount/' cart.py"

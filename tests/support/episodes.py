@@ -23,7 +23,7 @@ from coding_gym import Grade, Stop, tools
 from coding_gym.agents.players import get_player
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.cli.app import main
-from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.envs import CodingRepairEnv
 from coding_gym.patch import Patch
 from coding_gym.rewards import registry
 from coding_gym.sandbox.protocol import Sandbox

@@ -11,7 +11,7 @@ from model_server import TEMPLATE, save_tokenizer
 from written_calls import write_call
 
 from coding_gym.calls import ToolCall
-from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import SUBMIT, Tool, Toolset

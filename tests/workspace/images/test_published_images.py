@@ -10,7 +10,7 @@ from image_fixtures import oci_layout
 from registries import running_registry
 from sandbox_fixtures import write_rows
 
-from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidTaskError
 from coding_gym.tasks import load_tasks
 
