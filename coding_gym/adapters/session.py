@@ -19,7 +19,7 @@ from coding_gym.errors import EpisodeError, InfrastructureError, InvalidArgument
 from coding_gym.grade import Grade
 from coding_gym.text import CONTROL_TOKENS, neutralise
 from coding_gym.tools.formats import explains_format
-from coding_gym.trajectory import Message, StopReason
+from coding_gym.trajectory import Message, StopReason, Trajectory, segments
 from coding_gym.vector.sub_envs import WrapperEntry, make_envs
 
 LOST = "The repository could not be opened; there is nothing to do."
@@ -254,3 +254,19 @@ def task_options(row: Mapping[str, Any]) -> dict[str, Any]:
         except json.JSONDecodeError as error:
             raise InvalidArgumentError(f"the column task must be JSON: {error}") from error
     return options
+
+
+def longest_segment(trajectory: Trajectory, end_id: int) -> dict[str, Any]:
+    """Returns the segment with the most sampled ids, the last such segment on a tie.
+
+    ``trained_part`` is the fraction of the episode's sampled ids that are in this segment. If the
+    episode has no segment or ended with an error, ``trained_part`` is 0.0, and prompt and
+    completion are ``end_id`` with mask 0, because trainers reject an empty completion.
+    """
+    samples = [] if trajectory.error_class else segments(trajectory)
+    if not samples:
+        ids = {"prompt_ids": [end_id], "completion_ids": [end_id], "env_mask": [0]}
+        return {**ids, "logprobs": None, "trained_part": 0.0}
+    counts = [sum(sample["env_mask"]) for sample in samples]
+    best = max(range(len(samples)), key=lambda index: (counts[index], index))
+    return {**samples[best], "trained_part": counts[best] / sum(counts)}

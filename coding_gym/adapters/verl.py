@@ -18,12 +18,11 @@ from typing import Any
 from uuid import uuid4
 
 from coding_gym.action import Completion
-from coding_gym.adapters.session import outcome_metrics, task_options
-from coding_gym.agents.capture import longest_segment
-from coding_gym.agents.harness import get_harness
-from coding_gym.agents.harness_player import HarnessPlayer
-from coding_gym.agents.live_episode import ModelError, PromptTooLongError
-from coding_gym.agents.local_chat import LocalModel
+from coding_gym.adapters.session import longest_segment, outcome_metrics, task_options
+from coding_gym.agents.harness import HarnessPlayer, get_harness
+from coding_gym.agents.local_chat import LocalChat, play_by_ids
+from coding_gym.agents.model_errors import ModelError, PromptTooLongError
+from coding_gym.agents.player import Complete, LiveEpisode, Player
 from coding_gym.episode import EpisodeConfig
 from coding_gym.optional import missing_extra
 from coding_gym.rollout.runner import Runner
@@ -143,7 +142,7 @@ class RepairAgentLoop(AgentLoopBase):
         return fields, segment["trained_part"] * sum(mask) / max(sum(segment["env_mask"]), 1)
 
 
-class _ServedModel(LocalModel):
+class _ServedModel(Player):
     """The trainer's model on verl's rollout servers, for one episode.
 
     Attributes:
@@ -163,6 +162,12 @@ class _ServedModel(LocalModel):
         self._request_id = uuid4().hex
         config = loop.rollout_config
         self._context = config.prompt_length + config.response_length
+
+    async def play(self, live: LiveEpisode) -> None:
+        await play_by_ids(live, self.tokenizer, self.reply)
+
+    def chat(self, seed: int) -> Complete:
+        return LocalChat(self.tokenizer, self.reply, seed).complete
 
     async def reply(
         self,

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coding_gym.action import Completion
-from coding_gym.agents.live_episode import ModelError
-from coding_gym.agents.refusals import INVALID, model_error
+from coding_gym.agents.model_errors import INVALID, ModelError, model_error
 from coding_gym.arguments import is_number
 from coding_gym.episode import transcript
 from coding_gym.json_record import JsonRecord

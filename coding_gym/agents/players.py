@@ -1,58 +1,69 @@
 """The agents of runs, found by name."""
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
 from coding_gym.agents.chat import ChatAgent, Sampling
-from coding_gym.agents.harness import get_harness, harness_names
-from coding_gym.agents.harness_player import HarnessPlayer
+from coding_gym.agents.harness import HarnessPlayer, get_harness, harness_names
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.live_episode import Actions, ActionsPlayer, Player
 from coding_gym.agents.model_client import get_client
 from coding_gym.agents.model_reply import Prices
+from coding_gym.agents.player import Player
+from coding_gym.agents.scripted import ActionsPlayer, gold, random_calls, read_script, submission
 from coding_gym.agents.template_repair import template_repair
-from coding_gym.agents.tool_use import gold, submission
 from coding_gym.arguments import check_arguments, unknown_name
-from coding_gym.envs.spaces import ActionText
-from coding_gym.episode import Episode
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError
-from coding_gym.tasks.rows import read_jsonl
+from coding_gym.errors import InvalidArgumentError
 
-Settings = TypeVar("Settings", Sampling, Prices)
-
-_NUM_RANDOM_ACTIONS = 10
+_Settings = TypeVar("_Settings", Sampling, Prices)
 
 
-def _random(episode: Episode, seed: int) -> Iterator[str]:
-    """Samples ten valid calls from the action space and submits."""
-    space = ActionText(episode.toolset.name, seed)
-    for _ in range(_NUM_RANDOM_ACTIONS):
-        yield space.sample()
-    yield from submission(episode)
+def _chat(
+    model: str,
+    base_url: str | None = None,
+    sampling: Mapping[str, Any] | None = None,
+    prices: Mapping[str, float] | None = None,
+    model_timeout_s: float = 600.0,
+) -> ChatAgent:
+    settings = _read(Sampling, "sampling", sampling)
+    client = get_client(base_url, model_timeout_s, _read(Prices, "prices", prices))
+    return ChatAgent(client, model, settings)
 
 
-_WITHOUT_MODEL: Mapping[str, Actions] = {
-    "template-repair": lambda episode, _: template_repair(episode),
-    "gold": lambda episode, _: gold(episode),
-    "noop": lambda episode, _: submission(episode),  # submits the unchanged tree
-    "random": _random,
-}
-_SERVED = ("model", "base_url", "sampling", "prices", "model_timeout_s")
-_ARGUMENTS = {
-    "chat": _SERVED,
-    "hf": ("model", "sampling"),
-    "harness": ("harness", *_SERVED),
-    **dict.fromkeys(_WITHOUT_MODEL, ()),
+def _hf(model: str, sampling: Mapping[str, Any] | None = None) -> HuggingFaceAgent:
+    return HuggingFaceAgent(model, _read(Sampling, "sampling", sampling))
+
+
+def _harness(
+    model: str,
+    harness: str,
+    base_url: str | None = None,
+    sampling: Mapping[str, Any] | None = None,
+    prices: Mapping[str, float] | None = None,
+    model_timeout_s: float = 600.0,
+) -> HarnessPlayer:
+    chat = _chat(model, base_url, sampling, prices, model_timeout_s)
+    return HarnessPlayer(get_harness(harness), chat)
+
+
+_AGENTS: Mapping[str, Callable[..., Player]] = {
+    "chat": _chat,
+    "hf": _hf,
+    "harness": _harness,
+    "template-repair": partial(ActionsPlayer, "template-repair", template_repair),
+    "gold": partial(ActionsPlayer, "gold", gold),
+    "noop": partial(ActionsPlayer, "noop", submission),  # submits the unchanged tree
+    "random": partial(ActionsPlayer, "random", random_calls),
 }
 _SCRIPT = ".jsonl"
 
 
 def player_names() -> tuple[str, ...]:
     """Returns the names of all agents except scripts."""
-    return tuple(_ARGUMENTS)
+    return tuple(_AGENTS)
 
 
 def get_player(
@@ -95,48 +106,23 @@ def get_player(
         "prices": prices,
         "model_timeout_s": model_timeout_s,
     }
-    is_script = agent.endswith(_SCRIPT)
-    if agent not in _ARGUMENTS and not is_script:
+    arguments = {name: value for name, value in arguments.items() if value not in (None, "")}
+    create = partial(read_script, Path(agent)) if agent.endswith(_SCRIPT) else _AGENTS.get(agent)
+    if create is None:
         raise unknown_name("agent", agent, (*player_names(), f"a script FILE{_SCRIPT}"))
-    names = [name for name, value in arguments.items() if value is not None]
-    if unused := ", ".join(name for name in names if name not in _ARGUMENTS.get(agent, ())):
+    parameters = signature(create).parameters
+    if unused := ", ".join(name for name in arguments if name not in parameters):
         raise InvalidArgumentError(f"agent {agent!r} does not take {unused}; omit these arguments")
-    if agent in _WITHOUT_MODEL:
-        return ActionsPlayer(agent, _WITHOUT_MODEL[agent])
-    if is_script:
-        actions = _read_script(Path(agent))
-        return ActionsPlayer("scripted", lambda *_: iter(actions))
-    if not model:
-        raise InvalidArgumentError(f"agent {agent!r} needs a model, got none; name it with --model")
-    settings = _read(Sampling, "sampling", sampling)
-    if agent == "hf":
-        return HuggingFaceAgent(model, settings)
-    client = get_client(base_url, model_timeout_s or 600.0, _read(Prices, "prices", prices))
-    chat = ChatAgent(client, model, settings)
-    if agent == "chat":
-        return chat
-    if not harness:
-        raise InvalidArgumentError(
-            f"agent {agent!r} needs a harness; name it with --harness: a TOML file, or one of "
-            f"{', '.join(harness_names())}"
-        )
-    return HarnessPlayer(get_harness(harness), chat)
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and name not in arguments:
+            presets = f" (presets: {', '.join(harness_names())})" if name == "harness" else ""
+            raise InvalidArgumentError(f"agent {agent!r} needs a {name}; set --{name}{presets}")
+    return create(**arguments)
 
 
-def _read(kind: type[Settings], name: str, values: Mapping[str, Any] | None) -> Settings | None:
+def _read(kind: type[_Settings], name: str, values: Mapping[str, Any] | None) -> _Settings | None:
     if values is None:
         return None
     record: Any = kind
     check_arguments(name, values, [attribute.name for attribute in fields(record)])
     return kind.from_json(values, name)
-
-
-def _read_script(path: Path) -> list[str]:
-    try:
-        lines = list(read_jsonl(path))
-    except InvalidTaskError as problem:
-        raise InvalidArgumentError(f"the script {problem}") from None
-    for location, action in lines:
-        if not isinstance(action, str | dict | list):
-            raise InvalidArgumentError(f"{location} must be a text or a tool call, got {action!r}")
-    return [action if isinstance(action, str) else json.dumps(action) for _, action in lines]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.action import Stop
-from coding_gym.agents.live_episode import LiveEpisode, Player
+from coding_gym.agents.player import LiveEpisode, Player
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError, PatchError
 from coding_gym.grade import GradeReason
@@ -45,6 +45,9 @@ class PatchAgent(Player):
 
     async def play(self, live: LiveEpisode) -> None:
         """Applies the patch of this attempt."""
+        await live.start()
+        if live.ended:
+            return
         patch = self._patches[live.task.task_id][live.attempt]
         problem = await live.in_thread(_apply, live.episode, patch) if patch.strip() else ""
         outcome = "the patch is applied" if patch.strip() else "the patch is empty"

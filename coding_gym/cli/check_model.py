@@ -9,10 +9,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coding_gym.agents.chat import ChatAgent, ModelAgent, Sampling
+from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.model_client import get_client
 from coding_gym.agents.model_reply import Reply
+from coding_gym.agents.player import Player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.errors import CodingGymError
@@ -60,7 +61,7 @@ def check_model(
 
     async def run_probes() -> None:
         sampling = Sampling(max_tokens=max_tokens)
-        agent: ModelAgent
+        agent: Player
         if hf:
             agent = HuggingFaceAgent(model, sampling)
         else:
@@ -100,7 +101,7 @@ class _Probe:
     num_parsed: int = 0
     problem: str = ""  # the error that ended the probe, else the first unreadable reply
 
-    async def ask(self, agent: ModelAgent, toolset: Toolset) -> None:
+    async def ask(self, agent: Player, toolset: Toolset) -> None:
         """Requests the replies; a request lists the tools if the system prompt does not."""
         schemas = list(toolset.schemas)
         system = system_prompt(toolset, self.tool_format)

@@ -267,15 +267,11 @@ class Episode:
             self.usage.turns += 1
             reason = reason or self.usage.spent(self.bounds)
             reward = self._finish(reason) if reason else 0.0
-            turn = Turn(
-                action=str(reply),
+            turn = Turn.of(
+                reply,
                 # `trajectory` adds the ids of plain text, because encoding takes time.
                 token_ids=tuple(self._ids_of(reply)) if reply is action else (),
                 exact=reply.exact or isinstance(action, Stop),  # a Stop has no sampled ids
-                logprobs=reply.logprobs,
-                carries_calls=reply.calls is not None,
-                is_cut=reply.is_cut,
-                weight_version=reply.weight_version,
                 messages=tuple(self._messages),
                 calls=calls,
                 results=tuple(self._results),

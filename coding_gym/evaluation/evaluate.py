@@ -14,7 +14,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from coding_gym.agents.live_episode import Player
+from coding_gym.agents.player import Player
 from coding_gym.agents.players import get_player
 from coding_gym.arguments import at_least_one, check_arguments, is_integer, is_number
 from coding_gym.episode import EpisodeConfig

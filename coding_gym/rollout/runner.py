@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, public_text
+from coding_gym.agents.model_errors import ModelError, public_text
+from coding_gym.agents.player import LiveEpisode, Player
 from coding_gym.episode import Episode, EpisodeConfig
 from coding_gym.errors import (
     CodingGymError,
@@ -160,53 +161,62 @@ class Runner:
 
     async def play(self, task: Task, attempt: int, threads: Executor) -> Trajectory:
         """Plays one attempt to its end and returns its record, which includes failures."""
-        start_s, started_at = time.perf_counter(), datetime.now(UTC)
-        episode = Episode(task, self.config)
+        started_at = datetime.now(UTC)
         seed = attempt_seed(self.seed, task.task_id, attempt)
+        episode = Episode(task, self.config)
         live = LiveEpisode(episode, threads, seed, attempt, self.usage.add, self.on_turn)
-        error = error_class = ""
+        failure: Exception | None = None
         try:
-            await self.player.start(live)
-            start_s = time.perf_counter()  # installations are not part of the duration
             await live.play(self.player)
-        except ModelError as failure:
-            error, error_class = str(failure), failure.error_class
         except SandboxUnavailableError:
             raise
-        except (InfrastructureError, InvalidTaskError) as failure:
-            error, error_class = str(failure), "sandbox"
-        except CodingGymError as failure:  # the message explains the failure
-            error, error_class = str(failure), "agent"
-        except Exception:  # noqa: BLE001 - code of an agent; its failure must not end the run
-            error, error_class = traceback.format_exc(limit=-3), "agent"
+        except Exception as problem:  # noqa: BLE001 - a failure of an agent must not end the run
+            failure = problem
         finally:
             # On another thread, because all of `threads` may wait for commands that `close` ends.
             await asyncio.shield(asyncio.to_thread(episode.close))
-        if error:
-            _log.info("%s, attempt %d: %s", task.task_id, attempt, error)
-        record = replace(episode.trajectory(), **live.chat)
-        if not error and record.stop_reason is StopReason.GRADING_ERROR:
-            error_class = "verifier"
-        elif not error and record.stop_reason is StopReason.SANDBOX_ERROR:
-            error_class = "sandbox"
         return replace(
-            record,
+            _record(live, failure),
             agent=self.player.name,
             model=self.player.model,
-            seed=seed,
-            attempt=attempt,
             run_id=self.run_id,
-            turns=tuple(
-                replace(turn, model_call=call)
-                for turn, call in zip(record.turns, live.model_calls, strict=False)
-            ),
-            **_usage(record, live.model_calls),
-            num_prefix_breaks=live.num_prefix_breaks,
-            error=public_text(error or record.error),
-            error_class=error_class,
             started_at=started_at.isoformat(timespec="milliseconds"),
-            duration_s=time.perf_counter() - start_s,
         )
+
+
+def _record(live: LiveEpisode, failure: Exception | None) -> Trajectory:
+    """Returns the record of an attempt that has ended, or failed."""
+    record = replace(live.episode.trajectory(), **live.record_fields)
+    error, error_class = _error(record.stop_reason, failure)
+    if error:
+        _log.info("%s, attempt %d: %s", record.task_id, live.attempt, error)
+    turns = zip(record.turns, live.model_calls, strict=False)
+    return replace(
+        record,
+        seed=live.seed,
+        attempt=live.attempt,
+        turns=tuple(replace(turn, model_call=call) for turn, call in turns),
+        **_usage(record, live.model_calls),
+        num_prefix_breaks=live.num_prefix_breaks,
+        error=public_text(error or record.error),
+        error_class=error_class,
+        duration_s=time.perf_counter() - live.start_s,
+    )
+
+
+def _error(stop_reason: StopReason | None, failure: Exception | None) -> tuple[str, str]:
+    """Returns the message and the class of a failure; "" for a failure that the record has."""
+    match failure:
+        case None:
+            sandbox = "sandbox" if stop_reason is StopReason.SANDBOX_ERROR else ""
+            return "", "verifier" if stop_reason is StopReason.GRADING_ERROR else sandbox
+        case ModelError():
+            return str(failure), failure.error_class
+        case InfrastructureError() | InvalidTaskError():
+            return str(failure), "sandbox"
+        case CodingGymError():  # the message explains the failure
+            return str(failure), "agent"
+    return "".join(traceback.format_exception(failure, limit=-3)), "agent"
 
 
 def run_in_thread(

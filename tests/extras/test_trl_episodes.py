@@ -25,7 +25,7 @@ from coding_gym.action import Completion
 from coding_gym.adapters.trl_episodes import EpisodeRollouts
 from coding_gym.agents.harness import Harness
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.live_episode import ModelError
+from coding_gym.agents.model_errors import ModelError
 from coding_gym.errors import GradingError, InvalidArgumentError
 from coding_gym.rollout.runner import Runner
 from coding_gym.trajectory import ModelCall, Trajectory

@@ -1,64 +1,76 @@
 """The protocol of agents, and the running episode that an agent plays."""
 
 import asyncio
-import os
-import re
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-import coding_gym
 from coding_gym.action import Completion, Stop
+from coding_gym.agents.model_errors import PromptTooLongError
+from coding_gym.agents.model_reply import Reply
 from coding_gym.episode import Episode, Limits
-from coding_gym.errors import CodingGymError
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox import SandboxSpec
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Turn
 
-Actions = Callable[[Episode, int], Iterator[str]]
-"""A function from an episode and the attempt's seed to the actions of an agent without a model."""
+Complete = Callable[[Mapping[str, Any]], Awaitable[Reply]]
+"""Returns the reply to a request in the form of OpenAI's chat completions."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class ModelError(CodingGymError, RuntimeError):
-    """A model's server failed, so the attempt has no verdict.
+class Player(Protocol):
+    """An agent: plays whole episodes of a run, many at the same time.
 
-    Args:
-        problem: The message.
-        error_class: One of `coding_gym.trajectory.ERROR_CLASSES`.
+    Attributes:
+        name: The agent's name in records.
+        model: The model's name; "" without a model.
     """
 
-    def __init__(self, problem: str, error_class: str = "model") -> None:
-        super().__init__(problem)
-        self.error_class = error_class
+    name: str
+    model: str
 
+    async def play(self, live: "LiveEpisode") -> None:
+        """Starts an episode and plays it.
 
-class RequestRefusedError(ModelError):
-    """The model's server refuses this request as invalid."""
+        The agent awaits `LiveEpisode.start`, and then `LiveEpisode.step` until the episode has
+        ended. If the agent returns before the end, the episode is stopped and the tree is graded.
 
+        Raises:
+            ModelError: The model's server failed; the attempt has no verdict.
+        """
+        ...
 
-class PromptTooLongError(ModelError):
-    """The prompt is longer than the model's context; the episode ends and is graded."""
+    def chat(self, seed: int) -> Complete:  # noqa: ARG002 - only agents with a model use it
+        """Returns the function by which the agent's model replies to the requests of a harness.
 
+        The agent's sampling settings take precedence over those of a request; of the two values of
+        ``max_tokens`` the smaller one applies.
 
-_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD")  # in names of environment variables
+        Args:
+            seed: The seed of the attempt.
 
+        Raises:
+            InvalidArgumentError: The agent has no model.
+        """
+        raise InvalidArgumentError(f"a harness needs an agent with a model, got {self.name!r}")
 
-def public_text(text: str) -> str:
-    """Returns an error's text without API keys and folders of this machine, for records."""
-    for name, value in os.environ.items():
-        if len(value) >= 8 and _SECRET.search(name):
-            text = text.replace(value, "[key]")
-    for folder in sorted(sys.path, key=len, reverse=True):  # in a traceback
-        text = text.replace(f'File "{folder}/', 'File "')
-    text = text.replace(f"{Path(coding_gym.__file__).parents[1]}/", "")
-    home = os.environ.get("HOME", "")
-    return text.replace(f"{home}/", "~/") if len(home) > 1 else text
+    def describe(self) -> Mapping[str, Any]:
+        """Returns the agent's settings for the run's config, as JSON values without secrets."""
+        return {}
+
+    def check(self, limits: Limits) -> None:  # noqa: ARG002 - most agents enforce all limits
+        """Raises InvalidArgumentError for limits that the agent cannot enforce."""
+        return
+
+    async def close(self) -> None:
+        """Frees connections; idempotent."""
+        return
 
 
 class LiveEpisode:
@@ -73,11 +85,12 @@ class LiveEpisode:
         on_turn: Called with every turn; a turn of a harness has no results yet.
 
     Attributes:
+        episode, seed, attempt, on_call, on_turn: As the arguments.
+        start_s: The time of `time.perf_counter` when the sandbox was opened.
         model_calls: The model request of each turn so far; None for a turn without a request.
         num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
             None until the ids of a prompt are known.
-        on_call, on_turn: As the arguments.
-        chat: Fields of the record that replace the episode's fields.
+        record_fields: Fields of the record that replace the episode's fields.
     """
 
     def __init__(
@@ -91,11 +104,12 @@ class LiveEpisode:
     ) -> None:
         self.episode = episode
         self.seed, self.attempt = seed, attempt
+        self.on_call, self.on_turn = on_call, on_turn
+        self.start_s = time.perf_counter()
         self.model_calls: list[ModelCall | None] = []
         self.num_prefix_breaks: int | None = None
-        self.chat: dict[str, Any] = {}
+        self.record_fields: dict[str, Any] = {}
         self._threads = threads
-        self.on_call, self.on_turn = on_call, on_turn
         self._history: tuple[int, ...] = ()  # ids of the last prompt and its reply
 
     @property
@@ -108,17 +122,23 @@ class LiveEpisode:
         """Whether the episode is over."""
         return self.episode.ended
 
-    async def play(self, player: "Player") -> None:
+    async def play(self, player: Player) -> None:
         """Lets an agent play the episode to its end, and grades the tree."""
         try:
-            if not self.episode.error:
-                await player.play(self)
+            await player.play(self)
         except PromptTooLongError as problem:
             await self.step(Stop(f"the prompt is longer than the model's context: {problem}"))
             if self.episode.stop_reason is StopReason.STOPPED:  # no infrastructure failure
-                self.chat["stop_reason"] = StopReason.CONTEXT
+                self.record_fields["stop_reason"] = StopReason.CONTEXT
         if not self.ended:
             await self.step(Stop(f"the agent {player.name} stopped"))
+
+    async def start(self, change: Callable[[SandboxSpec], SandboxSpec] = lambda spec: spec) -> None:
+        """Opens the sandbox; if that fails, the episode has ended. Arguments as `Episode.start`."""
+        await self.in_thread(self.episode.start, change)
+        self.start_s = time.perf_counter()  # installations are not part of the duration
+        if self.episode.error:
+            await self.step(Stop("the sandbox could not be opened"))
 
     async def step(
         self, action: str, call: ModelCall | None = None, prompt_ids: Sequence[int] = ()
@@ -164,66 +184,3 @@ class LiveEpisode:
         """Runs a blocking function on one of the threads and returns its result."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, partial(function, *args, **kwargs))
-
-
-class Player(Protocol):
-    """Plays whole episodes of a run, many at the same time.
-
-    Attributes:
-        name: The agent's name in records.
-        model: The model's name; "" without a model.
-    """
-
-    name: str
-    model: str
-
-    def describe(self) -> Mapping[str, Any]:
-        """Returns the agent's settings for the run's config, as JSON values without secrets."""
-        return {}
-
-    def check(self, limits: Limits) -> None:  # noqa: ARG002 - most agents enforce all limits
-        """Raises InvalidArgumentError for limits that the agent cannot enforce."""
-        return
-
-    async def start(self, live: LiveEpisode) -> None:
-        """Starts an episode, as `Episode.start` does."""
-        await live.in_thread(live.episode.start)
-
-    async def play(self, live: LiveEpisode) -> None:
-        """Plays an episode that was just started.
-
-        If the agent returns before the end, the episode is stopped and the tree is graded.
-
-        Raises:
-            ModelError: The model's server failed; the attempt has no verdict.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Frees connections; idempotent."""
-        return
-
-
-class ActionsPlayer(Player):
-    """Plays the actions of an agent without a model, such as ``gold``.
-
-    Args:
-        name: The agent's name in records.
-        actions: Yields the actions of an episode that was just started; the second argument is
-            the seed of the attempt.
-    """
-
-    model = ""
-
-    def __init__(self, name: str, actions: Actions) -> None:
-        self.name = name
-        self.actions = actions
-
-    async def play(self, live: LiveEpisode) -> None:
-        """Plays the actions until the last one, or until the episode ends."""
-        actions = iter(self.actions(live.episode, live.seed))
-        while not live.ended:
-            action = await live.in_thread(next, actions, None)
-            if action is None:
-                break
-            await live.step(action)
