@@ -74,9 +74,9 @@ def eval_(
     seed: Annotated[int, typer.Option(help="Seed of the run and its attempts.")] = 0,
     sandbox: options.Sandbox = "auto",
     ray: Annotated[str | None, typer.Option(help="Address of a Ray cluster, or 'auto'.")] = None,
-    images_window: Annotated[
-        int | None, typer.Option(min=1, help="Number of images to keep on disk; default: all.")
-    ] = None,
+    pull_images: Annotated[
+        bool, typer.Option("--pull-images", help="Pull images when needed, and remove them.")
+    ] = False,
 ) -> None:
     """Run an agent on tasks and report its resolved rate.
 
@@ -86,7 +86,7 @@ def eval_(
     """
     bounds: dict[str, Any] = {"attempts": attempts, "concurrency": concurrency, "ray": ray}
     bounds |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_lost": max_lost}
-    bounds["images_window"] = images_window
+    bounds["pull_images"] = pull_images
     next_command = f"coding-gym eval --out {out} --resume"
     if resume:
         _refuse_settings(context, {"out", "resume", *bounds})

@@ -20,10 +20,10 @@ from coding_gym.arguments import at_least_one, check_arguments, is_integer, is_n
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
-from coding_gym.rollout.image_windows import ImageWindows
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import CONFIG, ROWS, Outcome, RunFolder
 from coding_gym.rollout.runner import Runner, run_in_thread
+from coding_gym.rollout.task_images import TaskImages
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.bundled_tasks import BUNDLED
@@ -54,7 +54,7 @@ def evaluate(
     max_tokens: int | None = None,
     max_lost: int | None = None,
     ray: str | None = None,
-    images_window: int | None = None,
+    pull_images: bool = False,
     resume: bool = False,
     on_start: Callable[[Runner, int, Sequence[Outcome]], None] = lambda *_: None,
     on_done: Callable[[Trajectory], None] = _log_error,
@@ -67,7 +67,7 @@ def evaluate(
     ``evaluate(out, resume=True)`` continues a run that Ctrl-C, a budget or SIGKILL ended, with the
     settings of its ``config.json``. Attempts with a verdict are kept; attempts that ended with an
     error are repeated. ``attempts`` can increase, and ``concurrency``, ``max_cost``,
-    ``max_tokens``, ``max_lost``, ``ray`` and ``images_window`` can change. A `Player` object and a
+    ``max_tokens``, ``max_lost``, ``ray`` and ``pull_images`` can change. A `Player` object and a
     list of tasks must be passed again.
 
     Args:
@@ -88,9 +88,8 @@ def evaluate(
             many errors have a common cause, such as the model server.
         ray: The address of a Ray cluster whose nodes play the attempts, such as ``"auto"``; see
             `coding_gym.rollout.ray_runner.RayRunner`. By default this machine plays all attempts.
-        images_window: Number of task images to pull at a time during the run; images whose
-            attempts have ended are removed. See
-            `coding_gym.rollout.image_windows.ImageWindows`. By default all images must be present.
+        pull_images: Whether the run pulls the images of its tasks, and removes each image after
+            the last attempt that needs it. By default all images must be present.
         resume: Whether to continue the run in ``out``.
         on_start: Called before the first episode with the runner, the number of attempts of the
             whole run, and the outcomes in the folder.
@@ -100,15 +99,14 @@ def evaluate(
         InvalidArgumentError: An argument is invalid, the folder contains another run, or an
             argument would change a setting of the resumed run.
     """
-    numbers = _bounds(attempts=attempts, images_window=images_window)
-    attempts, images_window = numbers.get("attempts"), numbers.get("images_window")
+    attempts = _bounds(attempts=attempts).get("attempts")
     if seed is not None and not is_integer(seed):
         raise InvalidArgumentError(f"seed must be an integer, got {seed!r}")
     bounds = _bounds(
         concurrency=concurrency, max_cost=max_cost, max_tokens=max_tokens, max_lost=max_lost
     )
-    if images_window is not None and ray:
-        raise InvalidArgumentError("images_window and ray cannot be combined; remove one of them")
+    if pull_images and ray:
+        raise InvalidArgumentError("pull_images and ray cannot be combined; remove one of them")
     tasks = {"source": tasks} if isinstance(tasks, str) else tasks
     if isinstance(tasks, Mapping):
         tasks = {"source": BUNDLED, **tasks}
@@ -134,12 +132,12 @@ def evaluate(
             **config["bounds"],
         )
         folder.save_config()  # a resumed run can change attempts, bounds and versions
-        _play(folder, runner, images_window, on_start, on_done)
+        _play(folder, runner, on_start, on_done, pull_images=pull_images)
     return folder
 
 
 def _play(
-    folder: RunFolder, runner: Runner, images_window: int | None, on_start: Any, on_done: Any
+    folder: RunFolder, runner: Runner, on_start: Any, on_done: Any, *, pull_images: bool
 ) -> None:
     """Plays and records the attempts that have no verdict."""
     outcomes, done = list(folder.outcomes()), folder.keys()
@@ -150,19 +148,17 @@ def _play(
     planned = [(task, attempt) for attempt in attempts for task in runner.config.tasks]
     pending = [(task, n) for task, n in planned if (task.task_id, n) not in done]
     on_start(runner, len(planned), outcomes)
-    windows = None
-    if images_window is not None:
+    if pull_images:
+        pending.sort(key=lambda pair: pair[0].image)  # so that few images are on disk
         backend, is_over = runner.config.sandbox.name, lambda: bool(runner.stop_reason)
-        windows = ImageWindows(pending, images_window, backend, is_over)
+        runner.images = TaskImages(pending, backend, is_over)
 
     def record(trajectory: Trajectory) -> None:
         folder.add(trajectory)
         on_done(trajectory)
-        if windows:
-            windows.finish(trajectory.task_id)
 
-    with closing(windows) if windows else nullcontext():
-        run_in_thread(runner.run(windows or pending, record), on_interrupt=runner.interrupt)
+    with closing(runner.images) if runner.images else nullcontext():
+        run_in_thread(runner.run(pending, record), on_interrupt=runner.interrupt)
 
 
 def _bounds(**bounds: float | None) -> dict[str, Any]:

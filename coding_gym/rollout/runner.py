@@ -7,9 +7,10 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
 from coding_gym.agents.model_errors import ModelError, public_text
@@ -22,6 +23,7 @@ from coding_gym.errors import (
     SandboxUnavailableError,
 )
 from coding_gym.rollout.run_folder import TOKEN_COUNTS
+from coding_gym.rollout.task_images import TaskImages
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
 
@@ -71,6 +73,7 @@ class Runner:
         num_lost: Number of consecutive errors up to the last finished attempt; it stays at
             ``max_lost`` while the running episodes end.
         usage: Cost and tokens so far; a resumed run starts with those of its earlier episodes.
+        images: Pulls and removes the images of tasks; None if all images are present.
         on_turn: Called with every turn, on Ray at the end of its episode; without Ray, turns of a
             harness have no results.
         stopping: If true, no more episodes begin.
@@ -89,6 +92,7 @@ class Runner:
     max_lost: int | None = None
     num_lost: int = 0
     usage: RunUsage = field(default_factory=RunUsage)
+    images: TaskImages | None = None
     on_turn: Callable[[Turn], None] = lambda _: None
     stopping: bool = False
 
@@ -124,7 +128,7 @@ class Runner:
         """Plays attempts until all are done or `stop_reason` is set.
 
         Args:
-            attempts: Pairs of a task and the number of an attempt; the iterator may block.
+            attempts: Pairs of a task and the number of an attempt.
             on_done: Called with each record, by one thread at a time.
 
         Raises:
@@ -135,16 +139,15 @@ class Runner:
         with (
             ThreadPoolExecutor(num_threads, "coding_gym-run") as threads,
             ThreadPoolExecutor(1, "coding_gym-records") as records,
-            ThreadPoolExecutor(1, "coding_gym-attempts") as feeder,
         ):
             loop = asyncio.get_running_loop()
 
             async def work() -> None:
-                while not self.stop_reason:
-                    attempt = await loop.run_in_executor(feeder, next, remaining, None)
-                    if attempt is None or self.stop_reason:
-                        break
-                    trajectory = await self.play(*attempt, threads)
+                for task, attempt in takewhile(lambda _: not self.stop_reason, remaining):
+                    async with self.images.pulled(task) if self.images else nullcontext():
+                        if self.stop_reason:  # set while the image was pulled
+                            break
+                        trajectory = await self.play(task, attempt, threads)
                     if self.max_lost is None or self.num_lost < self.max_lost:
                         self.num_lost = self.num_lost + 1 if trajectory.error_class else 0
                     await loop.run_in_executor(records, on_done, trajectory)
@@ -154,7 +157,6 @@ class Runner:
                     for _ in range(self.concurrency):
                         group.create_task(work())
             except BaseExceptionGroup as failures:  # failures of this machine or the disk
-                self.stopping = True  # attempts that wait for an image do not start
                 raise failures.exceptions[0] from None
             finally:
                 await self.player.close()

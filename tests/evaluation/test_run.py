@@ -287,7 +287,7 @@ def test_resume_accepts_tasks_of_another_installation(tmp_path: Path) -> None:
         ({"max_cost": math.nan}, "max_cost"),
         ({"max_tokens": -1}, "max_tokens"),
         ({"seed": "3"}, "seed"),
-        ({"images_window": 0}, "images_window"),
+        ({"pull_images": True, "ray": "auto"}, "pull_images"),
         ({"episode": {"command_timeout_s": np.float32(3)}}, "JSON"),
     ],
 )
