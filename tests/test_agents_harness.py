@@ -412,7 +412,6 @@ with unread('late'):
 while chat(CHAT) != 401:
     pass
 """
-    runners: list[Any] = []
     server = ChatServer(answer)
     (record,) = play(
         code,
@@ -421,12 +420,11 @@ while chat(CHAT) != 401:
         tmp_path / "run",
         episode={"max_turns": 3},
         prices=Prices(input=1e5, output=0),
-        on_start=lambda runner, *_: runners.append(runner),
     )
     assert (record.error, record.stop_reason) == ("", "max_turns")
     num_late = sum(body["messages"][0]["content"] == "late" for body in server.requests)
-    assert (num_late, record.usage["model_calls"]) == (1, 2)
-    assert runners[0].usage.cost == len(server.requests) == 3
+    assert (num_late, len(record.turns)) == (1, 3)  # two replies, and the end of the harness
+    assert record.cost == record.usage["model_calls"] == len(server.requests) == 3
 
 
 @pytest.mark.parametrize(

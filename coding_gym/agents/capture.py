@@ -122,7 +122,7 @@ class CapturedRequests:
             if is_connected():
                 self._record(body, reply)
             else:
-                self._live.on_call(reply.call)
+                self._live.abandoned_calls.append(reply.call)
             return reply
 
     def _record(self, body: dict[str, Any], reply: Reply) -> None:

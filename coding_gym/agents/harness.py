@@ -329,7 +329,7 @@ class HarnessPlayer(Player):
         if live.episode.stop_reason is StopReason.STOPPED:
             live.record_fields["stop_reason"] = reason
             if is_failure:
-                _log.warning("%s, %s: %s", live.task.task_id, self.name, outcome)
+                _log.warning("%s, %s: %s", live.episode.task.task_id, self.name, outcome)
                 live.record_fields["error"] = outcome
 
     def _reason(self, requests: CapturedRequests, result: ExecResult) -> StopReason:

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
+from operator import eq
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from coding_gym.action import Completion, Stop
@@ -14,7 +16,6 @@ from coding_gym.agents.model_reply import Reply
 from coding_gym.episode import Episode, Limits
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import SandboxSpec
-from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Turn
 
 Complete = Callable[[Mapping[str, Any]], Awaitable[Reply]]
@@ -81,13 +82,13 @@ class LiveEpisode:
         threads: The threads that run commands and grades.
         seed: Seed of this attempt, different for every task and attempt.
         attempt: Number of the attempt at the task, from 0.
-        on_call: Called with every request to the model.
         on_turn: Called with every turn; a turn of a harness has no results yet.
 
     Attributes:
-        episode, seed, attempt, on_call, on_turn: As the arguments.
+        episode, seed, attempt, on_turn: As the arguments.
         start_s: The time of `time.perf_counter` when the sandbox was opened.
         model_calls: The model request of each turn so far; None for a turn without a request.
+        abandoned_calls: Requests of a harness that did not wait for the reply.
         num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
             None until the ids of a prompt are known.
         record_fields: Fields of the record that replace the episode's fields.
@@ -99,23 +100,18 @@ class LiveEpisode:
         threads: Executor,
         seed: int = 0,
         attempt: int = 0,
-        on_call: Callable[[ModelCall], None] = lambda _: None,
         on_turn: Callable[[Turn], None] = lambda _: None,
     ) -> None:
         self.episode = episode
         self.seed, self.attempt = seed, attempt
-        self.on_call, self.on_turn = on_call, on_turn
+        self.on_turn = on_turn
         self.start_s = time.perf_counter()
         self.model_calls: list[ModelCall | None] = []
+        self.abandoned_calls: list[ModelCall] = []
         self.num_prefix_breaks: int | None = None
         self.record_fields: dict[str, Any] = {}
         self._threads = threads
         self._history: tuple[int, ...] = ()  # ids of the last prompt and its reply
-
-    @property
-    def task(self) -> Task:
-        """The task."""
-        return self.episode.task
 
     @property
     def ended(self) -> bool:
@@ -159,21 +155,15 @@ class LiveEpisode:
         self, action: str, call: ModelCall | None = None, prompt_ids: Sequence[int] = ()
     ) -> None:
         """Records the request of a turn without running its calls; arguments as for `step`."""
-        if call is not None:
-            if prompt_ids and isinstance(action, Completion) and action.token_ids:
-                call = self._with_prompt(call, tuple(prompt_ids), action.token_ids)
-            self.on_call(call)
+        if call and prompt_ids and isinstance(action, Completion) and action.token_ids:
+            call = self._with_prompt(call, tuple(prompt_ids), action.token_ids)
         self.model_calls.append(call)
 
     def _with_prompt(
         self, call: ModelCall, prompt: tuple[int, ...], reply: tuple[int, ...]
     ) -> ModelCall:
-        history = self._history
-        length = len(history)
-        if prompt[:length] != history:
-            pairs = enumerate(zip(prompt, history, strict=False))
-            length = next((i for i, (new, old) in pairs if new != old), min(len(prompt), length))
-        is_break = length < len(history)
+        length = sum(takewhile(bool, map(eq, prompt, self._history)))  # of the common prefix
+        is_break = length < len(self._history)
         self.num_prefix_breaks = (self.num_prefix_breaks or 0) + is_break
         self._history = (*prompt, *reply)
         return replace(call, prefix_length=length, prompt_ids=prompt[length:])

@@ -182,5 +182,5 @@ class _RunProgress(LineProgress):
         self.update(self.bar, description=self._status())
 
     def _status(self) -> str:
-        cost = f"  cost {self.runner.usage.cost:.2f}" if self.runner.usage.cost else ""
+        cost = f"  cost {self.runner.cost:.2f}" if self.runner.cost else ""
         return f"resolved {self.num_resolved}/{self.num_graded}  {self.num_turns} turns{cost}"

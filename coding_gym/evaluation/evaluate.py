@@ -142,8 +142,8 @@ def _play(
     """Plays and records the attempts that have no verdict."""
     outcomes, done = list(folder.outcomes()), folder.keys()
     for outcome in outcomes:  # errors count, too
-        runner.usage.cost += outcome.cost or 0.0
-        runner.usage.tokens += outcome.tokens
+        runner.cost += outcome.cost or 0.0
+        runner.tokens += outcome.tokens
     attempts = range(folder.config["attempts"])
     planned = [(task, attempt) for attempt in attempts for task in runner.config.tasks]
     pending = [(task, n) for task, n in planned if (task.task_id, n) not in done]

@@ -73,8 +73,6 @@ class RayRunner(Runner):
             else:
                 for turn in record.turns:
                     self.on_turn(turn)
-                    if turn.model_call is not None:
-                        self.usage.add(turn.model_call)
                 return record
             finally:
                 self._nodes.release(node)

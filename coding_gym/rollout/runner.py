@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
@@ -22,7 +22,7 @@ from coding_gym.errors import (
     InvalidTaskError,
     SandboxUnavailableError,
 )
-from coding_gym.rollout.run_folder import TOKEN_COUNTS
+from coding_gym.rollout.run_folder import TOKEN_COUNTS, Outcome
 from coding_gym.rollout.task_images import TaskImages
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
@@ -30,30 +30,6 @@ from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
 MAX_THREADS = 64  # an attempt uses a thread for commands and grades, not during model requests
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class RunUsage:
-    """Total cost and tokens of a run so far; without Ray, running episodes are included.
-
-    Attributes:
-        cost: The cost, in the currency of the prices.
-        tokens: Tokens of prompts and replies.
-        is_cost_known: Whether the cost of every request is known.
-        is_usage_known: Whether the tokens of every request are known.
-    """
-
-    cost: float = 0.0
-    tokens: int = 0
-    is_cost_known: bool = True
-    is_usage_known: bool = True
-
-    def add(self, call: ModelCall) -> None:
-        """Counts one request."""
-        self.cost += call.cost or 0.0
-        self.tokens += (call.prompt_tokens or 0) + (call.completion_tokens or 0)
-        self.is_cost_known &= call.cost is not None
-        self.is_usage_known &= None not in (call.prompt_tokens, call.completion_tokens)
 
 
 @dataclass(kw_only=True)
@@ -72,7 +48,11 @@ class Runner:
         max_lost: No more episodes begin after this many consecutive attempts ended with an error.
         num_lost: Number of consecutive errors up to the last finished attempt; it stays at
             ``max_lost`` while the running episodes end.
-        usage: Cost and tokens so far; a resumed run starts with those of its earlier episodes.
+        cost: Cost of the requests of all ended episodes, in the currency of the prices; a resumed
+            run starts with that of its earlier episodes.
+        tokens: Tokens of prompts and replies, as for ``cost``.
+        has_unknown_cost: Whether the cost of an episode is unknown.
+        has_unknown_tokens: Whether the tokens of an episode are unknown.
         images: Pulls and removes the images of tasks; None if all images are present.
         on_turn: Called with every turn, on Ray at the end of its episode; without Ray, turns of a
             harness have no results.
@@ -91,7 +71,10 @@ class Runner:
     max_tokens: int | None = None
     max_lost: int | None = None
     num_lost: int = 0
-    usage: RunUsage = field(default_factory=RunUsage)
+    cost: float = 0.0
+    tokens: int = 0
+    has_unknown_cost: bool = False
+    has_unknown_tokens: bool = False
     images: TaskImages | None = None
     on_turn: Callable[[Turn], None] = lambda _: None
     stopping: bool = False
@@ -103,13 +86,13 @@ class Runner:
     @property
     def stop_reason(self) -> str:
         """The reason why no more episodes begin, or ""."""
-        if self.max_cost is not None and self.usage.cost >= self.max_cost:
+        if self.max_cost is not None and self.cost >= self.max_cost:
             return f"max_cost of {self.max_cost:g} is reached; remedy: a larger max_cost"
-        if self.max_tokens is not None and self.usage.tokens >= self.max_tokens:
+        if self.max_tokens is not None and self.tokens >= self.max_tokens:
             return f"max_tokens of {self.max_tokens} is reached; remedy: a larger max_tokens"
-        if self.max_cost is not None and not self.usage.is_cost_known:
+        if self.max_cost is not None and self.has_unknown_cost:
             return "max_cost cannot be enforced: the server reports no cost; remedy: set prices"
-        if self.max_tokens is not None and not self.usage.is_usage_known:
+        if self.max_tokens is not None and self.has_unknown_tokens:
             return "max_tokens cannot be enforced: the server does not report tokens"
         if self.max_lost is not None and self.num_lost >= self.max_lost:
             return f"max_lost: the last {self.num_lost} attempts ended with an error"
@@ -148,8 +131,7 @@ class Runner:
                         if self.stop_reason:  # set while the image was pulled
                             break
                         trajectory = await self.play(task, attempt, threads)
-                    if self.max_lost is None or self.num_lost < self.max_lost:
-                        self.num_lost = self.num_lost + 1 if trajectory.error_class else 0
+                    self._count(trajectory)
                     await loop.run_in_executor(records, on_done, trajectory)
 
             try:
@@ -161,12 +143,23 @@ class Runner:
             finally:
                 await self.player.close()
 
+    def _count(self, record: Trajectory) -> None:
+        """Adds an ended episode to the cost and the tokens, or to the consecutive errors."""
+        outcome = Outcome.of(record)
+        self.cost += outcome.cost or 0.0
+        self.tokens += outcome.tokens
+        if record.usage.get("model_calls"):
+            self.has_unknown_cost |= outcome.cost is None
+            self.has_unknown_tokens |= not record.usage.keys() >= set(TOKEN_COUNTS)
+        if self.max_lost is None or self.num_lost < self.max_lost:
+            self.num_lost = self.num_lost + 1 if record.error_class else 0
+
     async def play(self, task: Task, attempt: int, threads: Executor) -> Trajectory:
         """Plays one attempt to its end and returns its record, which includes failures."""
         started_at = datetime.now(UTC)
         seed = attempt_seed(self.seed, task.task_id, attempt)
         episode = Episode(task, self.config)
-        live = LiveEpisode(episode, threads, seed, attempt, self.usage.add, self.on_turn)
+        live = LiveEpisode(episode, threads, seed, attempt, self.on_turn)
         failure: Exception | None = None
         try:
             await live.play(self.player)
@@ -198,7 +191,7 @@ def _record(live: LiveEpisode, failure: Exception | None) -> Trajectory:
         seed=live.seed,
         attempt=live.attempt,
         turns=tuple(replace(turn, model_call=call) for turn, call in turns),
-        **_usage(record, live.model_calls),
+        **_usage(record, [*filter(None, live.model_calls), *live.abandoned_calls]),
         num_prefix_breaks=live.num_prefix_breaks,
         error=public_text(error or record.error),
         error_class=error_class,
@@ -256,18 +249,17 @@ def run_in_thread(
             raise
 
 
-def _usage(record: Trajectory, calls: Sequence[ModelCall | None]) -> dict[str, Any]:
+def _usage(record: Trajectory, calls: Sequence[ModelCall]) -> dict[str, Any]:
     """Returns an episode's usage with the sums over its requests, and their cost."""
-    model_calls = [call for call in calls if call is not None]
-    if not model_calls:
+    if not calls:
         return {}
     names = (*TOKEN_COUNTS, "cached_tokens", "num_retries")
-    counts = {name: [getattr(call, name) for call in model_calls] for name in names}
+    counts = {name: [getattr(call, name) for call in calls] for name in names}
     sums = {name: sum(values) for name, values in counts.items() if None not in values}
-    costs = [call.cost for call in model_calls if call.cost is not None]
+    costs = [call.cost for call in calls if call.cost is not None]
     return {
-        "usage": {**record.usage, "model_calls": len(model_calls), **sums},
-        "cost": sum(costs) if costs else record.cost,
+        "usage": {**record.usage, "model_calls": len(calls), **sums},
+        "cost": sum(costs) if len(costs) == len(calls) else record.cost,
     }
 
 

@@ -346,7 +346,7 @@ def test_usage_includes_errors_that_were_repeated(tmp_path: Path) -> None:
             lambda body: refuse(401)(body) if replies(body) else Answer(LOOK),
             tmp_path / "run",
             resume=is_resumed,
-            on_start=lambda runner, *_: spent.append(runner.usage.tokens),
+            on_start=lambda runner, *_: spent.append(runner.tokens),
         )
     assert spent == [0, 15, 30]
 
