@@ -120,8 +120,9 @@ def test_items_of_the_responses_api_become_messages() -> None:
 def writing(text: str, tokenizer: str = "coding_gym_16k") -> LocalChat:
     """Returns the chat of a model that always writes the same reply."""
 
-    async def sample(*_: Any) -> tuple[Completion, ModelCall]:
-        return Completion(text, [1], [0.0], weight_version=1), ModelCall()
+    async def sample(prompt_ids: list[int], *_: Any) -> Reply:
+        action = Completion(text, [1], [0.0], weight_version=1)
+        return Reply(action, ModelCall(), tuple(prompt_ids))
 
     return LocalChat(tokenizer, sample)
 

@@ -22,6 +22,7 @@ from coding_gym.adapters.session import longest_segment, outcome_metrics, task_o
 from coding_gym.agents.harness import HarnessPlayer, get_harness
 from coding_gym.agents.local_chat import LocalChat, play_by_ids
 from coding_gym.agents.model_errors import ModelError, PromptTooLongError
+from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.player import Complete, LiveEpisode, Player
 from coding_gym.episode import EpisodeConfig
 from coding_gym.optional import missing_extra
@@ -175,7 +176,7 @@ class _ServedModel(Player):
         max_tokens: int | None,  # noqa: ARG002 - verl limits the length of replies
         attempt_seed: int,  # noqa: ARG002 - verl's servers have the seeds
         turn: int,  # noqa: ARG002
-    ) -> tuple[Completion, ModelCall]:
+    ) -> Reply:
         if not self._rewrites_history:  # the first prompt is the shortest prompt
             full_length = len(prompt_ids) + self._loop.rollout_config.response_length
             self._context = min(self._context, full_length)
@@ -201,4 +202,4 @@ class _ServedModel(Player):
             completion_tokens=len(ids),
             duration_s=time.perf_counter() - start_s,
         )
-        return action, call
+        return Reply(action, call, tuple(prompt_ids))

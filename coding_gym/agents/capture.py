@@ -78,7 +78,7 @@ class CapturedRequests:
         self._tools: list[dict[str, Any]] = []
         self._messages: list[Message] = []
         self._new_messages: dict[int, list[Message]] = {}  # by the number of the reply before
-        self._chats = PastChats[int](_key)  # values: number of the chat's last reply
+        self._chats = PastChats(_key)
 
     async def ask(
         self, body: dict[str, Any], is_connected: Callable[[], bool] = lambda: True
@@ -126,7 +126,7 @@ class CapturedRequests:
             return reply
 
     def _record(self, body: dict[str, Any], reply: Reply) -> None:
-        self._live.count(reply.action, reply.call, reply.prompt_ids)
+        self._live.count(reply)
         self._tools = body.get("tools") or self._tools
         messages = [plain_message(message) for message in body["messages"]]
         length, turn = self._chats.find(messages)

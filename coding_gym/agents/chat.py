@@ -89,8 +89,7 @@ class ChatAgent(Player):
         while not live.ended:
             num_tokens = live.episode.info()["budget"]["tokens"]
             limit = {} if num_tokens is None else {"max_tokens": max(1, num_tokens)}
-            reply = await complete({**chat_request(live.episode, api), **limit})
-            await live.step(reply.action, reply.call, reply.prompt_ids)
+            await live.step(await complete({**chat_request(live.episode, api), **limit}))
 
     async def close(self) -> None:
         """Closes the connections to the server."""

@@ -12,6 +12,7 @@ from coding_gym.action import Completion
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.local_chat import LocalChat, play_by_ids
 from coding_gym.agents.model_errors import ModelError, PromptTooLongError
+from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.player import Complete, LiveEpisode, Player
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_extra
@@ -123,7 +124,7 @@ class HuggingFaceAgent(Player):
 
     async def reply(
         self, prompt_ids: list[int], max_tokens: int | None, attempt_seed: int, turn: int
-    ) -> tuple[Completion, ModelCall]:
+    ) -> Reply:
         """Samples a reply, in a batch with other waiting requests; see `local_chat.Sample`."""
         start_s = time.perf_counter()
         if len(prompt_ids) >= self.context:
@@ -144,7 +145,8 @@ class HuggingFaceAgent(Player):
             finish_reason="stop" if is_ended else "length",
             duration_s=time.perf_counter() - start_s,
         )
-        return Completion(text, ids, logprobs, is_cut=not is_ended), call
+        action = Completion(text, ids, logprobs, is_cut=not is_ended)
+        return Reply(action, call, tuple(prompt_ids))
 
     async def _sample(self, request: Request) -> Sampled:
         """Adds a request to the waiting requests, and waits for its reply."""

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from coding_gym.action import Completion
 from coding_gym.agents.model_errors import ModelError, RequestRefusedError
@@ -19,7 +19,7 @@ from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.neutral import in_strings, neutralise, restore
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools.formats import ReplyParser
-from coding_gym.trajectory import Message, ModelCall
+from coding_gym.trajectory import Message
 
 Tools = Sequence[Mapping[str, Any]]
 
@@ -27,7 +27,7 @@ Tools = Sequence[Mapping[str, Any]]
 _UNSUPPORTED = {"n": 1, "stop": None, "response_format": None, "tool_choice": "auto"}
 
 
-Sample = Callable[[list[int], int | None, int, int], Awaitable[tuple[Completion, ModelCall]]]
+Sample = Callable[[list[int], int | None, int, int], Awaitable[Reply]]
 """Samples a reply to a prompt.
 
 The arguments are the ids of the prompt, the maximum number of tokens (a lower limit of the model's
@@ -72,16 +72,7 @@ async def play_by_ids(live: LiveEpisode, tokenizer: str, sample: Sample) -> None
     while not live.ended:
         ids = await live.in_thread(prompt)
         max_tokens = episode.info()["budget"]["tokens"]
-        reply, call = await sample(ids, max_tokens, live.seed, episode.usage.turns)
-        await live.step(reply, call, ids)
-
-
-class _Past(NamedTuple):
-    """The tools of an earlier request, and the ids of its prompt and reply."""
-
-    tools: Tools
-    prompt_ids: list[int]
-    completion_ids: list[int]
+        await live.step(await sample(ids, max_tokens, live.seed, episode.usage.turns))
 
 
 class LocalChat:
@@ -106,9 +97,9 @@ class LocalChat:
     def __init__(self, tokenizer: str, sample: Sample, seed: int = 0) -> None:
         self._tokenizer, self._sample, self._seed = get_tokenizer(tokenizer), sample, seed
         self._control = [*self._tokenizer.special_tokens]
-        self._past_chats = PastChats[_Past](message_key)
-        self._replies: dict[str, Message] = {}  # as sampled, by the restored reply's key
-        self._num_replies = 0
+        self._past_chats = PastChats(message_key)
+        self._past: list[tuple[Tools, Reply]] = []  # the tools of each request, and its reply
+        self._sampled: dict[str, Message] = {}  # replies with control tokens, by `message_key`
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
         """Returns the reply to a request in the form of OpenAI's chat completions.
@@ -131,36 +122,36 @@ class LocalChat:
         messages = [plain_message(message) for message in request["messages"]]
         tools = request.get("tools") or []
         prompt_ids = await asyncio.to_thread(self._prompt, messages, tools)
-        turn, self._num_replies = self._num_replies, self._num_replies + 1
         limit = request.get("max_tokens")
-        completion, call = await self._sample(prompt_ids, limit, self._seed, turn)
-        sampled = Reply(self._parsed(completion, tools, messages), call, tuple(prompt_ids))
+        sampled = await self._sample(prompt_ids, limit, self._seed, len(self._past))
+        sampled = replace(sampled, action=self._parsed(sampled.action, tools, messages))
         reply = replace(sampled, action=self._restored(sampled.action))
-        past = _Past(tools, prompt_ids, list(completion.token_ids))
-        self._past_chats.add([*messages, reply.message], past)
-        self._replies[message_key(reply.message)] = sampled.message
+        self._past_chats.add([*messages, reply.message], len(self._past))
+        self._past.append((tools, reply))
+        self._sampled[message_key(reply.message)] = sampled.message
         return reply
 
     def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
         """Returns the ids of a chat; they continue those of the longest earlier chat, if any."""
-        length, last = self._past_chats.find(messages)
-        if last is not None and last.tools != tools:
-            length, last = 0, None
+        length, number = self._past_chats.find(messages)
+        past_tools, past = (None, None) if number is None else self._past[number]
+        if past_tools != tools:
+            length, past = 0, None
         new_messages = messages[length:]
         if all(message["role"] in ("system", "user", "tool") for message in new_messages):
             try:
                 chat = get_chat(self._tokenizer, self._neutral(tools))
-                part = chat.opening(new_messages) if last is None else chat.answers(new_messages)
+                if past is None:
+                    part = chat.opening(new_messages)
+                    return [*part.ids, *part.prompt]
+                part = chat.answers(new_messages)
+                later_ids = chat.join(past.action.token_ids, part.ids)
+                return [*past.prompt_ids, *later_ids, *part.prompt]
             except InvalidArgumentError:  # the template moves or rewrites a message
                 pass
-            else:
-                if last is None:
-                    return [*part.ids, *part.prompt]
-                later_ids = chat.join(last.completion_ids, part.ids)
-                return [*last.prompt_ids, *later_ids, *part.prompt]
         try:
             safe = [
-                deepcopy(self._replies.get(message_key(message))) or self._neutral(message)
+                deepcopy(self._sampled.get(message_key(message))) or self._neutral(message)
                 for message in messages
             ]
             return self._render(normalised_for_templates(safe), self._neutral(tools) or None)

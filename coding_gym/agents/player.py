@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -10,7 +10,7 @@ from itertools import takewhile
 from operator import eq
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from coding_gym.action import Completion, Stop
+from coding_gym.action import Stop
 from coding_gym.agents.model_errors import PromptTooLongError
 from coding_gym.agents.model_reply import Reply
 from coding_gym.episode import Episode, Limits
@@ -136,37 +136,29 @@ class LiveEpisode:
         if self.episode.error:
             await self.step(Stop("the sandbox could not be opened"))
 
-    async def step(
-        self, action: str, call: ModelCall | None = None, prompt_ids: Sequence[int] = ()
-    ) -> Turn:
+    async def step(self, action: str | Reply) -> Turn:
         """Plays one action; the action that ends the episode also grades it.
 
         Args:
-            action: As for `coding_gym.episode.Episode.step`.
-            call: The request to the model whose reply is the action.
-            prompt_ids: The token ids of that request's prompt, if known.
+            action: A reply of the model, or an argument of `coding_gym.episode.Episode.step`.
         """
-        self.count(action, call, prompt_ids)
+        self.count(action)
+        action = action.action if isinstance(action, Reply) else action
         turn = await self.in_thread(self.episode.step, action)
         self.on_turn(turn)
         return turn
 
-    def count(
-        self, action: str, call: ModelCall | None = None, prompt_ids: Sequence[int] = ()
-    ) -> None:
-        """Records the request of a turn without running its calls; arguments as for `step`."""
-        if call and prompt_ids and isinstance(action, Completion) and action.token_ids:
-            call = self._with_prompt(call, tuple(prompt_ids), action.token_ids)
+    def count(self, action: str | Reply) -> None:
+        """Records the request of a turn, if it has one, without running the calls of the reply."""
+        call = action.call if isinstance(action, Reply) else None
+        if isinstance(action, Reply) and action.prompt_ids and action.action.token_ids:
+            prompt = action.prompt_ids
+            length = sum(takewhile(bool, map(eq, prompt, self._history)))  # of the common prefix
+            is_break = length < len(self._history)
+            self.num_prefix_breaks = (self.num_prefix_breaks or 0) + is_break
+            self._history = prompt + action.action.token_ids
+            call = replace(action.call, prefix_length=length, prompt_ids=prompt[length:])
         self.model_calls.append(call)
-
-    def _with_prompt(
-        self, call: ModelCall, prompt: tuple[int, ...], reply: tuple[int, ...]
-    ) -> ModelCall:
-        length = sum(takewhile(bool, map(eq, prompt, self._history)))  # of the common prefix
-        is_break = length < len(self._history)
-        self.num_prefix_breaks = (self.num_prefix_breaks or 0) + is_break
-        self._history = (*prompt, *reply)
-        return replace(call, prefix_length=length, prompt_ids=prompt[length:])
 
     async def in_thread(
         self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
