@@ -14,7 +14,7 @@ from model_server import TEMPLATE, message, save_tokenizer
 
 from coding_gym.action import Completion
 from coding_gym.agents.capture import CapturedRequests
-from coding_gym.agents.harness_requests import chat_body, model_request
+from coding_gym.agents.harness_api import chat_body, model_request
 from coding_gym.agents.local_chat import LocalChat
 from coding_gym.agents.model_errors import RequestRefusedError
 from coding_gym.agents.model_reply import Reply, read_reply

@@ -13,18 +13,19 @@ import secrets
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from io import BytesIO
 from typing import Any, Self
 
 from coding_gym.action import Completion
-from coding_gym.agents.harness_requests import (
+from coding_gym.agents.harness_api import (
+    RESPONSES,
+    ROUTES,
     chat_body,
     model_request,
-    response_body,
-    response_events,
+    response_text,
 )
 from coding_gym.agents.model_errors import PromptTooLongError, RequestRefusedError, public_text
 from coding_gym.agents.model_reply import Reply
@@ -37,7 +38,6 @@ from coding_gym.sandbox.forwarding import short_path
 from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.trajectory import Message, StopReason, Turn
 
-_CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 _MAX_BODY_BYTES = 8 << 20
 # Since Python 3.13, closing a server removes its socket by the short path, which is then invalid.
 _KEEP_SOCKET: dict[str, Any] = {} if sys.version_info < (3, 13) else {"cleanup_socket": False}
@@ -277,31 +277,15 @@ class CaptureEndpoint:
             data = await reader.readexactly(int(length))  # clients send all before they read
             if not hmac.compare_digest(token.encode(), self.api_key.encode()):
                 raise _HTTPError(401, "the API key must be the key of this episode")
-            if method != "POST" or route not in (_CHAT, _RESPONSES):
-                raise _HTTPError(404, f"only POST to {_CHAT} and {_RESPONSES} is supported")
+            if method != "POST" or route not in ROUTES:
+                raise _HTTPError(404, f"only POST to {' and '.join(ROUTES)} is supported")
             try:
                 body = await asyncio.to_thread(json.loads, data)
-                request = model_request(body if route == _CHAT else chat_body(body))
-                streams = bool(body.get("stream"))
+                request = model_request(chat_body(body) if route == RESPONSES else body)
             except _PARSE_ERRORS as problem:
                 raise _HTTPError(400, f"the request cannot be read: {problem}") from None
         reply = await self._reply(request, lambda: not reader.at_eof())
-        completion = {
-            "id": f"chatcmpl-{len(self._requests.replies)}",
-            "object": "chat.completion",
-            "created": int(time.time()),
-            "model": body.get("model"),
-            **_fields(reply),
-        }
-        if route == _RESPONSES:
-            response = response_body(completion)
-            events: Iterable[dict[str, Any]] = response_events(response)
-        else:
-            response = completion
-            events = [_chunk(completion)]
-        if streams:
-            return "text/event-stream", _stream(events, "[DONE]" if route == _CHAT else "")
-        return "application/json", json.dumps(response)
+        return response_text(route, body, reply, len(self._requests.replies))
 
     async def _reply(self, request: dict[str, Any], is_connected: Callable[[], bool]) -> Reply:
         try:
@@ -316,20 +300,6 @@ class CaptureEndpoint:
             raise _HTTPError(401, public_text(str(problem))) from problem
 
 
-def _fields(reply: Reply) -> dict[str, Any]:
-    """Returns the fields ``choices`` and ``usage`` of a chat completion."""
-    message, call, calls = reply.message, reply.call, reply.action.calls
-    num_prompt, num_sampled = call.prompt_tokens or 0, call.completion_tokens or 0
-    reason = "tool_calls" if calls and not reply.action.is_cut else call.finish_reason
-    choice = {
-        "index": 0,
-        "message": {**message, "content": message["content"] or None},
-        "finish_reason": reason or "stop",
-    }
-    counts = {"prompt_tokens": num_prompt, "completion_tokens": num_sampled}
-    return {"choices": [choice], "usage": {**counts, "total_tokens": num_prompt + num_sampled}}
-
-
 def _response(status: int, kind: str, text: str) -> bytes:
     """Returns an HTTP response."""
     data = text.encode()
@@ -338,23 +308,3 @@ def _response(status: int, kind: str, text: str) -> bytes:
     if status >= 400:
         lines.append("x-should-retry: false")  # stops retries of OpenAI's clients
     return "\r\n".join([*lines, "", ""]).encode() + data
-
-
-def _stream(events: Iterable[dict[str, Any]], end: str) -> str:
-    """Returns the text of server-sent events; ``end`` is the data of the last event."""
-    texts = []
-    for event in events:
-        name = f"event: {event['type']}\n" if "type" in event else ""
-        texts.append(f"{name}data: {json.dumps(event)}\n\n")
-    return "".join([*texts, f"data: {end}\n\n" if end else ""])
-
-
-def _chunk(completion: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a completion as the only chunk of a stream."""
-    (choice,) = completion["choices"]
-    delta = dict(choice["message"])
-    if "tool_calls" in delta:
-        calls = enumerate(delta["tool_calls"])
-        delta["tool_calls"] = [{"index": index, **call} for index, call in calls]
-    streamed = {"index": 0, "delta": delta, "finish_reason": choice["finish_reason"]}
-    return {**completion, "object": "chat.completion.chunk", "choices": [streamed]}

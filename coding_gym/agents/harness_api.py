@@ -1,6 +1,6 @@
-"""The requests that a harness may send: Chat Completions, and OpenAI's Responses API for Codex.
+"""The APIs of the capture endpoint: Chat Completions, and OpenAI's Responses API for Codex.
 
-Untrusted code in the sandbox writes these requests. Only known fields of the right types reach the
+Untrusted code in the sandbox writes the requests. Only known fields of the right types reach the
 model: unknown fields could replace a provider's address or key (``api_base`` of LiteLLM), or make
 the server fetch a page. Requests of the Responses API are converted to chat completions, and the
 replies back:
@@ -14,16 +14,20 @@ replies back:
 | ``max_output_tokens``, ``reasoning.effort`` | ``max_tokens``, ``reasoning_effort`` |
 """
 
+import json
+import time
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from coding_gym.agents.model_reply import content_text
+from coding_gym.agents.model_reply import Reply, content_text
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import first_problem
 from coding_gym.tools.formats.json_text import checked
 from coding_gym.trajectory import Message
+
+ROUTES = CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 
 Body = dict[str, Any]
 
@@ -175,7 +179,60 @@ def _add(messages: list[Message], item: Mapping[str, Any]) -> None:
         reply.setdefault("tool_calls", []).append(call)
 
 
-def response_body(completion: Mapping[str, Any]) -> Body:
+def response_text(route: str, body: Body, reply: Reply, number: int) -> tuple[str, str]:
+    """Returns the content type and the text of the response to a request.
+
+    Args:
+        route: One of `ROUTES`.
+        body: The request.
+        reply: The model's reply.
+        number: The number of the reply, for its id.
+    """
+    completion = {
+        "id": f"chatcmpl-{number}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": body.get("model"),
+        **_fields(reply),
+    }
+    response = completion if route == CHAT else _response_body(completion)
+    if not body.get("stream"):
+        return "application/json", json.dumps(response)
+    if route == CHAT:
+        return "text/event-stream", f"data: {json.dumps(_chunk(completion))}\n\ndata: [DONE]\n\n"
+    events = (
+        f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+        for event in _response_events(response)
+    )
+    return "text/event-stream", "".join(events)
+
+
+def _fields(reply: Reply) -> dict[str, Any]:
+    """Returns the fields ``choices`` and ``usage`` of a chat completion."""
+    message, call, calls = reply.message, reply.call, reply.action.calls
+    num_prompt, num_sampled = call.prompt_tokens or 0, call.completion_tokens or 0
+    reason = "tool_calls" if calls and not reply.action.is_cut else call.finish_reason
+    choice = {
+        "index": 0,
+        "message": {**message, "content": message["content"] or None},
+        "finish_reason": reason or "stop",
+    }
+    counts = {"prompt_tokens": num_prompt, "completion_tokens": num_sampled}
+    return {"choices": [choice], "usage": {**counts, "total_tokens": num_prompt + num_sampled}}
+
+
+def _chunk(completion: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a completion as the only chunk of a stream."""
+    (choice,) = completion["choices"]
+    delta = dict(choice["message"])
+    if "tool_calls" in delta:
+        calls = enumerate(delta["tool_calls"])
+        delta["tool_calls"] = [{"index": index, **call} for index, call in calls]
+    streamed = {"index": 0, "delta": delta, "finish_reason": choice["finish_reason"]}
+    return {**completion, "object": "chat.completion.chunk", "choices": [streamed]}
+
+
+def _response_body(completion: Mapping[str, Any]) -> Body:
     """Converts a chat completion to a response of the Responses API."""
     (choice,), usage = completion["choices"], completion["usage"]
     is_cut = choice["finish_reason"] == "length"
@@ -213,7 +270,7 @@ def _output(key: str, message: Mapping[str, Any]) -> Iterator[Body]:
         yield {"type": "function_call", **fields, **call["function"]}
 
 
-def response_events(response: Mapping[str, Any]) -> Iterator[Body]:
+def _response_events(response: Mapping[str, Any]) -> Iterator[Body]:
     """Yields a response as the events of a stream, with each item as a whole."""
     start = {**response, "status": "in_progress", "output": [], "usage": None}
     yield {"type": "response.created", "response": start, "sequence_number": 0}
